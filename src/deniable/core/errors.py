@@ -1,0 +1,91 @@
+"""What can go wrong, in words: every message names the thing, its value, what would be right, and the nearest fix."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+class DeniableError(Exception):
+    """A mistake that the caller can mend. The message is complete: print it and nothing else."""
+
+
+class RequirementError(DeniableError):
+    """A privacy requirement that is malformed, or that this table cannot meet."""
+
+
+class TableError(DeniableError):
+    """The input table cannot be read, or cannot be published as asked."""
+
+
+class ColumnError(TableError):
+    """A column that is not there, is there twice, or has a type or name that cannot be used."""
+
+
+class OptionError(DeniableError):
+    """An option with a value that is not allowed, or options that contradict each other."""
+
+
+class OutputError(DeniableError):
+    """The release cannot be written where it was asked to be."""
+
+
+class SecretError(DeniableError):
+    """A key that is unreadable, malformed or not kept secret."""
+
+
+class QuestionError(DeniableError):
+    """A question that a release cannot answer."""
+
+
+class ManifestError(DeniableError):
+    """A release whose manifest is damaged, or was written by a newer version."""
+
+
+class VerificationError(DeniableError):
+    """A release that does not hold what it promises. The message names each promise that fails."""
+
+
+class ExtraMissingError(DeniableError):
+    """A part of deniable that needs an optional dependency."""
+
+
+class InternalError(Exception):
+    """A bug in deniable, not a mistake of the caller."""
+
+
+def extra_missing(package: str, extra: str) -> ExtraMissingError:
+    """The error for an optional dependency that is not installed."""
+    return ExtraMissingError(
+        f"This needs the package {package!r}, which is not installed. Fix: pip install 'deniable[{extra}]'"
+    )
+
+
+def did_you_mean(wrong: object, known: Iterable[object]) -> str:
+    """A hint that names the nearest known words, or an empty string.
+
+    >>> did_you_mean("diseas", ["disease", "age"])
+    " Did you mean 'disease'?"
+    """
+    words = {str(word): word for word in known}
+    near = difflib.get_close_matches(str(wrong), list(words), n=2, cutoff=0.6)
+    if not near:
+        lowered = {word.lower(): word for word in words}
+        near = [lowered[str(wrong).lower()]] if str(wrong).lower() in lowered else []
+    return f" Did you mean {' or '.join(repr(words[word]) for word in near)}?" if near else ""
+
+
+def listing(items: Sequence[object], most: int = 8) -> str:
+    """A short list for a message: the first few, then how many more.
+
+    >>> listing(["a", "b", "c"], most=2)
+    "'a', 'b' and 1 more"
+    """
+    shown = ", ".join(shortened(item) for item in items[:most])
+    return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"
+
+
+def shortened(value: object, most: int = 60) -> str:
+    """``repr`` cut to a length that fits into a message; a table may hold strings of megabytes."""
+    text = repr(value[: most + 1] if isinstance(value, str | bytes) else value)
+    return text if len(text) <= most + 2 else text[:most] + "..'"

@@ -1,0 +1,100 @@
+"""A histogram: the only thing a mechanism ever sees of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.core.errors import TableError, did_you_mean, listing, shortened
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram(Mapping[Hashable, int]):
+    """How many rows hold each value of a domain; a mapping value -> rows that keeps the domain's order.
+
+    >>> h = Histogram.of({"flu": 120, "hiv": 7})
+    >>> h.rows, h["hiv"], h.domain
+    (127, 7, ('flu', 'hiv'))
+    """
+
+    domain: tuple[Hashable, ...]
+    counts: Counts
+
+    def __post_init__(self) -> None:
+        counts = np.asarray(self.counts)
+        if counts.shape != (len(self.domain),):
+            raise TableError(f"A histogram needs one count per value: {len(self.domain)} values, {counts.size} counts.")
+        positions = {value: position for position, value in enumerate(self.domain)}
+        if len(positions) != len(self.domain):
+            twice = [value for position, value in enumerate(self.domain) if positions[value] != position]
+            raise TableError(f"A domain names each value once; named twice: {listing(twice)}.")
+        if not np.issubdtype(counts.dtype, np.integer) and not np.array_equal(counts, counts.astype(np.int64)):
+            raise TableError("A histogram holds whole numbers of rows.")
+        if (counts < 0).any():
+            value = self.domain[int(np.argmin(counts))]
+            raise TableError(f"The count of {shortened(value)} is negative: counts are numbers of rows.")
+        frozen = counts.astype(np.int64)
+        frozen.setflags(write=False)
+        object.__setattr__(self, "counts", frozen)
+        object.__setattr__(self, "_positions", positions)
+
+    @classmethod
+    def of(cls, rows: Mapping[Hashable, int] | Histogram) -> Histogram:
+        """A histogram from any mapping value -> rows, in the mapping's order."""
+        if isinstance(rows, Histogram):
+            return rows
+        try:
+            counts = np.array(list(rows.values()))
+            return cls(tuple(rows), counts if len(counts) else np.zeros(0, np.int64))
+        except (TypeError, ValueError):
+            raise TableError("A histogram is a mapping value -> number of rows.") from None
+
+    @property
+    def rows(self) -> int:
+        """n, the number of rows."""
+        return int(self.counts.sum())
+
+    @property
+    def m(self) -> int:
+        """The size of the domain."""
+        return len(self.domain)
+
+    @property
+    def relative(self) -> npt.NDArray[np.float64]:
+        """f_i / n."""
+        return self.counts / max(self.rows, 1)
+
+    def frequency(self, value: Hashable) -> Fraction:
+        """The exact relative frequency of a value."""
+        return Fraction(self[value], self.rows)
+
+    def position(self, value: Hashable) -> int:
+        """Where a value stands in the domain."""
+        try:
+            return self._positions[value]  # type: ignore[attr-defined, no-any-return]
+        except KeyError:
+            raise TableError(
+                f"{shortened(value)} is not a value of this column.{did_you_mean(value, self.domain)}"
+            ) from None
+
+    def __getitem__(self, value: Hashable) -> int:
+        # A Mapping must raise KeyError, or `in` and `get` break.
+        return int(self.counts[self._positions[value]])  # type: ignore[attr-defined]
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self.domain)
+
+    def __len__(self) -> int:
+        return len(self.domain)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and dict(self) == dict(other)
+
+    def __hash__(self) -> int:
+        return hash((self.domain, self.counts.tobytes()))

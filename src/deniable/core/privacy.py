@@ -1,0 +1,142 @@
+"""What an owner requires: how sure an attacker may become, and which attacker is meant (SPEC 2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from deniable.core.errors import RequirementError, did_you_mean, shortened
+from deniable.core.probability import Probability, percent, probability
+
+Adversary = Literal["frequency", "any-prior"]
+ADVERSARIES: tuple[Adversary, ...] = get_args(Adversary)
+
+
+def amplification_limit(rho1: Fraction, rho2: Fraction) -> Fraction:
+    """The largest amplification gamma that keeps (rho1, rho2)-privacy (THESIS Thm 1, Eq. 6).
+
+        gamma = rho2 (1 - rho1) / (rho1 (1 - rho2))
+
+    >>> amplification_limit(Fraction(1, 5), Fraction(1, 4))
+    Fraction(4, 3)
+    """
+    return rho2 * (1 - rho1) / (rho1 * (1 - rho2))
+
+
+def worst_posterior(prior: Fraction, gamma: Fraction) -> Fraction:
+    """What a belief of ``prior`` can grow to at an amplification of at most gamma: r gamma / (1 + r (gamma - 1)).
+
+    >>> worst_posterior(Fraction(1, 5), Fraction(4, 3))
+    Fraction(1, 4)
+    """
+    return prior * gamma / (1 + prior * (gamma - 1))
+
+
+def largest_prior(rho2: Fraction, gamma: Fraction) -> Fraction:
+    """The strongest prior belief that an amplification of gamma keeps at or below rho2; inverse of ``worst_posterior``.
+
+    >>> largest_prior(Fraction(1, 4), Fraction(4, 3))
+    Fraction(1, 5)
+    """
+    return rho2 / (rho2 + gamma * (1 - rho2))
+
+
+@dataclass(frozen=True, init=False)
+class Privacy:
+    """How sure an attacker may become of one person's value.
+
+    Attributes:
+        rho1: beliefs up to rho1 are protected. Left out: every value of the table is protected, and rho1 is the
+            largest relative frequency of a protected value.
+        rho2: how sure an attacker may become of a protected value after seeing the release.
+        adversary: ``"frequency"``: the attacker's prior of a value is its relative frequency in the table (the papers'
+            model). ``"any-prior"``: whatever the attacker believed, up to rho1.
+        per_value: for fine-grain requirements: value -> (rho1, rho2). Values that are not named are exempt.
+        exempt: values that need no protection, whatever their frequency.
+
+    >>> Privacy(rho1="1/13", rho2="1/6").gamma
+    Fraction(12, 5)
+    """
+
+    rho1: Fraction | None
+    rho2: Fraction | None
+    adversary: Adversary
+    per_value: Mapping[Hashable, tuple[Fraction, Fraction]]
+    exempt: frozenset[Hashable] = field(default_factory=frozenset)
+
+    def __init__(
+        self,
+        rho1: Probability | None = None,
+        rho2: Probability | None = None,
+        *,
+        adversary: Adversary = "frequency",
+        per_value: Mapping[Hashable, tuple[Probability, Probability]] | None = None,
+        exempt: Iterable[Hashable] = (),
+    ) -> None:
+        problems: list[str] = []
+
+        def read(value: Probability, name: str) -> Fraction | None:
+            try:
+                return probability(value, name)
+            except RequirementError as problem:
+                problems.append(str(problem))
+                return None
+
+        first = None if rho1 is None else read(rho1, "rho1")
+        second = None if rho2 is None else read(rho2, "rho2")
+        if first is not None and second is not None and first >= second:
+            problems.append(_not_below("rho1", rho1, "rho2", rho2))
+        if rho2 is None and not per_value:
+            problems.append("rho2 is missing: say how sure an attacker may become, for example rho2='1/6'.")
+        if adversary not in ADVERSARIES:
+            known = " or ".join(repr(name) for name in ADVERSARIES)
+            problems.append(
+                f"adversary = {adversary!r} is not known: choose {known}.{did_you_mean(adversary, ADVERSARIES)}"
+            )
+        if isinstance(exempt, str):
+            exempt = [exempt]
+        fine: dict[Hashable, tuple[Fraction, Fraction]] = {}
+        for value, pair in (per_value or {}).items():
+            low, high = read(pair[0], f"rho1 of {shortened(value)}"), read(pair[1], f"rho2 of {shortened(value)}")
+            if low is not None and high is not None and low >= high:
+                problems.append(_not_below(f"rho1 of {shortened(value)}", pair[0], "its rho2", pair[1]))
+            elif low is not None and high is not None:
+                fine[value] = (low, high)
+        if problems:
+            raise RequirementError("\n".join(problems))
+        object.__setattr__(self, "rho1", first)
+        object.__setattr__(self, "rho2", second)
+        object.__setattr__(self, "adversary", adversary)
+        object.__setattr__(self, "per_value", MappingProxyType(fine))
+        object.__setattr__(self, "exempt", frozenset(exempt))
+
+    @property
+    def gamma(self) -> Fraction | None:
+        """The amplification limit, where rho1 and rho2 alone decide it."""
+        if self.rho1 is None or self.rho2 is None:
+            return None
+        return amplification_limit(self.rho1, self.rho2)
+
+    @property
+    def epsilon(self) -> float | None:
+        """ln gamma: (rho1, rho2)-privacy through amplification is exactly epsilon-local differential privacy."""
+        return None if self.gamma is None else math.log(self.gamma)
+
+    def __str__(self) -> str:
+        if self.per_value:
+            return f"per-value requirements for {len(self.per_value):,} values, adversary {self.adversary!r}"
+        assert self.rho2 is not None
+        belief = "its share of the rows" if self.rho1 is None else f"at most {percent(self.rho1)}"
+        who = "an attacker who knows the distribution" if self.adversary == "frequency" else "any attacker"
+        return f"{who} and believes a value at {belief} may not become surer than {percent(self.rho2)}"
+
+
+def _not_below(low_name: str, low: object, high_name: str, high: object) -> str:
+    return (
+        f"{low_name} = {low} must be smaller than {high_name} = {high}: rho1 is what an attacker may believe before, "
+        f"rho2 how sure they may become. Fix: lower {low_name} or raise {high_name}."
+    )

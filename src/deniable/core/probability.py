@@ -1,0 +1,66 @@
+"""Probabilities as exact fractions, and the words people write them in."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from numbers import Rational
+
+from deniable.core.errors import RequirementError
+
+Probability = str | float | int | Fraction
+
+
+def probability(value: Probability, name: str) -> Fraction:
+    """Read a probability strictly between 0 and 1, exactly.
+
+    A float means the decimal that it prints as: 0.1 is one tenth, not the nearest binary fraction.
+
+    >>> probability("1/13", "rho1"), probability(0.1, "rho1"), probability("5 %", "rho1")
+    (Fraction(1, 13), Fraction(1, 10), Fraction(1, 20))
+    """
+    exact = _exact(value, name)
+    if not 0 < exact < 1:
+        raise RequirementError(
+            f"{name} = {value} is not allowed: it must lie strictly between 0 and 1. "
+            f"Fix: give a fraction such as 1/6, a decimal such as 0.17, or a percentage such as 17%."
+        )
+    return exact
+
+
+def _exact(value: Probability, name: str) -> Fraction:
+    wrong = RequirementError(
+        f"{name} = {value!r} is not a number. Fix: give a fraction such as '1/6', a decimal such as 0.17, or '17%'."
+    )
+    if isinstance(value, bool):
+        raise wrong
+    if isinstance(value, str):
+        text = value.strip()
+        percent = text.endswith("%")
+        try:
+            number = Fraction(text.removesuffix("%").replace(" ", ""))
+        except (ValueError, ZeroDivisionError):
+            raise wrong from None
+        return number / 100 if percent else number
+    if isinstance(value, Rational):
+        return Fraction(value)
+    try:
+        number_float = float(value)
+    except (TypeError, ValueError):
+        raise wrong from None
+    if not math.isfinite(number_float):
+        raise wrong
+    return Fraction(repr(number_float))
+
+
+def percent(value: Fraction | float, digits: int = 3) -> str:
+    """A probability as people read it, to a few significant digits.
+
+    >>> percent(Fraction(1, 13)), percent(0.5), percent(0.99996)
+    ('7.69 %', '50 %', '99.996 %')
+    """
+    number = 100 * float(value)
+    text = f"{number:.{digits}g}"
+    if float(text) >= 100 > number:  # never round "almost sure" up to "sure"
+        text = f"{number:.{digits + 2}g}"
+    return f"{text} %"

@@ -1,0 +1,26 @@
+"""What a mechanism is: a choice of probabilities, made from a histogram and a requirement, never from rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from deniable.core.histogram import Histogram
+from deniable.core.plan import Plan
+from deniable.core.privacy import Privacy
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """A frozen dataclass whose fields are its options."""
+
+    name: ClassVar[str]
+
+    def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
+        """How a table with this histogram becomes a release that meets the requirement."""
+        ...
+
+
+def options_of(mechanism: Any) -> dict[str, Any]:
+    """A mechanism's options, for the manifest."""
+    return {field.name: getattr(mechanism, field.name) for field in dataclasses.fields(mechanism)}

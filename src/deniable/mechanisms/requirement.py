@@ -1,0 +1,88 @@
+"""From a requirement to the values it protects in a given histogram (SPEC 2, "Protected values")."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.core.errors import RequirementError, TableError, did_you_mean, listing, shortened
+from deniable.core.histogram import Histogram
+from deniable.core.privacy import Privacy
+from deniable.core.probability import percent
+
+# What holds for every release of this kind, whatever the mechanism.
+PUBLIC_COLUMNS = "Public columns are published as they are: they can be linked to people, and they say who took part."
+DOMAIN = "The list of values that occur in a sensitive column is published."
+DISTRIBUTION = (
+    "How values are distributed, in the table and in groups of rows, is what the release is for: a group that all but "
+    "shares one value shows it."
+)
+REPEATED = "Each further release of the same rows under another key gives an attacker another draw: publish once, or keep the key."
+EVERY_RELEASE = (PUBLIC_COLUMNS, DOMAIN, DISTRIBUTION, REPEATED)
+
+
+def check_histogram(histogram: Histogram) -> None:
+    """Refuse tables in which there is nothing to hide, or nothing to hide behind."""
+    if histogram.rows == 0:
+        raise TableError("The table has no rows: there is nothing to publish.")
+    if histogram.m < 2:
+        only = listing(list(histogram.domain))
+        raise TableError(
+            f"The sensitive column has one single value ({only}): no perturbation can make it deniable. "
+            "Fix: choose another sensitive column, or name the full list of values with domain=."
+        )
+
+
+def protected_values(histogram: Histogram, privacy: Privacy) -> npt.NDArray[np.bool_]:
+    """SA': the values that the requirement protects: those not exempt, with f_x / n <= rho1 where rho1 is given."""
+    unknown = [value for value in privacy.exempt if value not in histogram]
+    if unknown:
+        raise RequirementError(
+            f"exempt names {listing(unknown)}, which is not a value of the sensitive column."
+            + did_you_mean(unknown[0], histogram.domain)
+        )
+    mask = np.array([value not in privacy.exempt for value in histogram.domain])
+    if privacy.rho1 is not None:
+        # f / n <= a / b in whole numbers; Python integers, since the products may exceed 64 bits.
+        numerator, denominator = privacy.rho1.numerator, privacy.rho1.denominator
+        mask &= np.array([f * denominator <= numerator * histogram.rows for f in histogram.counts.tolist()], dtype=bool)
+    return mask
+
+
+def largest_protected_frequency(histogram: Histogram, protected: npt.NDArray[np.bool_]) -> Fraction:
+    """max f_x / n over protected values; 0 when none is protected."""
+    if not protected.any():
+        return Fraction(0)
+    return Fraction(int(histogram.counts[protected].max()), histogram.rows)
+
+
+def require_feasible(histogram: Histogram, privacy: Privacy, protected: npt.NDArray[np.bool_]) -> None:
+    """A value more frequent than rho2 is believed at more than rho2 before anything is published."""
+    assert privacy.rho2 is not None
+    in_the_way = protected & np.array([Fraction(f, histogram.rows) >= privacy.rho2 for f in histogram.counts.tolist()])
+    if not in_the_way.any():
+        return
+    places = sorted(np.flatnonzero(in_the_way), key=lambda i: -int(histogram.counts[i]))
+    values = [histogram.domain[i] for i in places]
+    first = Fraction(int(histogram.counts[places[0]]), histogram.rows)
+    smallest = Fraction(int(first * 1000) + 1, 1000)
+    raise RequirementError(
+        f"rho2 = {privacy.rho2} cannot be met: {shortened(values[0])} alone is {percent(first)} of the rows"
+        + (f" ({len(values)} values are at least as frequent as rho2: {listing(values)})" if len(values) > 1 else "")
+        + f"; the smallest feasible rho2 is {float(smallest):g}, or exempt {listing(values)} with exempt=."
+    )
+
+
+def needs_rho2(privacy: Privacy | None, mechanism: str) -> Privacy:
+    """The requirement, which this mechanism cannot do without."""
+    if privacy is None:
+        raise RequirementError(
+            f"mechanism {mechanism!r} needs a requirement: privacy=Privacy(rho2='1/6'), or --rho2 1/6."
+        )
+    if privacy.rho2 is None:
+        raise RequirementError(
+            f"mechanism {mechanism!r} needs one rho2 for the table; per-value requirements go with 'fine-grain'."
+        )
+    return privacy

@@ -1,0 +1,105 @@
+"""Uniform perturbation: keep with one coin, else draw uniformly from the domain (SPEC 3, SDR Eq. 4-5).
+
+    p = (gamma - 1) / (m - 1 + gamma);    P = gamma / (m-1+gamma) on, 1 / (m-1+gamma) off the diagonal
+
+The channel is at most gamma-amplifying with gamma = rho2 (1-rho1) / (rho1 (1-rho2)), so (rho1, rho2)-privacy holds
+against any prior up to rho1, for any predicate, upward and downward.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from deniable.core.channel import Channel
+from deniable.core.errors import RequirementError
+from deniable.core.guarantee import Guarantee
+from deniable.core.histogram import Histogram
+from deniable.core.plan import Cell, Plan
+from deniable.core.privacy import Privacy, amplification_limit, largest_prior, worst_posterior
+from deniable.core.probability import percent
+from deniable.mechanisms.requirement import (
+    EVERY_RELEASE,
+    check_histogram,
+    largest_protected_frequency,
+    needs_rho2,
+    protected_values,
+    require_feasible,
+)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """One coin for all values, and a uniform replacement.
+
+    >>> plan = Uniform().plan(Histogram.of({"a": 10, "b": 10, "c": 10}), Privacy(rho1="1/5", rho2="1/4"))
+    >>> plan.cells[0].channel.diagonal.round(4).tolist()
+    [0.4, 0.4, 0.4]
+    """
+
+    name: ClassVar[str] = "uniform"
+
+    def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
+        privacy = needs_rho2(privacy, self.name)
+        check_histogram(histogram)
+        assert privacy.rho2 is not None
+        rho1, from_data = privacy.rho1, privacy.rho1 is None
+        if rho1 is None:
+            if privacy.adversary == "any-prior":
+                raise RequirementError(
+                    "adversary 'any-prior' needs rho1: the strongest belief beforehand that must be covered. "
+                    "Fix: give rho1, for example rho1='1/13'."
+                )
+            protected = protected_values(histogram, privacy)
+            require_feasible(histogram, privacy, protected)
+            rho1 = largest_protected_frequency(histogram, protected)
+            if rho1 == 0:
+                raise RequirementError(
+                    "No value is protected: every value of the table is exempt. Fix: name fewer in exempt=."
+                )
+        channel = Channel.uniform(histogram.domain, gamma=amplification_limit(rho1, privacy.rho2), coarse=from_data)
+        return Plan(
+            mechanism=self.name,
+            histogram=histogram,
+            cells=(Cell(histogram, channel),),
+            cells_published=False,
+            privacy=privacy,
+            guarantee=amplification_guarantee(privacy, channel),
+        )
+
+
+def amplification_guarantee(privacy: Privacy, channel: Channel) -> Guarantee:
+    """What one channel over the whole domain promises through its amplification alone (THESIS Thm 1)."""
+    assert privacy.rho2 is not None
+    gamma = channel.exact_gamma
+    assert gamma is not None
+    covered = largest_prior(privacy.rho2, gamma)
+    rho1 = _readable(covered) if privacy.rho1 is None else privacy.rho1
+    also = (
+        f"It holds whatever an attacker believed beforehand, up to {percent(rho1)} (adversary 'any-prior'), for any "
+        f"statement about the value, upward and downward.",
+        f"Each row satisfies epsilon-local differential privacy with epsilon = ln gamma = {_digits(gamma)}.",
+    )
+    return Guarantee(
+        adversary=privacy.adversary,
+        rho1=rho1,
+        rho2=privacy.rho2,
+        worst=worst_posterior(rho1, gamma),
+        gamma=gamma,
+        also=also,
+        not_protected=(
+            *EVERY_RELEASE,
+            f"Beliefs above {percent(rho1)} before the release: they can grow beyond {percent(privacy.rho2)}.",
+        ),
+    )
+
+
+def _readable(prior: Fraction) -> Fraction:
+    """A prior rounded down to four digits: a bound that people can read, still covered."""
+    return max(Fraction(int(prior * 10_000), 10_000), Fraction(1, 10_000) if prior >= Fraction(1, 10_000) else prior)
+
+
+def _digits(gamma: Fraction) -> str:
+    return f"{math.log(gamma):.4g}"
