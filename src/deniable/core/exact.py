@@ -20,7 +20,7 @@ Integers = npt.NDArray[np.int64]
 def amplification(keep: Integers, replace: Integers) -> Fraction | None:
     """max over y, x, x' of P[y][x] / P[y][x'] (SPEC 2); None when some published value rules an original value out.
 
-    In the row of y the off-diagonal entries are W_y (S - K_x), so only the smallest and largest coin among x != y count.
+    In the row of y the off-diagonal entries are W_y (S - K_x): only the smallest and largest coin among x != y count.
     """
     worst = Fraction(1)
     least, most = _extremes_without_self(keep)

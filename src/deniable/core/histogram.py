@@ -77,7 +77,7 @@ class Histogram(Mapping[Hashable, int]):
     def position(self, value: Hashable) -> int:
         """Where a value stands in the domain."""
         try:
-            return self._positions[value]  # type: ignore[attr-defined, no-any-return]
+            return self._positions[value]  # type: ignore[attr-defined]
         except KeyError:
             raise TableError(
                 f"{shortened(value)} is not a value of this column.{did_you_mean(value, self.domain)}"

@@ -1,0 +1,35 @@
+"""Publish tables about people so that every sensitive value stays deniable; answer questions from them honestly.
+
+>>> import deniable as dn
+>>> dn.Privacy(rho1="1/13", rho2="1/6").gamma
+Fraction(12, 5)
+"""
+
+from importlib.metadata import version as _version
+
+from deniable.core.channel import Channel
+from deniable.core.errors import DeniableError, VerificationError
+from deniable.core.guarantee import Guarantee
+from deniable.core.histogram import Histogram
+from deniable.core.plan import Cell, Plan
+from deniable.core.privacy import Privacy
+from deniable.mechanisms import plan
+from deniable.publishing import publish
+from deniable.release import Release, open_release, verify
+
+__version__ = _version("deniable")
+__all__ = [
+    "Cell",
+    "Channel",
+    "DeniableError",
+    "Guarantee",
+    "Histogram",
+    "Plan",
+    "Privacy",
+    "Release",
+    "VerificationError",
+    "open_release",
+    "plan",
+    "publish",
+    "verify",
+]

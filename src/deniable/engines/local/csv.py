@@ -1,0 +1,217 @@
+"""CSV files as a stream of record batches whose types are the same from the first row to the last."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from deniable.core.errors import ColumnError, TableError
+from deniable.engines.local.csv_types import TypeInference
+from deniable.engines.local.formats import FileFormat, damaged_gzip
+
+FIRST_BLOCK = 1 << 22
+LARGEST_BLOCK = 1 << 30
+# Types that the CSV reader converts itself, exactly like a cast; the others are read as strings and then cast.
+_DIRECT = (pa.int64(), pa.float64(), pa.string())
+
+
+class CsvPart:
+    """One CSV file. ``scan`` reads it once to check every row; ``types`` is set by the caller before ``batches``."""
+
+    def __init__(self, form: FileFormat) -> None:
+        self.path = form.path
+        self._gzipped = form.gzipped
+        self._block = FIRST_BLOCK
+        self._delimiter, self.names = _header(form)
+        self.rows = 0
+        self.schema = pa.schema([(name, pa.string()) for name in self.names])
+
+    def scan(self, inference: TypeInference) -> None:
+        """Read all rows as strings: counts them, narrows the types, and finds what is wrong with the file."""
+        self.rows = 0
+        last: pa.RecordBatch | None = None
+        strings = dict.fromkeys(self.names, pa.string())
+        # A block restarted with a larger size is seen twice by the inference, which changes nothing.
+        for block in self._blocks(self.names, strings, self._grow):
+            if block is None:
+                self.rows, last = 0, None
+                continue
+            inference.update(block)
+            self.rows += block.num_rows
+            last = block if block.num_rows else last
+        if last is not None:
+            self._refuse_open_quote(last)
+
+    def set_types(self, types: dict[str, pa.DataType]) -> None:
+        """Fix the types of the columns."""
+        self.schema = pa.schema([(name, types[name]) for name in self.names])
+
+    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The columns, in file order, converted to the types of the schema."""
+        wanted = pa.schema([self.schema.field(name) for name in columns])
+        read = {field.name: field.type if field.type in _DIRECT else pa.string() for field in self.schema}
+        for block in self._blocks(list(columns) or self.names[:1], read, None):
+            typed = block.select(list(columns)).cast(wanted) if columns else block.select([])
+            for start in range(0, block.num_rows, batch_rows):
+                yield typed.slice(start, batch_rows)
+
+    def _blocks(self, columns: Sequence[str], types: dict[str, pa.DataType], grow: Any) -> Iterator[Any]:
+        """Blocks in file order; with ``grow``, None means: a row did not fit, start again with larger blocks."""
+        while True:
+            ragged: list[Any] = []
+            try:
+                if self.rows == 0 and grow is None:
+                    return
+                with self._stream() as stream, self._reader(stream, columns, types, ragged) as reader:
+                    for block in reader:
+                        if ragged:
+                            break
+                        yield block
+            except UnicodeDecodeError:
+                raise self._not_utf8() from None
+            except (pa.ArrowException, OSError) as problem:
+                message = str(problem)
+                if "straddling" in message and grow is not None:
+                    grow()
+                    yield None
+                    continue
+                if "Empty CSV" in message and grow is not None:
+                    return  # a header line without a line end
+                raise self._explain(message) from None
+            if ragged:
+                raise self._ragged()
+            return
+
+    def _stream(self) -> Any:
+        return pa.input_stream(str(self.path), compression="gzip" if self._gzipped else None)
+
+    def _reader(
+        self,
+        stream: Any,
+        columns: Sequence[str],
+        types: dict[str, pa.DataType],
+        ragged: list[Any],
+        threads: bool = True,
+    ) -> Any:
+        def invalid(row: Any) -> str:
+            if not ragged:
+                ragged.append(row)
+            return "skip"
+
+        return pacsv.open_csv(
+            stream,
+            read_options=pacsv.ReadOptions(block_size=self._block, use_threads=threads),
+            parse_options=pacsv.ParseOptions(
+                delimiter=self._delimiter,
+                newlines_in_values=True,
+                invalid_row_handler=invalid,
+                # In a table of one column a blank line is a row whose value is missing.
+                ignore_empty_lines=len(self.names) > 1,
+            ),
+            convert_options=pacsv.ConvertOptions(
+                include_columns=list(columns),
+                column_types=types,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+
+    def _grow(self) -> None:
+        if self._block >= LARGEST_BLOCK:
+            raise TableError(
+                f"The CSV file '{self.path}' has a row of more than 1 GB. Most often a quote (\") is opened and "
+                "never closed. Fix: close the quote, or write a quote inside a value twice."
+            )
+        self._block = min(self._block * 8, LARGEST_BLOCK)
+
+    def _ragged(self) -> TableError:
+        """Read once more on a single thread, the only way in which the reader numbers the rows."""
+        ragged: list[Any] = []
+        with (
+            self._stream() as stream,
+            self._reader(stream, self.names[:1], {self.names[0]: pa.binary()}, ragged, threads=False) as reader,
+        ):
+            for _ in reader:
+                if ragged:
+                    break
+        row = ragged[0]
+        fields = f"{row.actual_columns} field{'s' * (row.actual_columns != 1)}"
+        return TableError(
+            f"The CSV file '{self.path}': row {row.number:,} has {fields}, the header (row 1) has {row.expected_columns}. "
+            "Fix: mend that row; a value that holds the delimiter must be in quotes, and quotes must be closed."
+        )
+
+    def _explain(self, message: str) -> TableError:
+        """Our words for an error of the reader, whose own may hold values of the table."""
+        if "UTF8" in message or "UTF-8" in message:
+            return self._not_utf8()
+        if self._gzipped and ("zlib" in message or "runcated" in message or "compressed" in message):
+            return damaged_gzip(self.path)
+        return TableError(
+            f"The CSV file '{self.path}' cannot be parsed. Most often a quote (\") is opened and never closed. "
+            "Fix: close the quote, or write a quote inside a value twice."
+        )
+
+    def _not_utf8(self) -> TableError:
+        where = ""
+        with self._stream() as stream:
+            for number, line in enumerate(io.BufferedReader(stream), start=1):
+                try:
+                    line.decode("utf-8")
+                except UnicodeDecodeError:
+                    where = f"line {number:,} holds"
+                    break
+        return TableError(
+            f"The CSV file '{self.path}' is not UTF-8: {where or 'it holds'} bytes that are no UTF-8 character. "
+            f"Fix: iconv -f latin1 -t utf8 '{self.path}' > fixed.csv"
+        )
+
+    def _refuse_open_quote(self, last: pa.RecordBatch) -> None:
+        """A quote left open swallows the rest of the file into the last value, and the reader does not mind."""
+        value = last.column(last.num_columns - 1)[-1].as_py()
+        if value is None or "\n" not in value or self._gzipped:
+            return
+        if not _tail(self.path).rstrip(b"\r\n").endswith(b'"'):
+            raise self._explain("")
+
+
+def _tail(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 4096))
+        return file.read()
+
+
+def _header(form: FileFormat) -> tuple[str, list[str]]:
+    """The delimiter (the one that the header holds most often, outside quotes) and the column names."""
+    try:
+        # The head may end within a character; that is no fault of the file.
+        text = form.head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="surrogateescape")
+        options = {mark: _first_record(text, mark) for mark in ",\t;|"}
+    except csv.Error:
+        raise TableError(f"The header of the CSV file '{form.path}' cannot be parsed. Fix: check its quotes.") from None
+    delimiter = max(options, key=lambda mark: len(options[mark]))
+    names = options[delimiter]
+    if any("\udc80" <= letter <= "\udcff" for name in names for letter in name):
+        raise TableError(
+            f"The CSV file '{form.path}' is not UTF-8: line 1 holds bytes that are no UTF-8 character. "
+            f"Fix: iconv -f latin1 -t utf8 '{form.path}' > fixed.csv"
+        )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ColumnError(
+            f"The file '{form.path}' has the column {twice[0]!r} {names.count(twice[0])} times. "
+            "Fix: give each column a name of its own."
+        )
+    return delimiter, names
+
+
+def _first_record(text: str, delimiter: str) -> list[str]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    return next((record for record in reader if record), [])

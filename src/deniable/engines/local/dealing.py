@@ -1,0 +1,184 @@
+"""Dealing: which rows of a value go to which cell of a plan (SPEC 1).
+
+The t-th row of value x goes to the cell that owns place pi_x(t), where pi_x is a secret permutation of 0..f_x-1: cells
+get exactly the rows that were planned, every way to choose them is equally likely, and batches do not matter.
+
+    f_x <= 4096:  pi_x sorts f_x random words
+    f_x >  4096:  pi_x is a Feistel network of 8 rounds over Z_a x Z_b, a b >= f_x, walked until it lands below f_x;
+                  its round functions are tables of random words, so memory grows with the root of f_x only
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.core.errors import TableError
+from deniable.core.plan import Plan
+
+EXPLICIT = 4096  # rows of a value up to which its permutation is a list
+ROUNDS = 8
+_BLOCK_ROWS = 2**18  # explicit permutations are made for this many rows at a time
+
+Codes = npt.NDArray[Any]
+Integers = npt.NDArray[np.int64]
+Cells = npt.NDArray[np.int32]
+
+
+class _Words(Protocol):
+    """A keystream: random words by position, and keystreams for narrower purposes."""
+
+    def words(self, start: int, count: int) -> npt.NDArray[np.uint64]: ...
+
+    def subkey(self, *purpose: str) -> _Words: ...
+
+
+class Dealer:
+    """Deals the rows of a table to the cells of a plan, batch by batch in row order."""
+
+    def __init__(self, plan: Plan, keystream: _Words) -> None:
+        dealt = list(plan.value_cells().values())
+        self._planned = plan.histogram.counts
+        self._seen = np.zeros(plan.histogram.m, dtype=np.int64)
+        self._only = np.array([cells[0][0] if len(cells) == 1 else -1 for cells in dealt], dtype=np.int32)
+        self._only[self._planned == 0] = 0  # no row will ask
+        split = self._only < 0
+        self._small = split & (self._planned <= EXPLICIT)
+        large = split & ~self._small
+        self._lists = _Explicit(np.flatnonzero(self._small), self._planned, dealt, keystream.subkey("dealing", "lists"))
+        self._networks = _Feistel(np.flatnonzero(large), self._planned, dealt, keystream.subkey("dealing", "networks"))
+        self._any_split = bool(split.any())
+
+    def deal(self, codes: Codes) -> Cells:
+        """The cell of each row of the next batch; codes are positions in the table's domain."""
+        counts = np.bincount(codes, minlength=len(self._seen))
+        if len(counts) > len(self._seen) or (self._seen + counts > self._planned).any():
+            raise _changed("more rows of a value came than were counted")
+        cells: Cells = self._only[codes]
+        if self._any_split:
+            rows = np.flatnonzero(cells < 0)
+            values, order, ranks = _ranked(codes[rows], counts, self._seen)
+            small = self._small[values]
+            found = np.empty(len(rows), dtype=np.int32)
+            found[small] = self._lists.cells(values[small], ranks[small])
+            found[~small] = self._networks.cells(values[~small], ranks[~small])
+            cells[rows[order]] = found
+        self._seen += counts
+        return cells
+
+    def finish(self) -> None:
+        """Check that every planned row has come."""
+        if not np.array_equal(self._seen, self._planned):
+            raise _changed("fewer rows of a value came than were counted")
+
+
+def _changed(how: str) -> TableError:
+    return TableError(
+        f"The table changed while it was being read: {how}. Fix: publish from a copy that nobody writes to."
+    )
+
+
+def _ranked(codes: Codes, counts: Integers, seen: Integers) -> tuple[Integers, npt.NDArray[np.intp], Integers]:
+    """Rows sorted by value: the values, the order that sorts them, and each row's rank among its value's rows."""
+    narrow = codes.astype(np.uint16) if len(counts) <= 2**16 else codes  # 16-bit keys are sorted by radix
+    order = np.argsort(narrow, kind="stable")
+    values = codes[order].astype(np.int64)
+    heads = np.flatnonzero(np.diff(values, prepend=-1))
+    lengths = np.diff(heads, append=len(values))
+    ranks = np.arange(len(values)) - np.repeat(heads, lengths) + seen[values]
+    return values, order, ranks
+
+
+class _Explicit:
+    """The shuffled cells of rare values, as one list; a block of it is made when a row first asks for it."""
+
+    def __init__(
+        self, values: Integers, planned: Integers, dealt: list[list[tuple[int, int]]], keystream: _Words
+    ) -> None:
+        self._keystream = keystream
+        rows = planned[values]
+        self._first = np.zeros(len(planned), dtype=np.int64)
+        self._first[values] = np.cumsum(rows) - rows
+        self._block = np.zeros(len(planned), dtype=np.int64)
+        self._block[values] = self._first[values] // _BLOCK_ROWS
+        self._values = values
+        self._rows = rows
+        pairs = [pair for value in values for pair in dealt[value]]
+        self._cell = np.repeat(
+            np.array([cell for cell, _ in pairs], dtype=np.int32), np.array([n for _, n in pairs], dtype=np.int64)
+        )
+        self._made = np.zeros(int(rows.sum()) // _BLOCK_ROWS + 1, dtype=bool)
+
+    def cells(self, values: Integers, ranks: Integers) -> Cells:
+        blocks = np.flatnonzero(np.bincount(self._block[values], minlength=len(self._made)) * ~self._made)
+        for block in blocks:
+            self._make(int(block))
+        found: Cells = self._cell[self._first[values] + ranks]
+        return found
+
+    def _make(self, block: int) -> None:
+        """Shuffle the cells of each value of a block: sort by value, then by a random word."""
+        inside = self._block[self._values] == block
+        rows = self._rows[inside]
+        first, total = int(self._first[self._values[inside][0]]), int(rows.sum())
+        words = self._keystream.words(first, total)
+        order = np.lexsort((words, np.repeat(np.arange(len(rows)), rows)))
+        self._cell[first : first + total] = self._cell[first : first + total][order]
+        self._made[block] = True
+
+
+class _Feistel:
+    """A permutation of 0..f-1 for each frequent value, computed row by row.
+
+    A place is l b + r with l < a, r < b; even rounds do l += T(r) mod a, odd rounds r += T(l) mod b.
+    """
+
+    def __init__(
+        self, values: Integers, planned: Integers, dealt: list[list[tuple[int, int]]], keystream: _Words
+    ) -> None:
+        index = np.zeros(len(planned), dtype=np.int64)
+        index[values] = np.arange(len(values))
+        self._index = index
+        self._f = planned[values]
+        self._a = np.array([math.isqrt(int(f) - 1) + 1 for f in self._f], dtype=np.int64)
+        self._b = -(-self._f // np.maximum(self._a, 1))
+        sizes = ROUNDS * self._a  # every round gets a entries, b of which are used by even rounds
+        self._table_first = np.cumsum(sizes) - sizes
+        self._table = np.empty(int(sizes.sum()), dtype=np.uint32)
+        for a, b, first in zip(self._a.tolist(), self._b.tolist(), self._table_first.tolist(), strict=True):
+            words = keystream.words(first, ROUNDS * a).reshape(ROUNDS, a)
+            moduli = np.array([a, b] * (ROUNDS // 2), dtype=np.uint64)[:, None]
+            self._table[first : first + ROUNDS * a] = (words % moduli).ravel()
+        self._place_first = np.cumsum(self._f) - self._f
+        pairs = [pair for value in values for pair in dealt[value]]
+        self._ends = np.cumsum([n for _, n in pairs], dtype=np.int64)
+        self._cells = np.array([cell for cell, _ in pairs], dtype=np.int32)
+
+    def cells(self, values: Integers, ranks: Integers) -> Cells:
+        if not len(values):
+            return np.empty(0, dtype=np.int32)
+        index = self._index[values]
+        places = self._permuted(index, ranks)
+        outside = np.flatnonzero(places >= self._f[index])
+        while len(outside):  # a cycle that starts below f comes back below f
+            places[outside] = self._permuted(index[outside], places[outside])
+            outside = outside[places[outside] >= self._f[index[outside]]]
+        found: Cells = self._cells[np.searchsorted(self._ends, self._place_first[index] + places, side="right")]
+        return found
+
+    def _permuted(self, index: Integers, places: Integers) -> Integers:
+        a, b, first = self._a[index], self._b[index], self._table_first[index]
+        left, right = np.divmod(places, b)
+        for turn in range(ROUNDS):
+            if turn % 2 == 0:
+                left += self._table[first + right]
+                left -= a * (left >= a)
+            else:
+                right += self._table[first + left]
+                right -= b * (right >= b)
+            first += a
+        result: Integers = left * b + right
+        return result

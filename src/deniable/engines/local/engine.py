@@ -1,0 +1,188 @@
+"""The local engine: one machine, one streaming pass to count and one to publish."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Hashable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from deniable.core.errors import ColumnError, TableError
+from deniable.core.histogram import Histogram
+from deniable.engines.base import Job, Progress, Scan, no_progress
+from deniable.engines.local.dealing import Dealer
+from deniable.engines.local.encoding import Encoder, scan_domain
+from deniable.engines.local.inspection import OrderWatch, identifier_warnings
+from deniable.engines.local.kernel import Kernel
+from deniable.engines.local.shuffling import (
+    Words,
+    bucket_count,
+    rechunked,
+    shuffled_in_memory,
+    shuffled_through_files,
+)
+from deniable.engines.local.sources import Source
+from deniable.engines.randomness import Keystream
+
+CELL = "cell"
+ROW_GROUP = 2**18
+Piece = tuple[pa.RecordBatch, Words]
+Codes = npt.NDArray[np.unsignedinteger]
+
+
+class LocalEngine:
+    """Executes plans over one source."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def scan(
+        self,
+        sensitive: tuple[str, ...],
+        missing: str,
+        domain: Sequence[Hashable] | None = None,
+        progress: Progress = no_progress,
+    ) -> Scan:
+        """Count the sensitive column: the first pass."""
+        found = scan_domain(self.source, list(sensitive), missing, domain, progress=progress)
+        return Scan(Histogram(tuple(found.domain), found.counts), found.exempt_rows, (), found.encoder)
+
+    def warnings(self, public: Sequence[str]) -> list[str]:
+        """What the owner should know about the columns that are to be published as they are."""
+        return [warning.message for warning in identifier_warnings(self.source, list(public))]
+
+    def schema(self, job: Job) -> pa.Schema:
+        """The published table's schema, without any metadata of the input."""
+        encoder: Encoder = job.scan.encoding
+        fields = [pa.field(name, _plain(self.source.schema.field(name).type)) for name in job.public]
+        fields += [pa.field(name, kind) for name, kind in zip(job.sensitive, encoder.types, strict=True)]
+        return pa.schema([*fields, *([pa.field(CELL, pa.int32())] if job.plan.cells_published else [])])
+
+    def execute(self, job: Job, spool: Path | None = None) -> Iterator[pa.Table]:
+        """The published rows in pieces of a fixed size; ``spool`` is a private folder for tables larger than memory."""
+        schema = self.schema(job)
+        pieces = self._perturbed(job, schema)
+        if not job.shuffle:
+            tables: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for batch, _ in pieces)
+        elif spool is None or self.source.in_memory:
+            tables = shuffled_in_memory(pieces, schema)
+        else:
+            buckets = bucket_count(self._bytes(job, schema))
+            tables = shuffled_through_files(pieces, schema, spool, buckets)
+        yield from rechunked(tables, schema, ROW_GROUP)
+
+    def _bytes(self, job: Job, schema: pa.Schema) -> int:
+        """A guess of the published table's size in memory, from its first rows."""
+        first = next(iter(self.source.batches(list(job.public), job.batch_rows)), None) if job.public else None
+        wide = 16 if first is None or not first.num_rows else first.nbytes / first.num_rows + 16
+        return int(job.scan.rows * wide)
+
+    def _perturbed(self, job: Job, schema: pa.Schema) -> Iterator[Piece]:
+        """Batches of perturbed rows with their sort keys, in the order of the input.
+
+        Dealing rows to cells needs that order, so it happens here; the rest of a batch is a pure function of its
+        position and is done by any thread.
+        """
+        worker = _Worker(job, schema)
+        dealer = Dealer(job.plan, worker.keys.subkey("dealing")) if len(job.plan.cells) > 1 else None
+        wanted = [*job.public, *job.sensitive, *([job.row_id] if job.row_id else [])]
+        waiting: deque[Future[Piece]] = deque()
+        start = 0
+        with ThreadPoolExecutor(job.threads) as pool:
+            try:
+                for batch in self.source.batches(wanted, job.batch_rows):
+                    codes = worker.encoder.encode(batch)
+                    cells = None if dealer is None else _dealt(dealer, codes, worker.encoder.exempt_mask(codes))
+                    waiting.append(pool.submit(worker.perturb, batch, codes, cells, start))
+                    start += batch.num_rows
+                    job.progress(start, job.scan.rows, "perturbing")
+                    if len(waiting) > 2 * job.threads:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+        if dealer is not None:
+            dealer.finish()
+        if start != job.scan.rows:
+            raise TableError(
+                "The table changed while it was being read. Fix: publish from a copy that nobody writes to."
+            )
+
+
+class _Worker:
+    """Turns one batch of original rows into published rows."""
+
+    def __init__(self, job: Job, schema: pa.Schema) -> None:
+        self.job = job
+        self.schema = schema
+        self.encoder: Encoder = job.scan.encoding
+        self.keys = Keystream(job.secret, "release", job.name, *job.sensitive)
+        self.draws = self.keys.subkey("draws")
+        # The order also depends on the plan's channels: another plan under the same key is another permutation.
+        self.order = self.keys.subkey("order", *(str(hash_of(cell.channel.keep)) for cell in job.plan.cells[:1]))
+        channels = [cell.channel for cell in job.plan.cells]
+        self.kernel = Kernel(channels, [job.plan.positions(cell) for cell in job.plan.cells])
+
+    def perturb(self, batch: pa.RecordBatch, codes: Codes, cells: npt.NDArray[np.int32] | None, start: int) -> Piece:
+        job, n = self.job, batch.num_rows
+        draws = self.draws.words(start, n) if job.row_id is None else self.draws.words_of(batch.column(job.row_id))
+        exempt = self.encoder.exempt_mask(codes)
+        if exempt is None:
+            published = self.kernel.perturb(codes, draws, cells)
+        else:
+            published = codes.copy()
+            some = ~exempt
+            published[some] = self.kernel.perturb(codes[some], draws[some], None if cells is None else cells[some])
+        arrays = [_decoded(batch.column(name)) for name in job.public] + self.encoder.decode(published)
+        if job.plan.cells_published:
+            dealt = np.zeros(n, np.int32) if cells is None else cells.astype(np.int32)
+            arrays.append(pa.array(dealt, mask=exempt))
+        words = self.order.words(start, n) if job.shuffle else np.zeros(0, np.uint64)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema), words
+
+
+def _dealt(dealer: Dealer, codes: Codes, exempt: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.int32]:
+    """The cell of each row; exempt rows belong to none and take no part in the dealing."""
+    cells = np.zeros(len(codes), dtype=np.int32)
+    some = slice(None) if exempt is None else ~exempt
+    cells[some] = dealer.deal(codes[some])
+    return cells
+
+
+def require_distinct(source: Source, row_id: str, keys: Keystream) -> None:
+    """Refuse a row id that names two rows: their draws would be the same. Takes eight bytes a row."""
+    words = [keys.words_of(batch.column(row_id)) for batch in source.batches([row_id])]
+    joined = np.sort(np.concatenate(words)) if words else np.zeros(0, np.uint64)
+    if (joined[1:] == joined[:-1]).any():
+        raise ColumnError(
+            f"row_id = {row_id!r} does not name rows: a value of it occurs more than once, and equal ids get equal draws. "
+            "Fix: choose a column without repetitions, or leave row_id out."
+        )
+
+
+def watch_order(source: Source, scan: Scan, sensitive: Sequence[str]) -> list[str]:
+    """Whether the order of the rows predicts the sensitive value; asked when rows are not shuffled."""
+    watch = OrderWatch(scan.histogram.m)
+    for batch in source.batches(list(sensitive)):
+        watch.update(scan.encoding.encode(batch))
+    return [warning.message for warning in watch.warnings(", ".join(sensitive))]
+
+
+def hash_of(array: npt.NDArray[np.int64]) -> int:
+    """A stable fingerprint of an array of integers."""
+    return int.from_bytes(hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()[:8], "big")
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

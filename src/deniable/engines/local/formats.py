@@ -1,0 +1,109 @@
+"""What a file is, decided by its first bytes and not by its name."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from deniable.core.errors import TableError
+
+HEAD_BYTES = 1 << 20
+
+_FOREIGN = (
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"%PDF", "a PDF document"),
+    (b"PK\x03\x04", "a zip archive or an Excel workbook"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel or Word file"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"ARROW1", "an Arrow IPC (Feather) file"),
+    (b"ORC", "an ORC file"),
+    (b"BZh", "a bzip2 archive"),
+    (b"\xfd7zXZ", "an xz archive"),
+    (b"\x28\xb5\x2f\xfd", "a zstd archive"),
+    (b"7z\xbc\xaf", "a 7z archive"),
+)
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """How to read one file; ``head`` is the start of its (unpacked) text."""
+
+    path: Path
+    kind: Literal["csv", "parquet"]
+    gzipped: bool
+    head: bytes
+
+
+def recognise(path: Path) -> FileFormat:
+    """Look at the first bytes of a file, or say why it cannot be a table."""
+    head = _first_bytes(path)
+    if not head:
+        raise TableError(f"The file '{path}' is empty. Fix: give a CSV file with a header line, or a Parquet file.")
+    if head[:4] == b"PAR1":
+        return FileFormat(path, "parquet", gzipped=False, head=b"")
+    gzipped = head[:2] == b"\x1f\x8b"
+    if gzipped:
+        head = _first_unpacked_bytes(path)
+        if not head:
+            raise TableError(f"The file '{path}' is empty once unpacked. Fix: give a CSV file with a header line.")
+    _refuse_binary(path, head)
+    if not head.removeprefix(b"\xef\xbb\xbf").strip():
+        raise TableError(f"The file '{path}' holds only blank lines. Fix: give a CSV file with a header line.")
+    return FileFormat(path, "csv", gzipped, head)
+
+
+def _first_bytes(path: Path) -> bytes:
+    if path.is_dir():
+        raise TableError(
+            f"'{path}' is a folder, not a file. Fix: name the files in it, for example '{path / '*.parquet'}'."
+        )
+    try:
+        with path.open("rb") as file:
+            return file.read(HEAD_BYTES)
+    except FileNotFoundError:
+        raise TableError(f"There is no file '{path}'. Fix: check the name; the folder is '{os.getcwd()}'.") from None
+    except PermissionError:
+        raise TableError(f"The file '{path}' may not be read (no permission). Fix: chmod u+r '{path}'.") from None
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or "not a valid file name"
+        raise TableError(f"The file '{path}' cannot be read: {reason}. Fix: check the name and the disk.") from None
+
+
+def _first_unpacked_bytes(path: Path) -> bytes:
+    try:
+        with gzip.open(path, "rb") as file:
+            return file.read(HEAD_BYTES)
+    except (OSError, EOFError, zlib.error):
+        raise damaged_gzip(path) from None
+
+
+def damaged_gzip(path: Path) -> TableError:
+    """The error for a gzip file that breaks off or does not unpack."""
+    return TableError(
+        f"The gzip file '{path}' is damaged or cut short. Fix: copy or write it again (gzip -t tests it)."
+    )
+
+
+def _refuse_binary(path: Path, head: bytes) -> None:
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise TableError(
+            f"The file '{path}' is UTF-16 text; CSV must be UTF-8. Fix: iconv -f utf16 -t utf8 '{path}' > fixed.csv"
+        )
+    what = next((name for magic, name in _FOREIGN if head.startswith(magic) and _is_foreign(magic, head)), None)
+    if what is None and (b"\0" in head or head[:4] == b"PAR1"):
+        what = "a binary file"
+    if what is not None:
+        raise TableError(
+            f"The file '{path}' is neither CSV nor Parquet; it looks like {what}. Fix: export the table as CSV or Parquet."
+        )
+
+
+def _is_foreign(magic: bytes, head: bytes) -> bool:
+    """Letters alone prove nothing: a CSV header may begin with ORC or BZh, so those need a byte that no text holds."""
+    return not magic.isalnum() or any(byte < 9 for byte in head[:4096])

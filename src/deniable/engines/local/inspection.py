@@ -1,0 +1,145 @@
+"""What the owner of a table should know before it is published."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.engines.local.sources import Source
+
+SAMPLE_ROWS = 100_000
+FEWEST_ROWS = 50
+DISTINCT_SHARE = 0.9
+ALARM = 6.0
+
+
+@dataclass(frozen=True)
+class OwnerWarning:
+    """A remark about one column, for the owner's eyes."""
+
+    column: str
+    message: str
+
+
+def identifier_warnings(source: Source, columns: Sequence[str], sample_rows: int = SAMPLE_ROWS) -> list[OwnerWarning]:
+    """Public columns of strings or integers in which nearly every row has a value of its own.
+
+    Floats and times are left out: measurements differ from row to row without naming anybody.
+    """
+    asked = [name for name in columns if _may_identify(source.schema.field(name).type)]
+    if not asked:
+        return []
+    sample, taken = [], 0
+    for batch in source.batches(asked):
+        sample.append(batch.slice(0, sample_rows - taken))
+        taken += sample[-1].num_rows
+        if taken >= sample_rows:
+            break
+    if not sample:
+        return []
+    part = "" if source.rows == taken else f" of the first {taken:,} rows"
+    table = pa.Table.from_batches(sample)
+    found = []
+    for name in asked:
+        column = _plain(table.column(name))
+        values = len(column) - column.null_count
+        distinct = pc.count_distinct(column, mode="only_valid").as_py()
+        if values >= FEWEST_ROWS and distinct >= DISTINCT_SHARE * values:
+            share = math.floor(100 * distinct / values)
+            found.append(
+                OwnerWarning(
+                    name,
+                    f"The column {name!r} looks like an identifier: {share} % of its values{part} are different. It is "
+                    f"published as it is and may name people. Fix: drop={name!r}, unless that is intended.",
+                )
+            )
+    return found
+
+
+class OrderWatch:
+    """Whether the order of the rows predicts the sensitive value; fed with the codes, batch by batch.
+
+    With counts c_i of n rows in random order, the number of neighbours with equal values has the mean
+    sum c_i (c_i - 1) / n and the variance of the number of runs of several kinds,
+    (A (A + n (n + 1)) - 2 n B - n^3) / (n^2 (n - 1)), A = sum c_i^2, B = sum c_i^3.
+    Steps up minus steps down have the mean 0 and at most the variance (n + 1) / 3 (reached without ties).
+    """
+
+    def __init__(self, m: int) -> None:
+        self._counts = np.zeros(m + 1, dtype=np.int64)  # one more for exempt rows
+        self._equal = self._up = self._down = 0
+        self._last: int | None = None
+
+    def update(self, codes: np.ndarray) -> None:
+        """Take in the next rows."""
+        if not len(codes):
+            return
+        self._counts += np.bincount(codes, minlength=len(self._counts))
+        if self._last is not None:
+            self._step(np.array([self._last]), codes[:1])
+        self._step(codes[:-1], codes[1:])
+        self._last = int(codes[-1])
+
+    def _step(self, before: np.ndarray, after: np.ndarray) -> None:
+        up, down = int(np.count_nonzero(before < after)), int(np.count_nonzero(before > after))
+        self._up += up
+        self._down += down
+        self._equal += len(before) - up - down
+
+    @property
+    def z_equal(self) -> float:
+        """How many standard deviations more neighbours are equal than in random order."""
+        n = int(self._counts.sum())
+        if n < 2:
+            return 0.0
+        counts = [int(count) for count in self._counts[self._counts > 0]]  # Python integers: n^3 overflows
+        squares, cubes = sum(c**2 for c in counts), sum(c**3 for c in counts)
+        variance = (squares * (squares + n * (n + 1)) - 2 * n * cubes - n**3) / (n**2 * (n - 1))
+        return (self._equal - (squares - n) / n) / math.sqrt(variance) if variance > 0 else 0.0
+
+    @property
+    def z_steps(self) -> float:
+        """How many standard deviations more steps lead up than down."""
+        n = int(self._counts.sum())
+        return (self._up - self._down) / math.sqrt((n + 1) / 3)
+
+    def warnings(self, column: str) -> list[OwnerWarning]:
+        """At most one warning; a random order raises it with a probability far below one in a million."""
+        pairs = self._equal + self._up + self._down
+        if pairs and min(self._up, self._down) == 0 and (self._sorted_surely() or abs(self.z_steps) > ALARM):
+            what = "the rows are sorted by it"
+        elif self.z_equal > ALARM:
+            what = "neighbouring rows have the same value more often than by chance"
+        elif self.z_equal < -ALARM:
+            what = "neighbouring rows have the same value less often than by chance"
+        elif abs(self.z_steps) > ALARM:
+            what = f"its values mostly {'rise' if self.z_steps > 0 else 'fall'} from row to row"
+        else:
+            return []
+        return [
+            OwnerWarning(
+                column,
+                f"The order of the rows predicts {column!r}: {what}. Whoever sees the order learns more than the "
+                "guarantee allows. Fix: shuffle the rows (shuffle=True, the default).",
+            )
+        ]
+
+    def _sorted_surely(self) -> bool:
+        return self.z_equal > ALARM
+
+
+def _may_identify(dtype: pa.DataType) -> bool:
+    if pa.types.is_dictionary(dtype):
+        return _may_identify(dtype.value_type)
+    t = pa.types
+    kinds = (t.is_integer, t.is_string, t.is_large_string, t.is_decimal, t.is_binary, t.is_fixed_size_binary)
+    return any(test(dtype) for test in (*kinds, t.is_large_binary))
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

@@ -1,0 +1,90 @@
+"""Rows in a keyed random order, in memory or, for tables larger than memory, through files.
+
+Every row has a 64-bit sort key, a pure function of the release's key and the row number; the published order is the
+order of these keys. Buckets by the keys' high bits are sorted one at a time, so the order is the same for any number
+of buckets, batches or threads. Only perturbed rows ever reach a bucket file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Words = npt.NDArray[np.uint64]
+Keyed = Iterable[tuple[pa.RecordBatch, Words]]
+BUCKET_BYTES = 48 * 2**20
+SORT_KEY = "sort key"
+
+
+def shuffled_in_memory(batches: Keyed, schema: pa.Schema) -> Iterator[pa.Table]:
+    """All rows at once, sorted by their keys."""
+    kept, keys = [], []
+    for batch, words in batches:
+        kept.append(batch)
+        keys.append(words)
+    if kept:
+        order = np.argsort(np.concatenate(keys), kind="stable")
+        yield pa.Table.from_batches(kept, schema).take(pa.array(order))
+
+
+def shuffled_through_files(batches: Keyed, schema: pa.Schema, folder: Path, buckets: int) -> Iterator[pa.Table]:
+    """Deal rows into bucket files by the high bits of their keys, then sort one bucket at a time."""
+    keyed = schema.append(pa.field(SORT_KEY, pa.uint64()))
+    paths = [folder / f"bucket-{index:05d}.arrow" for index in range(buckets)]
+    _scatter(batches, keyed, paths)
+    for path in paths:
+        with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as reader:
+            bucket = reader.read_all()
+        path.unlink()
+        order = np.argsort(bucket.column(SORT_KEY).to_numpy(), kind="stable")
+        yield bucket.drop_columns([SORT_KEY]).take(pa.array(order))
+
+
+def _scatter(batches: Keyed, keyed: pa.Schema, paths: list[Path]) -> None:
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    writers = [pa.ipc.new_stream(str(path), keyed, options=options) for path in paths]
+    try:
+        for batch, words in batches:
+            # Monotone in the key, so that bucket after bucket is the order of the keys.
+            bucket = ((words >> np.uint64(32)) * np.uint64(len(paths)) >> np.uint64(32)).astype(np.uint32)
+            order = np.argsort(bucket, kind="stable")
+            arranged = batch.append_column(SORT_KEY, pa.array(words)).take(pa.array(order))
+            ends = np.cumsum(np.bincount(bucket, minlength=len(paths)))
+            start = 0
+            for writer, end in zip(writers, ends.tolist(), strict=True):
+                if end > start:
+                    writer.write_batch(arranged.slice(start, end - start))
+                start = end
+    finally:
+        for writer in writers:
+            writer.close()
+
+
+def bucket_count(total_bytes: int) -> int:
+    """How many buckets keep one bucket near ``BUCKET_BYTES``; few enough to hold all files open."""
+    return int(min(max(1, -(-total_bytes // BUCKET_BYTES)), 900))
+
+
+def rechunked(tables: Iterable[pa.Table], schema: pa.Schema, rows: int) -> Iterator[pa.Table]:
+    """The same rows in pieces of exactly ``rows`` rows (the last may be shorter), however they arrive.
+
+    Files written from these pieces do not depend on how the work was cut up.
+    """
+    waiting: list[pa.Table] = []
+    have = 0
+    for table in tables:
+        waiting.append(table)
+        have += table.num_rows
+        while have >= rows:
+            joined = pa.concat_tables(waiting)
+            yield joined.slice(0, rows).combine_chunks()
+            waiting = [joined.slice(rows)]
+            have -= rows
+    if have:
+        yield pa.concat_tables(waiting).combine_chunks()
+    elif not waiting:
+        yield schema.empty_table()

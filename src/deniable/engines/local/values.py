@@ -1,0 +1,156 @@
+"""Distinct values of Arrow columns: which types can be sensitive, how they are sorted, compared and declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.core.errors import ColumnError, OptionError, did_you_mean
+
+
+def column_type(name: str, dtype: pa.DataType) -> pa.DataType:
+    """The plain type of a sensitive column: dictionaries and views by their values, or a ``ColumnError``."""
+    t = pa.types
+    if t.is_dictionary(dtype):
+        return column_type(name, dtype.value_type)
+    if t.is_null(dtype):
+        return pa.string()
+    if dtype == pa.string_view():
+        return pa.large_string()
+    plain = (t.is_boolean, t.is_integer, t.is_floating, t.is_decimal, t.is_string, t.is_large_string)
+    if any(test(dtype) for test in (*plain, t.is_date, t.is_timestamp, t.is_time, t.is_duration)):
+        return dtype
+    raise ColumnError(
+        f"The column {name!r} has the type {dtype}, which cannot be sensitive: allowed are strings, numbers, booleans, "
+        f"dates and times. Fix: convert it to strings first, or leave the column out."
+    )
+
+
+def factorise(column: pa.Array, dtype: pa.DataType) -> tuple[np.ndarray, pa.Array]:
+    """Indices and the values they point to; NaN is null, -0.0 is 0.0. Values may come twice."""
+    if not pa.types.is_dictionary(column.type):
+        column = _cast(column, dtype).dictionary_encode(null_encoding="encode")
+        indices = column.indices
+        values = column.dictionary
+    else:
+        values = pa.concat_arrays([_cast(column.dictionary, dtype), pa.nulls(1, dtype)])
+        indices = column.indices.cast(pa.int64()).fill_null(len(values) - 1)
+    return indices.to_numpy(zero_copy_only=False), _normal(values)
+
+
+def lookup(column: pa.Array, known: pa.Array) -> np.ndarray | None:
+    """The position of each row in ``known`` (which holds null), or None if some value is not there."""
+    dtype = known.type
+    if not pa.types.is_dictionary(column.type):
+        found = pc.index_in(_cast(column, dtype), value_set=known)
+        if not found.null_count:
+            return np.asarray(found.to_numpy(zero_copy_only=False))
+        if not pa.types.is_floating(dtype):
+            return None
+    indices, values = factorise(column, dtype)
+    found = pc.index_in(values, value_set=known)
+    where: np.ndarray = found.fill_null(-1).to_numpy(zero_copy_only=False)
+    if not found.null_count:
+        return where[indices]
+    # A dictionary may hold values that no row has.
+    codes: np.ndarray = where[indices]
+    return None if len(codes) and codes.min() < 0 else codes
+
+
+def sorted_values(values: pa.Array, *, with_null: bool) -> pa.Array:
+    """Numbers by size, strings by code point, false before true; null last."""
+    plain = values.drop_null()
+    half = pa.types.is_float16(plain.type)
+    order = pc.array_sort_indices(plain.cast(pa.float32()) if half else plain)
+    ordered = plain.take(order)
+    return pa.concat_arrays([ordered, pa.nulls(1, values.type)]) if with_null else ordered
+
+
+def python_values(array: pa.Array) -> list[Any]:
+    """The values as Python objects."""
+    t = pa.types
+    finer = (t.is_timestamp(array.type) or t.is_time(array.type) or t.is_duration(array.type)) and (
+        array.type.unit == "ns"
+    )
+    if finer:
+        coarse = {
+            "timestamp": lambda: pa.timestamp("us", array.type.tz),
+            "time64": lambda: pa.time64("us"),
+            "duration": lambda: pa.duration("us"),
+        }[str(array.type).split("[", maxsplit=1)[0]]()
+        try:
+            array = array.cast(coarse)
+        except pa.ArrowInvalid:
+            raise ColumnError(
+                f"A sensitive column of type {array.type} holds times finer than a microsecond. "
+                "Fix: round it to microseconds."
+            ) from None
+    return list(array.to_pylist())
+
+
+def declared_values(
+    domain: Sequence[Any] | Mapping[str, Sequence[Any]] | None,
+    columns: Sequence[str],
+    types: Sequence[pa.DataType],
+    *,
+    exempt: bool,
+) -> list[pa.Array | None]:
+    """Each column's declared values, sorted, or None where nothing is declared."""
+    if domain is None:
+        return [None] * len(columns)
+    if isinstance(domain, Mapping):
+        lists: list[Any] = [domain.get(name) for name in columns]
+        for name in domain:
+            if name not in columns:
+                raise OptionError(f"domain names {name!r}, which is no sensitive column.{did_you_mean(name, columns)}")
+    elif len(columns) == 1:
+        lists = [list(domain)]
+        _refuse_twice(lists[0])
+    else:
+        if not all(isinstance(row, tuple | list) and len(row) == len(columns) for row in domain):
+            raise OptionError(
+                f"domain: with {len(columns)} sensitive columns each value is a tuple of {len(columns)}. "
+                "Fix: domain={column: [values], ...} or a list of such tuples."
+            )
+        lists = [list(dict.fromkeys(row[place] for row in domain)) for place in range(len(columns))]
+    return [
+        None if given is None else _declared(name, list(given), dtype, exempt)
+        for name, given, dtype in zip(columns, lists, types, strict=True)
+    ]
+
+
+def _declared(name: str, given: list[Any], dtype: pa.DataType, exempt: bool) -> pa.Array:
+    if not given:
+        raise OptionError(f"domain of {name!r} is empty. Fix: list every value that may occur.")
+    try:
+        array = _normal(pa.array(given, type=dtype))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise OptionError(
+            f"domain of {name!r} holds a value that is no {dtype}, the type of the column. "
+            "Fix: declare the values in the column's type."
+        ) from None
+    unique = pc.unique(array)
+    return sorted_values(unique, with_null=bool(unique.null_count) and not exempt)
+
+
+def _refuse_twice(values: list[Any]) -> None:
+    if len(set(values)) != len(values):
+        raise OptionError("domain holds a value twice. Fix: list each value once.")
+
+
+def _cast(array: pa.Array, dtype: pa.DataType) -> pa.Array:
+    return array if array.type == dtype else array.cast(dtype)
+
+
+def _normal(values: pa.Array) -> pa.Array:
+    """NaN as null and -0.0 as 0.0, so that each number has one code."""
+    if not pa.types.is_floating(values.type):
+        return values
+    dtype = values.type
+    wide = values.cast(pa.float64())
+    wide = pc.if_else(pc.is_nan(wide), pa.scalar(None, pa.float64()), pc.add(wide, 0.0))
+    return wide.cast(dtype)

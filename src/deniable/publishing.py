@@ -1,0 +1,227 @@
+"""Publish a table: scan, plan, execute. The one place where an engine and a mechanism meet."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Hashable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from deniable.core.errors import ColumnError, OptionError, did_you_mean
+from deniable.core.histogram import Histogram
+from deniable.core.manifest import (
+    Column,
+    Manifest,
+    Marginal,
+    Randomness,
+    cells_of,
+    guarantee_dict,
+    privacy_dict,
+)
+from deniable.core.plan import Plan
+from deniable.core.privacy import Privacy
+from deniable.engines.base import Job, Progress, no_progress
+from deniable.engines.local import storage
+from deniable.engines.local.engine import CELL, LocalEngine, require_distinct, watch_order
+from deniable.engines.local.sources import Source, open_source
+from deniable.engines.randomness import Keystream, Secret, discrete_laplace, discrete_laplace_variance
+from deniable.mechanisms import Mechanism, mechanism_named
+from deniable.release import Release, finish_folder, open_release
+
+MISSING = ("value", "exempt", "refuse")
+MARGINAL_EPSILON = 1.0
+
+
+def publish(
+    table: Any,
+    *,
+    sensitive: str | Sequence[str],
+    privacy: Privacy | None = None,
+    mechanism: str | Mechanism = "uniform",
+    drop: str | Sequence[str] = (),
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    format: str = "parquet",
+    key: bytes | None = None,
+    key_file: str | os.PathLike[str] | None = None,
+    seed: int | None = None,
+    row_id: str | None = None,
+    shuffle: bool = True,
+    missing: str = "value",
+    domain: Sequence[Hashable] | None = None,
+    marginals: bool | None = None,
+    name: str = "release",
+    threads: int | None = None,
+    batch_rows: int = 2**17,
+    progress: Progress = no_progress,
+) -> Release:
+    """Publish a table so that every sensitive value in it is deniable.
+
+    Args:
+        table: anything with the Arrow C stream interface (pandas, polars, pyarrow, DuckDB), or a path, a glob or a list
+            of paths to CSV or Parquet files.
+        sensitive: the column to perturb; several are compounded into one (every combination is a value).
+        privacy: the requirement.
+        mechanism: a mechanism's name or object.
+        drop: columns that are not published.
+        out: a folder to write to, in bounded memory when ``table`` is a path. Without it the release stays in memory.
+        key: 32 bytes that decide every draw; by default fresh ones from the operating system, forgotten afterwards.
+        key_file: a file with the key, readable by its owner only.
+        seed: a number instead of a key, for experiments; recorded in the manifest.
+        row_id: a column that names the row; it decides the row's draws instead of its number, and is not published.
+        shuffle: publish the rows in random order.
+        missing: ``"value"``: missing is a value like any other; ``"exempt"``: published as missing; ``"refuse"``.
+        domain: all values that the sensitive column may hold, if the table need not show each of them.
+        marginals: publish the histogram with noise, for more accurate answers. Default: where the adversary is
+            assumed to know the distribution anyway (``"frequency"``).
+        name: part of the derivation of all draws; give each table under one key its own.
+        threads, batch_rows: speed only; they never change the result.
+        progress: called with (rows done, rows in all, what).
+    """
+    chosen = mechanism_named(mechanism)
+    source = open_source(table)
+    names = _as_names(sensitive)
+    public = _public_columns(source, names, _as_names(drop), row_id)
+    _check_options(missing, format, name)
+    secret = _secret(key, key_file, seed, out)
+    engine = LocalEngine(source)
+    scan = engine.scan(names, missing, domain, progress)
+    keys = Keystream(secret, "release", name, *names)
+    if row_id is not None:
+        require_distinct(source, row_id, keys)
+    marginal = _marginal(keys, scan.histogram, privacy, marginals)
+    plan = _plan(chosen, scan.histogram, privacy, marginal)
+    warnings = engine.warnings(public)
+    if not shuffle:
+        warnings += watch_order(source, scan, names)
+    job = Job(
+        plan,
+        scan,
+        public,
+        names,
+        secret,
+        name,
+        row_id,
+        shuffle,
+        threads or min(os.cpu_count() or 1, 4),
+        batch_rows,
+        progress,
+    )
+    manifest = _manifest(job, engine.schema(job), missing, marginal)
+    if out is None:
+        published = pa.concat_tables(engine.execute(job)).combine_chunks()
+        return Release(manifest, table=published, warnings=warnings)
+    with storage.new_folder(Path(out), overwrite) as partial:
+        spool = partial / "spool"
+        spool.mkdir(mode=0o700)
+        finish_folder(partial, manifest, engine.execute(job, spool), engine.schema(job), format)
+        spool.rmdir()
+    release = open_release(out)
+    release.warnings = tuple(warnings)
+    return release
+
+
+def _as_names(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _public_columns(
+    source: Source, sensitive: tuple[str, ...], drop: tuple[str, ...], row_id: str | None
+) -> tuple[str, ...]:
+    problems = []
+    if not sensitive:
+        problems.append("sensitive names no column: say which column must stay deniable.")
+    for role, names in (("sensitive", sensitive), ("drop", drop), ("row_id", (row_id,) if row_id else ())):
+        for name in names:
+            if name not in source.names:
+                columns = ", ".join(map(str, source.names[:20]))
+                problems.append(
+                    f"{role} names the column {name!r}, which the table does not have."
+                    f"{did_you_mean(name, source.names)} Its columns: {columns}."
+                )
+    twice = [name for name in sensitive if sensitive.count(name) > 1 or name in drop or name == row_id]
+    if twice:
+        problems.append(f"The column {twice[0]!r} is named as sensitive and once more; a column has one role.")
+    public = tuple(name for name in source.names if name not in (*sensitive, *drop, row_id))
+    if CELL in (*public, *sensitive):
+        problems.append(
+            f"The column name {CELL!r} is reserved: a release uses it for the cell a row fell into. "
+            f"Fix: rename the column, or drop it."
+        )
+    if problems:
+        raise ColumnError("\n".join(problems))
+    return public
+
+
+def _check_options(missing: str, form: str, name: str) -> None:
+    for what, value, allowed in (("missing", missing, MISSING), ("format", form, ("parquet", "csv"))):
+        if value not in allowed:
+            raise OptionError(
+                f"{what} = {value!r} is not known: choose one of {', '.join(allowed)}.{did_you_mean(value, allowed)}"
+            )
+    if not name:
+        raise OptionError("name = '' is not allowed: give the release a name, or leave it out.")
+
+
+def _secret(key: bytes | None, key_file: str | os.PathLike[str] | None, seed: int | None, out: Any) -> Secret:
+    if sum(given is not None for given in (key, key_file, seed)) > 1:
+        raise OptionError("key, key_file and seed exclude each other: give one of them, or none for a fresh key.")
+    if key is not None:
+        return Secret.from_key(key)
+    if key_file is not None:
+        return Secret.read(Path(key_file))
+    if seed is not None:
+        return Secret.from_seed(seed)
+    return Secret.generate()
+
+
+def _marginal(keys: Keystream, histogram: Histogram, privacy: Privacy | None, wanted: bool | None) -> Marginal | None:
+    """The histogram with discrete Laplace noise; its draws depend on the counts, so a re-run repeats them and another
+    table gets fresh ones."""
+    if wanted is None:
+        wanted = privacy is None or privacy.adversary == "frequency"
+    if not wanted:
+        return None
+    stream = keys.subkey("marginal", hashlib.sha256(histogram.counts.tobytes()).hexdigest())
+    noisy = histogram.counts + discrete_laplace(stream, histogram.m, MARGINAL_EPSILON)
+    return Marginal(tuple(noisy.tolist()), MARGINAL_EPSILON, discrete_laplace_variance(MARGINAL_EPSILON))
+
+
+def _plan(mechanism: Mechanism, histogram: Histogram, privacy: Privacy | None, marginal: Marginal | None) -> Plan:
+    """Plan; a mechanism whose parameters would give counts away plans with the noisy histogram that is published."""
+    with_public = getattr(mechanism, "plan_with_public", None)
+    if with_public is None or marginal is None:
+        return mechanism.plan(histogram, privacy)
+    positive = np.maximum(np.array(marginal.counts, dtype=np.int64), 1)
+    plan: Plan = with_public(histogram, privacy, Histogram(histogram.domain, positive))
+    return plan
+
+
+def _manifest(job: Job, schema: pa.Schema, missing: str, marginal: Marginal | None) -> Manifest:
+    def role(name: str) -> str:
+        return "sensitive" if name in job.sensitive else "cell" if name == CELL else "public"
+
+    channels, positions = cells_of(job.plan)
+    secret = job.secret
+    return Manifest(
+        name=job.name,
+        software={"name": "deniable", "version": metadata.version("deniable")},
+        mechanism=job.plan.mechanism,
+        options=job.plan.options,
+        rows=job.scan.rows,
+        columns=tuple(Column(field.name, str(field.type), role(field.name)) for field in schema),
+        domain=job.plan.histogram.domain,
+        missing=missing,
+        cells_published=job.plan.cells_published,
+        channels=channels,
+        cell_positions=positions,
+        privacy=privacy_dict(job.plan.privacy),
+        guarantee=guarantee_dict(job.plan.guarantee),
+        marginal=marginal,
+        randomness=Randomness(secret.source, secret.seed, job.shuffle, "row id" if job.row_id else "row number"),
+    )

@@ -1,0 +1,122 @@
+"""The public face of a release: rows, a manifest, and the questions one may ask.
+
+It joins rooms that do not know each other (engines read rows, estimation looks back, audit verifies), which is why it
+stands above them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from deniable.audit.certificate import Certificate, certificate
+from deniable.core.errors import VerificationError
+from deniable.core.manifest import DataFile, Manifest
+from deniable.engines.local import storage
+from deniable.engines.local.shuffling import rechunked
+
+ROW_GROUP = 2**18
+
+
+class Release:
+    """What the public sees.
+
+    Attributes:
+        manifest: everything needed to estimate and to verify.
+        warnings: what the owner was told when publishing; not part of the release.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        *,
+        table: pa.Table | None = None,
+        folder: Path | None = None,
+        warnings: Sequence[str] = (),
+    ) -> None:
+        self.manifest = manifest
+        self.folder = folder
+        self.warnings = tuple(warnings)
+        self._table = table
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The published rows."""
+        if self._table is not None:
+            return self._table
+        assert self.folder is not None
+        return storage.read_data(self.folder, self.manifest)
+
+    def save(self, out: str | os.PathLike[str], *, overwrite: bool = False, format: str = "parquet") -> Release:
+        """Write the release into a folder: the whole of it, or nothing."""
+        folder = Path(out)
+        with storage.new_folder(folder, overwrite) as partial:
+            pieces = rechunked([self.table], self.table.schema, ROW_GROUP)
+            manifest = finish_folder(partial, self.manifest, pieces, self.table.schema, format)
+        return Release(manifest, folder=folder, warnings=self.warnings)
+
+    def verify(self) -> Certificate:
+        """Recompute the certificate; see ``deniable.verify``."""
+        if self.folder is not None:
+            return verify(self.folder)
+        return _raise_unless_it_holds(certificate(self.manifest.to_dict()), "this release")
+
+    def __repr__(self) -> str:
+        sensitive = ", ".join(self.manifest.sensitive_columns)
+        return f"<Release of {self.manifest.rows:,} rows, {sensitive} by {self.manifest.mechanism}>"
+
+
+def open_release(path: str | os.PathLike[str]) -> Release:
+    """Open a release folder."""
+    folder = Path(path)
+    return Release(storage.read_manifest(folder), folder=folder)
+
+
+def verify(path: str | os.PathLike[str]) -> Certificate:
+    """Recompute a release's certificate; raises ``VerificationError`` naming what does not hold."""
+    folder = Path(path)
+    manifest = storage.read_manifest(folder)
+    found = certificate(manifest.to_dict())
+    return _raise_unless_it_holds(Certificate((*found.checks, *_data_checks(folder, manifest))), str(folder))
+
+
+def _data_checks(folder: Path, manifest: Manifest) -> list[Any]:
+    from deniable.audit.certificate import Check
+
+    path = storage.data_path(folder, manifest)
+    if not path.exists():
+        return [Check("data", False, f"{path.name} is missing")]
+    assert manifest.data is not None
+    same = storage.digest(path) == manifest.data.sha256
+    checks = [Check("data", same, "SHA-256 as in the manifest" if same else f"{path.name} was changed: other SHA-256")]
+    if same:
+        names = storage.column_names(folder, manifest)
+        expected = [column.name for column in manifest.columns]
+        checks.append(Check("columns", names == expected, f"{len(names)} columns, {len(expected)} in the manifest"))
+    return checks
+
+
+def _raise_unless_it_holds(found: Certificate, what: str) -> Certificate:
+    if not found.holds:
+        lines = "\n".join(f"- {check.what}: {check.detail}" for check in found.failures)
+        raise VerificationError(f"{what} does not hold what it promises:\n{lines}")
+    return found
+
+
+def finish_folder(partial: Path, manifest: Manifest, pieces: Any, schema: pa.Schema, form: str) -> Manifest:
+    """Write data, manifest and README into a folder that is not yet in place."""
+    from dataclasses import replace
+
+    from deniable.readme import analyst_readme
+
+    file = f"data.{form}"
+    sha256 = storage.write_data(pieces, schema, partial / file, form)
+    manifest = replace(manifest, data=DataFile(file=file, format=form, sha256=sha256))
+    (partial / storage.MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+    (partial / storage.README).write_text(analyst_readme(manifest), encoding="utf-8")
+    return manifest

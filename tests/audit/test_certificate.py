@@ -1,0 +1,88 @@
+import copy
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import deniable as dn
+from deniable.audit.certificate import cell_amplification
+from deniable.core.channel import Channel
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(1)
+    table = pa.table({"age": rng.integers(0, 9, 500), "disease": rng.choice(list("abcde"), 500)})
+    dn.publish(table, sensitive="disease", privacy=dn.Privacy("1/4", "1/2"), out=tmp_path / "r")
+    return tmp_path / "r"
+
+
+def _tamper(folder, change):
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    path.write_text(json.dumps(manifest))
+
+
+def test_an_honest_release_verifies(folder):
+    found = dn.verify(folder)
+    assert found.holds
+    assert "posterior" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda m: m["cells"][0]["keep"].__setitem__(0, m["cells"][0]["keep"][0] + 1000), "amplification"),
+        (lambda m: m["cells"][0].__setitem__("keep", [int(1.05 * k) for k in m["cells"][0]["keep"]]), "posterior"),
+        (lambda m: m["guarantee"].__setitem__("rho2", "1/3"), "posterior"),
+        (lambda m: m["guarantee"].__setitem__("rho1", "1/5"), "rho1"),
+        (lambda m: m["guarantee"].__setitem__("gamma", "2"), "amplification"),
+        (lambda m: m["data"].__setitem__("sha256", "0" * 64), "data"),
+        (lambda m: m["marginal"].__setitem__("counts", [1, 2]), "noisy histogram"),
+    ],
+)
+def test_a_tampered_manifest_is_named_for_what_does_not_hold(folder, change, words):
+    _tamper(folder, change)
+    with pytest.raises(dn.VerificationError, match=words):
+        dn.verify(folder)
+
+
+def test_a_changed_data_file_is_noticed(folder):
+    path = folder / "data.parquet"
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    path.write_bytes(bytes(content))
+    with pytest.raises(dn.VerificationError, match="other SHA-256"):
+        dn.verify(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda m: m.pop("cells"), "'cells' is a required property"),
+        (lambda m: m.__setitem__("format_version", 7), "format version 7"),
+        (lambda m: m["cells"][0]["values"].__setitem__(0, 99), "not in the domain"),
+        (lambda m: m["cells"][0]["replace"].__setitem__(0, 1), "not a probability distribution"),
+        (lambda m: m["data"].__setitem__("file", "../other.parquet"), "outside the release"),
+    ],
+)
+def test_a_damaged_manifest_is_refused_in_words(folder, change, words):
+    _tamper(folder, change)
+    with pytest.raises(dn.DeniableError, match=words):
+        dn.verify(folder)
+
+
+@given(st.lists(st.tuples(st.floats(0, 0.99), st.floats(0.01, 1)), min_size=2, max_size=9))
+def test_the_certificate_s_own_arithmetic_agrees_with_the_planner_s(pairs):
+    channel = Channel.of(range(len(pairs)), [p for p, _ in pairs], [r for _, r in pairs])
+    assert cell_amplification(channel.keep.tolist(), channel.replace.tolist()) == channel.exact_gamma
+
+
+def test_verification_reads_nothing_but_the_manifest_and_the_data(folder):
+    before = copy.deepcopy(sorted(path.name for path in folder.iterdir()))
+    dn.verify(folder)
+    assert sorted(path.name for path in folder.iterdir()) == before == ["README.md", "data.parquet", "manifest.json"]
