@@ -161,9 +161,7 @@ class Keystream:
         if out is None:
             out = np.empty(count, dtype=np.uint64)
         if start < 0 or out.shape != (count,) or out.dtype != np.uint64 or not out.flags.c_contiguous:
-            raise InternalError(
-                "keystream words need a position of 0 or more and a contiguous uint64 array"
-            )
+            raise InternalError("keystream words need a position of 0 or more and a contiguous uint64 array")
         if count == 0:
             return out
         context = self._at_block(start * 8 // _BLOCK)
@@ -261,7 +259,7 @@ def discrete_laplace_variance(epsilon: float) -> float:
     """The variance of discrete Laplace noise, 2 a / (1-a)^2 with a = e^-epsilon.
 
     >>> round(discrete_laplace_variance(1.0), 4)
-    1.8414
+    1.8413
     """
     _check_epsilon(epsilon)
     return 2 * math.exp(-epsilon) / math.expm1(-epsilon) ** 2

@@ -144,8 +144,9 @@ class CsvPart:
         row = ragged[0]
         fields = f"{row.actual_columns} field{'s' * (row.actual_columns != 1)}"
         return TableError(
-            f"The CSV file '{self.path}': row {row.number:,} has {fields}, the header (row 1) has {row.expected_columns}. "
-            "Fix: mend that row; a value that holds the delimiter must be in quotes, and quotes must be closed."
+            f"The CSV file '{self.path}': row {row.number:,} has {fields}, the header (row 1) has "
+            f"{row.expected_columns}. Fix: mend that row; a value that holds the delimiter must be in quotes, "
+            "and quotes must be closed."
         )
 
     def _explain(self, message: str) -> TableError:

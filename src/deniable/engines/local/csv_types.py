@@ -1,7 +1,7 @@
 """The type of each CSV column, decided from all of its values.
 
-A type is taken only if writing its values back would lose nothing that matters: codes with leading zeros, numbers with more
-digits than a float holds, and times with a zone stay strings.
+A type is taken only if writing its values back would lose nothing that matters: codes with leading zeros, numbers with
+more digits than a float holds, and times with a zone stay strings.
 """
 
 from __future__ import annotations

@@ -125,8 +125,8 @@ def scan_domain(
 ) -> DomainScan:
     """Count every value of the sensitive columns in one pass.
 
-    ``domain`` declares the values beforehand: a list for one column; for several a mapping from column to list, or a list
-    of tuples, of which each column's values are taken.
+    ``domain`` declares the values beforehand: a list for one column; for several a mapping from column to list, or a
+    list of tuples, of which each column's values are taken.
     """
     if missing not in POLICIES:
         hint = did_you_mean(missing, POLICIES)
@@ -148,7 +148,8 @@ def scan_domain(
     if missing == "refuse" and lost:
         raise TableError(
             f"{_about(lost)} rows have no value in {' or '.join(map(repr, columns))}, and missing = 'refuse'. "
-            "Fix: remove those rows, or missing='value' (a value like any other) or missing='exempt' (published as missing)."
+            "Fix: remove those rows, or missing='value' (a value like any other) or missing='exempt' "
+            "(published as missing)."
         )
     exempt = missing == "exempt"
     declared = declared_values(domain, columns, [tally.dtype for tally in tallies], exempt=exempt)
@@ -218,8 +219,8 @@ def _refuse_undeclared(tally: _Tally, missing_occurs: bool, declared: pa.Array) 
     outside = len(known) - (pc.sum(pc.is_in(known, value_set=declared)).as_py() or 0)
     if outside:
         raise TableError(
-            f"The column {tally.name!r} holds {_about(outside)} value{'s' * (outside != 1)} that the declared domain does "
-            "not. Fix: add to the domain every value that may occur, or leave domain= away."
+            f"The column {tally.name!r} holds {_about(outside)} value{'s' * (outside != 1)} that the declared domain "
+            "does not. Fix: add to the domain every value that may occur, or leave domain= away."
         )
     if missing_occurs and not declared.null_count:
         raise TableError(
@@ -233,8 +234,8 @@ def _refuse_too_many(sizes: Sequence[int], columns: Sequence[str]) -> None:
     if product > MOST_VALUES:
         names = " x ".join(map(repr, columns))
         raise TableError(
-            f"The sensitive values {names} are more than {MOST_VALUES:,} different ones; so many cannot be hidden among "
-            "each other. Fix: round or group them, or choose fewer sensitive columns."
+            f"The sensitive values {names} are more than {MOST_VALUES:,} different ones; so many cannot be hidden "
+            "among each other. Fix: round or group them, or choose fewer sensitive columns."
         )
 
 

@@ -73,7 +73,7 @@ class LocalEngine:
             tables = shuffled_in_memory(pieces, schema)
         else:
             buckets = bucket_count(self._bytes(job, schema))
-            tables = shuffled_through_files(pieces, schema, spool, buckets)
+            tables = shuffled_through_files(pieces, schema, spool, buckets, job.threads)
         yield from rechunked(tables, schema, ROW_GROUP)
 
     def _bytes(self, job: Job, schema: pa.Schema) -> int:

@@ -100,7 +100,8 @@ def _refuse_binary(path: Path, head: bytes) -> None:
         what = "a binary file"
     if what is not None:
         raise TableError(
-            f"The file '{path}' is neither CSV nor Parquet; it looks like {what}. Fix: export the table as CSV or Parquet."
+            f"The file '{path}' is neither CSV nor Parquet; it looks like {what}. "
+            "Fix: export the table as CSV or Parquet."
         )
 
 

@@ -111,7 +111,7 @@ class OrderWatch:
     def warnings(self, column: str) -> list[OwnerWarning]:
         """At most one warning; a random order raises it with a probability far below one in a million."""
         pairs = self._equal + self._up + self._down
-        if pairs and min(self._up, self._down) == 0 and (self._sorted_surely() or abs(self.z_steps) > ALARM):
+        if pairs and min(self._up, self._down) == 0 and (self.z_equal > ALARM or abs(self.z_steps) > ALARM):
             what = "the rows are sorted by it"
         elif self.z_equal > ALARM:
             what = "neighbouring rows have the same value more often than by chance"
@@ -128,9 +128,6 @@ class OrderWatch:
                 "guarantee allows. Fix: shuffle the rows (shuffle=True, the default).",
             )
         ]
-
-    def _sorted_surely(self) -> bool:
-        return self.z_equal > ALARM
 
 
 def _may_identify(dtype: pa.DataType) -> bool:

@@ -36,7 +36,8 @@ def _from_pandas(frame: Any) -> pa.Table:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ColumnError(
-            f"The table has the column {twice[0]!r} {names.count(twice[0])} times. Fix: give each column a name of its own."
+            f"The table has the column {twice[0]!r} {names.count(twice[0])} times. "
+            "Fix: give each column a name of its own."
         )
     arrays = []
     for position, name in enumerate(names):
@@ -47,8 +48,7 @@ def _from_pandas(frame: Any) -> pa.Table:
                 f"The column {name!r} holds values of different kinds, or of a kind that Arrow does not know. "
                 f"Fix: convert it first, for example table[{name!r}] = table[{name!r}].astype('string')."
             ) from None
-    chunks = [pa.chunked_array(a) if isinstance(a, list) else a for a in arrays]
-    return _without_views(pa.table(chunks, names=names)) if chunks else pa.table({})
+    return _without_views(pa.table(arrays, names=names))
 
 
 def _from_narwhals(value: Any) -> pa.Table:

@@ -84,6 +84,7 @@ class FileSource:
 
     def __init__(self, paths: Sequence[Path]) -> None:
         forms = [recognise(path) for path in paths]
+        self._stamps = [_stamp(path) for path in paths]
         self._parts: list[CsvPart | ParquetPart] = [
             CsvPart(form) if form.kind == "csv" else ParquetPart(form.path) for form in forms
         ]
@@ -95,7 +96,6 @@ class FileSource:
         self.schema: pa.Schema = self._parts[0].schema
         self.names: list[str] = list(self.schema.names)
         self.rows: int = sum(part.rows for part in self._parts)
-        self._stamps = [_stamp(part.path) for part in self._parts]
         self.nbytes_hint: int = sum(size for size, _ in self._stamps)
 
     def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:

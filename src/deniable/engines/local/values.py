@@ -11,6 +11,9 @@ import pyarrow.compute as pc
 
 from deniable.core.errors import ColumnError, OptionError, did_you_mean
 
+# Types that Arrow cannot look up, and the nearest that holds the same values.
+_WIDER = {pa.string_view(): pa.large_string(), pa.float16(): pa.float32()}
+
 
 def column_type(name: str, dtype: pa.DataType) -> pa.DataType:
     """The plain type of a sensitive column: dictionaries and views by their values, or a ``ColumnError``."""
@@ -19,8 +22,8 @@ def column_type(name: str, dtype: pa.DataType) -> pa.DataType:
         return column_type(name, dtype.value_type)
     if t.is_null(dtype):
         return pa.string()
-    if dtype == pa.string_view():
-        return pa.large_string()
+    if dtype in _WIDER:
+        return _WIDER[dtype]
     plain = (t.is_boolean, t.is_integer, t.is_floating, t.is_decimal, t.is_string, t.is_large_string)
     if any(test(dtype) for test in (*plain, t.is_date, t.is_timestamp, t.is_time, t.is_duration)):
         return dtype
@@ -64,9 +67,7 @@ def lookup(column: pa.Array, known: pa.Array) -> np.ndarray | None:
 def sorted_values(values: pa.Array, *, with_null: bool) -> pa.Array:
     """Numbers by size, strings by code point, false before true; null last."""
     plain = values.drop_null()
-    half = pa.types.is_float16(plain.type)
-    order = pc.array_sort_indices(plain.cast(pa.float32()) if half else plain)
-    ordered = plain.take(order)
+    ordered = plain.take(pc.array_sort_indices(plain))
     return pa.concat_arrays([ordered, pa.nulls(1, values.type)]) if with_null else ordered
 
 

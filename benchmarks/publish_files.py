@@ -1,0 +1,75 @@
+"""From a Parquet file to a release on disk: seconds and peak memory, at 20 and at 100 million rows of 8 columns.
+
+The physical limit measured beside it is reading and writing the same file without perturbing or shuffling it.
+Each run is a process of its own, so that its peak memory is its own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SIZES = {"age": 77, "gender": 2, "education": 14, "marital": 6, "race": 9, "workclass": 7, "country": 70}
+PIECE = 1_000_000
+
+MEASURED = """
+import json, resource, sys, time
+source, out, what = sys.argv[1:]
+begin = time.perf_counter()
+if what == "copy":
+    import pyarrow.parquet as pq
+    with pq.ParquetFile(source) as file, pq.ParquetWriter(out, file.schema_arrow, compression="zstd") as writer:
+        for batch in file.iter_batches(2**17):
+            writer.write_batch(batch)
+else:
+    import deniable as dn
+    dn.publish(source, sensitive="occupation", privacy=dn.Privacy("1/13", "1/6"), out=out, shuffle=what == "shuffled")
+spent = time.perf_counter() - begin
+print(json.dumps([spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+"""
+
+
+def write_table(path: Path, rows: int) -> None:
+    """A census-like table, a million rows at a time."""
+    random = np.random.default_rng(0)
+    names = pa.array([f"occupation {i}" for i in range(50)])
+    schema = pa.schema([(name, pa.int16()) for name in SIZES] + [("occupation", pa.string())])
+    with pq.ParquetWriter(path, schema) as writer:
+        for _ in range(rows // PIECE):
+            columns = [pa.array(random.integers(0, size, PIECE), pa.int16()) for size in SIZES.values()]
+            columns.append(names.take(pa.array(random.integers(0, 50, PIECE))))
+            writer.write_table(pa.table(columns, schema=schema))
+
+
+def measured(source: Path, out: Path, what: str) -> tuple[float, float]:
+    """Seconds and peak mebibytes of one run."""
+    command = [sys.executable, "-c", MEASURED, str(source), str(out), what]
+    seconds, memory = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+    return seconds, memory
+
+
+def rows(millions: tuple[int, ...] = (20, 100)) -> list[dict[str, Any]]:
+    """One dict (what, seconds, ratio, MB, note) per run; the ratio is to copying the file."""
+    result: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for million in millions:
+            source = Path(folder) / "source.parquet"
+            write_table(source, million * PIECE)
+            copy, memory = measured(source, Path(folder) / "copy.parquet", "copy")
+            result.append(_row(f"copy {million}M x 8", copy, copy, memory, "the limit"))
+            for what in ("in order", "shuffled"):
+                seconds, memory = measured(source, Path(folder) / f"{what} {million}", what)
+                result.append(_row(f"publish {million}M x 8, {what}", seconds, copy, memory, "aim: at most 600 MB"))
+    return result
+
+
+def _row(what: str, seconds: float, limit: float, memory: float, note: str) -> dict[str, Any]:
+    return {"what": what, "seconds": seconds, "ratio": seconds / limit, "MB": round(memory), "note": note}
