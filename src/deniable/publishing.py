@@ -18,6 +18,7 @@ from deniable.core.manifest import (
     Column,
     Manifest,
     Marginal,
+    Part,
     Randomness,
     cells_of,
     guarantee_dict,
@@ -207,6 +208,15 @@ def _manifest(job: Job, schema: pa.Schema, missing: str, marginal: Marginal | No
         return "sensitive" if name in job.sensitive else "cell" if name == CELL else "public"
 
     channels, positions = cells_of(job.plan)
+    part = Part(
+        columns=job.sensitive,
+        domain=job.plan.histogram.domain,
+        missing=missing,
+        cells_published=job.plan.cells_published,
+        channels=channels,
+        cell_positions=positions,
+        marginal=marginal,
+    )
     secret = job.secret
     return Manifest(
         name=job.name,
@@ -215,13 +225,8 @@ def _manifest(job: Job, schema: pa.Schema, missing: str, marginal: Marginal | No
         options=job.plan.options,
         rows=job.scan.rows,
         columns=tuple(Column(field.name, str(field.type), role(field.name)) for field in schema),
-        domain=job.plan.histogram.domain,
-        missing=missing,
-        cells_published=job.plan.cells_published,
-        channels=channels,
-        cell_positions=positions,
+        parts=(part,),
         privacy=privacy_dict(job.plan.privacy),
         guarantee=guarantee_dict(job.plan.guarantee),
-        marginal=marginal,
         randomness=Randomness(secret.source, secret.seed, job.shuffle, "row id" if job.row_id else "row number"),
     )

@@ -36,13 +36,23 @@ def test_an_honest_release_verifies(folder):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda m: m["cells"][0]["keep"].__setitem__(0, m["cells"][0]["keep"][0] + 1000), "amplification"),
-        (lambda m: m["cells"][0].__setitem__("keep", [int(1.05 * k) for k in m["cells"][0]["keep"]]), "posterior"),
+        (
+            lambda m: m["sensitive"][0]["cells"][0]["keep"].__setitem__(
+                0, m["sensitive"][0]["cells"][0]["keep"][0] + 1000
+            ),
+            "amplification",
+        ),
+        (
+            lambda m: m["sensitive"][0]["cells"][0].__setitem__(
+                "keep", [int(1.05 * k) for k in m["sensitive"][0]["cells"][0]["keep"]]
+            ),
+            "posterior",
+        ),
         (lambda m: m["guarantee"].__setitem__("rho2", "1/3"), "posterior"),
         (lambda m: m["guarantee"].__setitem__("rho1", "1/5"), "rho1"),
         (lambda m: m["guarantee"].__setitem__("gamma", "2"), "amplification"),
         (lambda m: m["data"].__setitem__("sha256", "0" * 64), "data"),
-        (lambda m: m["marginal"].__setitem__("counts", [1, 2]), "noisy histogram"),
+        (lambda m: m["sensitive"][0]["marginal"].__setitem__("counts", [1, 2]), "noisy histogram"),
     ],
 )
 def test_a_tampered_manifest_is_named_for_what_does_not_hold(folder, change, words):
@@ -63,10 +73,10 @@ def test_a_changed_data_file_is_noticed(folder):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda m: m.pop("cells"), "'cells' is a required property"),
+        (lambda m: m["sensitive"][0].pop("cells"), "'cells' is a required property"),
         (lambda m: m.__setitem__("format_version", 7), "format version 7"),
-        (lambda m: m["cells"][0]["values"].__setitem__(0, 99), "not in the domain"),
-        (lambda m: m["cells"][0]["replace"].__setitem__(0, 1), "not a probability distribution"),
+        (lambda m: m["sensitive"][0]["cells"][0]["values"].__setitem__(0, 99), "not in the domain"),
+        (lambda m: m["sensitive"][0]["cells"][0]["replace"].__setitem__(0, 1), "not a probability distribution"),
         (lambda m: m["data"].__setitem__("file", "../other.parquet"), "outside the release"),
     ],
 )

@@ -49,13 +49,13 @@ class Certificate:
 
 def certificate(manifest: Mapping[str, Any]) -> Certificate:
     """Check everything that a manifest (as JSON) promises about its channels."""
-    checks = [*_channels(manifest), *_amplifications(manifest), *_requirement(manifest), *_marginal(manifest)]
-    return Certificate(tuple(checks))
+    checks = [check for part in manifest["sensitive"] for check in (*_channels(part), *_marginal(part))]
+    return Certificate((*checks, *_amplifications(manifest), *_requirement(manifest)))
 
 
-def _channels(manifest: Mapping[str, Any]) -> list[Check]:
-    m = len(manifest["sensitive"]["domain"])
-    for number, cell in enumerate(manifest["cells"]):
+def _channels(part: Mapping[str, Any]) -> list[Check]:
+    m = len(part["domain"])
+    for number, cell in enumerate(part["cells"]):
         sizes = {len(cell["values"]), len(cell["keep"]), len(cell["replace"])}
         places = cell["values"]
         sound = (
@@ -68,7 +68,7 @@ def _channels(manifest: Mapping[str, Any]) -> list[Check]:
         )
         if not sound:
             return [Check("channels", False, f"cell {number} is not a channel: its numbers do not add up")]
-    count = len(manifest["cells"])
+    count = len(part["cells"])
     return [Check("channels", True, f"{count} cell{'s' * (count != 1)}, columns add up to 1 exactly")]
 
 
@@ -95,7 +95,7 @@ def cell_amplification(keep: list[int], replace: list[int]) -> Fraction | None:
 
 def _amplifications(manifest: Mapping[str, Any]) -> list[Check]:
     promised = manifest["guarantee"]
-    computed = [cell_amplification(cell["keep"], cell["replace"]) for cell in manifest["cells"]]
+    computed = [cell_amplification(cell["keep"], cell["replace"]) for cell in _cells(manifest)]
     checks = []
     if promised["gamma"] is not None:
         whole = computed[0] if len(computed) == 1 else None
@@ -135,9 +135,10 @@ def _requirement(manifest: Mapping[str, Any]) -> list[Check]:
                 checks.append(Check(name, holds, f"required {asked}, promised {said}"))
     if promised["gamma"] is not None and promised["rho1"] is not None and promised["rho2"] is not None:
         rho1, rho2 = Fraction(promised["rho1"]), Fraction(promised["rho2"])
-        gamma = cell_amplification(manifest["cells"][0]["keep"], manifest["cells"][0]["replace"])
+        cells = _cells(manifest)
+        gamma = cell_amplification(cells[0]["keep"], cells[0]["replace"])
         posterior = None if gamma is None else rho1 * gamma / (1 - rho1 + rho1 * gamma)
-        holds = posterior is not None and posterior <= rho2 and len(manifest["cells"]) == 1
+        holds = posterior is not None and posterior <= rho2 and len(cells) == 1
         told = "1" if posterior is None else f"{float(posterior):.6g}"
         checks.append(
             Check(
@@ -147,11 +148,15 @@ def _requirement(manifest: Mapping[str, Any]) -> list[Check]:
     return checks
 
 
-def _marginal(manifest: Mapping[str, Any]) -> list[Check]:
-    marginal = manifest["marginal"]
+def _cells(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [cell for part in manifest["sensitive"] for cell in part["cells"]]
+
+
+def _marginal(part: Mapping[str, Any]) -> list[Check]:
+    marginal = part["marginal"]
     if marginal is None:
         return []
-    holds = len(marginal["counts"]) == len(manifest["sensitive"]["domain"])
+    holds = len(marginal["counts"]) == len(part["domain"])
     return [
         Check(
             "noisy histogram", holds, f"{len(marginal['counts'])} counts with noise of epsilon {marginal['epsilon']:g}"

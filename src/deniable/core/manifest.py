@@ -14,7 +14,7 @@ import jsonschema
 import numpy as np
 
 from deniable.core import values
-from deniable.core.channel import Channel
+from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import ManifestError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts
@@ -63,8 +63,32 @@ class DataFile:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Sensitive columns that are perturbed together, independently of all other parts.
+
+    Attributes:
+        columns: one column, or several that are compounded into one.
+        domain: its values; tuples where columns are compounded. Empty for a range of numbers.
+        missing: the policy for missing values.
+        cells_published: whether the column ``cell`` says which cell a row fell into.
+        channels, cell_positions: each cell's channel, and where its values stand in the domain.
+        marginal: the noisy histogram, where it is published.
+        range: for a numeric column that is replaced by numbers of a range: how (mechanism ``retention``).
+    """
+
+    columns: tuple[str, ...]
+    domain: tuple[Hashable, ...]
+    missing: str
+    cells_published: bool
+    channels: tuple[Channel, ...]
+    cell_positions: tuple[Counts, ...]
+    marginal: Marginal | None = None
+    range: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
 class Manifest:
-    """A release's manifest. ``domain`` holds plain values, or tuples where several sensitive columns are compounded."""
+    """A release's manifest. Most releases have one part; ``domain``, ``channels`` and so on speak of the first."""
 
     name: str
     software: Mapping[str, str]
@@ -72,17 +96,36 @@ class Manifest:
     options: Mapping[str, Any]
     rows: int
     columns: tuple[Column, ...]
-    domain: tuple[Hashable, ...]
-    missing: str
-    cells_published: bool
-    channels: tuple[Channel, ...]
-    cell_positions: tuple[Counts, ...]
+    parts: tuple[Part, ...]
     privacy: Mapping[str, Any] | None
     guarantee: Mapping[str, Any]
-    marginal: Marginal | None
     randomness: Randomness
     data: DataFile | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def domain(self) -> tuple[Hashable, ...]:
+        return self.parts[0].domain
+
+    @property
+    def missing(self) -> str:
+        return self.parts[0].missing
+
+    @property
+    def cells_published(self) -> bool:
+        return self.parts[0].cells_published
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        return self.parts[0].channels
+
+    @property
+    def cell_positions(self) -> tuple[Counts, ...]:
+        return self.parts[0].cell_positions
+
+    @property
+    def marginal(self) -> Marginal | None:
+        return self.parts[0].marginal
 
     @property
     def sensitive_columns(self) -> tuple[str, ...]:
@@ -100,16 +143,19 @@ class Manifest:
     @cached_property
     def column_domains(self) -> dict[str, tuple[Hashable, ...]]:
         """Each sensitive column's own values, in the order of first appearance in the domain."""
-        names = self.sensitive_columns
-        if len(names) == 1:
-            return {names[0]: self.domain}
-        entries: list[tuple[Hashable, ...]] = [entry for entry in self.domain if isinstance(entry, tuple)]
-        return {name: tuple(dict.fromkeys(entry[i] for entry in entries)) for i, name in enumerate(names)}
+        found: dict[str, tuple[Hashable, ...]] = {}
+        for part in self.parts:
+            if len(part.columns) == 1:
+                found[part.columns[0]] = part.domain
+            else:
+                entries = [entry for entry in part.domain if isinstance(entry, tuple)]
+                for i, name in enumerate(part.columns):
+                    found[name] = tuple(dict.fromkeys(entry[i] for entry in entries))
+        return found
 
     # -- JSON ---------------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        several = len(self.sensitive_columns) > 1
         return {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -118,22 +164,9 @@ class Manifest:
             "mechanism": {"name": self.mechanism, "options": dict(self.options)},
             "rows": self.rows,
             "columns": [asdict(column) for column in self.columns],
-            "sensitive": {
-                "columns": list(self.sensitive_columns),
-                "domain": [
-                    [values.to_json(part) for part in (entry if several and isinstance(entry, tuple) else (entry,))]
-                    for entry in self.domain
-                ],
-                "missing": self.missing,
-            },
-            "cells_published": self.cells_published,
-            "cells": [
-                {"values": places.tolist(), "keep": channel.keep.tolist(), "replace": channel.replace.tolist()}
-                for channel, places in zip(self.channels, self.cell_positions, strict=True)
-            ],
+            "sensitive": [_part_dict(part) for part in self.parts],
             "privacy": None if self.privacy is None else dict(self.privacy),
             "guarantee": dict(self.guarantee),
-            "marginal": None if self.marginal is None else asdict(self.marginal),
             "randomness": asdict(self.randomness),
             "data": None if self.data is None else asdict(self.data),
             **({"extra": dict(self.extra)} if self.extra else {}),
@@ -154,20 +187,7 @@ class Manifest:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Manifest:
-        sensitive = raw["sensitive"]
         types = {column["name"]: column["type"] for column in raw["columns"]}
-        kinds = [types.get(name, "") for name in sensitive["columns"]]
-        decoded = [
-            tuple(values.from_json(part, kind) for part, kind in zip(entry, kinds, strict=True))
-            for entry in sensitive["domain"]
-        ]
-        domain: tuple[Hashable, ...] = tuple(decoded) if len(kinds) > 1 else tuple(entry[0] for entry in decoded)
-        positions = tuple(np.array(cell["values"], dtype=np.int64) for cell in raw["cells"])
-        if any(place.size and int(place.max()) >= len(domain) for place in positions):
-            raise ManifestError("manifest.json is damaged: a cell names a value that is not in the domain.")
-        for cell in raw["cells"]:
-            if not len(cell["values"]) == len(cell["keep"]) == len(cell["replace"]) or sum(cell["replace"]) != 2**32:
-                raise ManifestError("manifest.json is damaged: a cell's channel is not a probability distribution.")
         return cls(
             name=raw["name"],
             software=raw["software"],
@@ -175,23 +195,62 @@ class Manifest:
             options=raw["mechanism"]["options"],
             rows=raw["rows"],
             columns=tuple(Column(**column) for column in raw["columns"]),
-            domain=domain,
-            missing=sensitive["missing"],
-            cells_published=raw["cells_published"],
-            channels=tuple(
-                Channel(tuple(domain[i] for i in place), np.array(cell["keep"]), np.array(cell["replace"]))
-                for cell, place in zip(raw["cells"], positions, strict=True)
-            ),
-            cell_positions=positions,
+            parts=tuple(_part(part, types) for part in raw["sensitive"]),
             privacy=raw["privacy"],
             guarantee=raw["guarantee"],
-            marginal=None
-            if raw["marginal"] is None
-            else Marginal(**{**raw["marginal"], "counts": tuple(raw["marginal"]["counts"])}),
             randomness=Randomness(**raw["randomness"]),
             data=None if raw["data"] is None else DataFile(**raw["data"]),
             extra=raw.get("extra", {}),
         )
+
+
+def _part_dict(part: Part) -> dict[str, Any]:
+    several = len(part.columns) > 1
+    return {
+        "columns": list(part.columns),
+        "domain": [
+            [values.to_json(each) for each in (entry if several and isinstance(entry, tuple) else (entry,))]
+            for entry in part.domain
+        ],
+        "missing": part.missing,
+        "cells_published": part.cells_published,
+        "cells": [
+            {"values": places.tolist(), "keep": channel.keep.tolist(), "replace": channel.replace.tolist()}
+            for channel, places in zip(part.channels, part.cell_positions, strict=True)
+        ],
+        "marginal": None if part.marginal is None else asdict(part.marginal),
+        "range": None if part.range is None else dict(part.range),
+    }
+
+
+def _part(raw: Mapping[str, Any], types: Mapping[str, str]) -> Part:
+    kinds = [types.get(name, "") for name in raw["columns"]]
+    if any(len(entry) != len(kinds) for entry in raw["domain"]):
+        raise ManifestError("manifest.json is damaged: a value of the domain does not have one entry per column.")
+    decoded = [
+        tuple(values.from_json(each, kind) for each, kind in zip(entry, kinds, strict=True)) for entry in raw["domain"]
+    ]
+    domain: tuple[Hashable, ...] = tuple(decoded) if len(kinds) > 1 else tuple(entry[0] for entry in decoded)
+    marginal = raw["marginal"]
+    return Part(
+        columns=tuple(raw["columns"]),
+        domain=domain,
+        missing=raw["missing"],
+        cells_published=raw["cells_published"],
+        channels=tuple(_channel(cell, domain) for cell in raw["cells"]),
+        cell_positions=tuple(np.array(cell["values"], dtype=np.int64) for cell in raw["cells"]),
+        marginal=None if marginal is None else Marginal(**{**marginal, "counts": tuple(marginal["counts"])}),
+        range=raw["range"],
+    )
+
+
+def _channel(cell: Mapping[str, Any], domain: tuple[Hashable, ...]) -> Channel:
+    places = cell["values"]
+    if places and max(places) >= len(domain):
+        raise ManifestError("manifest.json is damaged: a cell names a value that is not in the domain.")
+    if not len(places) == len(cell["keep"]) == len(cell["replace"]) or sum(cell["replace"]) != SCALE:
+        raise ManifestError("manifest.json is damaged: a cell's channel is not a probability distribution.")
+    return Channel(tuple(domain[i] for i in places), np.array(cell["keep"]), np.array(cell["replace"]))
 
 
 def privacy_dict(privacy: Privacy | None) -> dict[str, Any] | None:
