@@ -31,7 +31,7 @@ from deniable.engines.local import storage
 from deniable.engines.local.engine import CELL, LocalEngine, require_distinct, watch_order
 from deniable.engines.local.sources import Source, open_source
 from deniable.engines.randomness import Keystream, Secret, discrete_laplace, discrete_laplace_variance
-from deniable.mechanisms import Mechanism, mechanism_named
+from deniable.mechanisms import Mechanism, PlansFromPublic, mechanism_named
 from deniable.release import Release, finish_folder, open_release
 
 MISSING = ("value", "exempt", "refuse")
@@ -195,12 +195,10 @@ def _marginal(keys: Keystream, histogram: Histogram, privacy: Privacy | None, wa
 
 def _plan(mechanism: Mechanism, histogram: Histogram, privacy: Privacy | None, marginal: Marginal | None) -> Plan:
     """Plan; a mechanism whose parameters would give counts away plans with the noisy histogram that is published."""
-    with_public = getattr(mechanism, "plan_with_public", None)
-    if with_public is None or marginal is None:
+    if marginal is None or not isinstance(mechanism, PlansFromPublic):
         return mechanism.plan(histogram, privacy)
     positive = np.maximum(np.array(marginal.counts, dtype=np.int64), 1)
-    plan: Plan = with_public(histogram, privacy, Histogram(histogram.domain, positive))
-    return plan
+    return mechanism.plan(histogram, privacy, public=Histogram(histogram.domain, positive))
 
 
 def _manifest(job: Job, schema: pa.Schema, missing: str, marginal: Marginal | None) -> Manifest:

@@ -7,18 +7,23 @@ stands above them.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from deniable.audit.certificate import Certificate, certificate
+from deniable import estimation
+from deniable.audit.certificate import Certificate, Check, certificate
 from deniable.core.errors import VerificationError
 from deniable.core.manifest import DataFile, Manifest
 from deniable.engines.local import storage
+from deniable.engines.local.counting import LocalCounter
 from deniable.engines.local.shuffling import rechunked
+from deniable.estimation import Estimate
+from deniable.readme import analyst_readme
 
 ROW_GROUP = 2**18
 
@@ -51,6 +56,57 @@ class Release:
             return self._table
         assert self.folder is not None
         return storage.read_data(self.folder, self.manifest)
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+
+    def counter(self) -> LocalCounter:
+        """Counts published rows, for the estimators."""
+        return self._counter
+
+    @cached_property
+    def _counter(self) -> LocalCounter:
+        in_parquet = (
+            self.folder is not None and self.manifest.data is not None and self.manifest.data.format == "parquet"
+        )
+        if self._table is None and in_parquet:
+            assert self.folder is not None
+            return LocalCounter(storage.data_path(self.folder, self.manifest), self.manifest)
+        return LocalCounter(self.table, self.manifest)
+
+    def count(self, where: Mapping[str, Any] | None = None, **options: Any) -> Estimate:
+        """How many rows satisfy ``where``: column -> value, list of values, ``between``, ``not_`` or None (missing).
+
+        Options: ``method="inverse" | "mle" | "shrunk"``, ``calibrate=``, ``confidence=0.95``.
+        """
+        return estimation.count(self, where, **options)
+
+    def sum(self, column: str, where: Mapping[str, Any] | None = None, **options: Any) -> Estimate:
+        """The sum of a public numeric column over the rows that satisfy ``where``."""
+        return estimation.sum_of(self, column, where, **options)
+
+    def mean(self, column: str, where: Mapping[str, Any] | None = None, **options: Any) -> Estimate:
+        """The average of a public numeric column over the rows that satisfy ``where``."""
+        return estimation.mean(self, column, where, **options)
+
+    def group_by(
+        self, columns: str | Sequence[str], where: Mapping[str, Any] | None = None, **options: Any
+    ) -> pa.Table:
+        """How many rows each group has, with intervals; columns may be public or sensitive."""
+        return estimation.group_by(self, columns, where, **options)
+
+    def histogram(self, where: Mapping[str, Any] | None = None, **options: Any) -> pa.Table:
+        """How many rows hold each sensitive value, among those that satisfy ``where``."""
+        return estimation.histogram(self, where, **options)
+
+    def count_many(self, wheres: Sequence[Mapping[str, Any]], **options: Any) -> estimation.Pool:
+        """Many counts in one array computation: every condition with every sensitive value."""
+        return estimation.count_many(self, wheres, **options)
+
+    def sql(self, question: str, **options: Any) -> pa.Table:
+        """Answer a question in SQL; every aggregate ``n`` comes with ``n_low`` and ``n_high``."""
+        return estimation.sql(self, question, **options)
+
+    # -- keeping it ---------------------------------------------------------------------------------------------------
 
     def save(self, out: str | os.PathLike[str], *, overwrite: bool = False, format: str = "parquet") -> Release:
         """Write the release into a folder: the whole of it, or nothing."""
@@ -85,9 +141,7 @@ def verify(path: str | os.PathLike[str]) -> Certificate:
     return _raise_unless_it_holds(Certificate((*found.checks, *_data_checks(folder, manifest))), str(folder))
 
 
-def _data_checks(folder: Path, manifest: Manifest) -> list[Any]:
-    from deniable.audit.certificate import Check
-
+def _data_checks(folder: Path, manifest: Manifest) -> list[Check]:
     path = storage.data_path(folder, manifest)
     if not path.exists():
         return [Check("data", False, f"{path.name} is missing")]
@@ -108,12 +162,10 @@ def _raise_unless_it_holds(found: Certificate, what: str) -> Certificate:
     return found
 
 
-def finish_folder(partial: Path, manifest: Manifest, pieces: Any, schema: pa.Schema, form: str) -> Manifest:
+def finish_folder(
+    partial: Path, manifest: Manifest, pieces: Iterable[pa.Table], schema: pa.Schema, form: str
+) -> Manifest:
     """Write data, manifest and README into a folder that is not yet in place."""
-    from dataclasses import replace
-
-    from deniable.readme import analyst_readme
-
     file = f"data.{form}"
     sha256 = storage.write_data(pieces, schema, partial / file, form)
     manifest = replace(manifest, data=DataFile(file=file, format=form, sha256=sha256))

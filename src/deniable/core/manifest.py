@@ -161,7 +161,7 @@ class Manifest:
             "format_version": FORMAT_VERSION,
             "software": dict(self.software),
             "name": self.name,
-            "mechanism": {"name": self.mechanism, "options": dict(self.options)},
+            "mechanism": {"name": self.mechanism, "options": _plain(self.options)},
             "rows": self.rows,
             "columns": [asdict(column) for column in self.columns],
             "sensitive": [_part_dict(part) for part in self.parts],
@@ -204,6 +204,19 @@ class Manifest:
         )
 
 
+def _plain(value: Any) -> Any:
+    """Options as JSON has them: mappings as lists of pairs where their keys are not text, tuples and sets as lists."""
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) for key in value):
+            return {key: _plain(each) for key, each in value.items()}
+        return [[_plain(key), _plain(each)] for key, each in value.items()]
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return values.to_json(value)
+
+
 def _part_dict(part: Part) -> dict[str, Any]:
     several = len(part.columns) > 1
     return {
@@ -218,7 +231,7 @@ def _part_dict(part: Part) -> dict[str, Any]:
             {"values": places.tolist(), "keep": channel.keep.tolist(), "replace": channel.replace.tolist()}
             for channel, places in zip(part.channels, part.cell_positions, strict=True)
         ],
-        "marginal": None if part.marginal is None else asdict(part.marginal),
+        "marginal": None if part.marginal is None else {**asdict(part.marginal), "counts": list(part.marginal.counts)},
         "range": None if part.range is None else dict(part.range),
     }
 
@@ -261,7 +274,11 @@ def privacy_dict(privacy: Privacy | None) -> dict[str, Any] | None:
         "rho1": _text(privacy.rho1),
         "rho2": _text(privacy.rho2),
         "adversary": privacy.adversary,
-        "per_value": [[values.to_json(v), str(a), str(b)] for v, (a, b) in privacy.per_value.items()],
+        # Requirements of single values are often shares of rows: three digits, so that no count can be read off them.
+        "per_value": [
+            [values.to_json(value), str(_digits(low, up=False)), str(_digits(high, up=True))]
+            for value, (low, high) in privacy.per_value.items()
+        ],
         "exempt": [values.to_json(value) for value in sorted(privacy.exempt, key=repr)],
     }
 
@@ -284,6 +301,15 @@ def guarantee_dict(guarantee: Guarantee) -> dict[str, Any]:
 def cells_of(plan: Plan) -> tuple[tuple[Channel, ...], tuple[Counts, ...]]:
     """The channels of a plan and where their values stand in the domain; the counts of rows stay behind."""
     return tuple(cell.channel for cell in plan.cells), tuple(plan.positions(cell) for cell in plan.cells)
+
+
+def _digits(number: Fraction, *, up: bool) -> Fraction:
+    """A probability to three significant digits, towards the weaker promise."""
+    scale = Fraction(1000)
+    while number * scale < 100:
+        scale *= 10
+    scaled = number * scale
+    return Fraction(-(-scaled // 1) if up else scaled // 1) / scale
 
 
 def _text(number: Fraction | None) -> str | None:

@@ -8,12 +8,29 @@ from deniable.core.errors import OptionError, did_you_mean
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.mechanisms.base import Mechanism
+from deniable.mechanisms.base import Mechanism, PlansFromPublic
+from deniable.mechanisms.designed import Designed, Identity
+from deniable.mechanisms.fine_grain import FineGrain, tolerance
+from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.uniform import Uniform
 
-__all__ = ["MECHANISMS", "Mechanism", "Uniform", "mechanism_named", "plan"]
+__all__ = [
+    "MECHANISMS",
+    "Designed",
+    "FineGrain",
+    "Identity",
+    "Mechanism",
+    "PlansFromPublic",
+    "SmallDomain",
+    "Uniform",
+    "mechanism_named",
+    "plan",
+    "tolerance",
+]
 
-MECHANISMS: dict[str, type[Mechanism]] = {mechanism.name: mechanism for mechanism in (Uniform,)}
+MECHANISMS: dict[str, type[Mechanism]] = {
+    mechanism.name: mechanism for mechanism in (Uniform, SmallDomain, FineGrain, Identity, Designed)
+}
 
 
 def mechanism_named(mechanism: str | Mechanism) -> Mechanism:

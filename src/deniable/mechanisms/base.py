@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from deniable.core.histogram import Histogram
@@ -19,6 +20,17 @@ class Mechanism(Protocol):
     def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
         """How a table with this histogram becomes a release that meets the requirement."""
         ...
+
+
+class PlansFromPublic(ABC):
+    """A mechanism whose parameters would give counts away, and which therefore plans from counts that are public.
+
+    ``public`` is the noisy histogram that the release publishes anyway; the requirement is still checked against the
+    true one.
+    """
+
+    @abstractmethod
+    def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan: ...
 
 
 def options_of(mechanism: Any) -> dict[str, Any]:

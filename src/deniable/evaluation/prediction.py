@@ -1,0 +1,148 @@
+"""The error of a question before anything is published, in closed form (SPEC 8, "Weights").
+
+The estimate of a count is a sum of weights w(y) over the question's rows, with E[w | x] = 1[x in S] in every cell. Rows
+are perturbed independently, and a row of value x falls into cell c with the planned share s_cx, so
+
+    Var = sum_x n_x ( sum_c s_cx sum_y P_c[y][x] w_c(y)^2  -  1[x in S] )
+
+where n_x is the number of the question's rows with value x. It is exact up to the dealing, which takes rows of a value
+without replacement; a normal error of standard deviation sd has the mean absolute value sqrt(2/pi) sd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.core.errors import OptionError
+from deniable.core.histogram import Histogram
+from deniable.core.plan import Cell, Plan
+
+Floats = npt.NDArray[np.float64]
+CHUNK = 4_000_000  # numbers in one array of questions x values
+NORMAL_MEAN = float(np.sqrt(2 / np.pi))  # the mean of |Z| for a standard normal Z
+
+
+def predicted_variance(
+    plan: Plan, chosen: npt.ArrayLike, rows: npt.ArrayLike, *, marginal_variance: float | None = None
+) -> Floats:
+    """The variance of each question's estimated count.
+
+    Args:
+        plan: how the table becomes a release.
+        chosen: (k, m) indicators: the value set S of each question, in the order of the plan's histogram.
+        rows: (k, m) the rows that satisfy the question's public part, by their true value.
+        marginal_variance: of each count in the published noisy histogram; when given, estimates are calibrated to it.
+    """
+    inside = np.atleast_2d(np.asarray(chosen, dtype=np.float64))
+    counts = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+    m = plan.histogram.m
+    if inside.shape[-1] != m or counts.shape[-1] != m:
+        raise OptionError(f"A question names {inside.shape[-1]} and {counts.shape[-1]} values; the plan has {m}.")
+    of_rows = _variance(plan, inside, counts)
+    if marginal_variance is None:
+        return of_rows
+    of_table = _variance(plan, inside, plan.histogram.counts[None, :].astype(np.float64))
+    return calibrated_variance(of_rows, of_table, marginal_variance * inside.sum(-1))
+
+
+def calibrated_variance(of_rows: npt.ArrayLike, of_table: npt.ArrayLike, noise: npt.ArrayLike) -> Floats:
+    """V_R (1 - beta), beta = V_R / (V_T + v): what calibration to the published histogram leaves (SPEC 8).
+
+    >>> calibrated_variance([50.0], [100.0], [0.0]).tolist()
+    [25.0]
+    """
+    v_r, total = np.asarray(of_rows, dtype=np.float64), np.asarray(of_table, dtype=np.float64) + np.asarray(noise)
+    beta = np.divide(v_r, total, out=np.zeros(np.broadcast_shapes(v_r.shape, total.shape)), where=total > 0)
+    left: Floats = v_r * (1 - np.minimum(beta, 1.0))
+    return left
+
+
+def predicted_error(variance: npt.ArrayLike) -> Floats:
+    """The mean absolute error of an unbiased normal estimate: sqrt(2/pi) sd."""
+    error: Floats = NORMAL_MEAN * np.sqrt(np.maximum(np.asarray(variance, dtype=np.float64), 0.0))
+    return error
+
+
+def predicted_relative_error(
+    plan: Plan,
+    histogram: Histogram,
+    selectivities: Sequence[float] = (0.001, 0.005, 0.01),
+    *,
+    marginal_variance: float | None = None,
+) -> Floats:
+    """The mean relative error of counts at each selectivity, if public columns tell nothing about the value.
+
+    A question of selectivity a about value x takes the share a / pi_x of all rows, so V_R = V_T a / pi_x. The mean is
+    over the values with pi_x >= a; it is nan where there is none. ``histogram`` may differ from the planned counts.
+    """
+    counts = histogram.counts.astype(np.float64)
+    n = counts.sum()
+    of_table = _value_variances(plan, counts)
+    errors = []
+    for a in selectivities:
+        asked = counts >= a * n
+        share = a * n / counts[asked]
+        variance = of_table[asked] * share
+        if marginal_variance is not None:
+            variance = calibrated_variance(variance, of_table[asked], marginal_variance)
+        errors.append(float(predicted_error(variance).mean()) / (a * n) if asked.any() else np.nan)
+    return np.array(errors)
+
+
+def _value_variances(plan: Plan, counts: Floats) -> Floats:
+    """The variance of every single value's count over the whole table, some values at a time."""
+    m = plan.histogram.m
+    some = max(CHUNK // m, 1)
+    starts = range(0, m, some)
+    parts = [_variance(plan, np.eye(min(some, m - start), m, start), counts[None, :]) for start in starts]
+    return np.concatenate(parts)
+
+
+def _variance(plan: Plan, inside: Floats, counts: Floats) -> Floats:
+    if not plan.cells_published and len(plan.cells) > 1:
+        squares = _unpublished(plan, inside, counts)
+    else:
+        squares = sum((_cell_squares(plan, cell, inside, counts) for cell in plan.cells), np.zeros(len(inside)))
+    variance: Floats = np.maximum(squares - (inside * counts).sum(-1), 0.0)
+    return variance
+
+
+def _cell_squares(plan: Plan, cell: Cell, inside: Floats, counts: Floats) -> Floats:
+    """sum_y o_y w(y)^2 over one published cell, o its expected published counts."""
+    places = plan.positions(cell)
+    weights = cell.channel.weights(inside[:, places])
+    observed = cell.channel.apply(counts[:, places] * _shares(plan, cell))
+    squares: Floats = (observed * weights**2).sum(-1)
+    return squares
+
+
+def _unpublished(plan: Plan, inside: Floats, counts: Floats) -> Floats:
+    """The same where nobody sees the cells: one channel for all, P[y][x] = sum_c s_cx P_c[y][x]."""
+    m = plan.histogram.m
+    mixed = np.zeros((m, m))
+    for cell in plan.cells:
+        places = plan.positions(cell)
+        mixed[np.ix_(places, places)] += cell.channel.matrix() * _shares(plan, cell)
+    empty = np.flatnonzero(plan.histogram.counts == 0)
+    mixed[:, empty] = 0.0
+    mixed[empty, empty] = 1.0
+    try:
+        weights = np.linalg.solve(mixed.T, inside.T).T
+    except np.linalg.LinAlgError:
+        raise OptionError(
+            f"The error of mechanism {plan.mechanism!r} cannot be predicted: its channel cannot be inverted."
+        ) from None
+    squares: Floats = ((counts @ mixed.T) * weights**2).sum(-1)
+    return squares
+
+
+def _shares(plan: Plan, cell: Cell) -> Floats:
+    """The share of each value's rows that a cell takes; a value without rows is in its cells equally little."""
+    whole = plan.histogram.counts[plan.positions(cell)]
+    shares: Floats = np.divide(cell.rows.counts, whole, out=np.zeros(len(whole)), where=whole > 0)
+    if len(plan.cells) == 1:
+        shares[whole == 0] = 1.0
+    return shares

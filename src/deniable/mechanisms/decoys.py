@@ -1,0 +1,228 @@
+"""Decoy groups: rows of c different values lend each other their values (SPEC 7, SPLU-Gen).
+
+Each row publishes a value drawn uniformly from its group of c values; the grouping is not published. A published value
+y then speaks for no x with more than 1/c: a row that shows y is in some group with y, and each group has one row of
+each of its c values, so with h_g groups of kind g
+
+    Pr[x | y] = sum over g with x and y of h_g / (c f_y) <= 1/c,    with equality at x = y
+
+for an attacker who knows the histogram, and with it all of the plan. The published count is Binomial(c f, 1/c).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+
+from deniable.core.channel import Channel
+from deniable.core.errors import OptionError, RequirementError, did_you_mean, shortened
+from deniable.core.guarantee import Guarantee
+from deniable.core.histogram import Counts, Histogram
+from deniable.core.plan import Cell, Plan
+from deniable.core.privacy import Privacy
+from deniable.core.probability import percent
+from deniable.core.sums import LargeSums, SmallSums
+from deniable.mechanisms.decoy_planning import decoy_groups, largest_size, size_for
+from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, protected_values
+
+Leftovers = Literal["refuse", "drop"]
+DEFAULT_SIZE = 5
+LARGEST_SIZE = 1000  # beyond, a binomial is Poisson's distribution, and c changes nothing about sums
+
+
+@dataclass(frozen=True)
+class Decoys:
+    """Decoy groups of c rows with c different values.
+
+    Attributes:
+        c: the size of the groups. Left out: 5, or what ``small_sums``, ``large_sums`` and the requirement ask for.
+        leftovers: the n mod c rows that no group can take: ``"refuse"`` the table, or ``"drop"`` them.
+        small_sums: which counts must be uncertain, and how much; asks for large groups.
+        large_sums: which counts must be accurate, and how much; asks for small groups.
+
+    A plan that drops rows has them in its last cell, whose number is ``options["dropped_cell"]``: the engine deals
+    rows to it as to any other cell, and publishes neither these rows nor the cell's values.
+
+    >>> plan = Decoys(c=3).plan(Histogram.of({"flu": 4, "gout": 4, "hiv": 3, "tb": 1}), None)
+    >>> [(cell.rows.domain, cell.size) for cell in plan.cells], plan.guarantee.worst
+    ([(('flu', 'gout', 'hiv'), 9), (('flu', 'gout', 'tb'), 3)], Fraction(1, 3))
+    """
+
+    c: int | None = None
+    leftovers: Leftovers = "refuse"
+    small_sums: SmallSums | None = None
+    large_sums: LargeSums | None = None
+    name: ClassVar[str] = "decoys"
+
+    def __post_init__(self) -> None:
+        if self.c is not None and (isinstance(self.c, bool) or not isinstance(self.c, int) or self.c < 2):
+            raise OptionError(f"c = {self.c!r} is not allowed: a decoy group has 2 rows or more. Fix: c=5.")
+        if self.leftovers not in get_args(Leftovers):
+            raise OptionError(
+                f"leftovers = {self.leftovers!r} is not known: choose 'refuse' or 'drop'."
+                + did_you_mean(self.leftovers, get_args(Leftovers))
+            )
+
+    def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
+        check_histogram(histogram)
+        needed = _smallest_size(histogram, privacy)
+        c = self._size(histogram, needed)
+        groups, left = decoy_groups(histogram.counts, c)
+        if len(left) and self.leftovers == "refuse":
+            raise self._left_over(histogram, c, len(left), needed)
+        cells = [_cell(histogram, places, h) for places, h in groups]
+        options: dict[str, Any] = {
+            "c": c,
+            "leftovers": self.leftovers,
+            "small_sums": None if self.small_sums is None else self.small_sums.to_dict(),
+            "large_sums": None if self.large_sums is None else self.large_sums.to_dict(),
+        }
+        if len(left):
+            options["dropped_cell"] = len(cells)
+            cells.append(_cell(histogram, left, 1))
+        return Plan(
+            mechanism=self.name,
+            histogram=histogram,
+            cells=tuple(cells),
+            cells_published=False,
+            privacy=privacy,
+            guarantee=self._guarantee(c, privacy, len(left)),
+            options=options,
+        )
+
+    def _size(self, histogram: Histogram, needed: int) -> int:
+        largest = min(largest_size(histogram.counts), histogram.rows)
+        c = self.c
+        if c is None:
+            c = self._found(range(needed, min(largest, LARGEST_SIZE) + 1), needed, largest, histogram)
+        if c > largest:
+            raise _too_large(histogram, c, largest)
+        if c < needed:
+            raise RequirementError(
+                f"c = {c} lets an attacker become {percent(Fraction(1, c))} sure, more than rho2 allows. "
+                f"Fix: c={needed}, or leave c out."
+            )
+        broken = self._broken(c)
+        if broken is not None:
+            raise RequirementError(
+                f"c = {c} does not keep this promise: {broken}. "
+                "Fix: leave c out and the size is found, or ask for less."
+            )
+        return c
+
+    def _found(self, sizes: range, needed: int, largest: int, histogram: Histogram) -> int:
+        """The smallest size that keeps small sums private, else the largest that keeps large sums accurate."""
+        if self.small_sums is None and self.large_sums is None:
+            return max(DEFAULT_SIZE, needed)
+        if not len(sizes):
+            raise _too_large(histogram, needed, largest)
+        if self.small_sums is None:
+            assert self.large_sums is not None
+            c = size_for(sizes, self.large_sums.holds, smallest=False)
+        else:
+            c = size_for(sizes, self.small_sums.holds, smallest=True)
+        if c is None or (self.large_sums is not None and not self.large_sums.holds(c)):
+            raise self._no_size(sizes, c)
+        return c
+
+    def _no_size(self, sizes: range, c: int | None) -> RequirementError:
+        asked = f"No group size from {sizes[0]} to {sizes[-1]} (what this table and rho2 allow) does: "
+        if self.small_sums is not None and c is None:
+            best = self.small_sums.reached(sizes[-1])
+            return RequirementError(
+                f"{asked}small sums are off with probability {float(best):.3g}, "
+                f"not {float(self.small_sums.at_least):.3g}. Fix: lower at_least or error of small_sums."
+            )
+        assert self.large_sums is not None
+        smallest = sizes[0] if c is None else c
+        also = "" if c is None else f" which small_sums needs (c >= {c}),"
+        return RequirementError(
+            f"{asked}at c = {smallest},{also} a sum of {self.large_sums.above:,} rows is off with probability "
+            f"{float(self.large_sums.reached(smallest)):.3g}; from there on {float(self.large_sums.at_most):.3g} is "
+            "allowed. Fix: raise above, error or at_most of large_sums."
+        )
+
+    def _left_over(self, histogram: Histogram, c: int, left: int, needed: int) -> RequirementError:
+        sizes = range(needed, min(largest_size(histogram.counts), LARGEST_SIZE) + 1)
+        even = sorted((size for size in sizes if histogram.rows % size == 0), key=lambda size: abs(size - c))
+        fit = next((size for size in even if self._broken(size) is None), None)
+        return RequirementError(
+            f"{left} row{'s' if left > 1 else ''} cannot be grouped: the number of rows is not a multiple of c = {c}. "
+            "Fix: leftovers='drop'" + ("." if fit is None else f", or c={fit}, which leaves none.")
+        )
+
+    def _broken(self, c: int) -> SmallSums | LargeSums | None:
+        """What is asked of sums and not kept at this size."""
+        asked = (self.small_sums, self.large_sums)
+        return next((wanted for wanted in asked if wanted is not None and not wanted.holds(c)), None)
+
+    def _guarantee(self, c: int, privacy: Privacy | None, dropped: int) -> Guarantee:
+        sums = (self.small_sums or SmallSums(), *(() if self.large_sums is None else (self.large_sums,)))
+        shown = percent(Fraction(1, c))
+        lost = (
+            f"{dropped} row{'s were' if dropped > 1 else ' was'} left out. Of someone who is known to be among them, "
+            "the value is one of the few that were left over.",
+        )
+        return Guarantee(
+            adversary="frequency",
+            rho1=None if privacy is None else privacy.rho1,
+            rho2=None if privacy is None else privacy.rho2,
+            worst=Fraction(1, c),
+            gamma=None,
+            also=tuple(wanted.sentence(c) for wanted in sums),
+            not_protected=(
+                *EVERY_RELEASE,
+                f"A row's value is one of the {c} values of its group: whoever can rule some of them out, or knows the "
+                f"values of others in the group, becomes surer than {shown}.",
+                "What is said about sums is said about a value's rows in the whole table, not in parts of it.",
+                *(lost if dropped else ()),
+            ),
+            sentence=(
+                f"An attacker who knows how frequent each value is, and nothing more about a person, becomes at most "
+                f"{shown} sure of that person's value: {c} values are equally likely in every decoy group."
+            ),
+        )
+
+
+def _cell(histogram: Histogram, places: Counts, rows: int) -> Cell:
+    """Some groups of the same values: no coin, and a replacement that is uniform over them."""
+    values = tuple(histogram.domain[place] for place in places)
+    return Cell(Histogram(values, np.full(len(values), rows, dtype=np.int64)), Channel.of(values, 0.0))
+
+
+def _smallest_size(histogram: Histogram, privacy: Privacy | None) -> int:
+    """The smallest c with 1/c <= rho2 for every value that the requirement protects."""
+    if privacy is None:
+        return 2
+    if privacy.adversary == "any-prior":
+        raise RequirementError(
+            "mechanism 'decoys' cannot withstand adversary 'any-prior': in a decoy group other values are impossible. "
+            "Fix: adversary='frequency', or mechanism='uniform'."
+        )
+    limits = [] if privacy.rho2 is None or not protected_values(histogram, privacy).any() else [privacy.rho2]
+    limits += [
+        rho2 for value, (rho1, rho2) in privacy.per_value.items() if histogram.get(value, 0) <= rho1 * histogram.rows
+    ]
+    return max([2, *(-(-limit.denominator // limit.numerator) for limit in limits)])
+
+
+def _too_large(histogram: Histogram, c: int, largest: int) -> RequirementError:
+    if histogram.rows < c:
+        return RequirementError(
+            f"c = {c} is too large: the table has only {histogram.rows} rows."
+            + (f" Fix: c={largest}, the largest size that works here." if largest >= 2 else "")
+        )
+    place = int(np.argmax(histogram.counts))
+    share = percent(Fraction(int(histogram.counts[place]), histogram.rows))
+    fix = (
+        f"Fix: c={largest}, the largest size that works here."
+        if largest >= 2
+        else "No size works here. Fix: choose another mechanism, for example 'designed'."
+    )
+    return RequirementError(
+        f"c = {c} is too large: {shortened(histogram.domain[place])} alone is {share} of the rows, and a group takes "
+        f"one row of each value. {fix}"
+    )

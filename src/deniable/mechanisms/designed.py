@@ -1,0 +1,229 @@
+"""Designed channels: coins and a replacing distribution made for the frequency adversary (SPEC 2, 5).
+
+Every posterior is brought up to rho2 at once, so a share of about rho2 of the rows keeps its value, the most that any
+channel can keep: sum_y Pr[y] Pr[y | y] <= rho2. The replacing distribution r ~ f^a is chosen to minimise the predicted
+error of the questions in ``profile``. The derivation is in docs/explanation/designed-channels.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from deniable.core.channel import Channel
+from deniable.core.errors import OptionError, RequirementError, did_you_mean, shortened
+from deniable.core.histogram import Counts, Histogram
+from deniable.core.plan import Cell, Plan
+from deniable.core.privacy import Privacy
+from deniable.core.probability import percent
+from deniable.mechanisms.base import PlansFromPublic, options_of
+from deniable.mechanisms.designed_coins import (
+    Cover,
+    Floats,
+    as_limits,
+    constant_coin,
+    covers,
+    designed_coins,
+    profile_error,
+)
+from deniable.mechanisms.fine_grain import matched_requirements
+from deniable.mechanisms.posterior import Limits, feasible_channel, frequency_guarantee
+from deniable.mechanisms.requirement import (
+    check_histogram,
+    needs_rho2,
+    protected_values,
+    require_feasible,
+)
+
+Replacing = Literal["optimised", "frequency", "uniform"]
+POWERS = tuple(a / 20 for a in range(31))  # r ~ f^a
+# No coin above 1/2: rho2 would allow rare values to be kept almost surely, which leaves them nothing to deny.
+CAPS = (0.5, 0.25, 0.12, 0.06, 0.03, 0.01, 0.003, 0.001)
+TIGHT = "The share of rows of each value, to about three digits: rho2 left no room to hide it in the coins."
+EXEMPT_CAPS = (0.5, 0.0625, 0.125, 0.25, 0.75, 0.9)
+
+
+@dataclass(frozen=True)
+class Designed(PlansFromPublic):
+    """Coins at the limit of what rho2 allows, and a replacing distribution for the questions that matter.
+
+    Attributes:
+        replacing: ``"optimised"``: r ~ f^a with the a of the smallest predicted error; ``"frequency"``: a = 1;
+            ``"uniform"``: a = 0.
+        profile: selectivities (shares of all rows) of the counts whose error is minimised.
+
+    >>> rows = Histogram.of({"flu": 500, "cold": 450, "asthma": 400, "gout": 350, "hiv": 300})
+    >>> plan = Designed().plan(rows, Privacy(rho2="2/5"))
+    >>> 0.38 < plan.record_utility <= 0.4
+    True
+    """
+
+    replacing: Replacing = "optimised"
+    profile: tuple[float, ...] = (0.001, 0.005, 0.01)
+    name: ClassVar[str] = "designed"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "profile", tuple(self.profile))
+        if self.replacing not in get_args(Replacing):
+            raise OptionError(
+                f"replacing = {self.replacing!r} is not known: choose one of {', '.join(get_args(Replacing))}."
+                + did_you_mean(self.replacing, get_args(Replacing))
+            )
+        if not self.profile or not all(0 < a < 1 for a in self.profile):
+            raise OptionError(
+                f"profile = {self.profile!r} must name selectivities between 0 and 1. Fix: profile=(0.001, 0.01)."
+            )
+
+    def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
+        """The plan; ``public`` is a noisy histogram that will be published, for the replacing distribution."""
+        privacy, limits = _requirement(histogram, privacy, self.name)
+        _check_public(histogram, public)
+        for cover in covers(histogram, public):
+            channel = self._channel(histogram, limits, cover)
+            if channel is not None:
+                return _plan(self, histogram, privacy, limits, channel, cover)
+        raise _too_tight(histogram, limits)
+
+    def _channel(self, histogram: Histogram, limits: Limits, cover: Cover) -> Channel | None:
+        search = _Search(cover.base, cover.prior / histogram.rows, as_limits(limits), self.profile)
+        start = 0.0 if self.replacing == "uniform" else 1.0
+        exempt_caps = EXEMPT_CAPS if None in limits else EXEMPT_CAPS[:1]
+        best = search.best([(start, cap, exempt_cap) for cap in CAPS for exempt_cap in exempt_caps])
+        if best is None:
+            return None
+        if self.replacing == "optimised":
+            best = search.best([(power, best.cap, best.exempt_cap) for power in POWERS]) or best
+        channel = Channel.of(histogram.domain, best.coins, best.replacing, coarse=True)
+        return feasible_channel(histogram, channel, limits)
+
+
+@dataclass(frozen=True)
+class Identity(PlansFromPublic):
+    """One constant coin, and replacements drawn as the values are distributed (OLAP's identity perturbation; SPEC 5).
+
+        p = (rho2 - fmax/n) / (1 - fmax/n),   fmax the count of the most frequent protected value
+
+    >>> rows = Histogram.of({"flu": 30_000, "cold": 25_000, "gout": 24_000, "hiv": 21_000})
+    >>> Identity().plan(rows, Privacy(rho2="2/5")).cells[0].channel.coins.round(2).tolist()
+    [0.14, 0.14, 0.14, 0.14]
+    """
+
+    name: ClassVar[str] = "identity"
+
+    def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
+        """The plan; ``public`` is a noisy histogram that will be published, for the replacing distribution."""
+        privacy, limits = _requirement(histogram, privacy, self.name)
+        _check_public(histogram, public)
+        for cover in covers(histogram, public):
+            r = cover.base / cover.base.sum()
+            coin = constant_coin(cover.prior / histogram.rows, r, as_limits(limits))
+            if coin > 0:
+                channel = feasible_channel(histogram, Channel.of(histogram.domain, coin, r, coarse=True), limits)
+                if channel is not None:
+                    return _plan(self, histogram, privacy, limits, channel, cover)
+        raise _too_tight(histogram, limits)
+
+
+class _Trial(NamedTuple):
+    error: float
+    cap: float
+    exempt_cap: float
+    coins: Floats
+    replacing: Floats
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Trials of (power, cap on coins, cap on the coins of exempt values), judged by their predicted error."""
+
+    base: Counts
+    prior: Floats
+    limits: Floats
+    profile: tuple[float, ...]
+
+    def best(self, trials: Sequence[tuple[float, float, float]]) -> _Trial | None:
+        made = [trial for numbers in trials if (trial := self._trial(*numbers)) is not None]
+        return min(made, key=lambda trial: trial.error, default=None)
+
+    def _trial(self, power: float, cap: float, exempt_cap: float) -> _Trial | None:
+        r = (self.base / self.base.max()) ** power
+        r /= r.sum()
+        coins = designed_coins(self.prior, r, self.limits, cap, exempt_cap)
+        if coins is None:
+            return None
+        return _Trial(profile_error(coins, r, self.base.astype(np.float64), self.profile), cap, exempt_cap, coins, r)
+
+
+def _requirement(histogram: Histogram, privacy: Privacy | None, name: str) -> tuple[Privacy, list[Fraction | None]]:
+    """The requirement and each value's limit on the posterior; None for exempt values."""
+    privacy = privacy if privacy is not None and privacy.per_value else needs_rho2(privacy, name)
+    check_histogram(histogram)
+    if privacy.adversary != "frequency":
+        raise RequirementError(
+            f"mechanism {name!r} withstands the 'frequency' adversary only: its coins rely on every value's prior "
+            "being its share of the rows. Fix: adversary='frequency', or for 'any-prior' mechanism 'uniform' or "
+            "'fine-grain'."
+        )
+    if privacy.per_value:
+        limits = _own_limits(histogram, privacy)
+    else:
+        protected = protected_values(histogram, privacy)
+        require_feasible(histogram, privacy, protected)
+        limits = [privacy.rho2 if covered else None for covered in protected.tolist()]
+    if all(limit is None for limit in limits):
+        raise RequirementError(
+            "No value is protected: every value of the table is exempt, or more frequent than rho1. "
+            "Fix: name fewer values in exempt=, or raise rho1."
+        )
+    return privacy, limits
+
+
+def _own_limits(histogram: Histogram, privacy: Privacy) -> list[Fraction | None]:
+    """Per-value requirements: rho2_x binds where f_x/n <= rho1_x."""
+    named = {
+        value: pair for value, pair in matched_requirements(histogram, privacy).items() if value not in privacy.exempt
+    }
+    return [
+        named[value][1] if value in named and histogram.frequency(value) <= named[value][0] else None
+        for value in histogram.domain
+    ]
+
+
+def _check_public(histogram: Histogram, public: Histogram | None) -> None:
+    if public is not None and public.domain != histogram.domain:
+        raise OptionError("public must be a histogram of the same values, in the same order.")
+
+
+def _too_tight(histogram: Histogram, limits: Limits) -> RequirementError:
+    ratios = [
+        Fraction(0) if limit is None else histogram.frequency(value) / limit
+        for value, limit in zip(histogram, limits, strict=True)
+    ]
+    value = histogram.domain[ratios.index(max(ratios))]
+    return RequirementError(
+        f"rho2 is too close to the share of rows of {shortened(value)}, {percent(histogram.frequency(value))}: nothing "
+        "could be kept. Fix: raise rho2, or exempt that value with exempt=."
+    )
+
+
+def _plan(
+    mechanism: Designed | Identity,
+    histogram: Histogram,
+    privacy: Privacy,
+    limits: Limits,
+    channel: Channel,
+    cover: Cover,
+) -> Plan:
+    return Plan(
+        mechanism=mechanism.name,
+        histogram=histogram,
+        cells=(Cell(histogram, channel),),
+        cells_published=False,
+        privacy=privacy,
+        guarantee=frequency_guarantee(histogram, privacy, limits, channel, (TIGHT,) if cover.tight else ()),
+        options=options_of(mechanism),
+    )

@@ -1,0 +1,148 @@
+"""Coins that bring every posterior up to rho2, for a given replacing distribution (SPEC 5, "Designed channels").
+
+With prior pi, coins p, replacing distribution r and S = sum_k pi_k (1-p_k), seeing x published means x with probability
+
+    pi_x (p_x + (1-p_x) r_x) / (pi_x p_x + r_x S) <= rho2
+    <=>  p_x <= c_x(S) = r_x (rho2 S - pi_x) / (pi_x (1 - r_x - rho2))
+
+and seeing anything else at most with pi_x (1-p_x) / S, which is below rho2 whenever c_x(S) >= 0.
+
+Everything is computed from a *cover*: counts that are coarse or noisy and never below the true ones. Replacing pi by
+larger numbers lowers S and every c_x, so what holds for the cover holds for the table, and no coin tells an exact
+count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.core.histogram import Counts, Histogram
+
+Floats = npt.NDArray[np.float64]
+COVER_BITS = 8  # frequent values: rounded up by less than 1 %
+LARGEST_COIN = 1 - 2**-10
+HALVINGS = 50
+
+
+class Cover(NamedTuple):
+    """What coins and replacements are computed from: both coarse or noisy, so that neither gives an exact count away.
+
+    Attributes:
+        prior: counts that are never below the true ones; the coins rely on them.
+        base: counts that the replacing distribution is made of.
+        tight: whether ``prior`` is the true counts; coins, which have three digits, then show shares to three digits.
+    """
+
+    prior: Counts
+    base: Counts
+    tight: bool = False
+
+
+def covers(histogram: Histogram, public: Histogram | None = None) -> Iterator[Cover]:
+    """Covers from safe to tight; a later one is for requirements that leave an earlier one no room.
+
+    First counts rounded up to multiples of 8 rows (fewer in small tables) and to 8 bits; or ``public``, a noisy
+    histogram that is published anyway, raised by the smallest power of two that brings every value to its true count.
+    """
+    step = _step(histogram)
+    coarse = _rounded_up(histogram.counts, step)
+    base = coarse
+    if public is not None:
+        margin = step
+        while (np.maximum(public.counts, 1) + margin < histogram.counts).any():
+            margin *= 2
+        base = np.maximum(public.counts, 1) + margin
+        yield Cover(base, base)
+    yield Cover(coarse, base)
+    yield Cover(_rounded_up(histogram.counts, 1), base)
+    yield Cover(np.maximum(histogram.counts, 1), base, tight=True)
+
+
+def _step(histogram: Histogram) -> int:
+    """1, 2, 4 or 8 rows: at most a sixteenth of the average count, so that the cover stays close."""
+    room = histogram.rows // (16 * histogram.m)
+    return min(8, 1 << max(room.bit_length() - 1, 0))
+
+
+def _rounded_up(counts: Counts, step: int) -> Counts:
+    """Above each count: the next multiple of ``step``, then at most 8 significant bits."""
+    multiples = (counts // step + 1) * step
+    length = np.frexp(multiples.astype(np.float64))[1]
+    grid = np.left_shift(np.int64(1), np.maximum(length - COVER_BITS, 0).astype(np.int64))
+    rounded: Counts = -(-multiples // grid) * grid
+    return rounded
+
+
+def largest_coins(prior: Floats, r: Floats, limits: Floats, unreplaced: float) -> Floats:
+    """c_x(S): the largest coins under which no posterior exceeds its limit (1: exempt), S = ``unreplaced``."""
+    room = limits * unreplaced - prior
+    slope = prior * (1 - r - limits)
+    coins = np.where(slope > 0, r * room / np.where(slope > 0, slope, 1.0), np.where(room >= 0, 1.0, 0.0))
+    coins = np.where(limits >= 1, 1.0, coins)
+    clipped: Floats = np.clip(coins, 0.0, LARGEST_COIN)
+    return clipped
+
+
+def designed_coins(
+    prior: Floats, r: Floats, limits: Floats, cap: float = 1.0, exempt_cap: float = 0.5
+) -> Floats | None:
+    """The fixed point p = min(c(S), cap), S = 1 - sum_x pi_x p_x; None when it leaves some posterior above its limit.
+
+    S + sum pi c(S) grows with S, so there is one fixed point, and halving finds it.
+    """
+    caps = np.where(limits >= 1, exempt_cap, cap)
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        coins = np.minimum(largest_coins(prior, r, limits, middle), caps)
+        low, high = (low, middle) if middle + prior @ coins > 1 else (middle, high)
+    coins = np.minimum(largest_coins(prior, r, limits, low), caps)  # the lower end: S is not overstated
+    protected = limits < 1
+    enough = bool((limits[protected] * low > prior[protected]).all())
+    return coins if enough and bool((coins > 0).all()) else None
+
+
+def constant_coin(prior: Floats, r: Floats, limits: Floats) -> float:
+    """The largest single coin for all values; with r = pi it is (rho2 - fmax/n) / (1 - fmax/n) (SPEC 5, identity)."""
+    low, high = 0.0, LARGEST_COIN
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        fits = bool((largest_coins(prior, r, limits, 1 - middle * prior.sum()) >= middle).all())
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+def value_variances(p: Floats, r: Floats, counts: Floats) -> Floats:
+    """The exact variance of each value's reconstructed count under one channel, O(m) for all values (SPEC 8).
+
+    Var_x = sum_y o_y w_y^2 - f_x with o = P f and the weights w of the value set {x}.
+    """
+    s = (r / p) / (1 + (r * (1 - p) / p).sum())
+    observed = counts * p + r * (counts * (1 - p)).sum()
+    elsewhere = observed * ((1 - p) / p) ** 2
+    variances: Floats = observed * ((1 - (1 - p) * s) / p) ** 2 + s**2 * (elsewhere.sum() - elsewhere) - counts
+    return variances
+
+
+def profile_error(p: Floats, r: Floats, counts: Floats, profile: Sequence[float]) -> float:
+    """The predicted relative error of counts at the given selectivities, as a geometric mean over the selectivities.
+
+    A question of selectivity a about x takes a/pi_x of the rows, so its variance is Var_x a/pi_x and its error
+    sqrt(2/pi) sd / (a n), averaged over the values that are frequent enough to be asked about.
+    """
+    n = counts.sum()
+    share = counts / n
+    variances = np.maximum(value_variances(p, r, counts), 0.0)
+    asked = [a for a in profile if (share >= a).any()] or [float(np.median(share))]
+    errors = [float(np.sqrt(2 / np.pi * variances / (share * a)).compress(share >= a).mean()) / n for a in asked]
+    return float(np.exp(np.mean(np.log(np.maximum(errors, 1e-300)))))
+
+
+def as_limits(limits: Sequence[Fraction | None]) -> Floats:
+    """Limits as floats rounded down; 1 for an exempt value."""
+    return np.array([1.0 if limit is None else np.nextafter(float(limit), 0) for limit in limits])

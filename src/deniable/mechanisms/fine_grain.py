@@ -1,0 +1,287 @@
+"""Fine-grain perturbation: every value has its own limit, and keeps as much as that allows (SPEC 5, THESIS ch. 5).
+
+    P[i][i] = p_i + (1-p_i)/m,   P[j][i] = (1-p_i)/m;   P[i][i] / P[i][k] <= gamma_i for all k != i     (THESIS Thm 7)
+
+Why this bounds what y tells about x_i: for every y and k != i, P[y][i] / P[y][k] <= P[i][i] / P[i][k'] for the k' with
+the largest coin. (y = i by definition; for y != i the left side is at most (1-p_i)/(1-p_k) <= 1/(1-p_k), and the right
+side is at least 1/(1-p_k).) So a belief of up to rho1_i in x_i grows to at most rho2_i, whatever else was believed.
+The same does not follow for becoming *less* sure of x_i: seeing y = j speaks against x_i by P[j][j] / P[j][i], which
+gamma_j limits, not gamma_i. THESIS Thm 7 claims it; here it is computed, and promised only where it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from deniable.core.channel import Channel, coarsened
+from deniable.core.errors import InternalError, OptionError, RequirementError, did_you_mean, listing, shortened
+from deniable.core.exact import SCALE
+from deniable.core.guarantee import Guarantee
+from deniable.core.histogram import Counts, Histogram
+from deniable.core.plan import Cell, Plan
+from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
+from deniable.core.probability import Probability
+from deniable.mechanisms.base import options_of
+from deniable.mechanisms.fine_grain_solver import Floats, solve_coins
+from deniable.mechanisms.requirement import (
+    EVERY_RELEASE,
+    check_histogram,
+    needs_rho2,
+    protected_values,
+    require_feasible,
+)
+
+Requirements = Mapping[Hashable, tuple[Fraction, Fraction]]
+UNIFORM_SHARE = 0.05  # how far coins move towards uniform perturbation where the optimum gives up on a value
+SINGLE_VALUES = (
+    "Statements about several values at once ('one of these three diseases'): each bound is for one single value."
+)
+
+
+@dataclass(frozen=True)
+class FineGrain:
+    """Coins that keep the largest weight under per-value requirements.
+
+    Attributes:
+        weights: value -> how much keeping one of its rows is worth, as a share of all rows; None: its frequency, so
+            that the most rows keep their value (record utility). Values that are not named weigh nothing.
+
+    >>> rows = Histogram.of({"a": 4, "b": 4, "c": 3, "d": 2, "e": 1})
+    >>> round(FineGrain().plan(rows, tolerance(rows, 3)).record_utility, 3)
+    0.573
+    """
+
+    weights: Mapping[Hashable, float] | None = None
+    name: ClassVar[str] = "fine-grain"
+
+    def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
+        check_histogram(histogram)
+        privacy = privacy if privacy is not None and privacy.per_value else needs_rho2(privacy, self.name)
+        requirements = requirements_of(histogram, privacy)
+        if not requirements:
+            raise RequirementError(
+                "No value is protected: every value of the table is exempt, or more frequent than rho1. "
+                "Fix: name fewer values in exempt=, or raise rho1."
+            )
+        gammas = [
+            amplification_limit(*requirements[value]) if value in requirements else None for value in histogram.domain
+        ]
+        channel = fine_grain_channel(histogram.domain, self._weights(histogram), gammas)
+        return Plan(
+            mechanism=self.name,
+            histogram=histogram,
+            cells=(Cell(histogram, channel),),
+            cells_published=False,
+            privacy=privacy,
+            guarantee=_guarantee(histogram, privacy, requirements, channel),
+            options=options_of(self),
+        )
+
+    def _weights(self, histogram: Histogram) -> Floats:
+        if self.weights is None:
+            return histogram.relative
+        unknown = [value for value in self.weights if value not in histogram]
+        if unknown:
+            raise OptionError(
+                f"weights names {listing(unknown)}, which is not a value of the sensitive column."
+                + did_you_mean(unknown[0], histogram.domain)
+            )
+        weights = np.array([float(self.weights.get(value, 0.0)) for value in histogram.domain])
+        if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
+            raise OptionError("weights must be finite numbers >= 0, at least one of them above 0.")
+        return weights
+
+
+def fine_grain_channel(
+    values: Sequence[Hashable], weights: Floats, gammas: Sequence[Fraction | None], *, coarse: bool = True
+) -> Channel:
+    """The best channel with P[i][i] / P[i][k] <= gamma_i (None: exempt), checked in exact arithmetic.
+
+    Coins are rounded down, by default to a coarse grid (SPEC 11.6): every limit only gets easier when a coin falls.
+    """
+    limits = np.array([np.inf if gamma is None else float(gamma) for gamma in gammas])
+    coins = solve_coins(weights, limits)
+    least = float(limits.min())
+    uniform = 1.0 if np.isinf(least) else (least - 1) / (len(values) - 1 + least)
+    if coins.min() < UNIFORM_SHARE * uniform:
+        # The optimum all but gives up on some value. A little of uniform perturbation, which meets every limit too
+        # (the limits are convex), makes its count estimable again.
+        coins = (1 - UNIFORM_SHARE) * coins + UNIFORM_SHARE * uniform
+    channel = Channel.of(values, coins, coarse=coarse)
+    keep = channel.keep.copy()
+    while too_high := _above_limit(keep, channel.replace, gammas):
+        # Only rounding can bring us here. A limit couples a coin with the largest other one: both give way a little.
+        involved = {*too_high, *(_two_largest(keep))}
+        for i in involved:
+            keep[i] = coarsened(int(keep[i]) - 1) if coarse else max(int(keep[i]) - 2, 0)
+        if (keep < 0).any():
+            raise InternalError("fine-grain coins cannot be made to meet their limits")
+    return Channel(tuple(values), keep, channel.replace)
+
+
+def tolerance(histogram: Histogram | Mapping[Hashable, int], theta: Probability) -> Privacy:
+    """The rule of the thesis' experiments: nobody becomes more than theta times as sure (SPEC 5, THESIS 5.4.1).
+
+        rho1_i = f_i / n,   rho2_i = theta rho1_i  where rho1_i < 1/theta;   other values are exempt
+
+    >>> tolerance({"a": 9, "b": 1}, 5).per_value["b"]
+    (Fraction(1, 10), Fraction(1, 2))
+    """
+    rows = Histogram.of(histogram)
+    check_histogram(rows)
+    try:
+        factor = Fraction(repr(theta)) if isinstance(theta, float) else Fraction(theta)
+    except (ValueError, TypeError, ZeroDivisionError):
+        factor = Fraction(0)
+    if factor <= 1:
+        raise RequirementError(
+            f"theta = {theta!r} must be a number above 1: how many times as sure an attacker may become. Fix: theta=3."
+        )
+    shares = {value: Fraction(f, rows.rows) for value, f in rows.items() if f}
+    per_value = {value: (share, factor * share) for value, share in shares.items() if factor * share < 1}
+    if not per_value:
+        raise RequirementError(
+            f"theta = {theta} protects no value: every one is {float(1 / factor):.3g} of the rows or more. "
+            "Fix: lower theta."
+        )
+    return Privacy(per_value=per_value)
+
+
+def requirements_of(histogram: Histogram, privacy: Privacy) -> Requirements:
+    """Each protected value's own (rho1, rho2) in this table; values that are not in it are exempt.
+
+    One (rho1, rho2) for the table means, for the frequency adversary, rho1_i = f_i/n; for any prior, rho1 for all.
+    """
+    exempt = {value for value in histogram.domain if value in privacy.exempt}
+    if privacy.per_value:
+        named = matched_requirements(histogram, privacy)
+        return {value: pair for value, pair in named.items() if value not in exempt}
+    rho2 = privacy.rho2
+    assert rho2 is not None
+    if privacy.adversary == "any-prior":
+        if privacy.rho1 is None:
+            raise RequirementError(
+                "adversary 'any-prior' needs rho1: the strongest belief beforehand that must be covered. "
+                "Fix: give rho1, for example rho1='1/13'."
+            )
+        return {value: (privacy.rho1, rho2) for value in histogram.domain if value not in exempt}
+    protected = protected_values(histogram, privacy)
+    require_feasible(histogram, privacy, protected)
+    return {
+        value: (histogram.frequency(value), rho2)
+        for value, covered in zip(histogram.domain, protected.tolist(), strict=True)
+        if covered and histogram[value]
+    }
+
+
+def own_amplifications(keep: Counts, replace: Counts) -> list[Fraction | None]:
+    """``core.exact.own_amplification`` of every value at once, O(m): how much seeing y speaks for y."""
+    first, second = _two_largest(keep)
+    result: list[Fraction | None] = []
+    for y, (k, w) in enumerate(zip(keep.tolist(), replace.tolist(), strict=True)):
+        other = w * (SCALE - int(keep[second if y == first else first]))
+        result.append(Fraction(k * SCALE + (SCALE - k) * w, other) if other else None)
+    return result
+
+
+def downward_amplifications(keep: Counts, replace: Counts) -> list[Fraction | None]:
+    """max over y and k != x of P[y][k] / P[y][x], for every x: how much some y can speak *against* x; O(m).
+
+    It is reached at k = y, the row that speaks most for itself, or at y = x, or at the k with the smallest coin.
+    """
+    speaks = [
+        Fraction(k * SCALE, w) + (SCALE - k) if w else None
+        for k, w in zip(keep.tolist(), replace.tolist(), strict=True)
+    ]
+    if any(entry is None for entry in speaks):
+        return [None] * len(keep)
+    loudest = sorted(range(len(keep)), key=lambda y: -speaks[y])[:2]  # type: ignore[operator]
+    result: list[Fraction | None] = []
+    for x, k in enumerate(keep.tolist()):
+        best = speaks[loudest[1] if loudest[0] == x else loudest[0]]
+        result.append(Fraction(best) / (SCALE - k) if best is not None and k < SCALE else None)
+    return result
+
+
+def _above_limit(keep: Counts, replace: Counts, gammas: Sequence[Fraction | None]) -> list[int]:
+    return [
+        i
+        for i, (own, gamma) in enumerate(zip(own_amplifications(keep, replace), gammas, strict=True))
+        if gamma is not None and (own is None or own > gamma)
+    ]
+
+
+def _two_largest(keep: Counts) -> tuple[int, int]:
+    order = np.argsort(-keep, kind="stable")
+    return int(order[0]), int(order[1])
+
+
+def matched_requirements(histogram: Histogram, privacy: Privacy) -> Requirements:
+    """Requirements by domain value; a name from a file also finds the number or date that prints as it."""
+    printed = {str(value): value for value in histogram.domain if not isinstance(value, str)}
+    matched: dict[Hashable, tuple[Fraction, Fraction]] = {}
+    unknown = []
+    for value, pair in privacy.per_value.items():
+        if value in histogram:
+            matched[value] = pair
+        elif isinstance(value, str) and value in printed:
+            matched[printed[value]] = pair
+        else:
+            unknown.append(value)
+    if unknown:
+        raise RequirementError(
+            f"per_value names {listing(unknown)}, which is not a value of the sensitive column."
+            + did_you_mean(unknown[0], histogram.domain)
+            + f" Fix: leave {shortened(unknown[0])} out, or name the full list of values with domain=."
+        )
+    return matched
+
+
+def _guarantee(histogram: Histogram, privacy: Privacy, requirements: Requirements, channel: Channel) -> Guarantee:
+    upward = own_amplifications(channel.keep, channel.replace)
+    downward = downward_amplifications(channel.keep, channel.replace)
+    worst, open_downward = Fraction(0), 0
+    for value, (rho1, rho2) in requirements.items():
+        place = histogram.position(value)
+        own, against, limit = upward[place], downward[place], amplification_limit(rho1, rho2)
+        if own is None or own > limit:
+            raise InternalError("a fine-grain channel exceeds a limit that it was built for")
+        worst = max(worst, min(_rounded_up(worst_posterior(rho1, own)), rho2))
+        open_downward += against is None or against > limit
+    number, exempt = len(requirements), histogram.m - len(requirements)
+    belief = "its share of the rows" if not privacy.per_value and privacy.adversary == "frequency" else "its rho1"
+    also = [f"It holds for each protected value believed at up to {belief}, whatever was believed of other values."]
+    not_protected = [*EVERY_RELEASE, SINGLE_VALUES]
+    if exempt:
+        not_protected.append(f"{exempt:,} of {histogram.m:,} values are exempt: there is no promise for them.")
+    if open_downward:
+        not_protected.append(
+            f"Becoming less sure: for {open_downward:,} of {number:,} protected values a belief above rho2 can fall "
+            "below rho1."
+        )
+    else:
+        also.append("It holds upward and downward: a belief above rho2 in a protected value stays above rho1.")
+    sentence = (
+        f"Each of the {number:,} values with a requirement of its own: whoever believed it at up to its rho1 "
+        "beforehand becomes at most its rho2 sure of it."
+    )
+    return Guarantee(
+        adversary=privacy.adversary,
+        rho1=None if privacy.per_value else privacy.rho1,
+        rho2=None if privacy.per_value else privacy.rho2,
+        worst=worst,
+        gamma=channel.exact_gamma,
+        also=tuple(also),
+        not_protected=tuple(not_protected),
+        sentence=sentence if privacy.per_value else "",
+    )
+
+
+def _rounded_up(posterior: Fraction) -> Fraction:
+    """Four digits, rounded to the safe side: exact posteriors would give exact counts away."""
+    return min(Fraction(-int(-posterior * 10_000 // 1), 10_000), Fraction(1))

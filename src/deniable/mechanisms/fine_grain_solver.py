@@ -1,0 +1,151 @@
+"""The best coins for per-value amplification limits, exactly, in O(m log m) (SPEC 5, THESIS Fig. 23).
+
+    maximise  sum_i w_i (p_i + (1-p_i)/m)   subject to  (m-1) p_i + g_i p_j <= g_i - 1  for all i != j,   0 <= p <= 1
+
+Value i only meets the largest coin t among the *others*: p_i <= u_i(t) = (g_i - 1 - g_i t) / (m-1). Write s_i for the
+coin at which u_i(s_i) = s_i (uniform perturbation at g_i) and k for a value with the largest coin t.
+
+- t <= s_k: nothing is lost by letting every other value come up to t as well, so p_i = min(t, u_i(t)) for all i, and
+  the objective is a concave function F of t alone ("tied").
+- t > s_k: value k itself keeps the others down, at v_k(t) = (g_k - 1 - (m-1) t) / g_k < t, so for them
+  p_i = min(v_k(t), u_i(t)), and the objective is a concave function G_k of t alone ("single largest").
+
+The optimum is the best of F and the m functions G_k. At a given t the values with u_i below the cap are those with
+g_i < (1 + (m-1) cap) / (1 - t): a prefix in the order of g, so slopes and values come from prefix sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.core.errors import InternalError
+
+Floats = npt.NDArray[np.float64]
+STEPS = 64  # halvings of an interval inside [0, 1]: more than a double can tell apart
+
+
+def solve_coins(weights: npt.ArrayLike, gammas: npt.ArrayLike) -> Floats:
+    """The coins that keep the largest weight; a gamma of infinity exempts its value.
+
+    >>> solve_coins([4, 4, 3, 2, 1], [15, 15, 6.6, 4.5, 39 / 11]).round(4).tolist()
+    [0.5283, 0.5283, 0.5283, 0.2807, 0.1681]
+    >>> solve_coins([0.9, 0.05, 0.05], [2, 100, 100]).round(6).tolist()
+    [0.5, 0.0, 0.0]
+    """
+    w, g = np.asarray(weights, dtype=np.float64), np.asarray(gammas, dtype=np.float64)
+    if w.shape != g.shape or w.ndim != 1 or w.size < 2:
+        raise InternalError("fine-grain coins need one weight and one gamma for each of at least two values")
+    if not (np.isfinite(w).all() and (w >= 0).all() and (g >= 1).all()):
+        raise InternalError("fine-grain coins need finite weights >= 0 and gammas >= 1")
+    order = np.argsort(g, kind="stable")
+    problem = _Problem(w[order], g[order])
+    coins = np.empty(w.size)
+    coins[order] = problem.solve()
+    return coins
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Weights and limits, sorted by limit; exempt values come last."""
+
+    w: Floats
+    g: Floats
+
+    @property
+    def m(self) -> int:
+        return self.w.size
+
+    def solve(self) -> Floats:
+        tied = self._best(np.array([-1]), np.zeros(1), self._ceilings()[:1])
+        # An exempt value is never kept down by its own limit: s_k = 1, and F covers it.
+        candidates = np.flatnonzero(np.isfinite(self.g))
+        g = self.g[candidates]
+        low = (g - 1) / (self.m - 1 + g)
+        high = np.minimum(np.minimum(self._ceilings()[1:][candidates], (g - 1) / (self.m - 1)), 1.0)
+        feasible = high > low
+        candidates, low, high = candidates[feasible], low[feasible], high[feasible]
+        largest, t, objective = -1, float(tied[0][0]), float(tied[1][0])
+        if candidates.size:
+            places, values = self._best(candidates, low, high)
+            winner = int(np.argmax(values))
+            if values[winner] > objective:
+                largest, t = int(candidates[winner]), float(places[winner])
+        return self._coins(largest, t)
+
+    def _ceilings(self) -> Floats:
+        """How high a coin may rise before some limit leaves its own value no coin at all: min (g_i - 1) / g_i.
+
+        First over all i, then, for each k, over all i != k (the two smallest limits decide).
+        """
+        c = 1 - 1 / self.g
+        without = np.full(self.m, c[0])
+        without[0] = c[1]
+        return np.concatenate(([c[0]], without))
+
+    def _best(self, largest: npt.NDArray[np.int64], low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Where each of several concave functions is largest within its interval, and its value there."""
+        low, high = low.copy(), high.copy()
+        for _ in range(STEPS):
+            middle = (low + high) / 2
+            rising = self._slope(largest, middle) > 0
+            low, high = np.where(rising, middle, low), np.where(rising, high, middle)
+        # The two ends are neighbours by now; the better one is the exact optimum up to rounding.
+        left, right = self._value(largest, low), self._value(largest, high)
+        return np.where(right > left, high, low), np.maximum(left, right)
+
+    def _cap(self, largest: npt.NDArray[np.int64], t: Floats) -> Floats:
+        """What the coins of the others are capped at: t itself, or v_k(t) under a single largest coin."""
+        g = self.g[largest]
+        with np.errstate(invalid="ignore"):
+            single = (g - 1 - (self.m - 1) * t) / g
+        return np.where(largest < 0, t, np.maximum(single, 0.0))
+
+    def _below(self, cap: Floats, t: Floats) -> npt.NDArray[np.int64]:
+        """How many values (a prefix) have their own bound u_i(t) below the cap."""
+        with np.errstate(divide="ignore"):
+            threshold = (1 + (self.m - 1) * cap) / (1 - t)
+        return np.minimum(np.searchsorted(self.g, threshold, side="left"), self._finite)
+
+    @property
+    def _finite(self) -> int:
+        return int(np.isfinite(self.g).sum())
+
+    def _sums(self, largest: npt.NDArray[np.int64], j: npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+        """Over the first j values w and w g, over the rest w; always without value k itself."""
+        finite = np.where(np.isfinite(self.g), self.g, 0.0)
+        prefix_w = np.concatenate(([0.0], np.cumsum(self.w)))
+        prefix_wg = np.concatenate(([0.0], np.cumsum(self.w * finite)))
+        inside = (largest >= 0) & (largest < j)
+        own = np.where(largest >= 0, self.w[largest], 0.0)
+        first_w = prefix_w[j] - np.where(inside, own, 0.0)
+        first_wg = prefix_wg[j] - np.where(inside, own * finite[largest], 0.0)
+        rest = prefix_w[-1] - prefix_w[j] - np.where(inside, 0.0, own)
+        return first_w, first_wg, rest
+
+    def _slope(self, largest: npt.NDArray[np.int64], t: Floats) -> Floats:
+        _, wg, rest = self._sums(largest, self._below(self._cap(largest, t), t))
+        own = np.where(largest >= 0, self.w[largest], 0.0)
+        with np.errstate(divide="ignore"):
+            cap_slope = np.where(largest < 0, 1.0, -(self.m - 1) / self.g[largest])
+        slope: Floats = own - wg / (self.m - 1) + cap_slope * rest
+        return slope
+
+    def _value(self, largest: npt.NDArray[np.int64], t: Floats) -> Floats:
+        cap = self._cap(largest, t)
+        first_w, first_wg, rest = self._sums(largest, self._below(cap, t))
+        own = np.where(largest >= 0, self.w[largest], 0.0)
+        value: Floats = own * t + (first_wg * (1 - t) - first_w) / (self.m - 1) + cap * rest
+        return value
+
+    def _coins(self, largest: int, t: float) -> Floats:
+        cap = float(self._cap(np.array([largest]), np.array([t]))[0])
+        finite = np.isfinite(self.g)
+        bound = np.full(self.m, 1.0)
+        bound[finite] = (self.g[finite] * (1 - t) - 1) / (self.m - 1)
+        coins: Floats = np.clip(np.minimum(cap, bound), 0.0, 1.0)
+        if largest >= 0:
+            coins[largest] = t
+        return coins

@@ -1,0 +1,109 @@
+"""What the frequency adversary concludes from a channel over the whole domain, exactly (SPEC 2, "Two adversaries")."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.core import exact
+from deniable.core.channel import Channel, coarsened
+from deniable.core.errors import InternalError
+from deniable.core.guarantee import Guarantee
+from deniable.core.histogram import Histogram
+from deniable.core.privacy import Privacy
+from deniable.core.probability import percent
+from deniable.mechanisms.requirement import EVERY_RELEASE
+
+Floats = npt.NDArray[np.float64]
+Limits = Sequence[Fraction | None]  # each value's largest posterior; None: exempt
+
+
+def feasible_channel(histogram: Histogram, channel: Channel, limits: Limits) -> Channel | None:
+    """The channel with coins lowered until no posterior exceeds its limit, exactly; None when no coins are left.
+
+    A lower coin helps its own value and, through S, all others; only Pr[x | y != x] can rise with it, and when that
+    is too high every coin gives way.
+    """
+    keep = channel.keep.copy()
+    while True:
+        same = exact.posterior_same(keep, channel.replace, histogram.counts)
+        other = exact.posterior_other(keep, channel.replace, histogram.counts)
+        too_sure = _above(same, limits)
+        if _above(other, limits).any():
+            too_sure[:] = True
+        if not too_sure.any():
+            return Channel(channel.values, keep, channel.replace)
+        keep = np.where(too_sure, coarsened(np.maximum(keep - 1, 0)), keep)
+        if not keep.all():
+            return None
+
+
+def posterior_curve(channel: Channel, value: Hashable, priors: npt.ArrayLike, among: Histogram | None = None) -> Floats:
+    """How sure an attacker can become of a value, against how sure they were: the worst over what is published.
+
+        b L / (1 - b + b L),   L = max_y P[y][x] / sum_{k != x} q_k P[y][k]
+
+    q is what the attacker believed of the other values, in proportion: as in ``among``, or as replacements are drawn.
+    """
+    x = channel.values.index(value)
+    base = channel.replacing.copy() if among is None else among.relative.copy()
+    base[x] = 0.0
+    base /= base.sum()
+    otherwise = channel.apply(base)
+    given = channel.replacing * (1 - channel.coins[x])
+    given[x] = channel.diagonal[x]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = float(np.where(given > 0, given / otherwise, 0.0).max())
+    b = np.asarray(priors, dtype=np.float64)
+    curve: Floats = np.ones_like(b) if np.isinf(ratio) else b * ratio / (1 - b + b * ratio)
+    return curve
+
+
+def frequency_guarantee(
+    histogram: Histogram, privacy: Privacy, limits: Limits, channel: Channel, not_hidden: Sequence[str] = ()
+) -> Guarantee:
+    """What one channel over the whole domain promises against the frequency adversary, from its integers."""
+    same = exact.posterior_same(channel.keep, channel.replace, histogram.counts)
+    other = exact.posterior_other(channel.keep, channel.replace, histogram.counts)
+    protected = [x for x, limit in enumerate(limits) if limit is not None]
+    if _above(same, limits).any() or _above(other, limits).any():
+        raise InternalError("a designed channel exceeds the posterior that it was built for")
+    worst = max(max(same[x], other[x]) for x in protected)
+    highest = max(limit for limit in limits if limit is not None)
+    not_protected = [*EVERY_RELEASE, *_stronger_attackers(histogram, channel, protected), *not_hidden]
+    exempt = histogram.m - len(protected)
+    if exempt:
+        not_protected.append(f"{exempt:,} of {histogram.m:,} values are exempt: there is no promise for them.")
+    return Guarantee(
+        adversary="frequency",
+        rho1=privacy.rho1 if not privacy.per_value else None,
+        rho2=privacy.rho2 if not privacy.per_value else None,
+        # Four digits, to the safe side: an exact posterior would give exact counts away (SPEC 11.6).
+        worst=min(Fraction(-int(-worst * 10_000 // 1), 10_000), highest),
+        gamma=channel.exact_gamma,
+        not_protected=tuple(not_protected),
+    )
+
+
+def _stronger_attackers(histogram: Histogram, channel: Channel, protected: Sequence[int]) -> list[str]:
+    """How far the promise falls short against someone who knows more than the distribution (SPEC 2)."""
+    share = histogram.relative
+    rarest = min(protected, key=lambda x: (share[x], x))
+    sure = float(posterior_curve(channel, channel.values[rarest], [0.1], histogram)[0])
+    known = "An attacker who knows more about a person than how frequent each value is: "
+    if channel.exact_gamma is None:
+        return [known + "some published values rule others out."]
+    factor = f"{int(float(f'{channel.gamma:.2g}')):,}" if channel.gamma >= 10 else f"{channel.gamma:.2g}"
+    return [
+        known + f"seeing a rare value can speak for it by a factor of up to {factor}. A belief of 10 % in the rarest "
+        f"protected value can become {percent(sure, 2)}."
+    ]
+
+
+def _above(posteriors: Sequence[Fraction], limits: Limits) -> npt.NDArray[np.bool_]:
+    return np.array(
+        [limit is not None and value > limit for value, limit in zip(posteriors, limits, strict=True)], dtype=bool
+    )

@@ -1,0 +1,72 @@
+"""Per-value requirements from a file: who knows the diseases writes them down, who publishes reads them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tomllib
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+from deniable.core.errors import RequirementError, shortened
+from deniable.core.privacy import Adversary, Privacy
+from deniable.core.probability import Probability
+
+Pairs = dict[Hashable, tuple[Probability, Probability]]
+
+
+def read_requirements(path: str | Path, *, adversary: Adversary = "frequency") -> Privacy:
+    """Per-value requirements from a CSV file with the columns value, rho1, rho2, or a TOML file with a table [values].
+
+    A line of the table is ``hiv = ["1/100", "1/50"]`` or ``hiv = { rho1 = "1/100", rho2 = "1/50" }``.
+    Values that the file does not name are exempt. Names are text; they also find numbers and dates that print so.
+    """
+    file = Path(path)
+    readers = {".csv": _from_csv, ".toml": _from_toml}
+    if file.suffix.lower() not in readers:
+        if not file.exists():
+            raise RequirementError(f"The requirements file {file} cannot be read: there is no such file.")
+        raise RequirementError(f"The requirements file {file.name} has an unknown format: name it .csv or .toml.")
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise RequirementError(f"The requirements file {file} cannot be read: {problem}.") from None
+    pairs = readers[file.suffix.lower()](text, file.name)
+    if not pairs:
+        raise RequirementError(f"{file.name} holds no requirement. Fix: add a line such as hiv,1/100,1/50.")
+    return Privacy(per_value=pairs, adversary=adversary)
+
+
+def _from_csv(text: str, name: str) -> Pairs:
+    lines = csv.DictReader(io.StringIO(text), skipinitialspace=True)
+    if not {"value", "rho1", "rho2"} <= set(lines.fieldnames or ()):
+        raise RequirementError(f"{name} must have the columns value, rho1 and rho2 in its first line.")
+    pairs: Pairs = {}
+    for line in lines:
+        value, rho1, rho2 = line["value"], line["rho1"], line["rho2"]
+        if value is None or rho1 is None or rho2 is None:
+            raise RequirementError(f"{name}, line {lines.line_num} is too short: give value, rho1 and rho2.")
+        if value in pairs:
+            raise RequirementError(f"{name}, line {lines.line_num} names {shortened(value)} again: name it once.")
+        pairs[value] = (rho1, rho2)
+    return pairs
+
+
+def _from_toml(text: str, name: str) -> Pairs:
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise RequirementError(f"{name} is not valid TOML: {problem}.") from None
+    table = content.get("values")
+    if not isinstance(table, dict):
+        raise RequirementError(f"{name} must have a table [values] with lines such as hiv = ['1/100', '1/50'].")
+    return {value: _pair(value, entry, name) for value, entry in table.items()}
+
+
+def _pair(value: str, entry: Any, name: str) -> tuple[Probability, Probability]:
+    if isinstance(entry, dict) and set(entry) == {"rho1", "rho2"}:
+        return entry["rho1"], entry["rho2"]
+    if isinstance(entry, list) and len(entry) == 2:
+        return entry[0], entry[1]
+    raise RequirementError(f"{name}: write {value} = ['1/100', '1/50'], rho1 first; got {shortened(entry)}.")

@@ -1,0 +1,8 @@
+"""Small-domain randomization: balance, rearrange, merge (SPEC 4)."""
+
+from __future__ import annotations
+
+from deniable.mechanisms.small_domain.guarantee import cell_table
+from deniable.mechanisms.small_domain.mechanism import SmallDomain
+
+__all__ = ["SmallDomain", "cell_table"]

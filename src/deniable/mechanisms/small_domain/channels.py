@@ -1,0 +1,85 @@
+"""The channel of a cell: uniform at the cell's own gamma, or fine-grain with a gamma for each of its values.
+
+Coins depend on the data, so they go on the coarse grid, rounded down (SPEC 11.6). Both channels satisfy, exactly and
+for every protected value x of the cell with relative frequency pi_x there,
+
+    P[x][x] / P[x][k] <= rho2 (1-pi_x) / (pi_x (1-rho2))  for all k != x.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.core.channel import SCALE, Channel, Floats, coarsened
+from deniable.core.histogram import Counts, Histogram
+from deniable.core.privacy import amplification_limit
+from deniable.mechanisms.fine_grain_solver import solve_coins
+from deniable.mechanisms.small_domain.cost import value_variances
+
+ChannelKind = Literal["uniform", "fine-grain"]
+CHANNELS: tuple[ChannelKind, ...] = ("uniform", "fine-grain")
+MIXTURES = (0.25, 0.5, 0.75, 1.0)  # how much of the fine-grain coins, the rest uniform
+Flags = npt.NDArray[np.bool_]
+
+
+def uniform_channel(rows: Histogram, protected: Flags, rho2: Fraction) -> Channel:
+    """One coin at gamma_i = rho2 (1-rho1_i) / (rho1_i (1-rho2)), rho1_i the cell's largest protected frequency."""
+    rho1 = Fraction(int(rows.counts[protected].max()), rows.rows)
+    return Channel.uniform(rows.domain, gamma=amplification_limit(rho1, rho2), coarse=True)
+
+
+def fine_grain_channel(rows: Histogram, protected: Flags, rho2: Fraction, weights: Floats) -> Channel:
+    """A coin for each value: gamma_x from its own frequency in the cell, exempt values without a limit (SPEC 4, 5).
+
+    The coins that keep most rows may starve rare values, down to channels that cannot be inverted. The limits are
+    linear in the coins, so every mixture with the uniform coin meets them too: the mixture with the smallest weighted
+    variance is taken, and fine-grain is never worse than uniform.
+    """
+    uniform = uniform_channel(rows, protected, rho2)
+    limits = [
+        amplification_limit(Fraction(f, rows.rows), rho2) if guarded else None
+        for f, guarded in zip(rows.counts.tolist(), protected.tolist(), strict=True)
+    ]
+    gammas = np.array([np.inf if limit is None else float(limit) for limit in limits])
+    coins = np.clip(solve_coins(rows.relative, gammas), 0, 1)
+    mixtures = [_rounded(rows, share * coins + (1 - share) * uniform.coins, limits) for share in MIXTURES]
+    return min((uniform, *mixtures), key=lambda channel: float(weights @ value_variances(rows.counts, channel)))
+
+
+def _rounded(rows: Histogram, coins: Floats, limits: list[Fraction | None]) -> Channel:
+    """The channel with these coins, rounded down until every limit holds exactly."""
+    channel = Channel.of(rows.domain, coins, coarse=True)
+    while not _within(channel, limits):
+        # The solver's last bits, or a replacement one part in 2^32 short of 1/m: one step down the grid for every coin.
+        channel = Channel(channel.values, coarsened(np.maximum(channel.keep - 1, 0)), channel.replace)
+    return channel
+
+
+def own_amplifications(channel: Channel) -> list[Fraction | None]:
+    """max over k != x of P[x][x] / P[x][k] for each x, exactly (THESIS Thm 7); None when unbounded."""
+    others = _largest_other(channel.keep)
+    return [
+        Fraction(k * SCALE + (SCALE - k) * w, w * (SCALE - other)) if w and other < SCALE else None
+        for k, w, other in zip(channel.keep.tolist(), channel.replace.tolist(), others.tolist(), strict=True)
+    ]
+
+
+def _within(channel: Channel, limits: list[Fraction | None]) -> bool:
+    own = own_amplifications(channel)
+    return all(
+        limit is None or (gamma is not None and gamma <= limit) for gamma, limit in zip(own, limits, strict=True)
+    )
+
+
+def _largest_other(keep: Counts) -> Counts:
+    """The largest threshold among the other values, for each value."""
+    if len(keep) == 1:
+        return np.zeros(1, dtype=np.int64)
+    order = np.argsort(keep, kind="stable")
+    largest = np.full(len(keep), keep[order[-1]])
+    largest[order[-1]] = keep[order[-2]]
+    return largest

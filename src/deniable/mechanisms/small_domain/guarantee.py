@@ -1,0 +1,193 @@
+"""What published cells promise, computed from the integers that the sampler uses (SPEC 2, 4, 11.5, 11.6)."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.core import exact
+from deniable.core.errors import InternalError
+from deniable.core.guarantee import Guarantee
+from deniable.core.histogram import Histogram
+from deniable.core.plan import Cell, Plan
+from deniable.core.privacy import Privacy, largest_prior
+from deniable.core.probability import percent
+from deniable.mechanisms.requirement import EVERY_RELEASE, largest_protected_frequency, protected_values
+from deniable.mechanisms.small_domain.channels import own_amplifications
+
+Flags = npt.NDArray[np.bool_]
+
+CELL_VALUES = "A row's cell is published: that the row's value is one of its cell's values is revealed."
+CELL_SIZES = (
+    "The number of rows in each cell is published, and cells are filled evenly: how frequent a value is can sometimes "
+    "be worked out exactly."
+)
+UPWARD = "There is no downward guarantee: that a person does not have a value can become certain, by the cell alone."
+TOGETHER = (
+    "The bound is for what a row's own cell and published value say. Someone who knows the exact histogram, or the "
+    "values of other rows of a small cell, can combine the rows of that cell and become surer."
+)
+
+
+def posteriors(cell: Cell) -> list[Fraction]:
+    """The largest Pr[x | cell, y] over all y, for each value x of a cell, to someone who knows the frequencies."""
+    keep, replace, counts = cell.channel.keep, cell.channel.replace, cell.rows.counts
+    same, other = exact.posterior_same(keep, replace, counts), exact.posterior_other(keep, replace, counts)
+    return [max(pair) for pair in zip(same, other, strict=True)]
+
+
+def cells_guarantee(histogram: Histogram, privacy: Privacy, cells: tuple[Cell, ...], protected: Flags) -> Guarantee:
+    """The frequency guarantee of published cells (SDR Cor. 1), and in words what it leaves open."""
+    assert privacy.rho2 is not None
+    guarded = [protected[[histogram.position(value) for value in cell.rows.domain]] for cell in cells]
+    sure = [posteriors(cell) for cell in cells]
+    worst = max(p for ps, mask in zip(sure, guarded, strict=True) for p, g in zip(ps, mask, strict=True) if g)
+    if worst > privacy.rho2:
+        raise InternalError("a cell of the plan lets a posterior exceed rho2")
+    gammas = tuple(cell.channel.exact_gamma for cell in cells)
+    whole = len(cells) == 1 and cells[0].rows.domain == histogram.domain
+    return Guarantee(
+        adversary="frequency",
+        rho1=privacy.rho1,
+        rho2=privacy.rho2,
+        # The exact posterior would give the cell's counts away (SPEC 11.6).
+        worst=min(round_up(worst), privacy.rho2),
+        gamma=gammas[0] if whole else None,
+        cell_gammas=gammas,
+        also=_also(privacy.rho2, cells, guarded, gammas),
+        not_protected=(
+            *EVERY_RELEASE,
+            CELL_VALUES,
+            UPWARD,
+            _stronger_beliefs(histogram, privacy, cells, guarded, sure, protected),
+            CELL_SIZES,
+            TOGETHER,
+        ),
+        # Narrower than the general sentence: rows of a small cell taken together can say more (TOGETHER).
+        sentence=(
+            "An attacker who knows how frequent each value is, and nothing more about a person, becomes at most "
+            f"{percent(privacy.rho2)} sure of that person's value by the cell and the value published for that person."
+        ),
+    )
+
+
+def cell_table(plan: Plan) -> list[dict[str, Any]]:
+    """One entry per cell, for people: values, share of the rows, coin, gamma and the worst posterior, rounded.
+
+    ``coin`` is the average over the cell's rows; ``gamma`` is infinite where a fine-grain coin always keeps a value;
+    ``worst`` is the largest posterior of a protected value, the cell included, rounded up.
+    """
+    assert plan.privacy is not None
+    protected = protected_values(plan.histogram, plan.privacy)
+    table = []
+    for number, cell in enumerate(plan.cells):
+        mask = protected[plan.positions(cell)]
+        worst = max((p for p, guarded in zip(posteriors(cell), mask, strict=True) if guarded), default=Fraction(0))
+        table.append(
+            {
+                "cell": number,
+                "values": cell.rows.m,
+                "share": float(f"{cell.size / plan.histogram.rows:.3g}"),
+                "coin": float(f"{cell.rows.relative @ cell.channel.coins:.3g}"),
+                "gamma": float(f"{cell.channel.gamma:.4g}"),
+                "worst": float(min(round_up(worst), plan.privacy.rho2 or Fraction(1))),
+            }
+        )
+    return table
+
+
+def round_up(value: Fraction, digits: int = 3) -> Fraction:
+    """A probability rounded up to a few significant digits.
+
+    >>> round_up(Fraction(1, 6))
+    Fraction(167, 1000)
+    """
+    if value == 0:
+        return value
+    step = Fraction(10) ** (math.floor(math.log10(value)) + 1 - digits)
+    return min(math.ceil(value / step) * step, Fraction(1))
+
+
+def _round_down(value: Fraction, digits: int = 3) -> Fraction:
+    step = Fraction(10) ** (math.floor(math.log10(value)) + 1 - digits)
+    return math.floor(value / step) * step
+
+
+def _also(
+    rho2: Fraction, cells: tuple[Cell, ...], guarded: list[Flags], gammas: tuple[Fraction | None, ...]
+) -> tuple[str, ...]:
+    own = [
+        gamma
+        for cell, mask in zip(cells, guarded, strict=True)
+        for gamma, protects in zip(own_amplifications(cell.channel), mask, strict=True)
+        if protects
+    ]
+    if any(gamma is None for gamma in own):
+        raise InternalError("a protected value has an unbounded amplification")
+    covered = percent(_round_down(largest_prior(rho2, max(gamma for gamma in own if gamma is not None))))
+    if all(cell.channel.is_uniform for cell in cells):
+        knowing = (
+            f"To someone who already knows a row's cell, any belief up to {covered} in a protected value is covered."
+        )
+    else:
+        knowing = (
+            "To someone who already knows a row's cell, any belief in a protected value up to its share of the rows of "
+            f"that cell is covered (at least {covered})."
+        )
+    bounded = [gamma for gamma in gammas if gamma is not None]
+    if len(bounded) < len(gammas):
+        return (knowing,)
+    return (
+        knowing,
+        f"Within its cell each row satisfies epsilon-local differential privacy, epsilon at most "
+        f"{float(round_up_number(math.log(max(bounded)))):g}; the choice of the cell is not covered by it.",
+    )
+
+
+def round_up_number(value: float, digits: int = 3) -> float:
+    """A positive number rounded up to a few significant digits."""
+    step = 10.0 ** (math.floor(math.log10(value)) + 1 - digits) if value > 0 else 1.0
+    return math.ceil(value / step - 1e-9) * step
+
+
+def _stronger_beliefs(
+    histogram: Histogram,
+    privacy: Privacy,
+    cells: tuple[Cell, ...],
+    guarded: list[Flags],
+    sure: list[list[Fraction]],
+    protected: Flags,
+) -> str:
+    """How far a belief above the frequency can grow, with the cell as evidence and the rest in proportion (SPEC 2).
+
+    Evidence multiplies the odds of x by (odds given the cell and y) / (odds by frequency), whatever they were.
+    """
+    belief = float(privacy.rho1 or round_up(largest_protected_frequency(histogram, protected), 2))
+    by_cell = by_both = belief
+    for cell, mask, posterior in zip(cells, guarded, sure, strict=True):
+        for value, share, both, protects in zip(
+            cell.rows.domain, cell.rows.relative.tolist(), posterior, mask.tolist(), strict=True
+        ):
+            if protects:
+                before = histogram[value] / histogram.rows
+                by_cell = max(by_cell, _updated(belief, before, share))
+                by_both = max(by_both, _updated(belief, before, float(both)))
+    return (
+        f"Beliefs stronger than a value's frequency are not covered: someone who held a protected value at "
+        f"{percent(belief)} beforehand, and all others in proportion to their frequency, can become up to "
+        f"{_at_most(by_both)} sure of it (up to {_at_most(by_cell)} by the cell alone)."
+    )
+
+
+def _updated(belief: float, frequency: float, posterior: float) -> float:
+    """A belief after the evidence that moves the belief ``frequency`` to ``posterior``."""
+    evidence = posterior / (1 - posterior) * (1 - frequency) / frequency
+    return belief * evidence / (belief * evidence + 1 - belief)
+
+
+def _at_most(probability: float) -> str:
+    return "almost 100 %" if probability > 0.99 else percent(round_up(Fraction(probability), 2))

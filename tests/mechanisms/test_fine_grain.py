@@ -1,0 +1,239 @@
+"""Fine-grain perturbation: the solver against a general LP solver, the worked numbers, the exact guarantee."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from deniable.core import exact
+from deniable.core.errors import OptionError, RequirementError
+from deniable.core.histogram import Histogram
+from deniable.core.privacy import Privacy, amplification_limit
+from deniable.mechanisms.fine_grain import (
+    FineGrain,
+    downward_amplifications,
+    fine_grain_channel,
+    own_amplifications,
+    tolerance,
+)
+from deniable.mechanisms.fine_grain_solver import solve_coins
+from deniable.mechanisms.requirement_file import read_requirements
+
+EXAMPLE = Histogram.of({"a": 4, "b": 4, "c": 3, "d": 2, "e": 1})
+
+
+def lp_objective(weights: np.ndarray, gammas: np.ndarray) -> float:
+    """The m(m-1) rows as they stand, for HiGHS."""
+    m = len(weights)
+    rows, bounds = [], []
+    for i in np.flatnonzero(np.isfinite(gammas)):
+        for j in range(m):
+            if j != i:
+                row = np.zeros(m)
+                row[i], row[j] = m - 1, gammas[i]
+                rows.append(row)
+                bounds.append(gammas[i] - 1)
+    if not rows:
+        return float(weights.sum())
+    return float(-linprog(-weights, A_ub=np.array(rows), b_ub=bounds, bounds=(0, 1), method="highs").fun)
+
+
+def instance(rng: np.random.Generator, kind: int) -> tuple[np.ndarray, np.ndarray]:
+    m = int(rng.integers(2, 9))
+    weights = rng.random(m) ** rng.choice([1, 4])
+    weights[weights < 1e-4] = 0  # HiGHS neglects objective coefficients below its dual tolerance of 1e-7
+    gammas = 1 + 10 ** rng.uniform(-2, 2.5, m)
+    if kind == 1:  # ties and zero weights
+        gammas, weights = np.round(gammas), np.round(weights * 4)
+    if kind == 2:
+        gammas[rng.random(m) < 0.4] = np.inf
+    if kind == 3:  # one value dominates: a single largest coin is often best
+        weights = np.full(m, 0.02)
+        weights[rng.integers(m)] = 1
+    if kind == 4:
+        gammas[:] = gammas[0]
+    return weights, gammas
+
+
+def test_solver_equals_the_linear_program_on_1000_instances() -> None:
+    rng = np.random.default_rng(20)
+    single = 0
+    for number in range(1000):
+        weights, gammas = instance(rng, number % 5)
+        coins = solve_coins(weights, gammas)
+        assert abs(weights @ coins - lp_objective(weights, gammas)) < 1e-9, (weights, gammas)
+        for i in np.flatnonzero(np.isfinite(gammas)):
+            others = np.delete(coins, i).max()
+            assert (len(coins) - 1) * coins[i] + gammas[i] * others <= gammas[i] - 1 + 1e-12 * gammas[i]
+        top = np.sort(coins)[::-1]
+        single += top[0] > top[1] + 1e-6
+    assert single > 50  # the hard case is really among them
+
+
+def test_solver_finds_the_single_largest_coin() -> None:
+    assert solve_coins([0.9, 0.05, 0.05], [2, 100, 100]) == pytest.approx([0.5, 0, 0], abs=1e-12)
+
+
+def test_solver_keeps_everything_when_all_are_exempt_and_nothing_at_gamma_one() -> None:
+    assert solve_coins([1, 2], [np.inf, np.inf]).tolist() == [1, 1]
+    assert solve_coins([1, 2, 3], [1, 1, 1]).tolist() == [0, 0, 0]
+
+
+def test_solver_answers_all_of_icd9_in_about_a_second() -> None:
+    rng = np.random.default_rng(3)
+    start = time.perf_counter()
+    solve_coins(rng.random(15_000), 1 + 10 ** rng.uniform(0, 5, 15_000))
+    assert time.perf_counter() - start < 5  # 0.1 s on an idle core
+
+
+def test_worked_example_of_the_thesis() -> None:
+    privacy = tolerance(EXAMPLE, 3)
+    gammas = [amplification_limit(*privacy.per_value[value]) for value in EXAMPLE.domain]
+    assert gammas == [15, 15, Fraction(33, 5), Fraction(9, 2), Fraction(39, 11)]
+    coins = solve_coins(EXAMPLE.relative, [float(gamma) for gamma in gammas])
+    assert coins == pytest.approx([0.5283, 0.5283, 0.5283, 0.2807, 0.1681], abs=5e-5)
+    diagonal = coins + (1 - coins) / 5
+    assert diagonal == pytest.approx([0.624, 0.624, 0.624, 0.424, 0.336], abs=2e-3)
+    assert EXAMPLE.relative @ diagonal == pytest.approx(0.574, abs=5e-4)
+
+
+def test_the_plan_is_the_worked_example_on_the_coarse_grid() -> None:
+    plan = FineGrain().plan(EXAMPLE, tolerance(EXAMPLE, 3))
+    coins = plan.cells[0].channel.coins
+    exact_coins = np.array([0.52830, 0.52830, 0.52830, 0.28070, 0.16810])
+    assert (coins <= exact_coins + 2e-5).all()
+    assert (coins >= exact_coins * (1 - 3 / 512) - 5e-5).all()
+    smallest = 28 / 11 / (4 + 39 / 11)  # uniform perturbation at the smallest gamma
+    assert plan.record_utility > smallest + (1 - smallest) / 5 + 0.1
+
+
+@pytest.mark.parametrize("adversary", ["frequency", "any-prior"])
+def test_every_limit_holds_exactly(adversary: str) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        m = int(rng.integers(2, 12))
+        rows = Histogram(tuple(range(m)), rng.integers(0, 400, m) + (np.arange(m) == 0))
+        pairs = {x: (Fraction(1, int(a)), Fraction(2, int(a))) for x, a in enumerate(rng.integers(4, 60, m)) if x % 3}
+        plan = FineGrain().plan(rows, Privacy(per_value=pairs, adversary=adversary))  # type: ignore[arg-type]
+        channel = plan.cells[0].channel
+        for x, pair in pairs.items():
+            own = exact.own_amplification(channel.keep, channel.replace, x)
+            assert own is not None
+            assert own <= amplification_limit(*pair)
+
+
+def test_amplifications_agree_with_the_matrix() -> None:
+    channel = fine_grain_channel("abcd", np.array([4.0, 3, 2, 1]), [Fraction(9), Fraction(4), None, Fraction(3)])
+    P = channel.matrix()
+    up, down = own_amplifications(channel.keep, channel.replace), downward_amplifications(channel.keep, channel.replace)
+    for x in range(4):
+        others = [k for k in range(4) if k != x]
+        assert up[x] == exact.own_amplification(channel.keep, channel.replace, x)
+        assert float(up[x]) == pytest.approx(max(P[y, x] / P[y, k] for y in range(4) for k in others))
+        assert float(down[x]) == pytest.approx(max(P[y, k] / P[y, x] for y in range(4) for k in others))
+
+
+def test_downward_is_promised_only_where_it_holds() -> None:
+    """A counterexample to the downward half of THESIS Thm 7: one strict value among exempt ones."""
+    rows = Histogram.of(dict.fromkeys("abcdefghij", 10))
+    plan = FineGrain().plan(rows, Privacy(per_value={"a": ("0.5", "0.56")}))
+    P = plan.cells[0].channel.matrix()
+    prior = np.zeros(10)
+    prior[0], prior[1] = 0.57, 0.43  # a is believed at more than rho2
+    after = P[1] * prior / (P[1] @ prior)
+    assert after[0] < 0.5  # and b's appearance brings it below rho1
+    assert any("less sure" in line for line in plan.guarantee.not_protected)
+    same = FineGrain().plan(rows, Privacy(rho1="1/5", rho2="1/3", adversary="any-prior"))
+    assert any("downward" in line for line in same.guarantee.also)
+
+
+def test_one_requirement_for_the_table_means_each_values_own_frequency() -> None:
+    rows = Histogram.of({"a": 60, "b": 25, "c": 10, "d": 5, "none": 0})
+    plan = FineGrain().plan(rows, Privacy(rho1="1/4", rho2="1/2"))
+    channel = plan.cells[0].channel
+    posteriors = exact.posterior_same(channel.keep, channel.replace, rows.counts)
+    assert max(posteriors[1:]) <= Fraction(1, 2)
+    assert plan.guarantee.worst <= Fraction(1, 2)
+    assert plan.record_utility > 0.3
+    with pytest.raises(RequirementError, match="smallest feasible rho2"):
+        FineGrain().plan(rows, Privacy(rho2="1/2"))
+
+
+def test_an_optimum_that_gives_up_on_values_is_moved_towards_uniform() -> None:
+    channel = fine_grain_channel("abc", np.array([0.9, 0.05, 0.05]), [Fraction(2), Fraction(100), Fraction(100)])
+    assert channel.invertible
+    assert channel.coins[0] > 0.47
+
+
+def test_the_guarantee_gives_no_exact_count_away() -> None:
+    rows = Histogram(tuple(range(20)), np.arange(1001, 1021))
+    guarantee = FineGrain().plan(rows, Privacy(rho2="1/4")).guarantee
+    assert 10_000 % guarantee.worst.denominator == 0
+
+
+def test_weights_choose_who_is_kept() -> None:
+    privacy = Privacy(per_value={"a": ("0.2", "0.6"), "b": ("0.2", "0.6"), "c": ("0.2", "0.6")})
+    rows = Histogram.of({"a": 50, "b": 30, "c": 20})
+    favoured = FineGrain(weights={"c": 1}).plan(rows, privacy).cells[0].channel.coins
+    assert favoured.argmax() == 2
+    with pytest.raises(OptionError, match="Did you mean 'abc'"):
+        FineGrain(weights={"abd": 1}).plan(Histogram.of({"abc": 1, "x": 2}), Privacy(rho2="0.9"))
+    with pytest.raises(OptionError, match=">= 0"):
+        FineGrain(weights={"a": -1}).plan(rows, privacy)
+
+
+def test_the_tolerance_rule_exempts_frequent_values() -> None:
+    assert set(tolerance({"a": 6, "b": 3, "c": 1}, 2).per_value) == {"b", "c"}
+    with pytest.raises(RequirementError, match="above 1"):
+        tolerance(EXAMPLE, 1)
+    with pytest.raises(RequirementError, match="protects no value"):
+        tolerance({"a": 5, "b": 5}, 2)
+
+
+def test_requirements_name_values_of_the_column() -> None:
+    with pytest.raises(RequirementError, match="Did you mean 'hiv'"):
+        FineGrain().plan(Histogram.of({"hiv": 3, "flu": 9}), Privacy(per_value={"hivv": (0.3, 0.5)}))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("r.csv", "value,rho1,rho2\n5,1/100,1/50\n7,1 %,0.05\n"),
+        ("r.toml", '[values]\n5 = ["1/100", "1/50"]\n7 = { rho1 = "1 %", rho2 = 0.05 }\n'),
+    ],
+)
+def test_requirements_come_from_a_file(tmp_path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    privacy = read_requirements(path)
+    assert privacy.per_value == {
+        "5": (Fraction(1, 100), Fraction(1, 50)),
+        "7": (Fraction(1, 100), Fraction(1, 20)),
+    }
+    rows = Histogram.of({5: 10, 7: 20, 9: 70})  # names in a file find numbers in a table
+    assert FineGrain().plan(rows, privacy).guarantee.worst <= Fraction(1, 20)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("r.csv", "value,low,high\n5,1/100,1/50\n", "columns value, rho1 and rho2"),
+        ("r.csv", "value,rho1,rho2\na,1/100,1/50\na,1/10,1/5\n", "line 3 names 'a' again"),
+        ("r.csv", "value,rho1,rho2\na,1/10,1/50\n", "must be smaller"),
+        ("r.csv", "value,rho1,rho2\n", "no requirement"),
+        ("r.toml", "[values]\na = 5\n", r"a = \["),
+        ("r.toml", "= nonsense", "not valid TOML"),
+        ("r.txt", "", r"\.csv or \.toml"),
+    ],
+)
+def test_a_wrong_requirements_file_is_explained(tmp_path, name: str, text: str, message: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(RequirementError, match=message):
+        read_requirements(path)
+    with pytest.raises(RequirementError, match="cannot be read"):
+        read_requirements(tmp_path / "absent.csv")
