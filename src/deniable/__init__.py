@@ -13,7 +13,8 @@ from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
-from deniable.mechanisms import plan
+from deniable.estimation import Estimate, between, not_
+from deniable.planning import plan
 from deniable.publishing import publish
 from deniable.release import Release, open_release, verify
 
@@ -22,12 +23,15 @@ __all__ = [
     "Cell",
     "Channel",
     "DeniableError",
+    "Estimate",
     "Guarantee",
     "Histogram",
     "Plan",
     "Privacy",
     "Release",
     "VerificationError",
+    "between",
+    "not_",
     "open_release",
     "plan",
     "publish",

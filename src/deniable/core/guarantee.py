@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Literal
 
 from deniable.core.privacy import Adversary
 from deniable.core.probability import percent
+
+Basis = Literal["amplification", "frequency", "per-value", "cells", "other"]
 
 
 @dataclass(frozen=True)
@@ -15,6 +18,9 @@ class Guarantee:
     """A promise about every protected value, computed from the integers that the sampler uses.
 
     Attributes:
+        basis: what the promise rests on, and so what ``verify`` recomputes: ``"amplification"`` (of the whole channel),
+            ``"frequency"`` (posteriors under the table's distribution), ``"per-value"`` (each value's own
+            amplification), ``"cells"`` (amplification inside each published cell), or ``"other"``.
         adversary: who it holds against.
         rho1: the strongest belief beforehand that is covered (None: each value's own frequency, or per value).
         rho2: how sure an attacker can become (None: per value).
@@ -33,6 +39,7 @@ class Guarantee:
     cell_gammas: tuple[Fraction | None, ...] = ()
     also: tuple[str, ...] = ()
     not_protected: tuple[str, ...] = ()
+    basis: Basis = "other"
     sentence: str = field(default="")
 
     @property

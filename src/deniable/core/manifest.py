@@ -286,6 +286,7 @@ def privacy_dict(privacy: Privacy | None) -> dict[str, Any] | None:
 def guarantee_dict(guarantee: Guarantee) -> dict[str, Any]:
     """A guarantee as JSON: what ``verify`` recomputes, exact fractions as text."""
     return {
+        "basis": guarantee.basis,
         "adversary": guarantee.adversary,
         "rho1": _text(guarantee.rho1),
         "rho2": _text(guarantee.rho2),

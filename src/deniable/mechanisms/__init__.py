@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-
 from deniable.core.errors import OptionError, did_you_mean
-from deniable.core.histogram import Histogram
-from deniable.core.plan import Plan
-from deniable.core.privacy import Privacy
 from deniable.mechanisms.base import Mechanism, PlansFromPublic
 from deniable.mechanisms.designed import Designed, Identity
 from deniable.mechanisms.fine_grain import FineGrain, tolerance
@@ -24,7 +19,6 @@ __all__ = [
     "SmallDomain",
     "Uniform",
     "mechanism_named",
-    "plan",
     "tolerance",
 ]
 
@@ -44,17 +38,7 @@ def mechanism_named(mechanism: str | Mechanism) -> Mechanism:
         return MECHANISMS[mechanism]()
     if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):
         raise OptionError(
-            f"mechanism = {mechanism!r} is not a mechanism: give a name ({', '.join(MECHANISMS)}) or an object such as Uniform()."
+            f"mechanism = {mechanism!r} is not a mechanism: give a name ({', '.join(MECHANISMS)}) "
+            "or an object such as Uniform()."
         )
     return mechanism
-
-
-def plan(
-    rows: Mapping[Hashable, int] | Histogram, privacy: Privacy | None = None, mechanism: str | Mechanism = "uniform"
-) -> Plan:
-    """Plan a release from a histogram alone: how many rows hold each value.
-
-    >>> plan({"a": 5, "b": 7}, Privacy(rho1="1/2", rho2="3/4")).cells[0].channel.gamma
-    3.0
-    """
-    return mechanism_named(mechanism).plan(Histogram.of(rows), privacy)

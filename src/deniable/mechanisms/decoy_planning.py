@@ -1,14 +1,20 @@
 """Grouping rows into decoy groups, many at a time, from the histogram alone (SPEC 4, 7; SPLU 3.2).
 
-Groups of c rows with c distinct values take all but n mod c rows exactly when fmax <= n/c. With mu_k the k-th highest
-remaining count and n0 the remaining rows, the largest h for which h groups of the c most frequent values leave the
-remainder groupable is
+Groups of c rows with c distinct values take all but n mod c rows exactly when fmax <= n/c.
+
+**Balanced.** With mu_k the k-th highest remaining count and n0 the remaining rows, the largest h for which h groups of
+the c most frequent values leave the remainder groupable is
 
     h = min(mu_c, floor(n0/c) - mu_{c+1})
 
 (SPEC 4 with theta = c; its first condition, mu_1 <= n0/c, always holds here). When h = 0 the c + 1 most frequent values
 all have floor(n0/c) rows, which takes n0 < c^2: then one row of each of the c most frequent values forms a group, until
 fewer than c values are left. What is left then are n mod c rows of different values.
+
+**Mixed.** Let all rows stand in a line, sorted by value, values in any order, and let group j take rows j, j + G, j + 2G,
+.. with G = n/c. No value has more than G rows, so a group's c values are distinct, and there are at most m + 1 kinds of
+groups. Done for a few shares of the rows, each with another order, it lets every value meet all others. Balancing lets
+each value meet few, always the same: then values cannot be told apart in the release (docs/explanation/decoys.md).
 """
 
 from __future__ import annotations
@@ -20,6 +26,8 @@ import numpy as np
 from deniable.core.histogram import Counts
 
 Groups = list[tuple[Counts, int]]
+CELLS = 2000  # kinds of groups that mixing may make, about
+SHARES = 30  # beyond, more mixing changes little
 
 
 def largest_size(counts: Counts) -> int:
@@ -28,10 +36,10 @@ def largest_size(counts: Counts) -> int:
     return int(counts.sum()) // most if most else 0
 
 
-def decoy_groups(counts: Counts, c: int) -> tuple[Groups, Counts]:
+def balanced_groups(counts: Counts, c: int) -> tuple[Groups, Counts]:
     """(positions of c values, number of groups) for all groups, and the positions of the rows that are left over.
 
-    >>> groups, left = decoy_groups(np.array([4, 3, 2, 2]), 3)
+    >>> groups, left = balanced_groups(np.array([4, 3, 2, 2]), 3)
     >>> [(places.tolist(), h) for places, h in groups], left.tolist()
     ([([0, 1, 2], 1), ([0, 1, 3], 1), ([0, 1, 2], 1)], [0, 3])
     """
@@ -53,6 +61,57 @@ def _groups_at_once(keys: Counts, m: int, c: int) -> int:
     rows = -int(((keys - keys % m) // m).sum())
     last, following = (-int(key // m) if key < 0 else 0 for key in (keys[c - 1], keys[c] if len(keys) > c else 0))
     return min(last, rows // c - following)
+
+
+def mixed_groups(counts: Counts, c: int) -> tuple[Groups, Counts]:
+    """The same by lines of rows. A share of G_k of the G groups takes about f_x G_k / G rows of x, rounded so that it
+    adds up: never more than G_k, never so few that the rest is too many.
+
+    >>> groups, left = mixed_groups(np.array([4, 3, 2, 2]), 3)
+    >>> sum(h for _, h in groups), left.tolist()
+    (3, [0, 1])
+    """
+    over = np.argsort(-counts, kind="stable")[: int(counts.sum()) % c]
+    rest = counts.copy()
+    rest[over] -= 1
+    groups: Groups = []
+    shares = min(max(CELLS // max(int((counts > 0).sum()), 1), 1), SHARES)
+    for share in range(shares, 0, -1):
+        total = int(rest.sum()) // c
+        part = _rounded(rest, total // share, total)
+        groups += _line(part, _order(len(counts), share), c)
+        rest = rest - part
+    return groups, np.sort(over)
+
+
+def _rounded(rest: Counts, groups: int, total: int) -> Counts:
+    """About rest * groups / total, in whole numbers that add up to c * groups: largest remainders first."""
+    if groups == total:
+        return rest
+    whole, remainder = np.divmod(rest * groups, total)
+    missing = int(remainder.sum()) // total
+    whole[np.argsort(-remainder, kind="stable")[:missing]] += 1
+    part: Counts = whole
+    return part
+
+
+def _line(rows: Counts, order: Counts, c: int) -> Groups:
+    """Groups of rows that stand G apart in a line; they change only where a value ends, modulo G."""
+    ends = np.cumsum(rows[order])
+    apart = int(ends[-1]) // c
+    cuts = np.unique(np.concatenate((ends % apart, [0, apart]))) if apart else np.zeros(1, dtype=np.int64)
+    starts = cuts[:-1, None] + apart * np.arange(c)
+    places = order[np.searchsorted(ends, starts, side="right")]
+    return [(np.sort(group), int(h)) for group, h in zip(places, np.diff(cuts), strict=True)]
+
+
+def _order(m: int, number: int) -> Counts:
+    """A fixed, patternless order of 0..m-1: sorted by a hash (the finalizer of splitmix64)."""
+    word = np.arange(m, dtype=np.uint64) + np.uint64(number * 2**32)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        word = (word ^ (word >> np.uint64(shift))) * np.uint64(factor)
+    order: Counts = np.argsort(word, kind="stable")
+    return order
 
 
 def size_for(sizes: range, wanted: Callable[[int], bool], *, smallest: bool) -> int | None:

@@ -25,10 +25,11 @@ from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
 from deniable.core.sums import LargeSums, SmallSums
-from deniable.mechanisms.decoy_planning import decoy_groups, largest_size, size_for
+from deniable.mechanisms.decoy_planning import balanced_groups, largest_size, mixed_groups, size_for
 from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, protected_values
 
 Leftovers = Literal["refuse", "drop"]
+Grouping = Literal["mixed", "balanced"]
 DEFAULT_SIZE = 5
 LARGEST_SIZE = 1000  # beyond, a binomial is Poisson's distribution, and c changes nothing about sums
 
@@ -42,11 +43,13 @@ class Decoys:
         leftovers: the n mod c rows that no group can take: ``"refuse"`` the table, or ``"drop"`` them.
         small_sums: which counts must be uncertain, and how much; asks for large groups.
         large_sums: which counts must be accurate, and how much; asks for small groups.
+        grouping: ``"mixed"``: every value meets all others, so that counts in parts of the table can be estimated;
+            ``"balanced"``: few kinds of groups, as small-domain randomization makes them. The promises are the same.
 
     A plan that drops rows has them in its last cell, whose number is ``options["dropped_cell"]``: the engine deals
     rows to it as to any other cell, and publishes neither these rows nor the cell's values.
 
-    >>> plan = Decoys(c=3).plan(Histogram.of({"flu": 4, "gout": 4, "hiv": 3, "tb": 1}), None)
+    >>> plan = Decoys(c=3, grouping="balanced").plan(Histogram.of({"flu": 4, "gout": 4, "hiv": 3, "tb": 1}), None)
     >>> [(cell.rows.domain, cell.size) for cell in plan.cells], plan.guarantee.worst
     ([(('flu', 'gout', 'hiv'), 9), (('flu', 'gout', 'tb'), 3)], Fraction(1, 3))
     """
@@ -55,27 +58,30 @@ class Decoys:
     leftovers: Leftovers = "refuse"
     small_sums: SmallSums | None = None
     large_sums: LargeSums | None = None
+    grouping: Grouping = "mixed"
     name: ClassVar[str] = "decoys"
 
     def __post_init__(self) -> None:
         if self.c is not None and (isinstance(self.c, bool) or not isinstance(self.c, int) or self.c < 2):
             raise OptionError(f"c = {self.c!r} is not allowed: a decoy group has 2 rows or more. Fix: c=5.")
-        if self.leftovers not in get_args(Leftovers):
-            raise OptionError(
-                f"leftovers = {self.leftovers!r} is not known: choose 'refuse' or 'drop'."
-                + did_you_mean(self.leftovers, get_args(Leftovers))
-            )
+        for name, kind in (("leftovers", Leftovers), ("grouping", Grouping)):
+            value, allowed = getattr(self, name), get_args(kind)
+            if value not in allowed:
+                known = " or ".join(map(repr, allowed))
+                raise OptionError(f"{name} = {value!r} is not known: choose {known}.{did_you_mean(value, allowed)}")
 
     def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
         check_histogram(histogram)
         needed = _smallest_size(histogram, privacy)
         c = self._size(histogram, needed)
-        groups, left = decoy_groups(histogram.counts, c)
+        group = mixed_groups if self.grouping == "mixed" else balanced_groups
+        groups, left = group(histogram.counts, c)
         if len(left) and self.leftovers == "refuse":
             raise self._left_over(histogram, c, len(left), needed)
         cells = [_cell(histogram, places, h) for places, h in groups]
         options: dict[str, Any] = {
             "c": c,
+            "grouping": self.grouping,
             "leftovers": self.leftovers,
             "small_sums": None if self.small_sums is None else self.small_sums.to_dict(),
             "large_sums": None if self.large_sums is None else self.large_sums.to_dict(),

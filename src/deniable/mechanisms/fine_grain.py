@@ -271,6 +271,7 @@ def _guarantee(histogram: Histogram, privacy: Privacy, requirements: Requirement
         "beforehand becomes at most its rho2 sure of it."
     )
     return Guarantee(
+        basis="per-value" if privacy.per_value or privacy.adversary == "any-prior" else "frequency",
         adversary=privacy.adversary,
         rho1=None if privacy.per_value else privacy.rho1,
         rho2=None if privacy.per_value else privacy.rho2,

@@ -78,6 +78,7 @@ def frequency_guarantee(
     if exempt:
         not_protected.append(f"{exempt:,} of {histogram.m:,} values are exempt: there is no promise for them.")
     return Guarantee(
+        basis="frequency",
         adversary="frequency",
         rho1=privacy.rho1 if not privacy.per_value else None,
         rho2=privacy.rho2 if not privacy.per_value else None,

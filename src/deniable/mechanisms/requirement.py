@@ -19,7 +19,10 @@ DISTRIBUTION = (
     "How values are distributed, in the table and in groups of rows, is what the release is for: a group that all but "
     "shares one value shows it."
 )
-REPEATED = "Each further release of the same rows under another key gives an attacker another draw: publish once, or keep the key."
+REPEATED = (
+    "Each further release of the same rows under another key gives an attacker another draw: publish once, or keep the "
+    "key."
+)
 EVERY_RELEASE = (PUBLIC_COLUMNS, DOMAIN, DISTRIBUTION, REPEATED)
 
 

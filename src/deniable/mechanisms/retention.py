@@ -74,8 +74,8 @@ class Retention:
         for column, replace in given.items():
             if not isinstance(replace, Replace):
                 raise OptionError(
-                    f"Retention: the column {column!r} is given {replace!r}. Fix: Replace(coin=0.5), with low= and high= "
-                    "for a range of numbers or dates."
+                    f"Retention: the column {column!r} is given {replace!r}. Fix: Replace(coin=0.5), with low= and "
+                    "high= for a range of numbers or dates."
                 )
         object.__setattr__(self, "columns", MappingProxyType(given))
 
@@ -84,8 +84,8 @@ class Retention:
         if not self.columns:
             if privacy is None or not names:
                 raise OptionError(
-                    "mechanism 'retention' needs its columns. Fix: mechanism=Retention({'age': Replace(coin=0.5, low=17, "
-                    "high=90)}), or sensitive= and privacy=."
+                    "mechanism 'retention' needs its columns. Fix: mechanism=Retention({'age': Replace(coin=0.5, "
+                    "low=17, high=90)}), or sensitive= and privacy=."
                 )
             return Retention({name: Replace(privacy=privacy) for name in names})
         if privacy is not None:
@@ -185,6 +185,7 @@ def guarantee(columns: Sequence[Perturbed]) -> Guarantee:
                 if columns[1:]
                 else ""
             )
+            + (", noisy histograms included" if any(column.noise for column in columns) else "")
             + ", whatever an attacker believed and however the columns are correlated."
         ]
     else:
@@ -192,6 +193,7 @@ def guarantee(columns: Sequence[Perturbed]) -> Guarantee:
         also = [f"No local differential privacy is claimed: the amplification of {listing(open_ended)} is unbounded."]
     also += [_breach_sentence(column) for column in columns]
     return Guarantee(
+        basis="other",
         adversary="any-prior" if bounded and all(c.replacing == "uniform" for c in columns) else "frequency",
         rho1=None,
         rho2=None,
@@ -200,8 +202,8 @@ def guarantee(columns: Sequence[Perturbed]) -> Guarantee:
         cell_gammas=tuple(gammas),
         also=tuple(also),
         not_protected=(*EVERY_RELEASE, *_limits(columns)),
-        sentence=f"Every value is kept with the probability of its column ({kept}) and otherwise replaced at random, each "
-        "column and row on its own.",
+        sentence=f"Every value is kept with the probability of its column ({kept}) and otherwise replaced at random, "
+        "each column and row on its own.",
     )
 
 
@@ -234,8 +236,8 @@ def _limits(columns: Sequence[Perturbed]) -> list[str]:
     for column in columns:
         if column.replacing == "identity":
             found.append(
-                f"{column.column!r} is replaced by values of its own noisy distribution: someone who knows more than the "
-                "frequencies, such as who holds the rarest value, can recognise it."
+                f"{column.column!r} is replaced by values of its own noisy distribution: someone who knows more than "
+                "the frequencies, such as who holds the rarest value, can recognise it."
             )
         if column.replacing == "swapping":
             found.append(

@@ -83,6 +83,7 @@ def amplification_guarantee(privacy: Privacy, channel: Channel) -> Guarantee:
         f"Each row satisfies epsilon-local differential privacy with epsilon = ln gamma = {_digits(gamma)}.",
     )
     return Guarantee(
+        basis="amplification",
         adversary=privacy.adversary,
         rho1=rho1,
         rho2=privacy.rho2,

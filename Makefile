@@ -1,0 +1,43 @@
+# Needs git, make and Python >= 3.11; everything else goes into .venv by itself.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test lint bench docs clean
+
+help:
+	@echo "make demo    publish a made-up census and ask it questions (under a minute)"
+	@echo "make test    run the tests"
+	@echo "make lint    check style and types"
+	@echo "make bench   print the benchmarks as one table"
+	@echo "make docs    check links and references of the documentation"
+	@echo "make clean   remove .venv and everything that tools left behind"
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "deniable needs Python >= 3.11; '$(PYTHON)' is older. Fix: make PYTHON=python3.12 ..." >&2; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: $(READY)
+	$(BIN)/deniable demo
+
+# Whole files stay on one worker, so that what a module sets up is set up once.
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py
+
+docs: $(READY)
+	$(BIN)/python docs/check.py
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench

@@ -1,0 +1,141 @@
+"""What the commands share on the terminal: results on stdout, talk on stderr, one message per mistake."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from deniable.core.errors import DeniableError
+
+Command = TypeVar("Command", bound=Callable[..., None])
+Report = Callable[[int, int | None, str], None]
+
+MISTAKE = 2  # bad input: the user can mend it
+INTERRUPTED = 130  # what a shell reports after Ctrl-C
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no hints; warnings and errors stay.")]
+
+
+def guarded(command: Command) -> Command:
+    """A command whose mistakes are one message on stderr and exit code 2, and that stops quietly on Ctrl-C."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **options: Any) -> None:
+        as_json = bool(options.get("as_json"))
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            try:
+                command(*args, **options)
+                sys.stdout.flush()
+            except DeniableError as mistake:
+                fail(type(mistake).__name__, str(mistake), as_json=as_json)
+            except KeyboardInterrupt:
+                say("Interrupted.")
+                raise typer.Exit(INTERRUPTED) from None
+            except BrokenPipeError:  # `deniable query ... | head` is no mistake
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise typer.Exit(0) from None
+            except OSError as problem:
+                fail("OSError", _in_words(problem), as_json=as_json)
+
+    return run  # type: ignore[return-value]
+
+
+def fail(kind: str, message: str, *, as_json: bool, code: int = MISTAKE) -> NoReturn:
+    """Print one message (with --json also an object on stdout) and leave."""
+    if as_json:
+        emit({"error": {"type": kind, "message": message}})
+    print(f"Error: {message}", file=sys.stderr)
+    raise typer.Exit(code)
+
+
+def say(text: str = "") -> None:
+    """Talk: for the person at the terminal, never part of the result."""
+    print(text, file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    """A warning, which --quiet does not silence."""
+    print(f"Warning: {text}", file=sys.stderr)
+
+
+def emit(result: Mapping[str, Any]) -> None:
+    """A result for programs: one JSON object on stdout. What JSON has no number for becomes null."""
+    print(json.dumps(_plain(result), indent=2, ensure_ascii=False, default=str, allow_nan=False))
+
+
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A result for people: an aligned table on stdout, never cut where it is piped into a file."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    filled = [[_cell(value) for value in row] for row in rows]
+    for place, name in enumerate(columns):
+        numbers = all(_is_number(row[place]) for row in filled)
+        table.add_column(name, justify="right" if numbers else "left", no_wrap=not sys.stdout.isatty())
+    for row in filled:
+        table.add_row(*row)
+    Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else 10_000).print(table)
+
+
+@contextmanager
+def progress_bar(*, shown: bool) -> Iterator[Report]:
+    """A function (done, total, what) that draws on stderr; it draws nothing when stderr is not a terminal."""
+    if not (shown and sys.stderr.isatty()):
+        yield lambda done, total, what: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def report(done: int, total: int | None, what: str) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=total)
+            bar.update(tasks[what], completed=done, total=total)
+
+        yield report
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    warn(str(message))
+
+
+def _in_words(problem: OSError) -> str:
+    where = "" if problem.filename is None else f"{problem.filename}: "
+    return f"{where}{problem.strerror or problem}."
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and value - value != 0:  # NaN and the infinities
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000 else str(value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.replace(",", "") or 0)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,62 @@
+"""`deniable query`: ask a release a question in SQL."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import typer
+
+from deniable.cli import console
+from deniable.core.errors import OptionError
+
+
+@console.guarded
+def query(
+    *,
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="The folder of a release.")],
+    sql: Annotated[
+        str, typer.Argument(metavar="SQL", help='A question, for example "SELECT COUNT(*) AS n FROM release".')
+    ],
+    method: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="How counts are reconstructed: inverse (unbiased), mle (never negative) or shrunk."
+        ),
+    ] = "inverse",
+    confidence: Annotated[
+        float, typer.Option(metavar="SHARE", help="How often an interval must contain the true answer.")
+    ] = 0.95,
+    no_calibrate: Annotated[
+        bool, typer.Option("--no-calibrate", help="Do not use the noisy histogram that the release carries.")
+    ] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the result as CSV on stdout.")] = False,
+    as_json: console.AsJson = False,
+) -> None:
+    """Ask a release a question in SQL; the table is called `release`.
+
+    Each estimate comes with an interval: a column n has n_low and n_high beside it. The interval covers the
+    randomness of the perturbation.
+    """
+    import deniable as dn
+
+    if as_csv and as_json:
+        raise OptionError("--csv and --json contradict each other. Fix: choose one.")
+    # None: the release decides (calibrated wherever it carries a histogram).
+    calibrate = False if no_calibrate else None
+    answer = dn.open_release(release).sql(sql, method=method, calibrate=calibrate, confidence=confidence)
+    if as_json:
+        console.emit({"columns": answer.column_names, "rows": answer.to_pylist()})
+    elif as_csv:
+        _print_csv(answer)
+    else:
+        console.show_table(answer.column_names, (tuple(row.values()) for row in answer.to_pylist()))
+
+
+def _print_csv(answer: pa.Table) -> None:
+    sink = pa.BufferOutputStream()
+    pa_csv.write_csv(answer, sink)
+    sys.stdout.write(sink.getvalue().to_pybytes().decode())

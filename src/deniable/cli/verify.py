@@ -1,0 +1,35 @@
+"""`deniable verify`: does a release hold what it promises?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deniable.cli import console
+
+BROKEN = 1  # the release was read, and does not hold what it promises
+
+
+@console.guarded
+def verify(
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="The folder of a release.")],
+    as_json: console.AsJson = False,
+) -> None:
+    """Check a release: recompute its guarantee from its own numbers, and check its data against its manifest.
+
+    Exit code 0: it holds. 1: it does not, and the message says why. 2: there is nothing to check.
+    """
+    import deniable as dn
+    from deniable.core.errors import ManifestError
+
+    try:
+        report = dn.verify(release)
+    except (dn.VerificationError, ManifestError) as problem:
+        code = BROKEN if (release / "manifest.json").exists() else console.MISTAKE
+        console.fail(type(problem).__name__, str(problem), as_json=as_json, code=code)
+    if as_json:
+        console.emit({"release": str(release), "holds": True, **report.to_dict()})
+    else:
+        print(report)

@@ -1,0 +1,114 @@
+"""What all commands share: help, completion, interruption, pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deniable.cli import console
+from deniable.core.errors import OptionError
+
+
+def test_help_is_for_newcomers(run) -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    assert "deniable demo" in done.stdout
+    assert "How sure an attacker may become" in " ".join(run("publish", "--help").stdout.split())
+    assert run("--version").stdout.startswith("deniable ")
+
+
+def test_an_unknown_command_or_option_is_exit_code_2(run) -> None:
+    for words in (("publsh",), ("verify", "x", "--nope"), ("publish",)):
+        done = run(*words)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_can_complete(shell: str) -> None:
+    script = Path(sys.executable).parent / "deniable"
+    done = subprocess.run(
+        [script],
+        env={**os.environ, "_DENIABLE_COMPLETE": f"source_{shell}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "_DENIABLE_COMPLETE" in done.stdout
+    words = {"COMP_WORDS": "deniable pub", "COMP_CWORD": "1", "_TYPER_COMPLETE_ARGS": "deniable pub"}
+    if shell == "bash":
+        done = subprocess.run(
+            [script],
+            env={**os.environ, "_DENIABLE_COMPLETE": "complete_bash", **words},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout.split() == ["publish"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent as on POSIX")
+def test_interrupting_leaves_with_130_and_without_a_traceback(tmp_path: Path) -> None:
+    started = subprocess.Popen(
+        [sys.executable, "-m", "deniable", "demo", "--rows", "1000000", "--out", str(tmp_path / "d")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert started.stderr is not None
+    assert "made-up people" in started.stderr.readline()
+    started.send_signal(signal.SIGINT)
+    _, talk = started.communicate(timeout=60)
+    assert started.returncode == 130
+    assert "Traceback" not in talk
+    assert not (tmp_path / "d" / "release").exists()
+
+
+def test_warnings_and_errors_of_python_become_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    import warnings
+
+    import typer
+
+    @console.guarded
+    def command(as_json: bool = False) -> None:
+        warnings.warn("mind the step", UserWarning, stacklevel=1)
+        raise OptionError("left is not right")
+
+    with pytest.raises(typer.Exit) as left:
+        command(as_json=True)
+    assert left.value.exit_code == 2
+    out, err = capsys.readouterr()
+    assert err == "Warning: mind the step\nError: left is not right\n"
+    assert json.loads(out) == {"error": {"type": "OptionError", "message": "left is not right"}}
+
+
+def test_errors_of_the_system_are_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    import typer
+
+    @console.guarded
+    def command() -> None:
+        raise OSError(28, "No space left on device", "/somewhere")
+
+    with pytest.raises(typer.Exit) as left:
+        command()
+    assert left.value.exit_code == 2
+    assert capsys.readouterr().err == "Error: /somewhere: No space left on device.\n"
+
+
+def test_json_has_no_nan_and_keeps_letters(capsys: pytest.CaptureFixture[str]) -> None:
+    console.emit({"a": float("nan"), "b": [float("inf"), 1.5], "c": "é"})
+    assert json.loads(capsys.readouterr().out) == {"a": None, "b": [None, 1.5], "c": "é"}
+
+
+def test_a_table_is_aligned_and_never_cut_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    console.show_table(["who", "n"], [("x" * 300, 12_345), ("[bold]y", None)])
+    lines = capsys.readouterr().out.splitlines()
+    assert "x" * 300 in lines[1]
+    assert lines[1].endswith("12,345")
+    assert "[bold]y" in lines[2]

@@ -1,0 +1,173 @@
+"""`deniable publish`: a release from one command, and one message per mistake."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+GOOD = ("--sensitive", "disease", "--rho1", "1/5", "--rho2", "1/3", "--drop", "name")
+
+
+def test_one_command_gives_a_release_without_the_dropped_column(release: Path) -> None:
+    assert {path.name for path in release.iterdir()} == {"data.parquet", "manifest.json", "README.md"}
+    table = pq.read_table(release / "data.parquet")
+    assert table.num_rows == 3000
+    assert set(table.column_names) == {"sex", "age", "disease"}
+
+
+def test_the_guarantee_is_on_stdout_and_the_talk_on_stderr(patients: Path, run, tmp_path: Path) -> None:
+    done = run("publish", patients, *GOOD, "--out", tmp_path / "r")
+    assert done.returncode == 0
+    assert "Published 3,000 rows" in done.stdout
+    assert "33.3 %" in done.stdout
+    assert "Not protected:" in done.stderr
+    assert "Next: deniable verify" in done.stderr
+
+
+def test_quiet_says_the_result_only(patients: Path, run, tmp_path: Path) -> None:
+    done = run("publish", patients, *GOOD, "--out", tmp_path / "r", "--quiet")
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+def test_json_is_one_object_on_stdout(patients: Path, run, tmp_path: Path) -> None:
+    done = run("publish", patients, *GOOD, "--out", tmp_path / "r", "--json")
+    result = json.loads(done.stdout)
+    assert result["rows"] == 3000
+    assert result["guarantee"]["sentence"]
+    assert result["randomness"]["source"] == "operating system"
+    assert result["warnings"] == []
+
+
+def test_columns_that_look_like_identifiers_are_warned_of(patients: Path, run, tmp_path: Path) -> None:
+    done = run("publish", patients, *GOOD[:-2], "--out", tmp_path / "r", "--json")
+    assert done.returncode == 0
+    assert any("name" in warning for warning in json.loads(done.stdout)["warnings"])
+    assert "Warning: " in done.stderr
+
+
+def test_a_seed_is_loud_and_recorded(patients: Path, run, tmp_path: Path) -> None:
+    done = run("publish", patients, *GOOD, "--out", tmp_path / "r", "--seed", 5, "--json", "--quiet")
+    assert "Warning: seed = 5" in done.stderr
+    assert json.loads(done.stdout)["randomness"]["seed"] == 5
+
+
+def test_a_new_key_is_for_its_owner_only_and_makes_the_same_release_again(patients: Path, run, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    first = run("publish", patients, *GOOD, "--out", tmp_path / "a", "--new-key-file", key)
+    assert first.returncode == 0, first.stderr
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    second = run("publish", patients, *GOOD, "--out", tmp_path / "b", "--key-file", key)
+    assert second.returncode == 0, second.stderr
+    assert (tmp_path / "a" / "data.parquet").read_bytes() == (tmp_path / "b" / "data.parquet").read_bytes()
+    secret = key.read_text().strip()
+    for path in (tmp_path / "a").iterdir():
+        assert secret.encode() not in path.read_bytes()
+        assert bytes.fromhex(secret) not in path.read_bytes()
+
+
+def test_a_key_for_a_release_that_fails_is_not_left_behind(patients: Path, run, tmp_path: Path) -> None:
+    done = run("publish", patients, "--sensitive", "diseas", "--rho2", "1/3", "--out", tmp_path / "r",
+               "--new-key-file", tmp_path / "key")  # fmt: skip
+    assert done.returncode == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_csv_comes_out_where_asked(patients: Path, run, tmp_path: Path) -> None:
+    done = run("publish", patients, *GOOD, "--out", tmp_path / "r", "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "r" / "data.csv").exists()
+
+
+def test_several_sensitive_columns_and_exempt_values(patients: Path, run, tmp_path: Path) -> None:
+    out = tmp_path / "r"
+    words = ("--sensitive", "disease", "--sensitive", "sex", "--drop", "name", "--drop", "age")
+    done = run("publish", patients, *words, "--rho2", "1/3", "--out", out)
+    assert done.returncode == 0, done.stderr
+    done = run("publish", patients, *GOOD, "--exempt", "none", "--out", out, "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert run("verify", out).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "message"),
+    [
+        (
+            ("--sensitive", "disease", "--rho1", "1/3", "--rho2", "1/5"),
+            "RequirementError",
+            "rho1 = 1/3 must be smaller",
+        ),
+        (("--sensitive", "disease"), "RequirementError", "or --rho2 1/6"),
+        (("--sensitive", "disease", "--rho1", "1/5"), "RequirementError", "rho2 is missing"),
+        (("--sensitive", "disease", "--rho2", "0"), "RequirementError", "rho2 = 0 is not allowed"),
+        (("--sensitive", "disease", "--rho2", "1"), "RequirementError", "strictly between 0 and 1"),
+        (("--sensitive", "disease", "--rho2", "many"), "RequirementError", "rho2 = 'many' is not a number"),
+        (("--sensitive", "disease", "--rho2", "1/100"), "RequirementError", "rho2 = 1/100 cannot be met"),
+        (("--sensitive", "diseas", "--rho2", "1/3"), "ColumnError", "Did you mean 'disease'?"),
+        (
+            ("--sensitive", "disease", "--rho2", "1/3", "--mechanism", "unifrom"),
+            "OptionError",
+            "Did you mean 'uniform'?",
+        ),
+        (("--sensitive", "disease", "--rho2", "1/3", "--adversary", "bob"), "RequirementError", "adversary = 'bob'"),
+        (("--sensitive", "disease", "--rho2", "1/3", "--missing", "drop"), "OptionError", "missing = 'drop'"),
+        (("--sensitive", "disease", "--rho2", "1/3", "--format", "xlsx"), "OptionError", "format = 'xlsx'"),
+        (
+            ("--sensitive", "disease", "--rho2", "1/3", "--seed", "1", "--key-file", "k"),
+            "OptionError",
+            "--key-file and --seed contradict each other",
+        ),
+        (("--sensitive", "disease", "--rho2", "1/3", "--key-file", "no-such-key"), "SecretError", "cannot be read"),
+    ],
+)
+def test_a_mistake_is_one_message_and_exit_code_2(
+    patients: Path, run, tmp_path: Path, words: tuple[str, ...], kind: str, message: str
+) -> None:
+    done = run("publish", patients, *words, "--out", tmp_path / "r", "--json", cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("Error: ") == 1
+    assert "Traceback" not in done.stderr
+    error = json.loads(done.stdout)["error"]
+    assert error["type"] == kind
+    assert done.stderr == f"Error: {error['message']}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_missing_is_named(run, tmp_path: Path) -> None:
+    done = run("publish", tmp_path / "nobody.csv", *GOOD, "--out", tmp_path / "r")
+    assert done.returncode == 2
+    assert "nobody.csv" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_release_is_replaced_only_when_asked(patients: Path, run, tmp_path: Path) -> None:
+    out = tmp_path / "r"
+    words = ("publish", patients, *GOOD, "--out", out)
+    assert run(*words).returncode == 0
+    before = (out / "manifest.json").read_bytes()
+    again = run(*words)
+    assert again.returncode == 2
+    assert "overwrite" in again.stderr
+    assert (out / "manifest.json").read_bytes() == before
+    assert run(*words, "--overwrite").returncode == 0
+
+
+def test_a_key_in_the_release_is_refused(patients: Path, run, tmp_path: Path) -> None:
+    out = tmp_path / "r"
+    out.mkdir()
+    done = run("publish", patients, *GOOD, "--out", out, "--overwrite", "--new-key-file", out / "key")
+    assert done.returncode == 2
+    assert "lies in the release" in done.stderr
+
+
+def test_exempt_values_have_the_type_of_the_column(patients: Path, run, tmp_path: Path) -> None:
+    words = ("publish", patients, "--sensitive", "age", "--rho2", "1/3", "--drop", "name", "--out", tmp_path / "r")
+    assert run(*words, "--exempt", "40").returncode == 0
+    done = run(*words, "--overwrite", "--exempt", "forty")
+    assert done.returncode == 2
+    assert "--exempt forty does not fit the column 'age' (int64)." in done.stderr
