@@ -7,12 +7,14 @@ Fraction(12, 5)
 
 from importlib.metadata import version as _version
 
+from deniable.core.bins import Bins, Quantiles
 from deniable.core.channel import Channel
 from deniable.core.errors import DeniableError, VerificationError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
+from deniable.core.replace import Replace
 from deniable.estimation import Estimate, between, not_
 from deniable.planning import plan
 from deniable.publishing import publish
@@ -20,6 +22,7 @@ from deniable.release import Release, open_release, verify
 
 __version__ = _version("deniable")
 __all__ = [
+    "Bins",
     "Cell",
     "Channel",
     "DeniableError",
@@ -28,7 +31,9 @@ __all__ = [
     "Histogram",
     "Plan",
     "Privacy",
+    "Quantiles",
     "Release",
+    "Replace",
     "VerificationError",
     "between",
     "not_",

@@ -1,13 +1,27 @@
-"""Plan a release from a histogram alone, before any row is touched."""
+"""``dn.plan``: one mechanism's plan, or the planner's choice. It joins mechanisms with evaluation."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
+from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
+from deniable.evaluation.planner import compare, standard_mechanisms
 from deniable.mechanisms import Mechanism, mechanism_named
+
+AUTO = "auto"
+
+
+def chosen_mechanism(mechanism: str | Mechanism, histogram: Histogram, privacy: Privacy | None) -> Mechanism:
+    """The mechanism that was asked for, or the planner's choice for ``"auto"``."""
+    if mechanism != AUTO:
+        return mechanism_named(mechanism)
+    if privacy is None:
+        raise RequirementError("mechanism 'auto' needs a requirement to choose for: privacy=Privacy(rho2='1/6').")
+    best = compare(histogram, privacy).recommended.name
+    return next(each for each in standard_mechanisms() if each.name == best)
 
 
 def plan(
@@ -18,4 +32,5 @@ def plan(
     >>> plan({"a": 5, "b": 7}, Privacy(rho1="1/2", rho2="3/4")).cells[0].channel.gamma
     3.0
     """
-    return mechanism_named(mechanism).plan(Histogram.of(rows), privacy)
+    histogram = Histogram.of(rows)
+    return chosen_mechanism(mechanism, histogram, privacy).plan(histogram, privacy)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from deniable.core.bins import BinsLike
 from deniable.core.errors import ColumnError, OptionError, did_you_mean
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import (
@@ -24,24 +23,26 @@ from deniable.core.manifest import (
     guarantee_dict,
     privacy_dict,
 )
-from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.engines.base import Job, Progress, no_progress
+from deniable.engines.base import Job, PartJob, Progress, no_progress
 from deniable.engines.local import storage
+from deniable.engines.local.binning import BinnedSource
 from deniable.engines.local.engine import CELL, LocalEngine, require_distinct, watch_order
 from deniable.engines.local.sources import Source, open_source
-from deniable.engines.randomness import Keystream, Secret, discrete_laplace, discrete_laplace_variance
-from deniable.mechanisms import Mechanism, PlansFromPublic, mechanism_named
+from deniable.engines.randomness import Keystream, Secret
+from deniable.mechanisms import Mechanism, mechanism_named
+from deniable.mechanisms.retention import Retention
+from deniable.parts import Planned, one_part, retention_parts
+from deniable.planning import AUTO
 from deniable.release import Release, finish_folder, open_release
 
 MISSING = ("value", "exempt", "refuse")
-MARGINAL_EPSILON = 1.0
 
 
 def publish(
     table: Any,
     *,
-    sensitive: str | Sequence[str],
+    sensitive: str | Sequence[str] | None = None,
     privacy: Privacy | None = None,
     mechanism: str | Mechanism = "uniform",
     drop: str | Sequence[str] = (),
@@ -54,7 +55,8 @@ def publish(
     row_id: str | None = None,
     shuffle: bool = True,
     missing: str = "value",
-    domain: Sequence[Hashable] | None = None,
+    bins: Mapping[str, BinsLike] | None = None,
+    domain: Sequence[Hashable] | Mapping[str, Sequence[Hashable]] | None = None,
     marginals: bool | None = None,
     name: str = "release",
     threads: int | None = None,
@@ -66,7 +68,8 @@ def publish(
     Args:
         table: anything with the Arrow C stream interface (pandas, polars, pyarrow, DuckDB), or a path, a glob or a list
             of paths to CSV or Parquet files.
-        sensitive: the column to perturb; several are compounded into one (every combination is a value).
+        sensitive: the column to perturb; several are compounded into one (every combination is a value). Left out
+            where the mechanism names its columns, as ``Retention`` does; these are perturbed one by one.
         privacy: the requirement.
         mechanism: a mechanism's name or object.
         drop: columns that are not published.
@@ -77,34 +80,38 @@ def publish(
         row_id: a column that names the row; it decides the row's draws instead of its number, and is not published.
         shuffle: publish the rows in random order.
         missing: ``"value"``: missing is a value like any other; ``"exempt"``: published as missing; ``"refuse"``.
-        domain: all values that the sensitive column may hold, if the table need not show each of them.
+        bins: for sensitive numbers: column -> edges, ``Bins`` or ``Quantiles``; the column is published as intervals.
+        domain: all values that the sensitive column may hold, if the table need not show each of them; with several
+            columns a mapping column -> values.
         marginals: publish the histogram with noise, for more accurate answers. Default: where the adversary is
             assumed to know the distribution anyway (``"frequency"``).
         name: part of the derivation of all draws; give each table under one key its own.
         threads, batch_rows: speed only; they never change the result.
         progress: called with (rows done, rows in all, what).
     """
-    chosen = mechanism_named(mechanism)
-    source = open_source(table)
-    names = _as_names(sensitive)
+    chosen = mechanism if mechanism == AUTO else mechanism_named(mechanism)
+    names = () if sensitive is None else _as_names(sensitive)
+    if isinstance(chosen, Retention):
+        chosen = chosen.for_columns(names, privacy)
+        names = tuple(chosen.columns)
+    source = _binned(open_source(table), bins or {}, names)
     public = _public_columns(source, names, _as_names(drop), row_id)
     _check_options(missing, format, name)
     secret = _secret(key, key_file, seed, out)
     engine = LocalEngine(source)
-    scan = engine.scan(names, missing, domain, progress)
     keys = Keystream(secret, "release", name, *names)
     if row_id is not None:
         require_distinct(source, row_id, keys)
-    marginal = _marginal(keys, scan.histogram, privacy, marginals)
-    plan = _plan(chosen, scan.histogram, privacy, marginal)
-    warnings = engine.warnings(public)
+    if isinstance(chosen, Retention):
+        planned = retention_parts(chosen, engine, keys, missing, domain, marginals, progress)
+    else:
+        planned = one_part(chosen, engine, names, keys, privacy, missing, domain, marginals, progress)
+    warnings = [*engine.warnings(public), *(source.warnings if isinstance(source, BinnedSource) else ())]
     if not shuffle:
-        warnings += watch_order(source, scan, names)
+        warnings += [warning for part in planned.parts for warning in watch_order(source, part)]
     job = Job(
-        plan,
-        scan,
+        planned.parts,
         public,
-        names,
         secret,
         name,
         row_id,
@@ -113,7 +120,7 @@ def publish(
         batch_rows,
         progress,
     )
-    manifest = _manifest(job, engine.schema(job), missing, marginal)
+    manifest = _manifest(job, engine.schema(job), missing, planned)
     if out is None:
         published = pa.concat_tables(engine.execute(job)).combine_chunks()
         return Release(manifest, table=published, warnings=warnings)
@@ -125,6 +132,28 @@ def publish(
     release = open_release(out)
     release.warnings = tuple(warnings)
     return release
+
+
+def scan_table(
+    table: Any,
+    sensitive: str | Sequence[str],
+    *,
+    missing: str = "value",
+    bins: Mapping[str, BinsLike] | None = None,
+    progress: Progress = no_progress,
+) -> Histogram:
+    """The histogram of a table's sensitive column: all that planning needs."""
+    names = _as_names(sensitive)
+    source = _binned(open_source(table), bins or {}, names)
+    _public_columns(source, names, (), None)
+    return LocalEngine(source).scan(names, missing, None, progress).histogram
+
+
+def _binned(source: Source, bins: Mapping[str, BinsLike], sensitive: tuple[str, ...]) -> Source:
+    other = [column for column in bins if column not in sensitive]
+    if other:
+        raise ColumnError(f"bins names {other[0]!r}, which is not a sensitive column: public columns stay as they are.")
+    return BinnedSource(source, bins) if bins else source
 
 
 def _as_names(names: str | Sequence[str]) -> tuple[str, ...]:
@@ -181,33 +210,13 @@ def _secret(key: bytes | None, key_file: str | os.PathLike[str] | None, seed: in
     return Secret.generate()
 
 
-def _marginal(keys: Keystream, histogram: Histogram, privacy: Privacy | None, wanted: bool | None) -> Marginal | None:
-    """The histogram with discrete Laplace noise; its draws depend on the counts, so a re-run repeats them and another
-    table gets fresh ones."""
-    if wanted is None:
-        wanted = privacy is None or privacy.adversary == "frequency"
-    if not wanted:
-        return None
-    stream = keys.subkey("marginal", hashlib.sha256(histogram.counts.tobytes()).hexdigest())
-    noisy = histogram.counts + discrete_laplace(stream, histogram.m, MARGINAL_EPSILON)
-    return Marginal(tuple(noisy.tolist()), MARGINAL_EPSILON, discrete_laplace_variance(MARGINAL_EPSILON))
-
-
-def _plan(mechanism: Mechanism, histogram: Histogram, privacy: Privacy | None, marginal: Marginal | None) -> Plan:
-    """Plan; a mechanism whose parameters would give counts away plans with the noisy histogram that is published."""
-    if marginal is None or not isinstance(mechanism, PlansFromPublic):
-        return mechanism.plan(histogram, privacy)
-    positive = np.maximum(np.array(marginal.counts, dtype=np.int64), 1)
-    return mechanism.plan(histogram, privacy, public=Histogram(histogram.domain, positive))
-
-
-def _manifest(job: Job, schema: pa.Schema, missing: str, marginal: Marginal | None) -> Manifest:
-    def role(name: str) -> str:
-        return "sensitive" if name in job.sensitive else "cell" if name == CELL else "public"
-
+def _part(job: PartJob, missing: str, marginal: Marginal | None) -> Part:
+    if job.plan is None:
+        assert job.range is not None
+        return Part(job.columns, (), missing, False, (), (), None, job.range.to_dict())
     channels, positions = cells_of(job.plan)
-    part = Part(
-        columns=job.sensitive,
+    return Part(
+        columns=job.columns,
         domain=job.plan.histogram.domain,
         missing=missing,
         cells_published=job.plan.cells_published,
@@ -215,16 +224,24 @@ def _manifest(job: Job, schema: pa.Schema, missing: str, marginal: Marginal | No
         cell_positions=positions,
         marginal=marginal,
     )
+
+
+def _manifest(job: Job, schema: pa.Schema, missing: str, planned: Planned) -> Manifest:
+    def role(name: str) -> str:
+        return "sensitive" if name in job.sensitive else "cell" if name == CELL else "public"
+
     secret = job.secret
     return Manifest(
         name=job.name,
         software={"name": "deniable", "version": metadata.version("deniable")},
-        mechanism=job.plan.mechanism,
-        options=job.plan.options,
-        rows=job.scan.rows,
+        mechanism=planned.mechanism,
+        options=planned.options,
+        rows=job.rows,
         columns=tuple(Column(field.name, str(field.type), role(field.name)) for field in schema),
-        parts=(part,),
-        privacy=privacy_dict(job.plan.privacy),
-        guarantee=guarantee_dict(job.plan.guarantee),
+        parts=tuple(
+            _part(part, missing, marginal) for part, marginal in zip(planned.parts, planned.marginals, strict=True)
+        ),
+        privacy=privacy_dict(planned.privacy),
+        guarantee=guarantee_dict(planned.guarantee),
         randomness=Randomness(secret.source, secret.seed, job.shuffle, "row id" if job.row_id else "row number"),
     )

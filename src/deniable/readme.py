@@ -8,8 +8,12 @@ from deniable.core.manifest import Manifest
 def analyst_readme(manifest: Manifest) -> str:
     """What this is, how to query it, what it promises and what it does not."""
     sensitive = ", ".join(f"`{name}`" for name in manifest.sensitive_columns)
-    first = manifest.sensitive_columns[0]
-    example = str(manifest.column_domains[first][0]).replace("'", "''")[:40].split("\n")[0]
+    first = next((name for name in manifest.sensitive_columns if manifest.column_domains[name]), None)
+    if first is None:  # only ranges of numbers
+        first, scope = manifest.parts[0].columns[0], manifest.parts[0].range or {}
+        example = str(scope.get("low", 0))
+    else:
+        example = str(manifest.column_domains[first][0]).replace("'", "''")[:40].split("\n")[0]
     promises = "\n".join(f"- {line}" for line in (manifest.guarantee["sentence"], *manifest.guarantee["also"]))
     limits = "\n".join(f"- {line}" for line in manifest.guarantee["not_protected"])
     seed = (
@@ -37,8 +41,8 @@ or in Python:
 
 `deniable verify .` recomputes the guarantee. Without deniable: `manifest.json` holds every channel as whole numbers out
 of 2^32. A value x is kept with probability p_x = keep/2^32, and otherwise replaced by y with probability
-r_y = replace/2^32, so P[y][x] = p_x [x = y] + (1 - p_x) r_y. Solve P f = o for the true counts f, o being the
-counts you see among the rows of your question{by_cell}.
+r_y = replace/2^32 (in a range of numbers: 1 / the number of its points), so P[y][x] = p_x [x = y] + (1 - p_x) r_y.
+Solve P f = o for the true counts f, o being the counts you see among the rows of your question{by_cell}.
 
 ## What is promised
 

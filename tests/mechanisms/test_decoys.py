@@ -20,7 +20,7 @@ from deniable.core.sums import LargeSums, SmallSums, miss
 from deniable.engines.local.dealing import Dealer
 from deniable.engines.local.kernel import Kernel
 from deniable.engines.randomness import Keystream, Secret
-from deniable.mechanisms.decoy_planning import decoy_groups, largest_size
+from deniable.mechanisms.decoy_planning import balanced_groups, largest_size, mixed_groups
 from deniable.mechanisms.decoys import Decoys
 
 FALSE_ALARM = 1e-6
@@ -34,13 +34,14 @@ def stream(*purpose: str) -> Keystream:
     return Keystream(Secret.from_key(bytes(range(32))), "decoys test", *purpose)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(0, 60), min_size=2, max_size=25), st.integers(2, 8))
-def test_groups_have_c_different_values_and_leave_only_what_they_must(counts, c):
+@pytest.mark.parametrize("grouping", [balanced_groups, mixed_groups])
+def test_groups_have_c_different_values_and_leave_only_what_they_must(grouping, counts, c):
     f = np.array(counts, dtype=np.int64)
     if largest_size(f) < c:
         return
-    groups, left = decoy_groups(f, c)
+    groups, left = grouping(f, c)
     taken = np.zeros(len(f), dtype=np.int64)
     for places, h in groups:
         assert len(set(places.tolist())) == c
@@ -54,9 +55,21 @@ def test_groups_have_c_different_values_and_leave_only_what_they_must(counts, c)
 def test_many_groups_are_planned_at_once():
     rng = np.random.default_rng(1)
     f = np.sort(rng.zipf(1.3, 2000) % 50_000 + 1)
-    groups, _ = decoy_groups(f, min(5, largest_size(f)))
+    groups, _ = balanced_groups(f, min(5, largest_size(f)))
     assert sum(h for _, h in groups) == f.sum() // 5
     assert len(groups) < 3 * len(f)
+    groups, _ = mixed_groups(f, 5)
+    assert sum(h for _, h in groups) == f.sum() // 5
+    assert len(groups) <= len(f) + 1
+
+
+def test_mixing_lets_every_value_meet_every_other():
+    f = np.full(40, 1000)
+    for grouping, least in ((mixed_groups, 35), (balanced_groups, 5)):
+        met = np.zeros((40, 40), dtype=bool)
+        for places, _ in grouping(f, 5)[0]:
+            met[np.ix_(places, places)] = True
+        assert met.sum(1).min() >= least
 
 
 def test_a_plan_draws_uniformly_in_its_groups_and_hides_them():
@@ -83,14 +96,15 @@ def posteriors(plan: Plan) -> np.ndarray:
     return joint / np.maximum(joint.sum(1, keepdims=True), 1e-300)
 
 
+@pytest.mark.parametrize("grouping", ["mixed", "balanced"])
 @pytest.mark.parametrize("c", [2, 3, 5])
-def test_no_published_value_speaks_for_a_value_with_more_than_one_in_c(c):
+def test_no_published_value_speaks_for_a_value_with_more_than_one_in_c(c, grouping):
     rng = np.random.default_rng(c)
     for _ in range(20):
         f = rng.integers(0, 40, 12)
         if largest_size(f) < c:
             continue
-        plan = Decoys(c=c, leftovers="drop").plan(histogram(*f), None)
+        plan = Decoys(c=c, leftovers="drop", grouping=grouping).plan(histogram(*f), None)
         dropped = plan.options.get("dropped_cell")
         published = plan if dropped is None else kept(plan, dropped)
         found = posteriors(published)

@@ -118,7 +118,7 @@ def _coin_bound(s: Fraction, rho1: Fraction, rho2: Fraction) -> Fraction:
 
 
 def _same_length(coins: Sequence[Number], masses: Sequence[Number]) -> None:
-    if len(coins) != len(masses) or not coins:
+    if len(coins) != len(masses) or len(coins) == 0:
         raise RequirementError(
             f"{len(coins)} coins and {len(masses)} replacing masses were given: each column needs one of both."
         )

@@ -6,8 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from deniable.core.histogram import Histogram
+import numpy as np
+
+from deniable.core.errors import InternalError
+from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Plan
+from deniable.core.replace import NumberRange
 from deniable.engines.randomness import Secret
 
 Progress = Callable[[int, int | None, str], None]
@@ -39,13 +43,44 @@ class Scan:
 
 
 @dataclass(frozen=True)
-class Job:
-    """A plan and how to execute it. Threads and batch size never change the result."""
+class PartJob:
+    """Columns that are perturbed together, independently of all other parts, with draws of their own.
 
-    plan: Plan
-    scan: Scan
+    Attributes:
+        columns: one column, or several that are compounded into one.
+        encoding: the engine's own; how values become codes.
+        rows: of the whole table.
+        plan: the channels; None for a range of numbers.
+        range: the range, for numbers that are replaced within one.
+        swapped: whether replaced values are permuted among themselves instead of drawn.
+    """
+
+    columns: tuple[str, ...]
+    encoding: Any
+    rows: int
+    plan: Plan | None = None
+    range: NumberRange | None = None
+    swapped: bool = False
+
+    @property
+    def cells_published(self) -> bool:
+        return self.plan is not None and self.plan.cells_published
+
+    @property
+    def thresholds(self) -> Counts:
+        """The coins of its (first) channel, as integers."""
+        if self.plan is not None:
+            return self.plan.cells[0].channel.keep
+        assert self.range is not None
+        return np.array([self.range.keep], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Parts and how to execute them. Threads and batch size never change the result."""
+
+    parts: tuple[PartJob, ...]
     public: tuple[str, ...]
-    sensitive: tuple[str, ...]
     secret: Secret
     name: str
     row_id: str | None = None
@@ -53,6 +88,22 @@ class Job:
     threads: int = 1
     batch_rows: int = 2**17
     progress: Progress = field(default=no_progress)
+
+    def __post_init__(self) -> None:
+        if len(self.parts) > 1 and self.cells_published:
+            raise InternalError("only a release of one part can publish the cells of its rows")
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        return tuple(column for part in self.parts for column in part.columns)
+
+    @property
+    def rows(self) -> int:
+        return self.parts[0].rows
+
+    @property
+    def cells_published(self) -> bool:
+        return any(part.cells_published for part in self.parts)
 
 
 class Engine(Protocol):

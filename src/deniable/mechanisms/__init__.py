@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from deniable.core.errors import OptionError, did_you_mean
 from deniable.mechanisms.base import Mechanism, PlansFromPublic
+from deniable.mechanisms.baselines.anatomy import Anatomy
+from deniable.mechanisms.baselines.pram import Pram
+from deniable.mechanisms.baselines.redraw import Redraw
+from deniable.mechanisms.decoys import Decoys
 from deniable.mechanisms.designed import Designed, Identity
 from deniable.mechanisms.fine_grain import FineGrain, tolerance
+from deniable.mechanisms.retention import Retention
 from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.uniform import Uniform
 
 __all__ = [
     "MECHANISMS",
+    "Anatomy",
+    "Decoys",
     "Designed",
     "FineGrain",
     "Identity",
     "Mechanism",
     "PlansFromPublic",
+    "Pram",
+    "Redraw",
+    "Retention",
     "SmallDomain",
     "Uniform",
     "mechanism_named",
@@ -23,7 +33,8 @@ __all__ = [
 ]
 
 MECHANISMS: dict[str, type[Mechanism]] = {
-    mechanism.name: mechanism for mechanism in (Uniform, SmallDomain, FineGrain, Identity, Designed)
+    mechanism.name: mechanism
+    for mechanism in (Uniform, SmallDomain, FineGrain, Identity, Designed, Pram, Redraw, Decoys)
 }
 
 

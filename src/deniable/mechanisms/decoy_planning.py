@@ -11,8 +11,8 @@ the c most frequent values leave the remainder groupable is
 all have floor(n0/c) rows, which takes n0 < c^2: then one row of each of the c most frequent values forms a group, until
 fewer than c values are left. What is left then are n mod c rows of different values.
 
-**Mixed.** Let all rows stand in a line, sorted by value, values in any order, and let group j take rows j, j + G, j + 2G,
-.. with G = n/c. No value has more than G rows, so a group's c values are distinct, and there are at most m + 1 kinds of
+**Mixed.** Let all rows stand in a line, sorted by value, values in any order, group j taking rows j, j + G, j + 2G, ..
+with G = n/c. No value has more than G rows, so a group's c values are distinct, and there are at most m + 1 kinds of
 groups. Done for a few shares of the rows, each with another order, it lets every value meet all others. Balancing lets
 each value meet few, always the same: then values cannot be told apart in the release (docs/explanation/decoys.md).
 """
@@ -34,6 +34,24 @@ def largest_size(counts: Counts) -> int:
     """The largest c with fmax <= n/c; 1 when all rows have the same value, 0 without rows."""
     most = int(counts.max(initial=0))
     return int(counts.sum()) // most if most else 0
+
+
+def cut_to_fit(counts: Counts, c: int) -> Counts:
+    """The counts with as few rows taken off the most frequent values as leave none with more than 1/c of the rows.
+
+    Cutting every count to t does so when c t <= sum min(f, t); the largest such t is found by halving, since
+    sum min(f, t) / t only falls.
+
+    >>> cut_to_fit(np.array([9, 3, 2]), 2).tolist()
+    [5, 3, 2]
+    """
+    low, high = 0, int(counts.max(initial=0)) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = c * middle <= int(np.minimum(counts, middle).sum())
+        low, high = (middle, high) if fits else (low, middle)
+    cut: Counts = np.minimum(counts, low)
+    return cut
 
 
 def balanced_groups(counts: Counts, c: int) -> tuple[Groups, Counts]:

@@ -25,7 +25,7 @@ from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
 from deniable.core.sums import LargeSums, SmallSums
-from deniable.mechanisms.decoy_planning import balanced_groups, largest_size, mixed_groups, size_for
+from deniable.mechanisms.decoy_planning import balanced_groups, cut_to_fit, largest_size, mixed_groups, size_for
 from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, protected_values
 
 Leftovers = Literal["refuse", "drop"]
@@ -191,6 +191,15 @@ class Decoys:
                 f"{shown} sure of that person's value: {c} values are equally likely in every decoy group."
             ),
         )
+
+
+def replanned(public: Histogram, c: int, grouping: Grouping = "mixed") -> Plan:
+    """Nearly the plan of a table, from its noisy histogram: all that an analyst needs of it, and nothing exact.
+
+    Noise may lift a value above 1/c of the rows, which no table that was grouped had; it is cut to that.
+    """
+    counts = cut_to_fit(public.counts, c)
+    return Decoys(c=c, leftovers="drop", grouping=grouping).plan(Histogram(public.domain, counts), None)
 
 
 def _cell(histogram: Histogram, places: Counts, rows: int) -> Cell:

@@ -1,0 +1,97 @@
+"""Reports: one page about a release that a person wants to read, for its owner or for an analyst."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from deniable.core.errors import OptionError, OutputError, did_you_mean
+from deniable.release import Release, open_release
+from deniable.report import charts, page, text
+from deniable.report.analyst import analyst_report
+from deniable.report.evidence import from_release, plans_from_audit
+from deniable.report.owner import owner_report
+
+__all__ = ["AUDIENCES", "FORMATS", "document", "render", "write"]
+
+Audience = Literal["owner", "analyst"]
+AUDIENCES = ("owner", "analyst")
+FORMATS = ("html", "md", "json")
+
+
+def document(
+    release: Release | str | os.PathLike[str],
+    *,
+    audience: Audience = "analyst",
+    audit: Mapping[str, Any] | None = None,
+    evaluation: Mapping[str, Any] | None = None,
+) -> page.Document:
+    """The content of a report.
+
+    Args:
+        release: a release, or its folder.
+        audience: ``"owner"`` (privacy first) or ``"analyst"`` (how to use it; nothing but what the release holds).
+        audit: for the owner: ``deniable.auditing.audit(original, release).to_dict()``.
+        evaluation: for the owner: ``{"caption": str, "columns": [...], "rows": [[...]]}`` of measured errors.
+    """
+    check_choice("for", audience, AUDIENCES)
+    if audience == "analyst" and (audit is not None or evaluation is not None):
+        raise OptionError(
+            "An analyst's report holds only what the release holds, so it takes no original, audit or evaluation. "
+            "Fix: write it for the owner, or leave the original out."
+        )
+    opened = release if isinstance(release, Release) else open_release(release)
+    found = from_release(opened)
+    folder = "." if opened.folder is None else opened.folder.name or "."
+    if audience == "analyst":
+        return analyst_report(found, folder)
+    if audit is not None:
+        comparison, curve = plans_from_audit(found.manifest, audit)
+        found = replace(found, audit=audit, comparison=comparison, curve=curve)
+    return owner_report(replace(found, evaluation=evaluation), folder)
+
+
+def render(content: page.Document, form: str = "html") -> str:
+    """A report as text: ``"html"`` (needs the extra ``report``), ``"md"`` or ``"json"``."""
+    check_choice("format", form, FORMATS)
+    if form == "html":
+        charts.require()
+        return page.to_html(content)
+    return text.markdown(content) if form == "md" else text.as_json(content)
+
+
+def write(content: page.Document, out: Path, form: str, release: Path | None) -> None:
+    """Write a report; one for the owner is readable by its owner alone, and never stands inside the release."""
+    private = content.audience == "owner"
+    if private and release is not None:
+        refuse_inside(out, release)
+    rendered = render(content, form)
+    try:
+        handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o666)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            if private:
+                os.fchmod(file.fileno(), 0o600)
+            file.write(rendered)
+    except OSError as error:
+        raise OutputError(f"{str(out)!r} cannot be written: {error.strerror}.") from None
+
+
+def refuse_inside(out: Path, release: Path) -> None:
+    """An owner's report in the release folder would be published with it."""
+    folder, place = release.resolve(), out.resolve()
+    if folder == place or folder in place.parents:
+        raise OutputError(
+            f"out = {str(out)!r} is inside the release, and the owner's report must never be published. "
+            "Fix: choose a file outside of the release folder, or write the report --for analyst."
+        )
+
+
+def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Refuse what is not among the choices."""
+    if value not in allowed:
+        raise OptionError(
+            f"{name} = {value!r} is not known: choose one of {', '.join(allowed)}.{did_you_mean(value, allowed)}"
+        )

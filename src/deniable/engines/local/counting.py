@@ -8,9 +8,7 @@ sorted instead, and the tally is handed out a few groups at a time.
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,16 +20,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from deniable.core.errors import ManifestError, QuestionError
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[Any]
-Leaf = tuple[str, npt.NDArray[np.bool_]]
+from deniable.engines.local.columns import Codes, Encoded, Ints, encode, mixed, plain, smallest
+from deniable.engines.local.cubes import Cube, Cubes, Leaf, slice_cube
+from deniable.engines.local.tallies import Block, Floats, Moments, add_moments
 
 DENSE_ENTRIES = 2**24  # of a tally or a cube held in one piece
 BLOCK_ENTRIES = 2**22  # of one block of a tally that is handed out in pieces
 ALL_ENTRIES = 2**35  # of a whole tally; beyond it a question is refused
-CACHE_BYTES = 256 * 2**20  # of cubes kept for pools of questions
 CHUNK_ROWS = 2**18
 RADIX_LIMIT = 2**62
 
@@ -49,36 +44,6 @@ class Layout(Protocol):
     def sensitive_columns(self) -> Sequence[str]: ...
 
 
-@dataclass(frozen=True)
-class Encoded:
-    """A column as codes; the code ``len(values)`` is a missing value."""
-
-    values: pa.Array
-    codes: Codes
-
-    @property
-    def size(self) -> int:
-        return len(self.values) + 1
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Of a numeric column, by [group, class, state]: rows that have a value, sum, sum of squares."""
-
-    rows: Floats
-    sums: Floats
-    squares: Floats
-
-
-@dataclass(frozen=True)
-class Block:
-    """Some groups and their rows, counted by [group, class, state]."""
-
-    keys: Ints
-    counts: Floats
-    moments: Mapping[str, Moments] = field(default_factory=dict)
-
-
 class LocalCounter:
     """Counts the rows of a table in memory, or of a Parquet file, of which only the columns in question are read."""
 
@@ -87,8 +52,10 @@ class LocalCounter:
         self._layout = layout
         self._columns: dict[str, Encoded] = {}
         self._numbers: dict[str, Floats] = {}
-        self._cubes: OrderedDict[tuple[str, ...], npt.NDArray[Any]] = OrderedDict()
-        self.cell_column = "cell"
+        self._cubes = Cubes()
+        self._cell_column = next(
+            (column.name for column in getattr(layout, "columns", ()) if column.role == "cell"), "cell"
+        )
 
     @cached_property
     def rows(self) -> int:
@@ -121,8 +88,23 @@ class LocalCounter:
     # -- states ----------------------------------------------------------------------------------------------------
 
     @cached_property
+    def _several_parts(self) -> bool:
+        """Columns that are perturbed independently are asked about by conditions alone: there is one state."""
+        parts = getattr(self._layout, "parts", ())
+        return len(parts) > 1 or any(part.range is not None for part in parts)
+
+    @cached_property
     def state_count(self) -> int:
-        return sum(len(positions) for positions in self._cells)
+        if self._several_parts:
+            return 1
+        return sum(len(positions) for positions in self._cells) + int(self._exempt)
+
+    @cached_property
+    def _exempt(self) -> bool:
+        """Whether missing values are published as they are: a state of its own, the last."""
+        names = self._layout.sensitive_columns
+        missing = (None,) * len(names) if len(names) > 1 else None
+        return getattr(self._layout, "missing", "value") == "exempt" and missing not in self._layout.domain
 
     @property
     def _cells(self) -> Sequence[npt.NDArray[Any]]:
@@ -132,13 +114,16 @@ class LocalCounter:
     @cached_property
     def _states(self) -> Codes:
         """The state of every row."""
+        if self._several_parts:
+            return np.zeros(self.rows, np.uint8)
         positions = self._positions()
         cells = self._cells
         if len(cells) == 1 and np.array_equal(cells[0], np.arange(len(self._layout.domain))):
             return smallest(positions, self.state_count)
         cell = np.zeros(self.rows, np.int64)
         if len(cells) > 1:
-            cell = self._read(self.cell_column).to_numpy().astype(np.int64)
+            cell = self._read(self._cell_column).fill_null(0).to_numpy().astype(np.int64)
+            cell[positions == len(self._layout.domain)] = 0
             if self.rows and not 0 <= cell.min() <= cell.max() < len(cells):
                 raise ManifestError("The release's rows name a cell that its manifest does not have.")
         m = len(self._layout.domain)
@@ -147,12 +132,13 @@ class LocalCounter:
         key = cell * m + positions
         place = np.minimum(np.searchsorted(inside[order], key), len(inside) - 1)
         states = order[place]
-        if not np.array_equal(inside[states], key):
+        missing = positions == m
+        if not ((inside[states] == key) | missing).all():
             raise ManifestError("The release's rows hold a value that their cell does not have.")
-        return smallest(states, self.state_count)
+        return smallest(np.where(missing, self.state_count - 1, states), self.state_count)
 
     def _positions(self) -> Ints:
-        """Where every row's published value stands in the domain."""
+        """Where every row's published value stands in the domain; after its end where missing values are exempt."""
         names = self._layout.sensitive_columns
         domain = [value if len(names) > 1 else (value,) for value in self._layout.domain]
         place = {tuple(plain(part) for part in value): i for i, value in enumerate(domain)}  # type: ignore[attr-defined]
@@ -166,7 +152,8 @@ class LocalCounter:
         lookup = np.empty(len(used), np.int64)
         for i, code in enumerate(used):
             parts = np.unravel_index(code, [column.size for column in columns])
-            lookup[i] = place.get(tuple(values[part] for values, part in zip(lists, parts, strict=True)), -1)
+            value = tuple(values[part] for values, part in zip(lists, parts, strict=True))
+            lookup[i] = place.get(value, len(domain) if self._exempt and None in value else -1)
         positions: Ints = lookup[inverse]
         if (positions < 0).any():
             raise ManifestError("The release's rows hold a sensitive value that its manifest does not list.")
@@ -253,7 +240,7 @@ class LocalCounter:
         order = np.argsort(group, kind="stable")
         edges = np.searchsorted(group[order], np.arange(len(names) + 1))
         step = max(1, BLOCK_ENTRIES // width)
-        for start in range(0, len(names), step):
+        for start in range(0, max(len(names), 1), step):
             stop = min(start + step, len(names))
             chosen = order[edges[start] : edges[stop]]
             flat = (group[chosen] - start) * width + key[chosen]
@@ -289,102 +276,24 @@ class LocalCounter:
         for i, leaves in enumerate(questions):
             by_columns.setdefault(tuple(sorted({column for column, _ in leaves})), []).append(i)
         for columns, members in by_columns.items():
-            sizes = [self._encoded(name).size for name in columns]
-            if math.prod(sizes) * self.state_count > DENSE_ENTRIES:
+            shape = (*(self._encoded(name).size for name in columns), self.state_count)
+            if math.prod(shape) > DENSE_ENTRIES:
                 for i in members:
                     classes = np.full(2 ** len(questions[i]), -1)
                     classes[-1] = 0
                     found[i] = next(self.tally((), questions[i], classes)).counts[0, 0]
                 continue
-            cube = self._cube(columns, sizes)
+            cube = self._cubes.get(columns, shape, self._count_cube)
             for i in members:
                 found[i] = slice_cube(cube, columns, questions[i])
         return found
 
-    def _cube(self, columns: tuple[str, ...], sizes: list[int]) -> npt.NDArray[Any]:
-        """Rows by the codes of some columns and the state; the most recently used ones are kept."""
-        if columns in self._cubes:
-            self._cubes.move_to_end(columns)
-            return self._cubes[columns]
-        shape = (*sizes, self.state_count)
+    def _count_cube(self, columns: tuple[str, ...], shape: tuple[int, ...]) -> Cube:
+        """Rows by the codes of some columns and the state."""
         total = math.prod(shape)
         cube = np.zeros(total, np.uint32 if self.rows < 2**32 else np.int64)
         for part in self._chunks(total):
             codes = [self._encoded(name).codes[part] for name in columns]
             counted = np.bincount(mixed([*codes, self._states[part]], shape), minlength=total)
             np.add(cube, counted, out=cube, casting="unsafe")
-        cube = cube.reshape(shape)
-        self._cubes[columns] = cube
-        while len(self._cubes) > 1 and sum(c.nbytes for c in self._cubes.values()) > CACHE_BYTES:
-            self._cubes.popitem(last=False)
-        return cube
-
-
-def encode(column: pa.ChunkedArray) -> Encoded:
-    """A column as dictionary codes of the smallest type; missing gets the last code."""
-    if isinstance(column, pa.Array):
-        column = pa.chunked_array([column])
-    if len(column) == 0:
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        return Encoded(pa.array([], kind), np.zeros(0, np.uint8))
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    encoded = encoded.unify_dictionaries()
-    dictionary = encoded.chunk(0).dictionary
-    size = len(dictionary)
-    kind = code_type(size + 1)
-    codes = np.empty(len(column), kind)
-    start = 0
-    for chunk in encoded.chunks:
-        indices = chunk.indices.cast(pa.int64()).fill_null(size)
-        codes[start : start + len(chunk)] = indices.to_numpy(zero_copy_only=False)
-        start += len(chunk)
-    if dictionary.null_count:  # a dictionary may itself hold a missing value
-        known = pc.drop_null(dictionary)
-        place = pc.index_in(dictionary, known).fill_null(len(known)).to_numpy(zero_copy_only=False)
-        return Encoded(known, np.append(place, len(known)).astype(kind)[codes])
-    return Encoded(dictionary, codes)
-
-
-def code_type(size: int) -> type[np.unsignedinteger[Any]]:
-    return np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32
-
-
-def smallest(codes: Ints, size: int) -> Codes:
-    return codes.astype(code_type(size))
-
-
-def mixed(codes: Sequence[Codes], sizes: Sequence[int]) -> Ints:
-    """Codes as digits of one number, the first the most significant."""
-    key = codes[0].astype(np.int64)
-    for digit, size in zip(codes[1:], sizes[1:], strict=True):
-        key *= size
-        key += digit
-    return key
-
-
-def add_moments(moment: Moments, key: Ints, number: Floats) -> None:
-    """Add rows, sums and sums of squares of the numbers that are not missing."""
-    there = ~np.isnan(number)
-    if not there.all():
-        key, number = key[there], number[there]
-    total = len(moment.rows)
-    moment.rows[:] += np.bincount(key, minlength=total)
-    moment.sums[:] += np.bincount(key, weights=number, minlength=total)
-    moment.squares[:] += np.bincount(key, weights=number * number, minlength=total)
-
-
-def slice_cube(cube: npt.NDArray[Any], columns: tuple[str, ...], leaves: Sequence[Leaf]) -> Floats:
-    """Rows by state of a conjunction: index the axes with one value, sum over the others."""
-    masks: dict[str, npt.NDArray[np.bool_]] = {}
-    for column, mask in leaves:
-        masks[column] = masks[column] & mask if column in masks else mask
-    chosen = [np.flatnonzero(masks[column]) for column in columns]
-    for places in chosen:
-        cube = cube[places[0]] if len(places) == 1 else cube[places].sum(axis=0, dtype=np.int64)
-        # the axis is gone, so the next column is the first again
-    return cube.astype(np.float64)
-
-
-def plain(value: object) -> object:
-    """A value that equals itself: NaN does not."""
-    return "NaN" if isinstance(value, float) and math.isnan(value) else value
+        return cube.reshape(shape)

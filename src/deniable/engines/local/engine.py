@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from deniable.core.errors import ColumnError, TableError
 from deniable.core.histogram import Histogram
-from deniable.engines.base import Job, Progress, Scan, no_progress
+from deniable.engines.base import Job, PartJob, Progress, Scan, no_progress
 from deniable.engines.local.dealing import Dealer
 from deniable.engines.local.encoding import Encoder, scan_domain
 from deniable.engines.local.inspection import OrderWatch, identifier_warnings
 from deniable.engines.local.kernel import Kernel
+from deniable.engines.local.ranges import RangeEncoder, RangeKernel
 from deniable.engines.local.shuffling import (
     Words,
     bucket_count,
@@ -33,6 +34,7 @@ CELL = "cell"
 ROW_GROUP = 2**18
 Piece = tuple[pa.RecordBatch, Words]
 Codes = npt.NDArray[np.unsignedinteger]
+Coded = tuple[Codes, npt.NDArray[np.int32] | None]
 
 
 class LocalEngine:
@@ -58,10 +60,10 @@ class LocalEngine:
 
     def schema(self, job: Job) -> pa.Schema:
         """The published table's schema, without any metadata of the input."""
-        encoder: Encoder = job.scan.encoding
         fields = [pa.field(name, _plain(self.source.schema.field(name).type)) for name in job.public]
-        fields += [pa.field(name, kind) for name, kind in zip(job.sensitive, encoder.types, strict=True)]
-        return pa.schema([*fields, *([pa.field(CELL, pa.int32())] if job.plan.cells_published else [])])
+        for part in job.parts:
+            fields += [pa.field(name, kind) for name, kind in zip(part.columns, part.encoding.types, strict=True)]
+        return pa.schema([*fields, *([pa.field(CELL, pa.int32())] if job.cells_published else [])])
 
     def execute(self, job: Job, spool: Path | None = None) -> Iterator[pa.Table]:
         """The published rows in pieces of a fixed size; ``spool`` is a private folder for tables larger than memory."""
@@ -80,7 +82,7 @@ class LocalEngine:
         """A guess of the published table's size in memory, from its first rows."""
         first = next(iter(self.source.batches(list(job.public), job.batch_rows)), None) if job.public else None
         wide = 16 if first is None or not first.num_rows else first.nbytes / first.num_rows + 16
-        return int(job.scan.rows * wide)
+        return int(job.rows * (wide + 8 * (len(job.sensitive) - 1)))
 
     def _perturbed(self, job: Job, schema: pa.Schema) -> Iterator[Piece]:
         """Batches of perturbed rows with their sort keys, in the order of the input.
@@ -89,18 +91,19 @@ class LocalEngine:
         position and is done by any thread.
         """
         worker = _Worker(job, schema)
-        dealer = Dealer(job.plan, worker.keys.subkey("dealing")) if len(job.plan.cells) > 1 else None
+        for part in worker.parts:
+            if part.part.swapped:
+                part.swap(self.source, job)
         wanted = [*job.public, *job.sensitive, *([job.row_id] if job.row_id else [])]
         waiting: deque[Future[Piece]] = deque()
         start = 0
         with ThreadPoolExecutor(job.threads) as pool:
             try:
                 for batch in self.source.batches(wanted, job.batch_rows):
-                    codes = worker.encoder.encode(batch)
-                    cells = None if dealer is None else _dealt(dealer, codes, worker.encoder.exempt_mask(codes))
-                    waiting.append(pool.submit(worker.perturb, batch, codes, cells, start))
+                    coded = [part.coded(batch) for part in worker.parts]
+                    waiting.append(pool.submit(worker.perturb, batch, coded, start))
                     start += batch.num_rows
-                    job.progress(start, job.scan.rows, "perturbing")
+                    job.progress(start, job.rows, "perturbing")
                     if len(waiting) > 2 * job.threads:
                         yield waiting.popleft().result()
                 while waiting:
@@ -108,12 +111,85 @@ class LocalEngine:
             finally:
                 for future in waiting:
                     future.cancel()
-        if dealer is not None:
-            dealer.finish()
-        if start != job.scan.rows:
+        for part in worker.parts:
+            part.finish()
+        if start != job.rows:
             raise TableError(
                 "The table changed while it was being read. Fix: publish from a copy that nobody writes to."
             )
+
+
+class _PartWorker:
+    """Perturbs the columns of one part, under a keystream of its own."""
+
+    def __init__(self, job: Job, part: PartJob) -> None:
+        self.part = part
+        self.encoder: Encoder | RangeEncoder = part.encoding
+        self.keys = Keystream(job.secret, "release", job.name, *part.columns)
+        self.draws = self.keys.subkey("draws")
+        self.dealer: Dealer | None = None
+        self.kernel: Kernel | RangeKernel
+        self.swapped: Codes | None = None
+        if part.plan is None:
+            assert part.range is not None
+            self.kernel = RangeKernel(part.range)
+            return
+        channels = [cell.channel for cell in part.plan.cells]
+        self.kernel = Kernel(channels, [part.plan.positions(cell) for cell in part.plan.cells])
+        if len(channels) > 1:
+            self.dealer = Dealer(part.plan, self.keys.subkey("dealing"))
+
+    def coded(self, batch: pa.RecordBatch) -> Coded:
+        """The code of each row, and the cell that it is dealt to; called in the order of the rows."""
+        codes = self.encoder.encode(batch)
+        return codes, None if self.dealer is None else _dealt(self.dealer, codes, self.encoder.exempt_mask(codes))
+
+    def words(self, job: Job, batch: pa.RecordBatch, start: int) -> Words:
+        """The draw of each row."""
+        if job.row_id is None:
+            return self.draws.words(start, batch.num_rows)
+        return self.draws.words_of(batch.column(job.row_id))
+
+    def perturb(self, job: Job, batch: pa.RecordBatch, coded: Coded, start: int) -> list[pa.Array]:
+        """The published columns of this part, and the cell where it is published."""
+        codes, cells = coded
+        exempt = self.encoder.exempt_mask(codes)
+        if self.swapped is not None:
+            published = self.swapped[start : start + len(codes)]
+        elif exempt is None:
+            published = self.kernel.perturb(codes, self.words(job, batch, start), cells)
+        else:
+            published = codes.copy()
+            some = ~exempt
+            draws = self.words(job, batch, start)[some]
+            published[some] = self.kernel.perturb(codes[some], draws, None if cells is None else cells[some])
+        arrays = self.encoder.decode(published)
+        if self.part.cells_published:
+            dealt = np.zeros(len(codes), np.int32) if cells is None else cells.astype(np.int32)
+            arrays.append(pa.array(dealt, mask=exempt))
+        return arrays
+
+    def swap(self, source: Source, job: Job) -> None:
+        """Permute the values that no coin keeps among themselves. Takes the whole column's codes in memory."""
+        wanted = [*self.part.columns, *([job.row_id] if job.row_id else [])]
+        keep = np.uint64(self.part.thresholds[0])
+        all_codes, replaced, start = [], [], 0
+        for batch in source.batches(wanted, job.batch_rows):
+            codes = self.encoder.encode(batch)
+            exempt = self.encoder.exempt_mask(codes)
+            gone = self.words(job, batch, start) >> np.uint64(32) >= keep
+            replaced.append(gone if exempt is None else gone & ~exempt)
+            all_codes.append(codes)
+            start += len(codes)
+        swapped = np.concatenate(all_codes)
+        rows = np.flatnonzero(np.concatenate(replaced))
+        order = np.argsort(self.keys.subkey("swapping").words(0, len(rows)), kind="stable")
+        swapped[rows] = swapped[rows[order]]
+        self.swapped = swapped
+
+    def finish(self) -> None:
+        if self.dealer is not None:
+            self.dealer.finish()
 
 
 class _Worker:
@@ -122,29 +198,16 @@ class _Worker:
     def __init__(self, job: Job, schema: pa.Schema) -> None:
         self.job = job
         self.schema = schema
-        self.encoder: Encoder = job.scan.encoding
-        self.keys = Keystream(job.secret, "release", job.name, *job.sensitive)
-        self.draws = self.keys.subkey("draws")
-        # The order also depends on the plan's channels: another plan under the same key is another permutation.
-        self.order = self.keys.subkey("order", *(str(hash_of(cell.channel.keep)) for cell in job.plan.cells[:1]))
-        channels = [cell.channel for cell in job.plan.cells]
-        self.kernel = Kernel(channels, [job.plan.positions(cell) for cell in job.plan.cells])
+        self.parts = [_PartWorker(job, part) for part in job.parts]
+        keys = Keystream(job.secret, "release", job.name, *job.sensitive)
+        # The order also depends on the channels: another plan under the same key is another permutation.
+        self.order = keys.subkey("order", *(str(hash_of(part.thresholds)) for part in job.parts))
 
-    def perturb(self, batch: pa.RecordBatch, codes: Codes, cells: npt.NDArray[np.int32] | None, start: int) -> Piece:
-        job, n = self.job, batch.num_rows
-        draws = self.draws.words(start, n) if job.row_id is None else self.draws.words_of(batch.column(job.row_id))
-        exempt = self.encoder.exempt_mask(codes)
-        if exempt is None:
-            published = self.kernel.perturb(codes, draws, cells)
-        else:
-            published = codes.copy()
-            some = ~exempt
-            published[some] = self.kernel.perturb(codes[some], draws[some], None if cells is None else cells[some])
-        arrays = [_decoded(batch.column(name)) for name in job.public] + self.encoder.decode(published)
-        if job.plan.cells_published:
-            dealt = np.zeros(n, np.int32) if cells is None else cells.astype(np.int32)
-            arrays.append(pa.array(dealt, mask=exempt))
-        words = self.order.words(start, n) if job.shuffle else np.zeros(0, np.uint64)
+    def perturb(self, batch: pa.RecordBatch, coded: Sequence[Coded], start: int) -> Piece:
+        arrays = [_decoded(batch.column(name)) for name in self.job.public]
+        for part, mine in zip(self.parts, coded, strict=True):
+            arrays += part.perturb(self.job, batch, mine, start)
+        words = self.order.words(start, batch.num_rows) if self.job.shuffle else np.zeros(0, np.uint64)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema), words
 
 
@@ -162,17 +225,17 @@ def require_distinct(source: Source, row_id: str, keys: Keystream) -> None:
     joined = np.sort(np.concatenate(words)) if words else np.zeros(0, np.uint64)
     if (joined[1:] == joined[:-1]).any():
         raise ColumnError(
-            f"row_id = {row_id!r} does not name rows: a value of it occurs more than once, and equal ids get equal draws. "
-            "Fix: choose a column without repetitions, or leave row_id out."
+            f"row_id = {row_id!r} does not name rows: a value of it occurs more than once, and equal ids get equal "
+            "draws. Fix: choose a column without repetitions, or leave row_id out."
         )
 
 
-def watch_order(source: Source, scan: Scan, sensitive: Sequence[str]) -> list[str]:
+def watch_order(source: Source, part: PartJob) -> list[str]:
     """Whether the order of the rows predicts the sensitive value; asked when rows are not shuffled."""
-    watch = OrderWatch(scan.histogram.m)
-    for batch in source.batches(list(sensitive)):
-        watch.update(scan.encoding.encode(batch))
-    return [warning.message for warning in watch.warnings(", ".join(sensitive))]
+    watch = OrderWatch(part.encoding.m)
+    for batch in source.batches(list(part.columns)):
+        watch.update(part.encoding.encode(batch))
+    return [warning.message for warning in watch.warnings(", ".join(part.columns))]
 
 
 def hash_of(array: npt.NDArray[np.int64]) -> int:

@@ -51,6 +51,7 @@ def cells_guarantee(histogram: Histogram, privacy: Privacy, cells: tuple[Cell, .
     gammas = tuple(cell.channel.exact_gamma for cell in cells)
     whole = len(cells) == 1 and cells[0].rows.domain == histogram.domain
     return Guarantee(
+        basis="cells",
         adversary="frequency",
         rho1=privacy.rho1,
         rho2=privacy.rho2,

@@ -1,0 +1,27 @@
+"""Attacks on releases: each plays one adversary against any mechanism, and says how often it is right."""
+
+from deniable.audit.attacks.classifier import classifier
+from deniable.audit.attacks.corruption import corruption
+from deniable.audit.attacks.decoy_reconstruction import decoy_reconstruction, minimality
+from deniable.audit.attacks.duplicates import duplicates
+from deniable.audit.attacks.evidence import Evidence, views_of
+from deniable.audit.attacks.homogeneity import homogeneity
+from deniable.audit.attacks.insertion_scheme import insertion_scheme
+from deniable.audit.attacks.linking import linking
+from deniable.audit.attacks.repeated import repeated
+from deniable.audit.attacks.result import AttackResult
+
+__all__ = [
+    "AttackResult",
+    "Evidence",
+    "classifier",
+    "corruption",
+    "decoy_reconstruction",
+    "duplicates",
+    "homogeneity",
+    "insertion_scheme",
+    "linking",
+    "minimality",
+    "repeated",
+    "views_of",
+]

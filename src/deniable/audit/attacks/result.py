@@ -1,0 +1,71 @@
+"""How often an attack is right, with an interval, beside the guess that needs no release."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from deniable.core.probability import percent
+
+Codes = npt.NDArray[np.integer]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """The outcome of an attack.
+
+    Attributes:
+        name: which attack.
+        success: the share of its guesses that are right.
+        low, high: a 95 % interval for it (Clopper-Pearson); 0 to 1 when there was nothing to guess.
+        baseline: the share of right guesses without the release: the most frequent value for everyone.
+        trials: how many guesses it made.
+        note: what else to know.
+    """
+
+    name: str
+    success: float
+    low: float
+    high: float
+    baseline: float
+    trials: int
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: right in {percent(self.success)} of {self.trials:,} guesses "
+            f"({percent(self.low)} to {percent(self.high)}), {percent(self.baseline)} without the release"
+            + (f"; {self.note}" if self.note else "")
+        )
+
+
+def judged(name: str, right: Flags, baseline: float, note: str = "") -> AttackResult:
+    """The result of guesses that were right or wrong."""
+    trials, hits = len(right), int(right.sum())
+    low, high = interval(hits, trials)
+    return AttackResult(name, hits / trials if trials else 0.0, low, high, baseline, trials, note)
+
+
+def interval(hits: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The Clopper-Pearson interval: exact, never too narrow.
+
+    >>> [round(end, 3) for end in interval(5, 10)]
+    [0.187, 0.813]
+    """
+    tail = (1 - confidence) / 2
+    low = 0.0 if hits == 0 else float(stats.beta.ppf(tail, hits, trials - hits + 1))
+    high = 1.0 if hits == trials else float(stats.beta.ppf(1 - tail, hits + 1, trials - hits))
+    return low, high
+
+
+def blind_guess(original: Codes) -> float:
+    """How often "the most frequent value" is right."""
+    return float(np.bincount(original).max() / len(original)) if len(original) else 0.0

@@ -1,0 +1,268 @@
+"""What an attacker who knows how frequent each value is concludes from what a row shows, in exact fractions (SPEC 2).
+
+A row shows a view: a published value y and, where cells are published, its cell c. With N_c[x] rows of x in cell c,
+
+    Pr[x | c, y] = N_c[x] P_c[y][x] / sum_k N_c[k] P_c[y][k]
+
+so the cell counts as evidence. Where cells are not published both sums also run over the cells. Every entry of a
+channel is a whole number out of 2^64, so nothing is rounded.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+from deniable.core.channel import SCALE, Channel
+from deniable.core.errors import InternalError
+from deniable.core.histogram import Counts
+
+View = tuple[int | None, int]  # the cell (None: not published) and the position of the published value
+
+
+@dataclass(frozen=True)
+class Belief:
+    """How sure the attacker is of one value before, and at most and at least after, seeing a row.
+
+    Attributes:
+        position: which value, by its place in the domain.
+        prior: its relative frequency.
+        highest, most_telling: the largest posterior, and the view that leads to it.
+        lowest, least_telling: the smallest posterior, and the view that leads to it.
+        cell_only: the largest belief on seeing a row's cell alone, before its value.
+    """
+
+    position: int
+    prior: Fraction
+    highest: Fraction
+    most_telling: View
+    lowest: Fraction
+    least_telling: View
+    cell_only: Fraction
+
+    def at_prior(self, prior: Fraction) -> Fraction:
+        """The largest posterior of an attacker who believed the value at ``prior``, the others in proportion.
+
+            b L / (1 - b + b L),   L = (h / (1 - h)) / (f / (1 - f))
+
+        L is the largest likelihood ratio that any view has; the posterior h at the frequency f determines it.
+        """
+        return revised(prior, self.prior, self.highest)
+
+
+def revised(prior: Fraction, frequency: Fraction, posterior: Fraction) -> Fraction:
+    """The posterior at another prior, by the likelihood ratio that turned ``frequency`` into ``posterior``.
+
+    >>> revised(Fraction(1, 5), Fraction(1, 10), Fraction(1, 4))
+    Fraction(3, 7)
+    """
+    mine = prior * posterior * (1 - frequency)
+    others = (1 - prior) * (1 - posterior) * frequency
+    return mine / (mine + others) if mine + others else Fraction(0)
+
+
+class Extremes(NamedTuple):
+    """The largest and smallest posterior of one value inside one cell, and its share of the cell."""
+
+    highest: Fraction
+    most_telling: View
+    lowest: Fraction
+    least_telling: View
+    cell_only: Fraction
+
+
+@dataclass(frozen=True)
+class CellRows:
+    """One cell as the attacker models it: where its values stand, its channel, and (in proportion) its rows."""
+
+    positions: tuple[int, ...]
+    channel: Channel
+    rows: tuple[int, ...]
+
+    @cached_property
+    def size(self) -> int:
+        return sum(self.rows)
+
+    @cached_property
+    def keep(self) -> list[int]:
+        return [int(k) for k in self.channel.keep]
+
+    @cached_property
+    def replace(self) -> list[int]:
+        return [int(w) for w in self.channel.replace]
+
+    @cached_property
+    def replaced(self) -> int:
+        """T = sum_k N_k (S - K_k), the rows that are redrawn, times S."""
+        return sum(n * (SCALE - k) for n, k in zip(self.rows, self.keep, strict=True))
+
+    def takes(self, position: int) -> bool:
+        """Whether the cell holds rows of a value."""
+        return position in self._taken
+
+    @cached_property
+    def _taken(self) -> frozenset[int]:
+        return frozenset(place for place, rows in zip(self.positions, self.rows, strict=True) if rows)
+
+    def joint(self, y: int, x: int) -> int:
+        """N_x P[y][x] S^2, for places y and x inside the cell."""
+        drawn = self.rows[x] * (SCALE - self.keep[x]) * self.replace[y]
+        return drawn + (self.rows[x] * self.keep[x] * SCALE if x == y else 0)
+
+    def seen(self, y: int) -> int:
+        """The rows that show y, times S^2."""
+        return self.rows[y] * self.keep[y] * SCALE + self.replace[y] * self.replaced
+
+
+class Posteriors:
+    """Every posterior of a release, for the attacker whose prior is the frequency of each value.
+
+    Args:
+        cells: the cells, with the rows of each value in each. One common scale; whole numbers.
+        published: whether a row shows its cell.
+    """
+
+    def __init__(self, cells: Sequence[CellRows], *, published: bool) -> None:
+        if any(len(cell.positions) != len(cell.rows) or len(cell.rows) != cell.channel.m for cell in cells):
+            raise InternalError("a cell needs one position and one number of rows for each value of its channel")
+        self.cells = tuple(cells)
+        self.published = published or len(cells) == 1
+        self.shows_cell = published
+        totals: dict[int, int] = {}
+        for cell in cells:
+            for place, rows in zip(cell.positions, cell.rows, strict=True):
+                totals[place] = totals.get(place, 0) + rows
+        self.totals = totals
+        self.rows = sum(totals.values())
+
+    def given(self, y: int, cell: int | None = None) -> dict[int, Fraction]:
+        """Pr[x | view] for each value x that is possible, by position; empty when the view never occurs."""
+        weights: dict[int, int] = {}
+        for index, one in enumerate(self.cells):
+            if y in one.positions and (not self.published or len(self.cells) == 1 or index == cell):
+                place = one.positions.index(y)
+                for x, position in enumerate(one.positions):
+                    weights[position] = weights.get(position, 0) + one.joint(place, x)
+        seen = sum(weights.values())
+        return {x: Fraction(weight, seen) for x, weight in weights.items() if weight} if seen else {}
+
+    def views(self) -> Iterator[View]:
+        """Everything that a row can show."""
+        if not self.published or not self.shows_cell:
+            yield from ((None, y) for y in sorted(self.totals))
+            return
+        for index, cell in enumerate(self.cells):
+            yield from ((index, y) for y in cell.positions)
+
+    @cached_property
+    def beliefs(self) -> tuple[Belief, ...]:
+        """The extremes for every value that has rows, in the order of the domain."""
+        if not self.published:
+            return self._mixed_beliefs()
+        found: dict[int, list[Extremes]] = {}
+        for index, cell in enumerate(self.cells):
+            for x, extremes in _cell_extremes(cell, index if self.shows_cell else None).items():
+                found.setdefault(x, []).append(extremes)
+        return tuple(self._belief(x, found[x]) for x in sorted(found))
+
+    def _belief(self, x: int, cells: Sequence[Extremes]) -> Belief:
+        """The extremes over all cells; a published cell without the value rules it out."""
+        top = max(cells, key=lambda cell: cell.highest)
+        low = min(cells, key=lambda cell: cell.lowest)
+        lowest, least_telling = low.lowest, low.least_telling
+        without = next((i for i, cell in enumerate(self.cells) if cell.size and not cell.takes(x)), None)
+        if without is not None and lowest > 0:
+            lowest, least_telling = Fraction(0), (without, self.cells[without].positions[0])
+        prior = Fraction(self.totals[x], self.rows)
+        alone = max(cell.cell_only for cell in cells) if self.shows_cell else prior
+        return Belief(x, prior, top.highest, top.most_telling, lowest, least_telling, alone)
+
+    @cached_property
+    def amplification(self) -> Fraction | None:
+        """max over views v and values x, x' of Pr[v | x] / Pr[v | x'], the cell included; None when unbounded.
+
+        Pr[c, y | x] = (N_c[x] / N[x]) P_c[y][x]: exactly the epsilon of the release, as ln of it (SPEC 2).
+        """
+        if len(self.cells) == 1:
+            return self.cells[0].channel.exact_gamma
+        worst = Fraction(1)
+        for cell, y in self.views():
+            found = self.given(y, cell)
+            if found and len(found) < len([x for x in self.totals if self.totals[x]]):
+                return None
+            likelihoods = [posterior / self.totals[x] for x, posterior in found.items()]
+            if likelihoods:
+                worst = max(worst, max(likelihoods) / min(likelihoods))
+        return worst
+
+    def _mixed_beliefs(self) -> tuple[Belief, ...]:
+        """The extremes when a value is dealt to cells that nobody sees: the joint table, published value by value."""
+        joint: dict[int, dict[int, int]] = {}
+        for cell in self.cells:
+            for y, seen in enumerate(cell.positions):
+                row = joint.setdefault(seen, {})
+                for x, position in enumerate(cell.positions):
+                    row[position] = row.get(position, 0) + cell.joint(y, x)
+        shown = {y: total for y, row in sorted(joint.items()) if (total := sum(row.values()))}
+        options: dict[int, list[tuple[Fraction, int]]] = {}
+        for y, total in shown.items():
+            for x, weight in joint[y].items():
+                if weight:
+                    options.setdefault(x, []).append((Fraction(weight, total), y))
+        beliefs = []
+        for x in sorted(options):
+            high, at = max(options[x], key=lambda option: option[0])
+            low, low_at = min(options[x], key=lambda option: option[0])
+            if len(options[x]) < len(shown):
+                possible = {y for _, y in options[x]}
+                low, low_at = Fraction(0), next(y for y in shown if y not in possible)
+            prior = Fraction(self.totals[x], self.rows)
+            beliefs.append(Belief(x, prior, high, (None, at), low, (None, low_at), prior))
+        return tuple(beliefs)
+
+
+def _cell_extremes(cell: CellRows, index: int | None) -> dict[int, Extremes]:
+    """The largest and smallest posterior of each value inside one cell, O(m).
+
+        Pr[x | y] = N_x (S - K_x) / (N_y K_y S / W_y + T)  for y != x
+
+    so among y != x only the smallest and the largest N_y K_y / W_y matter; y = x is looked at by itself.
+    """
+    ratio: list[tuple[Fraction, int]] = []
+    certain: list[int] = []  # published, never as a replacement: such a value rules all others out
+    for y, (n, k, w) in enumerate(zip(cell.rows, cell.keep, cell.replace, strict=True)):
+        if w and (cell.replaced or n * k):
+            ratio.append((Fraction(n * k * SCALE, w), y))
+        elif n * k:
+            certain.append(y)
+    ends = heapq.nsmallest(2, ratio), heapq.nlargest(2, ratio)
+    extremes = {}
+    for x, position in enumerate(cell.positions):
+        if not cell.rows[x]:
+            continue
+        drawn = cell.rows[x] * (SCALE - cell.keep[x])
+        options = []
+        if cell.seen(x):
+            options.append((Fraction(cell.joint(x, x), cell.seen(x)), x))
+        for side in ends:
+            other = next(((r, y) for r, y in side if y != x), None)
+            if other is not None and other[0] + cell.replaced:
+                options.append((Fraction(drawn) / (other[0] + cell.replaced), other[1]))
+        options += [(Fraction(0), y) for y in certain if y != x][:1]
+        high, high_y = max(options, key=lambda option: option[0])
+        low, low_y = min(options, key=lambda option: option[0])
+        views = (index, cell.positions[high_y]), (index, cell.positions[low_y])
+        extremes[position] = Extremes(high, views[0], low, views[1], Fraction(cell.rows[x], cell.size))
+    return extremes
+
+
+def cells_from(channels: Sequence[Channel], positions: Sequence[Counts], rows: Sequence[Counts]) -> list[CellRows]:
+    """Cells from a manifest's channels and positions, and the rows of each cell's values."""
+    return [
+        CellRows(tuple(int(p) for p in place), channel, tuple(int(n) for n in counts))
+        for channel, place, counts in zip(channels, positions, rows, strict=True)
+    ]

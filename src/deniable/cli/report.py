@@ -1,0 +1,73 @@
+"""`deniable report`: one page about a release, for its owner or for an analyst."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deniable.cli import console
+from deniable.core.errors import OptionError
+
+
+@console.guarded
+def report(
+    *,
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="The folder of a release.")],
+    original: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="The table that was published, for an audit in the owner's report. It is only read."
+        ),
+    ] = None,
+    audience: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="WHO",
+            help="Who reads it: 'owner' (privacy first; keep it) or 'analyst' (how to use the release). Left out: the "
+            "owner with --original, otherwise an analyst.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The file to write. Left out: report.html, .md or .json here.")
+    ] = None,
+    format_: Annotated[
+        str, typer.Option("--format", metavar="NAME", help="html (one file with charts), md or json.")
+    ] = "html",
+    as_json: console.AsJson = False,
+) -> None:
+    """Write a report about a release: one file that needs no network and can be printed.
+
+    The owner's report may hold facts about the original table: it is readable by you alone, and refuses to be written
+    into the release. The analyst's holds only what the release holds.
+
+    Example: deniable report release/ --original patients.csv --out report.html
+    """
+    from deniable import report as reports
+    from deniable.auditing import audit
+
+    who = audience or ("analyst" if original is None else "owner")
+    reports.check_choice("for", who, reports.AUDIENCES)
+    reports.check_choice("format", format_, reports.FORMATS)
+    if who == "analyst" and original is not None:
+        raise OptionError(
+            "--original and --for analyst contradict each other: an analyst's report holds only what the release holds. "
+            "Fix: leave one of them out."
+        )
+    place = out or Path(f"report.{format_}")
+    if who == "owner":
+        reports.refuse_inside(place, release)
+    if format_ == "html":
+        reports.charts.require()
+    found = None if original is None else audit(original, release).to_dict()
+    content = reports.document(release, audience=who, audit=found)  # type: ignore[arg-type]
+    reports.write(content, place, format_, release)
+    if as_json:
+        grades = [] if found is None else [finding["grade"] for finding in found["findings"]]
+        counts = {grade: grades.count(grade) for grade in ("serious", "caution", "info")}
+        console.emit({"report": str(place), "for": who, "format": format_, "findings": counts if found else None})
+    else:
+        print(place)
+        console.say("It is for you alone: do not publish it." if who == "owner" else "It may go with the release.")

@@ -1,0 +1,87 @@
+"""A source whose numeric columns are read as bins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.core.bins import Bins, BinsLike, Quantiles, as_bins
+from deniable.core.errors import ColumnError, TableError, did_you_mean
+from deniable.engines.local.sources import BATCH_ROWS, Source
+
+QUANTILES_DEPEND = (
+    "The bins of {column!r} are quantiles of the table, rounded; they are published and depend on its distribution. "
+    "Give edges yourself to depend on nothing."
+)
+
+
+class BinnedSource:
+    """Another source, with some numeric columns replaced by the labels of their bins."""
+
+    def __init__(self, source: Source, bins: Mapping[str, BinsLike]) -> None:
+        for column in bins:
+            if column not in source.names:
+                hint = did_you_mean(column, source.names)
+                raise ColumnError(f"bins names the column {column!r}, which the table does not have.{hint}")
+            kind = source.schema.field(column).type
+            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+                raise ColumnError(
+                    f"bins: the column {column!r} holds {kind}, not numbers. Fix: bin numeric columns only."
+                )
+        self._source = source
+        self.warnings: list[str] = []
+        self.bins = {column: self._resolved(column, as_bins(given)) for column, given in bins.items()}
+        fields = [pa.field(f.name, pa.string()) if f.name in bins else f for f in source.schema]
+        self.schema = pa.schema(fields)
+
+    @property
+    def names(self) -> list[str]:
+        return self._source.names
+
+    @property
+    def rows(self) -> int | None:
+        return self._source.rows
+
+    @property
+    def nbytes_hint(self) -> int:
+        return self._source.nbytes_hint
+
+    @property
+    def in_memory(self) -> bool:
+        return self._source.in_memory
+
+    def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The rows, with bins instead of numbers."""
+        for batch in self._source.batches(columns, batch_rows):
+            arrays = [
+                self._labelled(name, batch.column(name)) if name in self.bins else batch.column(name)
+                for name in columns
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema([self.schema.field(name) for name in columns]))
+
+    def _resolved(self, column: str, given: Bins | Quantiles) -> Bins:
+        if isinstance(given, Bins):
+            return given
+        self.warnings.append(QUANTILES_DEPEND.format(column=column))
+        parts = [_numbers(batch.column(column)) for batch in self._source.batches([column])]
+        return given.bins(np.concatenate(parts) if parts else np.zeros(0))
+
+    def _labelled(self, column: str, values: pa.Array) -> pa.Array:
+        numbers = _numbers(values)
+        bins = self.bins[column]
+        places = bins.places(numbers)
+        outside = (places < 0) & ~np.isnan(numbers)
+        if outside.any():
+            raise TableError(
+                f"The column {column!r} holds numbers outside its bins, which go from {bins.edges[0]:g} to "
+                f"{bins.edges[-1]:g}. Fix: widen the first or the last bin."
+            )
+        return pa.array(bins.labels).take(pa.array(places, mask=places < 0))
+
+
+def _numbers(values: pa.Array) -> np.ndarray:
+    """Numbers as floats, missing as NaN."""
+    return pc.cast(values, pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)

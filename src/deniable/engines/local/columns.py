@@ -1,0 +1,75 @@
+"""Columns as dictionary codes, and codes as digits of one number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A column as codes; the code ``len(values)`` is a missing value."""
+
+    values: pa.Array
+    codes: Codes
+
+    @property
+    def size(self) -> int:
+        return len(self.values) + 1
+
+
+def encode(column: pa.ChunkedArray) -> Encoded:
+    """A column as dictionary codes of the smallest type; missing gets the last code."""
+    if isinstance(column, pa.Array):
+        column = pa.chunked_array([column])
+    if len(column) == 0:
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        return Encoded(pa.array([], kind), np.zeros(0, np.uint8))
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    encoded = encoded.unify_dictionaries()
+    dictionary = encoded.chunk(0).dictionary
+    size = len(dictionary)
+    kind = code_type(size + 1)
+    codes = np.empty(len(column), kind)
+    start = 0
+    for chunk in encoded.chunks:
+        indices = chunk.indices.cast(pa.int64()).fill_null(size)
+        codes[start : start + len(chunk)] = indices.to_numpy(zero_copy_only=False)
+        start += len(chunk)
+    if dictionary.null_count:  # a dictionary may itself hold a missing value
+        known = pc.drop_null(dictionary)
+        place = pc.index_in(dictionary, known).fill_null(len(known)).to_numpy(zero_copy_only=False)
+        return Encoded(known, np.append(place, len(known)).astype(kind)[codes])
+    return Encoded(dictionary, codes)
+
+
+def code_type(size: int) -> type[np.unsignedinteger[Any]]:
+    return np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32
+
+
+def smallest(codes: Ints, size: int) -> Codes:
+    return codes.astype(code_type(size))
+
+
+def mixed(codes: Sequence[Codes], sizes: Sequence[int]) -> Ints:
+    """Codes as digits of one number, the first the most significant."""
+    key = codes[0].astype(np.int64)
+    for digit, size in zip(codes[1:], sizes[1:], strict=True):
+        key *= size
+        key += digit
+    return key
+
+
+def plain(value: object) -> object:
+    """A value that equals itself: NaN does not."""
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,278 @@
+"""Numbers and dates replaced within a range, on a grid; and the same perturbation for a single row.
+
+A draw is one 64-bit word: its high 32 bits are the coin, its low 32 bits, scaled to the number of points, the
+replacement. A client that perturbs its own row uses the same thresholds as the engine.
+"""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.core.channel import SCALE, Channel
+from deniable.core.errors import ColumnError, OptionError, TableError, shortened
+from deniable.core.manifest import Part
+from deniable.core.replace import Kind, NumberRange, Replace
+from deniable.engines.local.kernel import CHUNK, alias_table
+from deniable.engines.local.sources import Source
+
+Codes = npt.NDArray[Any]
+Words = npt.NDArray[np.uint64]
+Draw = Callable[[], int]
+EPOCH = datetime.date(1970, 1, 1).toordinal()
+FINE_STEPS = 2**16  # the grid of numbers that have no common number of decimals
+DECIMALS = range(7)
+_LOW = np.uint64(0xFFFFFFFF)
+_32 = np.uint64(32)
+
+
+class RangeEncoder:
+    """Numbers as positions on a grid, and back; missing is one more point, or an exempt code after all points."""
+
+    def __init__(self, column: str, dtype: pa.DataType, grid: NumberRange, *, exempt: bool = False) -> None:
+        self.columns = [column]
+        self.types = [dtype]
+        self.range = grid
+        self.exempt = exempt
+        self.m = grid.points
+        self.dtype = np.dtype(np.uint32)
+
+    def encode(self, batch: pa.RecordBatch) -> Codes:
+        """The grid point of each row."""
+        name = self.columns[0]
+        numbers, gone = numbers_of(name, batch.column(name), self.range.kind)
+        require_inside(name, numbers, gone, self.range)
+        if gone.any() and not (self.exempt or self.range.missing):
+            raise _missing(name)
+        places = np.zeros(len(numbers), np.int64)
+        places[~gone] = self.range.position(numbers[~gone])
+        places[gone] = self.range.grid  # missing as a point, or the exempt code: the range has no such point then
+        return places.astype(self.dtype)
+
+    def exempt_mask(self, codes: Codes) -> npt.NDArray[np.bool_] | None:
+        return codes == self.range.grid if self.exempt else None
+
+    def decode(self, codes: Codes) -> list[pa.Array]:
+        """The numbers at grid points, in the column's type."""
+        gone = codes == self.range.grid
+        numbers = self.range.numbers(np.where(gone, 0, codes))
+        mask = gone if gone.any() else None
+        if self.range.kind == "date":
+            days = pa.array((numbers - EPOCH).astype(np.int32), pa.int32(), mask=mask).cast(pa.date32())
+            return [days.cast(self.types[0])]
+        return [pa.array(numbers, mask=mask).cast(self.types[0])]
+
+
+class RangeKernel:
+    """Keeps a grid point with the coin, else draws one: floor(low points / 2^32)."""
+
+    def __init__(self, grid: NumberRange) -> None:
+        self.keep = np.uint64(grid.keep)
+        self.points = np.uint64(grid.points)
+
+    def perturb(self, codes: Codes, draws: Words, cells: Any = None, *, chunk: int = CHUNK) -> Codes:
+        """Perturbed codes; row k uses the word draws[k]."""
+        out = np.empty_like(codes)
+        for first in range(0, len(codes), chunk):
+            rows = slice(first, first + chunk)
+            drawn = (draws[rows] & _LOW) * self.points >> _32
+            out[rows] = np.where(draws[rows] >> _32 < self.keep, codes[rows], drawn)
+        return out
+
+
+@dataclass(frozen=True)
+class RangeScan:
+    """What one pass over a numeric column tells: its grid (still without a coin), its type and its rows."""
+
+    grid: NumberRange
+    dtype: pa.DataType
+    rows: int
+
+
+def scan_range(source: Source, column: str, replace: Replace, missing: str, progress: Any) -> RangeScan:
+    """Check that a column's values lie in the declared range, and find the decimals of its grid."""
+    dtype = source.schema.field(column).type
+    dtype = dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+    kind = kind_of(column, dtype, replace)
+    assert replace.low is not None
+    assert replace.high is not None
+    ends = NumberRange(kind, replace.low, replace.high, _width(replace), keep=0)
+    fitting = list(DECIMALS)
+    rows = lost = 0
+    for batch in source.batches([column]):
+        numbers, gone = numbers_of(column, batch.column(column), kind)
+        require_inside(column, numbers, gone, ends)
+        if kind == "number" and replace.step is None:
+            fitting = [d for d in fitting if _has_decimals(numbers[~gone], d, dtype)]
+        rows += len(numbers)
+        lost += int(gone.sum())
+        progress(rows, source.rows, "counting")
+    if lost and missing == "refuse":
+        raise _missing(column)
+    if rows == 0:
+        raise TableError("The table has no rows: there is nothing to publish.")
+    step = replace.step if replace.step is not None else _step(kind, replace, fitting)
+    grid = NumberRange(kind, replace.low, replace.high, step, 0, bool(lost) and missing == "value")
+    return RangeScan(grid, dtype, rows)
+
+
+def kind_of(column: str, dtype: pa.DataType, replace: Replace) -> Kind:
+    """What kind of range a column of this type can have, or an error that says what to do."""
+    t = pa.types
+    dated = isinstance(replace.low, datetime.date)
+    if t.is_timestamp(dtype):
+        zone = f" with the time zone {dtype.tz}" if dtype.tz else ""
+        raise ColumnError(
+            f"The column {column!r} holds times{zone}; a range holds whole days. A time zone decides which day it is, "
+            "so say it yourself. Fix: convert the column to dates in the time zone that you mean."
+        )
+    if t.is_date(dtype) != dated:
+        needs = "dates, such as datetime.date(2020, 1, 31)" if t.is_date(dtype) else "numbers"
+        raise ColumnError(f"The column {column!r} has the type {dtype}: low and high must be {needs}.")
+    if t.is_date(dtype):
+        kind: Kind = "date"
+    elif t.is_integer(dtype):
+        kind = "integer"
+    elif t.is_floating(dtype):
+        return "number"
+    else:
+        raise ColumnError(
+            f"The column {column!r} has the type {dtype}, which has no range: numbers and dates do. "
+            "Fix: convert it, or leave low and high out to perturb it as categories."
+        )
+    for name, number in (("low", replace.low), ("high", replace.high), ("step", replace.step)):
+        if isinstance(number, float) and not number.is_integer():
+            raise OptionError(f"{name} = {number} is not whole, but the column {column!r} holds {kind}s.")
+    return kind
+
+
+def numbers_of(column: str, values: pa.Array, kind: Kind) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """A column as numbers (dates as ordinals) and which rows are missing; NaN is missing, infinities are refused."""
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    gone = np.asarray(values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False), dtype=bool)
+    if kind == "number":
+        numbers = pc.fill_null(values.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
+        if np.isinf(numbers).any():
+            raise TableError(
+                f"The column {column!r} holds infinite numbers, which no range holds. Fix: make them missing, or "
+                "remove those rows."
+            )
+        return numbers, gone
+    if kind == "date":
+        days = values.cast(pa.date32()).cast(pa.int32())
+        return pc.fill_null(days, 0).to_numpy(zero_copy_only=False).astype(np.int64) + EPOCH, gone
+    try:
+        return pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False), gone
+    except pa.ArrowInvalid:
+        raise TableError(
+            f"The column {column!r} holds whole numbers beyond 64 bits. Fix: convert it to floats."
+        ) from None
+
+
+def require_inside(column: str, numbers: npt.NDArray[Any], gone: npt.NDArray[np.bool_], grid: NumberRange) -> None:
+    """Refuse values outside the declared range: kept, they would stand out from all replacements."""
+    ends = [end.toordinal() if isinstance(end, datetime.date) else end for end in (grid.low, grid.high)]
+    if (((numbers < ends[0]) | (numbers > ends[1])) & ~gone).any():
+        raise TableError(
+            f"The column {column!r} holds values outside the declared range {grid.low} to {grid.high}. "
+            "Fix: widen low= and high=, or cut the values to the range first."
+        )
+
+
+def _missing(column: str) -> TableError:
+    return TableError(
+        f"The column {column!r} has missing values, and missing = 'refuse'. Fix: remove those rows, or missing='value' "
+        "(a value like any other) or missing='exempt' (published as missing)."
+    )
+
+
+def _width(replace: Replace) -> float:
+    low, high = replace.low, replace.high
+    if isinstance(low, datetime.date) and isinstance(high, datetime.date):
+        return float((high - low).days)
+    assert isinstance(low, int | float)
+    assert isinstance(high, int | float)
+    return float(high - low)
+
+
+def _step(kind: Kind, replace: Replace, fitting: Sequence[int]) -> float:
+    """1, or the coarsest decimals that all numbers have, or a fine grid where they have none in common."""
+    if kind != "number":
+        return 1
+    width = _width(replace)
+    assert isinstance(replace.low, int | float)
+    for d in fitting:
+        if _has_decimals(np.array([float(replace.low)]), d, pa.float64()) and width * 10**d < FINE_STEPS * 16:
+            return float(f"1e-{d}")
+    return width / FINE_STEPS
+
+
+def _has_decimals(numbers: npt.NDArray[Any], d: int, dtype: pa.DataType) -> bool:
+    scaled = numbers * 10.0**d
+    tolerance = (1e-9 if dtype == pa.float64() else 1e-5) * np.maximum(1.0, np.abs(scaled))
+    return bool((np.abs(scaled - np.rint(scaled)) <= tolerance).all())
+
+
+# -- one row at a time -------------------------------------------------------------------------------------------------
+
+
+def respond(row: Mapping[str, Any], parts: Sequence[Part], draw: Draw | None = None) -> dict[str, Any]:
+    """Perturb one row as the engine would, where it was collected: the other columns stay.
+
+    Args:
+        row: column -> value, holding every column of the parts.
+        parts: of a manifest, with one column each.
+        draw: a source of 64-bit numbers; by default the operating system's.
+    """
+    draw = draw or (lambda: secrets.randbits(64))
+    answer = dict(row)
+    for part in parts:
+        (column,) = part.columns
+        if column not in row:
+            raise ColumnError(f"The row has no value for {column!r}. Fix: give None where it is missing.")
+        answer[column] = _respond(column, row[column], part, draw())
+    return answer
+
+
+def _respond(column: str, value: Any, part: Part, word: int) -> Hashable:
+    if value is None and part.missing == "exempt":
+        return None
+    if part.range is not None:
+        return _respond_range(column, value, NumberRange.from_dict(part.range), word)
+    if value not in part.domain:
+        raise TableError(f"{shortened(value)} is not in the domain of the column {column!r}. Fix: one of its values.")
+    channel = part.channels[0]
+    place = part.domain.index(value)
+    if word >> 32 < int(channel.keep[place]):
+        return part.domain[place]
+    return part.domain[_replacement(channel, word & 0xFFFFFFFF)]
+
+
+def _replacement(channel: Channel, low: int) -> int:
+    if channel.is_uniform:
+        return low * channel.m >> 32
+    threshold, choice = alias_table(channel.replace)
+    capacity = SCALE // len(threshold)
+    bucket, offset = divmod(low, capacity)
+    return int(choice[bucket][int(offset >= threshold[bucket])])
+
+
+def _respond_range(column: str, value: Any, grid: NumberRange, word: int) -> Hashable:
+    kind = {"integer": pa.int64(), "number": pa.float64(), "date": pa.date32()}[grid.kind]
+    encoder = RangeEncoder(column, kind, grid)
+    try:
+        batch = pa.RecordBatch.from_arrays([pa.array([value], kind)], names=[column])
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        raise TableError(f"{shortened(value)} is no {grid.kind}, which the column {column!r} holds.") from None
+    codes = RangeKernel(grid).perturb(encoder.encode(batch), np.array([word], np.uint64))
+    result: Hashable = encoder.decode(codes)[0][0].as_py()
+    return result

@@ -1,0 +1,112 @@
+"""How to answer, and what is computed from a release once, however many questions follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from deniable.core.errors import OptionError, did_you_mean
+from deniable.estimation.estimate import normal_quantile
+from deniable.estimation.joint import is_joint
+from deniable.estimation.likelihood import likelihood_counts
+from deniable.estimation.linear import Control
+from deniable.estimation.published import Counter, Floats, Parameters, Published
+from deniable.estimation.questions import Resolver
+from deniable.estimation.shrinkage import Shrinkage, fit_shrinkage
+from deniable.estimation.weights import States, with_missing
+
+Method = Literal["inverse", "mle", "shrunk"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to answer: checked once, for all questions alike."""
+
+    method: Method = "inverse"
+    calibrate: bool | None = None
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        if self.method not in get_args(Method):
+            known = get_args(Method)
+            raise OptionError(
+                f"method = {self.method!r} is not known: choose 'inverse' (unbiased), 'mle' (never negative) or "
+                f"'shrunk' (smallest error).{did_you_mean(self.method, known)}"
+            )
+        normal_quantile(self.confidence)
+
+    @property
+    def z(self) -> float:
+        return normal_quantile(self.confidence)
+
+
+@dataclass(eq=False)
+class Asking:
+    """A release with what is computed from it once: states, the whole table's tally, the fitted shrinkage."""
+
+    manifest: Parameters
+    counter: Counter
+    states: States = field(init=False)
+    _total: Floats | None = None
+    _shrinkage: Shrinkage | None = None
+
+    def __post_init__(self) -> None:
+        if not is_joint(self.manifest):  # those have a tensor channel instead of states
+            self.manifest = with_missing(self.manifest)
+            self.states = States.of(self.manifest)
+
+    def resolver(self) -> Resolver:
+        return Resolver(self.manifest, self.counter)
+
+    @property
+    def total(self) -> Floats:
+        """The rows of the whole table by state."""
+        if self._total is None:
+            (block,) = self.counter.tally((), (), np.zeros(1, np.int64))
+            self._total = block.counts[0, 0]
+        return self._total
+
+    def control(self, options: Options) -> Control | None:
+        """The published histogram to calibrate with; None when there is none or it is not wanted."""
+        marginal = self.manifest.marginal
+        if marginal is None or not self.states.unbiased:
+            if options.calibrate:
+                raise OptionError(
+                    "calibrate=True needs the noisy histogram of the sensitive column, which this release does not "
+                    "have. Fix: leave calibrate out."
+                )
+            return None
+        if options.calibrate is False:
+            return None
+        return Control(self.total, self.histogram(), float(marginal.variance))
+
+    def histogram(self) -> Floats:
+        """f~, the published noisy histogram; missing values that are exempt are counted exactly."""
+        counts = np.asarray(self.manifest.marginal.counts, np.float64)
+        return np.append(counts, self.total[len(self.total) - (self.states.m - len(counts)) :])
+
+    def distribution(self) -> Floats:
+        """f~ / n: from the published histogram, or else from the rows, by maximum likelihood."""
+        if self.manifest.marginal is not None:
+            known = np.maximum(self.histogram(), 0.5)
+        else:
+            known = likelihood_counts(self.states, self.total[None, :])[0]
+        return known / max(known.sum(), 1.0)
+
+    def shrinkage(self) -> Shrinkage:
+        if self._shrinkage is None:
+            self._shrinkage = fit_shrinkage(self, self.control(Options()))
+        return self._shrinkage
+
+
+_askings: WeakKeyDictionary[Any, Asking] = WeakKeyDictionary()
+
+
+def asking(published: Published) -> Asking:
+    """What was computed from a release before, kept as long as the release lives."""
+    if published not in _askings:
+        _askings[published] = Asking(published.manifest, published.counter())
+    return _askings[published]

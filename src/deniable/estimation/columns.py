@@ -1,0 +1,102 @@
+"""One independently perturbed column, as estimation sees it: its coin, its values and their replacing masses."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.core.errors import ManifestError, QuestionError
+from deniable.core.manifest import Part
+from deniable.core.replace import NumberRange
+from deniable.estimation.predicates import Leaf, require_known
+from deniable.estimation.published import Bools, Floats, Ints
+
+EPOCH_ORDINAL = 719163  # of 1970-01-01
+
+
+def holds(leaf: Leaf, values: pa.Array) -> Bools:
+    """For which values a condition holds."""
+    found: Bools = np.asarray(leaf.test(values).fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbedColumn:
+    """A column with one coin.
+
+    Attributes:
+        name: of the column.
+        coin: p.
+        values: all values that may be published, without missing.
+        masses: their replacing masses; one more, the last, where missing is a value.
+        exempt: whether missing values are published as they are.
+    """
+
+    name: str
+    coin: float
+    values: pa.Array
+    masses: Floats
+    exempt: bool
+
+    @classmethod
+    def of(cls, part: Part, kind: str) -> PerturbedColumn:
+        (name,) = part.columns
+        exempt = part.missing == "exempt"
+        if part.range is not None:
+            grid = NumberRange.from_dict(part.range)
+            return cls(name, grid.coin, grid_values(grid), grid.weights(), exempt)
+        channel = part.channels[0]
+        if len(part.channels) != 1 or (channel.keep != channel.keep[0]).any():
+            raise QuestionError(
+                f"{name!r} is not perturbed with one coin, so it cannot be combined with other columns."
+            )
+        order = np.argsort([value is None for value in part.domain], kind="stable")
+        if order.tolist() != list(range(len(order))):
+            raise ManifestError(f"manifest.json is damaged: missing is not the last value of {name!r}.")
+        values = pa.array([value for value in part.domain if value is not None])
+        return cls(name, float(channel.coins[0]), values, channel.replacing, exempt)
+
+    def mask(self, leaf: Leaf) -> Bools:
+        """Which of the values, missing last where it is one, satisfy a condition."""
+        inside = holds(leaf, self.values)
+        return np.append(inside, leaf.missing) if len(self.masses) > len(self.values) else inside
+
+    def require(self, leaf: Leaf) -> None:
+        """Refuse values that the column cannot hold."""
+        require_known(self.name, self.values, leaf.named, sensitive=True)
+
+    def states(self, distinct: pa.Array) -> Ints:
+        """The state of each published code, missing last: its place among the values; missing comes after them."""
+        try:
+            same = distinct.cast(self.values.type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise _strange(self.name) from None
+        found = pc.index_in(same, value_set=self.values)
+        if found.null_count:
+            raise _strange(self.name)
+        return np.append(found.to_numpy(zero_copy_only=False), len(self.values)).astype(np.int64)
+
+    def label(self, places: Ints) -> list[Hashable]:
+        """The values at states."""
+        array = pa.concat_arrays([self.values, pa.nulls(1, self.values.type)])
+        result: list[Hashable] = array.take(pa.array(places)).to_pylist()
+        return result
+
+
+def _strange(name: str) -> ManifestError:
+    return ManifestError(f"The release's rows hold a value of {name!r} that its manifest does not list.")
+
+
+@lru_cache(maxsize=32)
+def grid_values(grid: NumberRange) -> pa.Array:
+    """All points of a range, in the type that they are compared in."""
+    numbers: Any = grid.numbers(np.arange(grid.grid))
+    if grid.kind == "date":
+        return pa.array((numbers - EPOCH_ORDINAL).astype(np.int32), pa.int32()).cast(pa.date32())
+    return pa.array(numbers)

@@ -1,0 +1,128 @@
+"""An estimate: a number, how far the randomization may have moved it, and what is possible at all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from scipy.special import ndtri
+
+from deniable.core.errors import OptionError, QuestionError
+
+
+def normal_quantile(confidence: float) -> float:
+    """z with Pr[|Z| <= z] = confidence.
+
+    >>> round(normal_quantile(0.95), 3)
+    1.96
+    """
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 < confidence < 1:
+        raise OptionError(
+            f"confidence = {confidence!r} is not allowed: it must lie strictly between 0 and 1, for example 0.95."
+        )
+    return float(ndtri((1 + confidence) / 2))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a release says about a question.
+
+    The value is not cut, so that estimates stay unbiased and may be added up: it can be negative. The interval is cut
+    to what is possible, and always holds the value.
+
+    Attributes:
+        value: the estimate.
+        stderr: its standard error, over the randomization.
+        confidence: of the interval.
+        smallest, largest: what the answer can be at all, by the public columns alone.
+        method: how it was computed.
+        uncalibrated: the standard error before calibration; differences need it (see ``__sub__``).
+
+    >>> e = Estimate(1204.0, 53.06, smallest=0, largest=9000)
+    >>> print(e)
+    1,204 (95 %: 1,100 to 1,308)
+    >>> print(e + e)
+    2,408 (95 %: 2,261 to 2,555)
+    """
+
+    value: float
+    stderr: float
+    confidence: float = 0.95
+    smallest: float = -math.inf
+    largest: float = math.inf
+    method: str = "inverse"
+    uncalibrated: float | None = None
+
+    @property
+    def variance(self) -> float:
+        return self.stderr**2
+
+    @cached_property
+    def _half(self) -> float:
+        return normal_quantile(self.confidence) * self.stderr
+
+    @property
+    def low(self) -> float:
+        """The lower end: value - z stderr, cut to what is possible, never above the value."""
+        return min(self.value, max(self.value - self._half, self.smallest), self.largest)
+
+    @property
+    def high(self) -> float:
+        """The upper end: value + z stderr, cut to what is possible, never below the value."""
+        return max(self.value, min(self.value + self._half, self.largest), self.smallest)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the interval, before it is cut, is wider than everything that is possible: nothing was learned."""
+        possible = self.largest - self.smallest
+        return possible > 0 and 2 * self._half >= possible
+
+    def __add__(self, other: Estimate) -> Estimate:
+        """The sum of two questions that share no row: variances add."""
+        return self._with(other, 1.0)
+
+    def __sub__(self, other: Estimate) -> Estimate:
+        """The difference of two questions that share no row: variances add.
+
+        Calibrated estimates share the error of the whole table, which a difference does not cancel in the way a sum
+        does; their variances from before the calibration are an upper bound, and are used.
+        """
+        return self._with(other, -1.0)
+
+    def _with(self, other: Estimate, sign: float) -> Estimate:
+        if not isinstance(other, Estimate):
+            return NotImplemented
+        if other.confidence != self.confidence:
+            raise QuestionError(
+                f"These estimates have different confidence ({self.confidence} and {other.confidence}): "
+                "ask both questions with the same confidence=."
+            )
+        ends = (other.smallest, other.largest) if sign > 0 else (-other.largest, -other.smallest)
+        before = [e.stderr if e.uncalibrated is None else e.uncalibrated for e in (self, other)]
+        errors = (self.stderr, other.stderr) if sign > 0 else before
+        return Estimate(
+            self.value + sign * other.value,
+            math.hypot(*errors),
+            self.confidence,
+            self.smallest + ends[0],
+            self.largest + ends[1],
+            self.method if self.method == other.method else f"{self.method} and {other.method}",
+            math.hypot(*before),
+        )
+
+    def __str__(self) -> str:
+        digits = _digits(self._half)
+        numbers = [f"{number:,.{digits}f}" for number in (self.value, self.low, self.high)]
+        numbers = ["0" if number == "-0" else number for number in numbers]
+        said = f"{numbers[0]} ({100 * self.confidence:g} %: {numbers[1]} to {numbers[2]})"
+        if self.hopeless:
+            said += "; hopeless: the interval is wider than everything that is possible, ask about more rows or values"
+        return said
+
+
+def _digits(half: float) -> int:
+    """Decimals worth printing: whole numbers for wide intervals, three digits of a narrow one."""
+    if not math.isfinite(half) or half >= 2 or half == 0:
+        return 0
+    return min(6, 1 - math.floor(math.log10(half)))

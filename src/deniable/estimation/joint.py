@@ -1,0 +1,232 @@
+"""A predicate over public and independently perturbed columns: bits of a row's pattern, and a tensor channel (SPEC 6).
+
+Every condition is one bit. For constant coins the channel of a column, seen through the conditions on it, is again a
+coin with replacing masses b, so
+
+    w(pattern) = A^-T t,    t[pattern] = whether the predicate holds,    E[w | original row] = 1[it satisfies]
+
+for any combination by and / or.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from deniable.core.errors import QuestionError
+from deniable.core.manifest import Part
+from deniable.estimation.columns import PerturbedColumn, holds
+from deniable.estimation.predicates import And, Leaf, Predicate
+from deniable.estimation.published import Bools, Counter, Floats, Ints
+from deniable.estimation.published import Leaf as PublicLeaf
+from deniable.estimation.questions import public_mask, require_column
+from deniable.estimation.tensor import Factor, Tensor
+
+MOST_COLUMNS = 16
+MOST_CONDITIONS = 20
+MOST_LABELS = 2**22
+
+
+def is_joint(manifest: Any) -> bool:
+    """Whether a release has several parts, or a range of numbers: then this module answers."""
+    parts = getattr(manifest, "parts", ())
+    return len(parts) > 1 or any(part.range is not None for part in parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Bits:
+    """The conditions on one column: consecutive bits of a row's pattern, and what they are worth."""
+
+    leaves: tuple[Leaf, ...]
+    column: PerturbedColumn | None  # None: a public column
+
+    def factor(self) -> Factor | None:
+        """The column's channel over the 2^l truth patterns of its conditions; None for a public column."""
+        if self.column is None:
+            return None
+        patterns = np.zeros(len(self.column.masses), np.int64)
+        for place, leaf in enumerate(self.leaves):
+            patterns |= self.column.mask(leaf).astype(np.int64) << place
+        masses = np.bincount(patterns, weights=self.column.masses, minlength=2 ** len(self.leaves))
+        fixed = 2 ** len(self.leaves) if self.column.exempt else 0
+        return Factor(self.column.coin, masses.astype(np.float64), fixed)
+
+
+@dataclass(eq=False)
+class Joint:
+    """A predicate over public and independently perturbed columns, resolved against a release."""
+
+    manifest: Any
+    counter: Counter
+    predicate: Predicate
+    bits: list[Bits] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        by_column: dict[str, list[Leaf]] = {}
+        for leaf in _leaves(self.predicate):
+            require_column(self.manifest, leaf.column)
+            by_column.setdefault(leaf.column, []).append(leaf)
+        for name, leaves in by_column.items():
+            part = part_of(self.manifest, name)
+            column = None if part is None else PerturbedColumn.of(part, self.manifest.types[name])
+            self.bits.append(Bits(tuple(leaves), column))
+        # Public columns first: their bits index the outer axis, the perturbed ones' the tensor's.
+        self.bits.sort(key=lambda bits: bits.column is not None)
+        perturbed = sum(bits.column is not None for bits in self.bits)
+        if perturbed > MOST_COLUMNS or len(self.flat) > MOST_CONDITIONS:
+            raise QuestionError(
+                f"The question combines {perturbed} perturbed columns and {len(self.flat)} conditions; at most "
+                f"{MOST_COLUMNS} columns and {MOST_CONDITIONS} conditions can be answered. Fix: ask about fewer."
+            )
+
+    @cached_property
+    def flat(self) -> list[tuple[PublicLeaf, Leaf | None]]:
+        """One entry per bit, the pattern's highest first: the mask over published values, and the condition."""
+        entries: list[tuple[PublicLeaf, Leaf | None]] = []
+        for bits in self.bits:
+            name = bits.leaves[0].column
+            values = self.counter.distinct(name)
+            if bits.column is not None and bits.column.exempt:
+                missing = np.append(np.zeros(len(values), bool), True)
+                entries.append(((name, missing), None))
+            for leaf in reversed(bits.leaves):  # within a column the first condition is the lowest bit
+                if bits.column is None:
+                    entries.append(((name, public_mask(self.counter, leaf)), leaf))
+                else:
+                    bits.column.require(leaf)
+                    entries.append(((name, np.append(holds(leaf, values), leaf.missing)), leaf))
+        return entries
+
+    @cached_property
+    def tensor(self) -> Tensor:
+        return Tensor(tuple(factor for bits in self.bits if (factor := bits.factor()) is not None))
+
+    @cached_property
+    def truth(self) -> Floats:
+        """t over patterns: [public patterns, states of the first perturbed column, ..]."""
+        number = len(self.flat)
+        patterns = np.arange(2**number)
+        known = {
+            id(leaf): ((patterns >> (number - 1 - place)) & 1).astype(bool)
+            for place, (_, leaf) in enumerate(self.flat)
+            if leaf is not None
+        }
+        result = np.broadcast_to(_evaluate(self.predicate, known), patterns.shape)
+        return result.reshape(-1, *self.tensor.shape).astype(np.float64)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """w for each pattern; exactly 0 or 1 where public columns decide."""
+        axes = tuple(range(1, self.truth.ndim))
+        w = self.tensor.weights(self.truth)
+        return np.where(self.truth.all(axis=axes, keepdims=True), 1.0, w * self.truth.any(axis=axes, keepdims=True))
+
+    @cached_property
+    def leaves(self) -> list[PublicLeaf]:
+        """The conditions in the order that a counter numbers bits: lowest first."""
+        return [leaf for leaf, _ in reversed(self.flat)]
+
+    @cached_property
+    def classes(self) -> Ints:
+        """Every pattern is a class of its own."""
+        return np.arange(2 ** len(self.flat), dtype=np.int64)
+
+    def by_pattern(self, per_public: Any) -> Floats:
+        """A number per public pattern, repeated for all patterns of the perturbed columns."""
+        return np.repeat(np.asarray(per_public, np.float64).reshape(-1), math.prod(self.tensor.shape))
+
+
+def part_of(manifest: Any, column: str) -> Part | None:
+    """The part that a column belongs to; None for a public column."""
+    for part in manifest.parts:
+        if column in part.columns:
+            if len(part.columns) > 1:
+                raise QuestionError(f"{column!r} is compounded with other columns, which this question cannot combine.")
+            return part
+    return None
+
+
+def _leaves(node: Predicate) -> list[Leaf]:
+    if isinstance(node, Leaf):
+        return [node]
+    return [leaf for part in node.parts for leaf in _leaves(part)]
+
+
+def _evaluate(node: Predicate, known: Mapping[int, Bools]) -> Bools:
+    if isinstance(node, Leaf):
+        return known[id(node)]
+    join, result = (np.logical_and, np.array(True)) if isinstance(node, And) else (np.logical_or, np.array(False))
+    for part in node.parts:
+        result = join(result, _evaluate(part, known))
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Perturbed columns that answers are grouped by: every combination of their values is a group."""
+
+    names: tuple[str, ...]
+    columns: tuple[PerturbedColumn, ...]
+
+    @classmethod
+    def of(cls, manifest: Any, names: Sequence[str]) -> Labels:
+        columns = []
+        for name in names:
+            part = part_of(manifest, name)
+            assert part is not None
+            columns.append(PerturbedColumn.of(part, manifest.types[name]))
+        labels = cls(tuple(names), tuple(columns))
+        if math.prod(labels.tensor.shape) > MOST_LABELS:
+            raise QuestionError(
+                f"Grouping by {', '.join(names)} gives {math.prod(labels.tensor.shape):,} groups; at most "
+                f"{MOST_LABELS:,} can be answered. Fix: group by fewer columns, or count ranges with between."
+            )
+        return labels
+
+    @cached_property
+    def tensor(self) -> Tensor:
+        return Tensor(tuple(Factor(c.coin, c.masses, int(c.exempt)) for c in self.columns))
+
+    def positions(self, counter: Counter, keys: Ints) -> Ints:
+        """Where published codes [groups, names] stand among the combinations."""
+        place = np.zeros(len(keys), np.int64)
+        for i, (name, column) in enumerate(zip(self.names, self.columns, strict=True)):
+            codes = column.states(counter.distinct(name))
+            place = place * self.tensor.shape[i] + codes[keys[:, i]]
+        return place
+
+    def chosen(self, predicate: Predicate) -> tuple[Predicate, Ints]:
+        """The predicate without its conditions on these columns, and the combinations that satisfy those."""
+        parts = predicate.parts if isinstance(predicate, And) else (predicate,)
+        inside = [np.ones(size, bool) for size in self.tensor.shape]
+        rest: list[Predicate] = []
+        for part in parts:
+            named = {leaf.column for leaf in _leaves(part)} & set(self.names)
+            if not named:
+                rest.append(part)
+            elif isinstance(part, Leaf):
+                column = self.columns[self.names.index(part.column)]
+                column.require(part)
+                held = np.append(column.mask(part), [part.missing] * int(column.exempt))
+                inside[self.names.index(part.column)] &= held
+            else:
+                raise QuestionError(
+                    f"{', '.join(sorted(named))} is grouped by and also stands inside an OR. Fix: ask without the "
+                    "group, or without the OR."
+                )
+        every = np.ones(1, bool)
+        for mask in inside:
+            every = (every[:, None] & mask[None, :]).reshape(-1)
+        return And(tuple(rest)), np.flatnonzero(every)
+
+    def values(self, chosen: Ints) -> tuple[tuple[Hashable, ...], ...]:
+        if not self.names:
+            return ((),)
+        places = np.unravel_index(chosen, self.tensor.shape)
+        lists = [column.label(place) for column, place in zip(self.columns, places, strict=True)]
+        return tuple(zip(*lists, strict=True))

@@ -1,0 +1,173 @@
+"""Conditions on rows: leaves (a column and what its value may be) under and / or.
+
+There is no *not* in the tree: negation is pushed into the leaves, where SQL's unknown (a comparison with a missing
+value) can be settled as "does not hold". With only *and* and *or* above, that is exactly SQL's three-valued logic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.core.errors import QuestionError, did_you_mean, shortened
+
+# A test takes the distinct values of a column and says for each whether it satisfies the condition.
+Test = Callable[[pa.Array], pa.Array]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A condition on one column.
+
+    Attributes:
+        column: its name.
+        test: which values satisfy it.
+        missing: whether a missing value satisfies it.
+        named: values that it names, which must exist in a column of texts or a sensitive column.
+    """
+
+    column: str
+    test: Test
+    missing: bool
+    named: tuple[Hashable, ...] = ()
+
+
+@dataclass(frozen=True)
+class And:
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True)
+class Or:
+    parts: tuple[Predicate, ...]
+
+
+Predicate = Leaf | And | Or
+EVERYTHING = And(())
+
+
+@dataclass(frozen=True)
+class Between:
+    """A range, both ends in."""
+
+    low: Any
+    high: Any
+
+
+@dataclass(frozen=True)
+class Not:
+    """Everything but this, missing values included unless they are what is excluded."""
+
+    condition: Any
+
+
+def between(low: Any, high: Any) -> Between:
+    """A range for ``where``, both ends in: ``where={"age": between(25, 45)}``."""
+    if low is None or high is None:
+        raise QuestionError("between(low, high) needs both ends.")
+    return Between(low, high)
+
+
+def not_(condition: Any) -> Not:
+    """Everything but a value, a list of values, a range, or missing (None)."""
+    return Not(condition)
+
+
+def conjunction(where: Mapping[str, Any] | None) -> And:
+    """A ``where`` mapping as a predicate: column -> value, list of values, ``between``, ``not_`` or None (missing)."""
+    if where is None:
+        return EVERYTHING
+    if not isinstance(where, Mapping):
+        raise QuestionError(
+            f"where = {shortened(where)} is not a mapping: write where={{'column': value}}, with a value, a list of "
+            "values, between(low, high), not_(..) or None for missing."
+        )
+    return And(tuple(_leaf(column, condition) for column, condition in where.items()))
+
+
+def _leaf(column: str, condition: Any) -> Leaf:
+    if isinstance(condition, Not):
+        inner = _leaf(column, condition.condition)
+        return Leaf(column, lambda values: pc.invert(inner.test(values)), not inner.missing, inner.named)
+    if isinstance(condition, Between):
+        low, high = condition.low, condition.high
+        return Leaf(column, lambda values: pc.and_(compare(">=", values, low), compare("<=", values, high)), False)
+    if condition is None:
+        return Leaf(column, nothing, True)
+    several = isinstance(condition, Iterable) and not isinstance(condition, str | bytes | Mapping)
+    wanted = list(condition) if several else [condition]
+    known = tuple(value for value in wanted if value is not None)
+    return Leaf(column, lambda values: among(values, known), None in wanted, known)
+
+
+def nothing(values: pa.Array) -> pa.Array:
+    return pa.array([False] * len(values), pa.bool_()) if len(values) < 2**16 else pc.not_equal(values, values)
+
+
+def everything(values: pa.Array) -> pa.Array:
+    return pc.invert(nothing(values))
+
+
+def among(values: pa.Array, wanted: Iterable[Any]) -> pa.Array:
+    """Which values are one of those wanted."""
+    wanted = list(wanted)
+    if any(isinstance(value, float | bool) for value in wanted) and not pa.types.is_floating(values.type):
+        return _one_by_one(values, wanted)  # Arrow would read 30.5 as 30 and True as 1
+    try:
+        return pc.is_in(values, pa.array(wanted, values.type)) if wanted else nothing(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return _one_by_one(values, wanted)  # a date written as text
+
+
+def _one_by_one(values: pa.Array, wanted: Iterable[Any]) -> pa.Array:
+    found = nothing(values)
+    for value in wanted:
+        found = pc.or_(found, compare("==", values, value))
+    return found
+
+
+COMPARISONS: dict[str, Any] = {
+    "==": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def compare(operator: str, values: pa.Array, literal: Any) -> pa.Array:
+    """Compare values with a literal; texts that name a date or time are read as one."""
+    kind = values.type
+    try:
+        if isinstance(literal, float) and math.isnan(literal):
+            raise QuestionError("A comparison with NaN holds for no row: use None or IS NULL for missing values.")
+        scalar = pa.scalar(literal)
+        if pa.types.is_temporal(kind):
+            scalar = scalar.cast(kind)
+        elif _is_text(kind) != _is_text(scalar.type) or pa.types.is_boolean(kind) != pa.types.is_boolean(scalar.type):
+            raise pa.ArrowInvalid("texts, numbers and truth values do not compare")
+        return COMPARISONS[operator](values, scalar).fill_null(False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        raise QuestionError(
+            f"{shortened(literal)} cannot be compared with this column, whose values are of type {kind}."
+        ) from None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def require_known(column: str, values: pa.Array, named: Iterable[Hashable], *, sensitive: bool) -> None:
+    """Refuse values that do not occur: for a sensitive column always, for a public one when its values are texts."""
+    if not sensitive and not _is_text(values.type):
+        return
+    for value in named:
+        if not pc.any(among(values, [value])).as_py():
+            near = did_you_mean(value, values.to_pylist() if len(values) < 20_000 else [])
+            raise QuestionError(f"{shortened(value)} is not a value of column {column!r}.{near}")

@@ -1,0 +1,190 @@
+"""A question, resolved against a release: which public conditions to evaluate, and which sensitive values remain.
+
+The truth of the k public leaves of a predicate is a k-bit pattern. For each pattern the predicate reduces to a set of
+sensitive values; patterns with the same set form a *class*, patterns with the empty set are not counted at all. So any
+mixture of public and sensitive conditions is a tally by class and state, and weights per class (SPEC 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from deniable.core.errors import QuestionError, did_you_mean, listing
+from deniable.estimation.predicates import And, Leaf, Or, Predicate, require_known
+from deniable.estimation.published import Bools, Counter, Ints, Parameters
+from deniable.estimation.published import Leaf as PublicLeaf
+
+MOST_ENTRIES = 2**26  # patterns x values
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A resolved predicate.
+
+    Attributes:
+        leaves: the public conditions, by column and distinct values.
+        classes: pattern of their truth -> class, or -1.
+        sets: the sensitive values of each class, [classes, m].
+    """
+
+    leaves: tuple[PublicLeaf, ...]
+    classes: Ints
+    sets: Bools
+
+
+def require_column(manifest: Parameters, column: str) -> None:
+    """Refuse a column that the release does not have."""
+    known = [*manifest.public_columns, *manifest.sensitive_columns]
+    if column not in known:
+        near = did_you_mean(column, known)
+        raise QuestionError(f"There is no column {column!r}.{near} The columns are: {listing(known, most=20)}.")
+
+
+def sensitive_part(manifest: Parameters, column: str) -> list[Hashable]:
+    """The value of one sensitive column at each position of the domain."""
+    if len(manifest.sensitive_columns) == 1:
+        return list(manifest.domain)
+    place = list(manifest.sensitive_columns).index(column)
+    return [value[place] for value in manifest.domain if isinstance(value, tuple)]
+
+
+def sensitive_mask(manifest: Parameters, leaf: Leaf) -> Bools:
+    """Which values of the domain satisfy a condition on a sensitive column."""
+    parts = sensitive_part(manifest, leaf.column)
+    distinct = list(dict.fromkeys(part for part in parts if part is not None))
+    values = pa.array(distinct)
+    require_known(leaf.column, values, leaf.named, sensitive=True)
+    if leaf.missing and not leaf.named and None not in parts and not np.any(_holds(leaf, values)):
+        raise QuestionError(f"Column {leaf.column!r} has no missing values: there is nothing to count.")
+    holds = dict(zip(distinct, _holds(leaf, values).tolist(), strict=True))
+    return np.array([leaf.missing if part is None else holds[part] for part in parts], dtype=bool)
+
+
+def public_mask(counter: Counter, leaf: Leaf) -> Bools:
+    """Which codes of a public column satisfy a condition; missing is the last code."""
+    values = counter.distinct(leaf.column)
+    require_known(leaf.column, values, leaf.named, sensitive=False)
+    return np.append(_holds(leaf, values), leaf.missing)
+
+
+def _holds(leaf: Leaf, values: pa.Array) -> Bools:
+    holds: Bools = np.asarray(leaf.test(values).fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
+    return holds
+
+
+Truth = Callable[[Bools], Bools]  # bits of patterns [patterns, k] -> holds [patterns, m]
+
+
+class Resolver:
+    """Turns predicates into what a counter and the weights need."""
+
+    def __init__(self, manifest: Parameters, counter: Counter) -> None:
+        self.manifest = manifest
+        self.counter = counter
+        self.m = len(manifest.domain)
+
+    def resolve(self, predicate: Predicate) -> Asked:
+        leaves: list[PublicLeaf] = []
+        truth = self._truth(_merged(predicate), leaves)
+        if len(leaves) > 20 or 2 ** len(leaves) * self.m > MOST_ENTRIES:
+            raise QuestionError(
+                f"The condition combines {len(leaves)} different conditions on public columns, more than can be "
+                "answered at once. Fix: ask in parts, and add up the estimates of disjoint parts."
+            )
+        patterns = np.arange(2 ** len(leaves))
+        bits = (patterns[:, None] >> np.arange(len(leaves))) & 1
+        sets = np.broadcast_to(truth(bits.astype(bool)), (len(patterns), self.m))
+        return Asked(tuple(leaves), *_classes(sets))
+
+    def conjunction(self, predicate: Predicate) -> tuple[list[PublicLeaf], Bools]:
+        """A plain conjunction as public leaves and one value set, for pools of questions."""
+        public: list[PublicLeaf] = []
+        chosen: Bools = np.ones(self.m, bool)
+        for leaf in predicate.parts if isinstance(predicate, And) else (predicate,):
+            assert isinstance(leaf, Leaf)
+            require_column(self.manifest, leaf.column)
+            if leaf.column in self.manifest.sensitive_columns:
+                chosen = chosen & sensitive_mask(self.manifest, leaf)
+            else:
+                public.append((leaf.column, public_mask(self.counter, leaf)))
+        return public, chosen
+
+    def _truth(self, node: Predicate, leaves: list[PublicLeaf]) -> Truth:
+        if isinstance(node, Leaf):
+            return self._leaf_truth(node, leaves)
+        parts = [self._truth(part, leaves) for part in node.parts]
+        join, neutral = (np.logical_and, True) if isinstance(node, And) else (np.logical_or, False)
+
+        def combined(bits: Bools) -> Bools:
+            result: Bools = np.full((len(bits), 1), neutral)
+            for part in parts:
+                result = join(result, part(bits))
+            return result
+
+        return combined
+
+    def _leaf_truth(self, leaf: Leaf, leaves: list[PublicLeaf]) -> Truth:
+        require_column(self.manifest, leaf.column)
+        if leaf.column in self.manifest.sensitive_columns:
+            mask = sensitive_mask(self.manifest, leaf)
+            return lambda bits: mask[None, :]
+        allowed = public_mask(self.counter, leaf)
+        for place, (column, known) in enumerate(leaves):
+            if column == leaf.column and np.array_equal(known, allowed):
+                return lambda bits: bits[:, place, None]
+        leaves.append((leaf.column, allowed))
+        last = len(leaves) - 1
+        return lambda bits: bits[:, last, None]
+
+
+def _classes(sets: Bools) -> tuple[Ints, Bools]:
+    """Number the distinct non-empty sets."""
+    packed = np.packbits(sets, axis=1)
+    _, first, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    distinct = sets[first]
+    filled = distinct.any(axis=1)
+    if not filled.any():
+        return np.full(len(sets), -1, np.int64), np.zeros((1, sets.shape[1]), bool)
+    numbers = np.where(filled, np.cumsum(filled) - 1, -1)
+    return numbers[inverse.reshape(-1)].astype(np.int64), distinct[filled]
+
+
+def _merged(node: Predicate) -> Predicate:
+    """Flatten nested and / or, and join conditions on the same column into one: fewer patterns."""
+    if isinstance(node, Leaf):
+        return node
+    kind = type(node)
+    parts: list[Predicate] = []
+    for part in node.parts:
+        part = _merged(part)
+        parts.extend(part.parts if isinstance(part, kind) else [part])
+    by_column: dict[str, list[Leaf]] = {}
+    rest: list[Predicate] = []
+    for part in parts:
+        if isinstance(part, Leaf):
+            by_column.setdefault(part.column, []).append(part)
+        else:
+            rest.append(part)
+    joined = [_joined(leaves, kind is And) for leaves in by_column.values()]
+    result = (*joined, *rest)
+    return result[0] if len(result) == 1 else kind(result)
+
+
+def _joined(leaves: Sequence[Leaf], both: bool) -> Leaf:
+    if len(leaves) == 1:
+        return leaves[0]
+
+    def test(values: pa.Array) -> pa.Array:
+        join = np.logical_and if both else np.logical_or
+        return pa.array(join.reduce([_holds(leaf, values) for leaf in leaves]), pa.bool_())
+
+    missing = all(leaf.missing for leaf in leaves) if both else any(leaf.missing for leaf in leaves)
+    named = tuple(value for leaf in leaves for value in leaf.named)
+    return Leaf(leaves[0].column, test, missing, named)
+
+
+__all__ = ["And", "Asked", "Or", "Resolver", "require_column", "sensitive_part"]

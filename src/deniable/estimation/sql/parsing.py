@@ -1,0 +1,257 @@
+"""From SQL text to a query that a release can answer, or a refusal that says what to ask instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError, TokenError
+
+from deniable.core.errors import QuestionError, did_you_mean
+from deniable.estimation.predicates import EVERYTHING, Predicate
+from deniable.estimation.published import Parameters
+from deniable.estimation.questions import require_column
+from deniable.estimation.sql.conditions import Node, predicate, shown
+
+TABLE = "release"
+LONGEST = 100_000
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """COUNT, SUM or AVG; ``column`` is None for COUNT(*)."""
+
+    function: str
+    column: str | None
+
+    @property
+    def name(self) -> str:
+        return "count" if self.column is None else f"{self.function}_{self.column}"
+
+
+@dataclass(frozen=True)
+class Item:
+    """One selected thing: a group column, or an aggregate."""
+
+    name: str
+    what: str | Aggregate
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question in SQL, understood."""
+
+    items: tuple[Item, ...]
+    where: Predicate
+    groups: tuple[str, ...]
+    having: Node | None
+    order: tuple[Node, ...]
+    limit: int | None
+    offset: int
+
+
+REFUSED: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (exp.With, "WITH is not supported: ask one SELECT."),
+    (exp.SetOperation, "UNION and the like are not supported: ask one SELECT at a time."),
+    (exp.Join, "Joins are not supported: a perturbed value cannot be matched row by row. Ask for counts by group."),
+    (exp.Window, "Window functions need the order of true rows. Ask for counts, sums or averages by group."),
+    (
+        exp.Distinct,
+        "DISTINCT cannot be answered from perturbed rows: every value appears. Ask for counts by group.",
+    ),
+    (
+        (exp.Min, exp.Max, exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc),
+        "MIN, MAX and MEDIAN hang on single rows, which are perturbed. Ask for COUNT(*) by ranges instead, for example "
+        "WHERE age BETWEEN 60 AND 90, or AVG.",
+    ),
+    (exp.Filter, "FILTER is not supported: put the condition into WHERE and ask once per condition."),
+    (exp.Case, "CASE is not supported: put the condition into WHERE and ask once per condition."),
+)
+
+
+def parse(text: str, manifest: Parameters) -> Query:
+    """Read one SELECT statement over the release."""
+    select = _select(text)
+    for kind, reason in REFUSED:
+        if select.find(*(kind if isinstance(kind, tuple) else (kind,))):
+            raise QuestionError(reason)
+    if any(inner is not select for inner in select.find_all(exp.Select)):
+        raise QuestionError("Subqueries are not supported: ask one SELECT.")
+    _require_table(select)
+    _require_clauses(select)
+    groups = _groups(select, manifest)
+    where = select.args.get("where")
+    condition = EVERYTHING if where is None else predicate(where.this, lambda c: column_name(c, manifest))
+    having, order = select.args.get("having"), select.args.get("order")
+    return Query(
+        _items(select.expressions, manifest, groups),
+        condition,
+        groups,
+        None if having is None else having.this,
+        tuple(order.expressions) if order is not None else (),
+        _whole_number(select.args.get("limit"), "LIMIT"),
+        _whole_number(select.args.get("offset"), "OFFSET") or 0,
+    )
+
+
+def _select(text: str) -> exp.Select:
+    if not isinstance(text, str) or not text.strip():
+        raise QuestionError("The question is empty. Write for example: SELECT COUNT(*) AS n FROM release")
+    if len(text) > LONGEST:
+        raise QuestionError(f"The question has {len(text):,} characters; at most {LONGEST:,} are read.")
+    try:
+        statements = [statement for statement in sqlglot.parse(text, dialect="duckdb") if statement is not None]
+    except ParseError as error:
+        raise QuestionError(_where_and_why(error)) from None
+    except TokenError as error:
+        raise QuestionError(f"The SQL cannot be read: {error}. Is a quote left open?") from None
+    except (SqlglotError, RecursionError) as error:
+        raise QuestionError(f"The SQL cannot be read: {type(error).__name__}.") from None
+    if len(statements) != 1:
+        raise QuestionError(f"Ask one question at a time: this is {len(statements)} statements.")
+    (statement,) = statements
+    if isinstance(statement, exp.SetOperation):
+        raise QuestionError("UNION and the like are not supported: ask one SELECT at a time.")
+    if not isinstance(statement, exp.Select):
+        raise QuestionError("A release can only be asked: write SELECT ... FROM release.")
+    return statement
+
+
+def _where_and_why(error: ParseError) -> str:
+    first = error.errors[0] if error.errors else {}
+    near = str(first.get("highlight") or "")[:40]
+    place = f"line {first.get('line')}, column {first.get('col')}" if first.get("line") else "an unknown place"
+    why = str(first.get("description") or "it is not SQL").rstrip(".")
+    unfinished = re.search(r"missing for <class '.*\.(\w+)'>", why)
+    if unfinished:
+        why = f"{unfinished[1]} is incomplete (a column named like a word of SQL goes in double quotes)"
+    return f"The SQL cannot be read at {place}" + (f", near {near!r}" if near else "") + f": {why}."
+
+
+def _require_table(select: exp.Select) -> None:
+    source = select.args.get("from_") or select.args.get("from")
+    if source is None:
+        raise QuestionError(f"The question names no table: write FROM {TABLE}.")
+    table = source.this
+    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier) or table.db:
+        raise QuestionError(f"A question reads the release itself: write FROM {TABLE}, not {shown(table)}.")
+    if table.name.lower() != TABLE:
+        near = did_you_mean(table.name, [TABLE])
+        raise QuestionError(f"There is no table {table.name!r}: a release is one table. Write FROM {TABLE}.{near}")
+
+
+def _require_clauses(select: exp.Select) -> None:
+    known = {"kind", "hint", "expressions", "from", "from_", "where", "group", "having", "order", "limit", "offset"}
+    for name, part in select.args.items():
+        if part and name not in known:
+            raise QuestionError(f"{name.upper()} is not supported in a question to a release.")
+
+
+def column_name(node: exp.Column, manifest: Parameters) -> str:
+    """The column that a reference means; letter case matters only where two columns differ by nothing else."""
+    if node.table and node.table.lower() != TABLE:
+        raise QuestionError(f"There is no table {node.table!r}: columns are those of {TABLE!r}.")
+    known = [*manifest.public_columns, *manifest.sensitive_columns]
+    if node.name not in known:
+        same = [name for name in known if name.lower() == node.name.lower()]
+        if len(same) == 1:
+            return same[0]
+        require_column(manifest, node.name)
+    return node.name
+
+
+def _groups(select: exp.Select, manifest: Parameters) -> tuple[str, ...]:
+    group = select.args.get("group")
+    if group is None:
+        return ()
+    if any(part for name, part in group.args.items() if name != "expressions"):
+        raise QuestionError("GROUP BY takes columns only: no ROLLUP, CUBE, GROUPING SETS or ALL.")
+    names = []
+    for node in group.expressions:
+        if isinstance(node, exp.Literal) and node.is_int:
+            node = _at_position(select.expressions, int(node.this), "GROUP BY")
+        if not isinstance(node, exp.Column):
+            raise QuestionError(f"GROUP BY takes columns only, not {shown(node)}.")
+        names.append(column_name(node, manifest))
+    return tuple(dict.fromkeys(names))
+
+
+def _at_position(nodes: Sequence[Node], place: int, clause: str) -> Node:
+    if not 1 <= place <= len(nodes):
+        raise QuestionError(f"{clause} {place}: the question selects {len(nodes)} things.")
+    node = nodes[place - 1]
+    return node.this if isinstance(node, exp.Alias) else node
+
+
+def _items(nodes: Sequence[Node], manifest: Parameters, groups: tuple[str, ...]) -> tuple[Item, ...]:
+    items: list[Item] = []
+    for node in nodes:
+        alias = node.alias if isinstance(node, exp.Alias) else ""
+        inner = node.this if isinstance(node, exp.Alias) else node
+        if isinstance(inner, exp.Column) and not isinstance(inner.this, exp.Star):
+            name = column_name(inner, manifest)
+            _require_grouped(name, groups, manifest)
+            items.append(Item(alias or name, name))
+        else:
+            aggregate = aggregate_of(inner, manifest)
+            items.append(Item(alias or aggregate.name, aggregate))
+    names = [name for item in items for name in columns_of(item)]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise QuestionError(f"Two columns of the result would be called {twice!r}: give one another name with AS.")
+    return tuple(items)
+
+
+def columns_of(item: Item) -> list[str]:
+    """The result's columns of an item: an aggregate n comes with n_low and n_high."""
+    return [item.name] if isinstance(item.what, str) else [item.name, f"{item.name}_low", f"{item.name}_high"]
+
+
+def _require_grouped(name: str, groups: tuple[str, ...], manifest: Parameters) -> None:
+    if name in groups:
+        return
+    if name in manifest.sensitive_columns:
+        raise QuestionError(
+            f"{name!r} is sensitive: single rows show perturbed values, which say nothing about a person. Ask for "
+            f"counts instead: SELECT {name}, COUNT(*) AS n FROM {TABLE} GROUP BY {name}"
+        )
+    raise QuestionError(f"{name!r} is selected but not grouped by. Fix: add GROUP BY {name}.")
+
+
+def aggregate_of(node: Node, manifest: Parameters) -> Aggregate:
+    """The aggregate that an expression is, or a refusal."""
+    if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+        raise QuestionError(
+            f"SELECT * shows single rows, whose sensitive values are perturbed. Ask for counts, sums or averages: "
+            f"SELECT COUNT(*) AS n FROM {TABLE}"
+        )
+    kinds: dict[type, str] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg"}
+    if type(node) not in kinds:
+        raise QuestionError(
+            f"{shown(node)} cannot be answered: select group columns and COUNT(*), COUNT(column), SUM(column) or "
+            "AVG(column), and compute with the results afterwards."
+        )
+    function = kinds[type(node)]
+    if function == "count" and (node.this is None or isinstance(node.this, exp.Star)):
+        return Aggregate("count", None)
+    if not isinstance(node.this, exp.Column) or node.expressions:
+        raise QuestionError(f"{function.upper()} takes one column, not {shown(node)}.")
+    column = column_name(node.this, manifest)
+    if function != "count" and column in manifest.sensitive_columns:
+        raise QuestionError(
+            f"{function.upper()} of {column!r}: it is sensitive, and its published values are perturbed. Ask for "
+            f"counts by value and compute from them: SELECT {column}, COUNT(*) AS n FROM {TABLE} GROUP BY {column}"
+        )
+    return Aggregate(function, column)
+
+
+def _whole_number(node: Node | None, clause: str) -> int | None:
+    if node is None:
+        return None
+    inner = node.expression if isinstance(node, exp.Limit | exp.Offset) else node
+    if not isinstance(inner, exp.Literal) or not inner.is_int:
+        raise QuestionError(f"{clause} takes a whole number.")
+    return int(inner.this)

@@ -1,0 +1,105 @@
+"""The story of SDR's introduction as a table: Anatomy falls to corruption, randomization does not.
+
+Everyone is protected to the same degree: Anatomy with l = 6 says that nobody becomes surer than 1/6, and so do the
+randomized releases with rho2 = 1/6. Then the attacker learns the values of 0, 1, .., l-1 members of a person's group
+and guesses that person's value. Against a randomized release the attacker gets more than against Anatomy: the person's
+own row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from deniable.audit.attacks.corruption import corruption
+from deniable.audit.attacks.evidence import Evidence, views_of
+from deniable.core.histogram import Histogram
+from deniable.core.privacy import Privacy
+from deniable.engines.local.encoding import Encoder, scan_domain
+from deniable.engines.local.grouping import anatomy_groups
+from deniable.engines.local.sources import open_source
+from deniable.engines.randomness import Keystream, Secret
+from deniable.evaluation.synthetic import census
+from deniable.mechanisms.base import Mechanism
+from deniable.mechanisms.small_domain import SmallDomain
+from deniable.mechanisms.uniform import Uniform
+from deniable.publishing import publish
+
+Codes = npt.NDArray[np.int64]
+ROWS = 48_000
+GROUP = 6
+SENSITIVE = "occupation"
+KEYS = ("known", "method", "success", "low", "high", "baseline", "trials", "promised")
+
+
+def corruption_story(seed: int = 2010, rows: int = ROWS) -> list[dict[str, Any]]:
+    """One line for each number of known members and each method: how often the attacker is right.
+
+    Keys: ``known``, ``method``, ``success``, ``low``, ``high``, ``baseline``, ``trials``, ``promised``.
+    """
+    table = census(rows, seed=seed)
+    scan = scan_domain(open_source(table), [SENSITIVE])
+    histogram = Histogram(tuple(scan.domain), scan.counts)
+    values = _codes(scan.encoder, table)
+    draws = Keystream(Secret.from_key(_key(seed, "anatomy")), "groups")
+    groups = anatomy_groups(values, histogram.m, GROUP, draws)
+    unknown = _unknown_left(groups)
+    methods: list[tuple[str, Codes, Codes, Evidence]] = [
+        ("anatomy", groups, values, Evidence.as_published(histogram.counts))
+    ]
+    for mechanism in (Uniform(), SmallDomain()):
+        views, evidence = _released(table, scan.encoder, histogram, mechanism, seed)
+        methods.append((mechanism.name, np.arange(len(values)), views, evidence))
+    lines = []
+    for known in range(GROUP):
+        corrupted = unknown > GROUP - known
+        target = unknown == GROUP - known  # the same people are attacked in every release
+        for name, groups_of, views, evidence in methods:
+            seen = np.full(len(values), True) if name == "anatomy" else target
+            found = corruption(groups_of[seen], views[seen], evidence, values[seen], corrupted[seen])
+            line = {"known": known, "method": name, "promised": 1 / GROUP, **found.to_dict()}
+            lines.append({key: line[key] for key in KEYS})
+    return lines
+
+
+def _released(
+    table: pa.Table, encoder: Encoder, histogram: Histogram, mechanism: Mechanism, seed: int
+) -> tuple[Codes, Evidence]:
+    """What each row of the table shows in a release; not shuffled, so that guesses can be judged."""
+    privacy = Privacy(rho2=Fraction(1, GROUP))
+    key = _key(seed, mechanism.name)
+    release = publish(table, sensitive=SENSITIVE, privacy=privacy, mechanism=mechanism, key=key, shuffle=False)
+    plan = mechanism.plan(histogram, privacy)
+    shown = _codes(encoder, release.table)
+    cells = release.table.column("cell").to_numpy() if plan.cells_published else None
+    evidence = Evidence.of_channels(
+        histogram.counts,
+        [cell.channel for cell in plan.cells],
+        [plan.positions(cell) for cell in plan.cells],
+        [cell.rows.counts for cell in plan.cells],
+    )
+    return np.asarray(views_of(shown, histogram.m, cells), dtype=np.int64), evidence
+
+
+def _codes(encoder: Encoder, table: pa.Table) -> Codes:
+    batches = table.select([SENSITIVE]).combine_chunks().to_batches()
+    return np.concatenate([encoder.encode(batch) for batch in batches]).astype(np.int64)
+
+
+def _key(seed: int, purpose: str) -> bytes:
+    """A key for an experiment on made-up rows: whoever repeats it gets the same table."""
+    return hashlib.sha256(f"corruption story {seed} {purpose}".encode()).digest()
+
+
+def _unknown_left(groups: Codes) -> Codes:
+    """Size, .., 2, 1 inside each group in row order: at k, row and those after it are the k that are not yet known."""
+    order = np.argsort(groups, kind="stable")
+    ends = np.r_[np.flatnonzero(np.diff(groups[order])) + 1, len(groups)]
+    left = np.empty(len(groups), dtype=np.int64)
+    left[order] = np.repeat(ends, np.diff(np.r_[0, ends])) - np.arange(len(groups))
+    return left

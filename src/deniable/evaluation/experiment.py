@@ -1,0 +1,260 @@
+"""Experiments: settings x draws on one pool of questions, with the line to beat always beside them.
+
+Each unit of work is one draw of one setting. Units are independent: they run on several processes in any order, and a
+file of finished ones (JSON lines) lets a stopped experiment go on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deniable.core.errors import DeniableError, OptionError, OutputError
+from deniable.engines.base import Progress, no_progress
+from deniable.evaluation.drawing import stream_of
+from deniable.evaluation.metrics import (
+    SELECTIVITIES,
+    Spread,
+    errors_by_selectivity,
+    fitted_line,
+    reconstruction_error,
+    spreads,
+)
+from deniable.evaluation.pools import QuestionPool
+from deniable.evaluation.settings import Answered, Independent, Setting
+
+DRAWS = 5
+
+
+@dataclass(frozen=True)
+class Row:
+    """A setting and an estimator, over all draws.
+
+    Attributes:
+        numbers: mean and spread of every measure: ``relative 0.001``, ``absolute 0.001``, .., ``reconstruction``,
+            ``kept``, ``draw seconds``, ``answer seconds``, ``slope``, ``r2``.
+    """
+
+    setting: str
+    estimator: str
+    numbers: Mapping[str, Spread]
+
+    @property
+    def name(self) -> str:
+        return f"{self.setting}, {self.estimator}" if self.estimator else self.setting
+
+    def errors(self, selectivities: Sequence[float], kind: str = "relative") -> tuple[float, ...]:
+        return tuple(self.numbers[f"{kind} {share:g}"].mean for share in selectivities)
+
+    def to_dict(self) -> dict[str, Any]:
+        numbers = {name: {"mean": each.mean, "deviation": each.deviation} for name, each in self.numbers.items()}
+        return {"setting": self.setting, "estimator": self.estimator, **numbers}
+
+
+@dataclass(frozen=True)
+class Result:
+    """The table of an experiment; settings that refused are listed with their reason."""
+
+    pool: str
+    questions: tuple[int, ...]
+    draws: int
+    seed: int
+    selectivities: tuple[float, ...]
+    rows: tuple[Row, ...]
+    refused: Mapping[str, str]
+
+    def row(self, setting: str, estimator: str = "") -> Row:
+        for row in self.rows:
+            if (row.setting, row.estimator) == (setting, estimator):
+                return row
+        raise OptionError(f"The experiment has no row {setting!r}, {estimator!r}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "pool": self.pool,
+            "questions": dict(zip(map(str, self.selectivities), self.questions, strict=True)),
+            "draws": self.draws,
+            "seed": self.seed,
+            "rows": [row.to_dict() for row in self.rows],
+            "refused": dict(self.refused),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    pool: QuestionPool
+    settings: tuple[Setting, ...]
+    seed: int
+    selectivities: tuple[float, ...]
+
+    def run(self, place: int, draw: int) -> list[dict[str, Any]]:
+        """One draw of one setting: a line per estimator, or a line that says why not."""
+        setting = self.settings[place]
+        try:
+            answered = setting.run(self.pool, stream_of(self.seed, draw, setting.label))
+        except DeniableError as refused:
+            return [{"setting": setting.label, "draw": draw, "refused": str(refused)}]
+        return [
+            {"setting": setting.label, "draw": draw, "estimator": name, "numbers": self._numbers(answered, name)}
+            for name in answered.answers
+        ]
+
+    def _numbers(self, answered: Answered, name: str) -> dict[str, float]:
+        truth, table = self.pool.truth, self.pool.table
+        estimates = self.pool.pick(answered.answers[name])
+        found = errors_by_selectivity(estimates, truth, table.rows, self.selectivities)
+        numbers = {
+            f"{kind} {share:g}": error
+            for kind, errors in found.items()
+            for share, error in zip(self.selectivities, errors, strict=True)
+        }
+        numbers["reconstruction"] = reconstruction_error(answered.histogram[name], table.histogram.counts)
+        if answered.kept is not None:
+            numbers["kept"] = answered.kept
+        numbers["draw seconds"], numbers["answer seconds"] = answered.seconds
+        asked = truth >= self.selectivities[0] * table.rows
+        line = fitted_line(truth[asked], estimates[asked])
+        return {**numbers, "slope": line.slope, "r2": line.r2}
+
+
+def run_experiment(
+    pool: QuestionPool,
+    settings: Sequence[Setting],
+    *,
+    draws: int = DRAWS,
+    seed: int = 1,
+    selectivities: Sequence[float] = SELECTIVITIES,
+    workers: int = 1,
+    resume: str | os.PathLike[str] | None = None,
+    progress: Progress = no_progress,
+) -> Result:
+    """Run every setting ``draws`` times on the pool; the independence estimate is always added.
+
+    Args:
+        workers: processes; more than one only where the system can fork.
+        resume: a file of JSON lines that finished draws are appended to and read back from.
+    """
+    if draws < 1:
+        raise OptionError(f"draws = {draws} is not allowed: draw at least once. Fix: draws=5.")
+    labels = [setting.label for setting in settings]
+    if len(set(labels)) < len(labels):
+        raise OptionError("Two settings have the same label: give each its own, they name the rows of the table.")
+    compared = (*(setting for setting in settings if not isinstance(setting, Independent)), Independent())
+    work = _Work(pool, compared, seed, tuple(selectivities))
+    units = [(place, draw) for draw in range(draws) for place in range(len(compared) - 1)]
+    units.append((len(compared) - 1, 0))
+    with _Log(resume, _fingerprint(work)) as log:
+        done = log.finished()
+        left = [(place, draw) for place, draw in units if (compared[place].label, draw) not in done]
+        found = [line for key, lines in done.items() for line in lines if key in _keys(compared, units)]
+        for number, lines in enumerate(_executed(work, left, workers), start=len(units) - len(left) + 1):
+            found += lines
+            log.write(lines)
+            progress(number, len(units), "draws")
+    return _result(work, draws, found)
+
+
+def _keys(settings: Sequence[Setting], units: Sequence[tuple[int, int]]) -> set[tuple[str, int]]:
+    return {(settings[place].label, draw) for place, draw in units}
+
+
+_inherited: list[_Work] = []  # what forked processes find when they start: it is not sent to them
+
+
+def _executed(work: _Work, units: list[tuple[int, int]], workers: int) -> Iterator[list[dict[str, Any]]]:
+    can_fork = "fork" in multiprocessing.get_all_start_methods()
+    if workers <= 1 or not can_fork or len(units) < 2:
+        yield from (work.run(place, draw) for place, draw in units)
+        return
+    _ = work.pool.truth, work.pool.condition_rows  # computed once, before processes part ways
+    _inherited.append(work)
+    try:
+        with ProcessPoolExecutor(min(workers, len(units)), multiprocessing.get_context("fork")) as processes:
+            for future in as_completed([processes.submit(_inherit, place, draw) for place, draw in units]):
+                yield future.result()
+    finally:
+        _inherited.pop()
+
+
+def _inherit(place: int, draw: int) -> list[dict[str, Any]]:
+    return _inherited[-1].run(place, draw)
+
+
+def _fingerprint(work: _Work) -> str:
+    """What lines of a file must have been computed for: the questions, their answers, the seed and the settings."""
+    digest = hashlib.sha256(work.pool.truth.tobytes())
+    digest.update(work.pool.condition_rows.tobytes())
+    digest.update(repr((work.seed, work.selectivities, work.pool.table.rows)).encode())
+    digest.update(repr([setting for setting in work.settings]).encode())
+    return digest.hexdigest()[:16]
+
+
+class _Log:
+    """Finished units in a file of JSON lines; a last line that was cut off is ignored and done again."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, fingerprint: str) -> None:
+        self.path = None if path is None else Path(path)
+        self.fingerprint = fingerprint
+        self._file: Any = None
+
+    def __enter__(self) -> _Log:
+        if self.path is not None:
+            try:
+                text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+                self._kept = text[: text.rfind("\n") + 1]
+                if self._kept != text:
+                    self.path.write_text(self._kept, encoding="utf-8")
+                self._file = self.path.open("a", encoding="utf-8")
+            except OSError as problem:
+                raise OutputError(f"{str(self.path)!r} cannot be used: {problem.strerror}.") from None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def finished(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
+        done: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        if self._file is None:
+            return done
+        for number, text in enumerate(self._kept.splitlines(), start=1):
+            try:
+                unit = json.loads(text)
+                same, lines = unit["experiment"] == self.fingerprint, unit["lines"]
+            except (ValueError, KeyError, TypeError):
+                raise OptionError(f"{self.path}, line {number}, is not a finished draw: give another file.") from None
+            if not same:
+                raise OptionError(
+                    f"{self.path} belongs to another experiment (other table, questions, seed or settings). "
+                    "Fix: give another file, or delete this one."
+                )
+            done[lines[0]["setting"], lines[0]["draw"]] = lines
+        return done
+
+    def write(self, lines: list[dict[str, Any]]) -> None:
+        if self._file is not None:
+            self._file.write(json.dumps({"experiment": self.fingerprint, "lines": lines}) + "\n")
+            self._file.flush()
+
+
+def _result(work: _Work, draws: int, found: list[dict[str, Any]]) -> Result:
+    rows: list[Row] = []
+    refused: dict[str, str] = {}
+    for setting in work.settings:
+        lines = sorted((line for line in found if line["setting"] == setting.label), key=lambda line: line["draw"])
+        refused.update({setting.label: line["refused"] for line in lines if "refused" in line})
+        for estimator in dict.fromkeys(line["estimator"] for line in lines if "estimator" in line):
+            numbers = [line["numbers"] for line in lines if line.get("estimator") == estimator]
+            rows.append(Row(setting.label, estimator, spreads(numbers)))
+    limits = [share * work.pool.table.rows for share in work.selectivities]
+    questions = tuple(int(np.sum((work.pool.truth >= limit) & (work.pool.truth > 0))) for limit in limits)
+    return Result(work.pool.name, questions, draws, work.seed, work.selectivities, tuple(rows), refused)

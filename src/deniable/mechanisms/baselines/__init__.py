@@ -1,0 +1,1 @@
+"""Baselines: mechanisms that everything is compared with (SPEC 9)."""

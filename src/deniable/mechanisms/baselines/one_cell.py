@@ -1,0 +1,108 @@
+"""One channel for the whole table, chosen by its user and not for a requirement: what it promises, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from deniable.core import exact
+from deniable.core.channel import Channel
+from deniable.core.errors import RequirementError, shortened
+from deniable.core.guarantee import Guarantee
+from deniable.core.histogram import Counts, Histogram
+from deniable.core.plan import Cell, Plan
+from deniable.core.privacy import Privacy, amplification_limit
+from deniable.core.probability import percent
+from deniable.mechanisms.requirement import EVERY_RELEASE, protected_values, require_feasible
+
+Limits = list[Fraction | None]  # each value's largest posterior; None: exempt
+
+
+def plan_of_channel(
+    name: str,
+    histogram: Histogram,
+    privacy: Privacy | None,
+    channel: Channel,
+    *,
+    fix: str,
+    options: Mapping[str, Any],
+    not_hidden: tuple[str, ...] = (),
+) -> Plan:
+    """A plan with this channel; refused, with the ``fix``, when it does not meet a requirement that is given."""
+    limits = limits_of(histogram, privacy)
+    same = exact.posterior_same(channel.keep, channel.replace, histogram.counts)
+    other = exact.posterior_other(channel.keep, channel.replace, histogram.counts)
+    sure = [max(pair) for pair in zip(same, other, strict=True)]
+    protected = [x for x in range(histogram.m) if privacy is None or limits[x] is not None]
+    for x in protected:
+        limit = limits[x]
+        if limit is not None and sure[x] > limit:
+            raise RequirementError(
+                f"mechanism {name!r} lets an attacker become {percent(sure[x])} sure of "
+                f"{shortened(histogram.domain[x])}; {percent(limit)} is required. {fix}"
+            )
+    _check_amplification(name, privacy, channel, fix)
+    return Plan(
+        mechanism=name,
+        histogram=histogram,
+        cells=(Cell(histogram, channel),),
+        cells_published=False,
+        privacy=privacy,
+        guarantee=Guarantee(
+            adversary="frequency" if privacy is None else privacy.adversary,
+            rho1=None if privacy is None else privacy.rho1,
+            rho2=None if privacy is None else privacy.rho2,
+            worst=max(sure[x] for x in protected),
+            gamma=channel.exact_gamma,
+            not_protected=(*EVERY_RELEASE, *not_hidden),
+        ),
+        options=options,
+    )
+
+
+def limits_of(histogram: Histogram, privacy: Privacy | None) -> Limits:
+    """The largest posterior of each value that the requirement allows an attacker who knows the frequencies."""
+    limits: Limits = [None] * histogram.m
+    if privacy is None:
+        return limits
+    if privacy.rho2 is not None:
+        mask = protected_values(histogram, privacy)
+        require_feasible(histogram, privacy, mask)
+        limits = [privacy.rho2 if protected else None for protected in mask]
+    for value, (rho1, rho2) in privacy.per_value.items():
+        if histogram[value] <= rho1 * histogram.rows:
+            limits[histogram.position(value)] = rho2
+    if all(limit is None for limit in limits):
+        raise RequirementError("No value is protected: every value of the table is exempt. Fix: raise rho1.")
+    return limits
+
+
+def coarse_counts(histogram: Histogram) -> Counts:
+    """Counts on a grid of 8 rows (fewer in small tables) or 1 %, from which no exact count can be read (SPEC 11.6)."""
+    room = histogram.rows // (16 * histogram.m)
+    step = min(8, 1 << max(room.bit_length() - 1, 0))
+    up = histogram.counts // step * step + step
+    length = np.frexp(up.astype(np.float64))[1].astype(np.int64)
+    unit = np.left_shift(np.int64(1), np.maximum(length - 8, 0))
+    coarse: Counts = -(-up // unit) * unit
+    return coarse
+
+
+def _check_amplification(name: str, privacy: Privacy | None, channel: Channel, fix: str) -> None:
+    """Against any prior the amplification decides (THESIS Thm 1)."""
+    if privacy is None or privacy.adversary != "any-prior":
+        return
+    pairs = [*privacy.per_value.values()]
+    if privacy.rho2 is not None:
+        if privacy.rho1 is None:
+            raise RequirementError("adversary 'any-prior' needs rho1. Fix: give rho1, for example rho1='1/13'.")
+        pairs.append((privacy.rho1, privacy.rho2))
+    allowed = min(amplification_limit(rho1, rho2) for rho1, rho2 in pairs)
+    if channel.exact_gamma is None or channel.exact_gamma > allowed:
+        raise RequirementError(
+            f"mechanism {name!r} has an amplification of {channel.gamma:.4g}; against adversary 'any-prior' the "
+            f"requirement allows {float(allowed):.4g}. {fix}"
+        )

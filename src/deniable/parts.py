@@ -1,0 +1,130 @@
+"""From a scanned table to parts that an engine can execute: one compound column, or many columns each on its own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from deniable.core.errors import OptionError, did_you_mean
+from deniable.core.guarantee import Guarantee
+from deniable.core.histogram import Histogram
+from deniable.core.manifest import Marginal
+from deniable.core.plan import Plan
+from deniable.core.privacy import Privacy
+from deniable.engines.base import PartJob, Progress
+from deniable.engines.local.engine import LocalEngine
+from deniable.engines.local.ranges import RangeEncoder, scan_range
+from deniable.engines.randomness import Keystream, discrete_laplace, discrete_laplace_variance
+from deniable.mechanisms import Mechanism, PlansFromPublic
+from deniable.mechanisms.retention import Perturbed, Retention, guarantee
+from deniable.planning import chosen_mechanism
+
+MARGINAL_EPSILON = 1.0
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Parts that are ready to be executed, with their published histograms, and what they promise together."""
+
+    parts: tuple[PartJob, ...]
+    marginals: tuple[Marginal | None, ...]
+    mechanism: str
+    options: Mapping[str, Any]
+    privacy: Privacy | None
+    guarantee: Guarantee
+
+
+def one_part(
+    mechanism: str | Mechanism,
+    engine: LocalEngine,
+    names: tuple[str, ...],
+    keys: Keystream,
+    privacy: Privacy | None,
+    missing: str,
+    domain: Any,
+    marginals: bool | None,
+    progress: Progress,
+) -> Planned:
+    """All sensitive columns as one compound column."""
+    scan = engine.scan(names, missing, domain, progress)
+    wanted = (privacy is None or privacy.adversary == "frequency") if marginals is None else marginals
+    marginal = _marginal(keys, scan.histogram) if wanted else None
+    plan = _plan(chosen_mechanism(mechanism, scan.histogram, privacy), scan.histogram, privacy, marginal)
+    part = PartJob(names, scan.encoding, scan.rows, plan)
+    return Planned((part,), (marginal,), plan.mechanism, plan.options, plan.privacy, plan.guarantee)
+
+
+def retention_parts(
+    mechanism: Retention,
+    engine: LocalEngine,
+    keys: Keystream,
+    missing: str,
+    domain: Any,
+    marginals: bool | None,
+    progress: Progress,
+) -> Planned:
+    """Every column a part of its own: a range of numbers or a channel over categories."""
+    declared = domain_of_columns(domain, tuple(mechanism.columns))
+    parts: list[PartJob] = []
+    noisy: list[Marginal | None] = []
+    perturbed: list[Perturbed] = []
+    for column, replace in mechanism.columns.items():
+        if replace.is_range:
+            found = scan_range(engine.source, column, replace, missing, progress)
+            grid = mechanism.range_coin(column, found.grid)
+            encoder = RangeEncoder(column, found.dtype, grid, exempt=missing == "exempt")
+            parts.append(PartJob((column,), encoder, found.rows, range=grid))
+            noisy.append(None)
+            perturbed.append(mechanism.perturbed(column, grid))
+            continue
+        scan = engine.scan((column,), missing, declared.get(column), progress)
+        # Identity draws from the noisy histogram, so the manifest shows it anyway; others publish it when asked to.
+        wanted = replace.replacing == "identity" or bool(marginals)
+        marginal = _marginal(keys.subkey(column), scan.histogram) if wanted else None
+        plan = mechanism.plan_column(column, scan.histogram, _public_histogram(scan.histogram, marginal))
+        parts.append(PartJob((column,), scan.encoding, scan.rows, plan, swapped=replace.replacing == "swapping"))
+        noisy.append(marginal)
+        noise = 0.0 if marginal is None else marginal.epsilon
+        perturbed.append(mechanism.perturbed(column, plan.cells[0].channel, noise))
+    return Planned(tuple(parts), tuple(noisy), mechanism.name, mechanism.options, None, guarantee(perturbed))
+
+
+def domain_of_columns(domain: Any, columns: tuple[str, ...]) -> Mapping[str, Sequence[Hashable]]:
+    """The declared values of each column: a mapping, or the list of the only column."""
+    if domain is None:
+        return {}
+    if not isinstance(domain, Mapping):
+        if len(columns) != 1:
+            raise OptionError("domain: with several columns, declare values by column. Fix: domain={column: [values]}.")
+        return {columns[0]: domain}
+    for name in domain:
+        if name not in columns:
+            raise OptionError(f"domain names {name!r}, which is no sensitive column.{did_you_mean(name, columns)}")
+    return domain
+
+
+def _marginal(keys: Keystream, histogram: Histogram) -> Marginal:
+    """The histogram with discrete Laplace noise; its draws depend on the counts, so a re-run repeats them and another
+    table gets fresh ones."""
+    stream = keys.subkey("marginal", hashlib.sha256(histogram.counts.tobytes()).hexdigest())
+    noisy = histogram.counts + discrete_laplace(stream, histogram.m, MARGINAL_EPSILON)
+    return Marginal(tuple(noisy.tolist()), MARGINAL_EPSILON, discrete_laplace_variance(MARGINAL_EPSILON))
+
+
+def _public_histogram(histogram: Histogram, marginal: Marginal | None) -> Histogram | None:
+    """The noisy histogram with every count at least one."""
+    if marginal is None:
+        return None
+    return Histogram(histogram.domain, np.maximum(np.array(marginal.counts, dtype=np.int64), 1))
+
+
+def _plan(mechanism: Mechanism, histogram: Histogram, privacy: Privacy | None, marginal: Marginal | None) -> Plan:
+    """Plan; a mechanism whose parameters would give counts away plans with the noisy histogram that is published."""
+    public = _public_histogram(histogram, marginal)
+    if public is None or not isinstance(mechanism, PlansFromPublic):
+        return mechanism.plan(histogram, privacy)
+    return mechanism.plan(histogram, privacy, public=public)

@@ -1,0 +1,149 @@
+"""The analyst's report: how to use a release. It holds nothing that the release does not hold."""
+
+from __future__ import annotations
+
+from deniable.report import sections
+from deniable.report.evidence import Evidence
+from deniable.report.page import Block, Bullets, Code, Document, Facts, Heading, Note, Section, Text
+from deniable.report.tables import Kind, Table, shown
+
+ROLES = {
+    "public": "as it was",
+    "sensitive": "perturbed: ask, do not count",
+    "cell": "which cell the row fell into; deniable uses it by itself",
+}
+
+
+def analyst_report(found: Evidence, folder: str) -> Document:
+    """Questions and answers, intervals, errors, values, columns, the promise, the certificate."""
+    listed = (
+        _in_short(found),
+        _ask(found, folder),
+        _intervals(found),
+        _errors(found),
+        _values(found),
+        _columns(found),
+        sections.cells(found),
+        sections.promise(found),
+        sections.not_protected(found),
+        sections.verification(found, folder),
+    )
+    return Document(
+        "analyst",
+        f"Release {shown(found.manifest.name)}: how to use it",
+        f"{found.manifest.rows:,} rows in which every value of {sections.sensitive_names(found)} is deniable.",
+        tuple(section for section in listed if section is not None),
+        "Written by deniable from the release alone: it may be passed on with it.",
+    )
+
+
+def _in_short(found: Evidence) -> Section:
+    names = sections.sensitive_names(found)
+    histogram = any(part.marginal is not None for part in found.manifest.parts)
+    facts = (
+        ("Rows", f"{found.manifest.rows:,}", ""),
+        ("Sensitive", names, f"perturbed by the mechanism {found.manifest.mechanism}"),
+        ("Kept by the coin", sections.coins(found), "all other values are drawn anew"),
+        ("Noisy histogram", "yes" if histogram else "no", "makes answers more accurate"),
+    )
+    return Section(
+        "short",
+        "In short",
+        (
+            *sections.seed_warning(found),
+            Text(
+                f"The values of {names} were perturbed at random, row by row. No row says what a person's value was, "
+                "but counts over many rows can be reconstructed, with intervals. All other columns are as they were."
+            ),
+            Facts(facts),
+            Note(
+                "caution",
+                f"do not count {names} directly",
+                "Replaced values distort every count, and a filter on the published values picks the wrong rows.",
+                "Ask through deniable, as below.",
+            ),
+        ),
+    )
+
+
+def _ask(found: Evidence, folder: str) -> Section:
+    blocks: list[Block] = [
+        Code("pip install deniable", "sh"),
+        Text("The table is called release. Every number comes with the ends of its interval, _low and _high."),
+    ]
+    for example in found.examples:
+        blocks += [Heading(example.question), Code(example.sql, "sql"), example.answer]
+    sql = found.examples[0].sql if found.examples else "SELECT COUNT(*) AS n FROM release"
+    blocks += [
+        Heading("On the command line"),
+        Code(f"deniable query {folder} {_shell(' '.join(sql.split(chr(10))))}", "sh"),
+        Heading("In Python"),
+        Code(f"import deniable as dn\n\nrelease = dn.open_release({folder!r})\nprint(release.sql({sql!r}))", "python"),
+    ]
+    return Section("ask", "Ask questions", tuple(blocks))
+
+
+def _intervals(found: Evidence) -> Section:
+    items = [
+        "The interval covers the randomness of the perturbation: of 100 releases of the same table, 95 have an interval "
+        "that contains the count of the original table.",
+        "It does not cover what the table itself is: a sample of a population, or a table with mistakes.",
+        "Questions about public columns alone are counted exactly.",
+        "Intervals need rows: for true counts below 10 they cover a little less than they say.",
+        "Estimates are unbiased and may be negative; intervals are cut to what is possible.",
+        "Do not add up answers about different values of the same rows: ask for the set of values in one question, "
+        "with IN (...).",
+    ]
+    if any(part.marginal is not None for part in found.manifest.parts):
+        items.append(
+            "The release carries a noisy histogram, and answers are calibrated to it: the more of the table a question is "
+            "about, the narrower its interval."
+        )
+    return Section("intervals", "What an interval covers", (Bullets(tuple(items)),))
+
+
+def _errors(found: Evidence) -> Section | None:
+    blocks = [block for one in found.estimates for block in sections.error_blocks(one)]
+    return Section("errors", "How far off answers are", tuple(blocks)) if blocks else None
+
+
+def _values(found: Evidence) -> Section | None:
+    blocks = [block for one in found.estimates for block in sections.histogram_blocks(one)]
+    return Section("values", "Sensitive values", tuple(blocks)) if blocks else None
+
+
+def _columns(found: Evidence) -> Section:
+    manifest = found.manifest
+    public = {row[0]: row for row in found.public}
+    rows: list[tuple[object, ...]] = []
+    for column in manifest.columns:
+        _, _, many, which = public.get(column.name, (None, None, None, ""))
+        if column.role == "sensitive":
+            domain = manifest.column_domains.get(column.name, ())
+            many, which = len(domain) or None, "listed above" if domain else _range(found, column.name)
+        rows.append((column.name, column.type, ROLES[column.role], many, which))
+    columns: dict[str, Kind] = {
+        "column": "text",
+        "type": "text",
+        "in this release": "text",
+        "different values": "count",
+        "which": "text",
+    }
+    return Section("columns", "Columns", (Table.of("The columns of the release.", columns, rows),))
+
+
+def _range(found: Evidence, name: str) -> str:
+    for part in found.manifest.parts:
+        if name in part.columns and part.range is not None:
+            return f"{part.range['low']} to {part.range['high']}"
+    return ""
+
+
+def _shell(text: str) -> str:
+    """A word for a POSIX shell.
+
+    >>> print(_shell("a 'b'"))
+    "a 'b'"
+    """
+    quoted = "".join("\\" + c if c in '\\"$`' else c for c in text)
+    return f'"{quoted}"'

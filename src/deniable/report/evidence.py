@@ -1,0 +1,184 @@
+"""What a report is written from, collected once: plain tables and dictionaries, so that more can be plugged in."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.core import values
+from deniable.core.errors import DeniableError, VerificationError
+from deniable.core.histogram import Histogram
+from deniable.core.manifest import Manifest, Part
+from deniable.core.privacy import Privacy
+from deniable.evaluation.planner import SELECTIVITIES, compare, error_curve
+from deniable.evaluation.prediction import calibrated_variance, predicted_error
+from deniable.release import Release
+from deniable.report.examples import Example, examples
+from deniable.report.tables import shown
+
+COMPARED = 500  # values up to which the other mechanisms are planned too
+DRAWN = 200  # values up to which their errors are also predicted for other requirements
+FEW = 6
+SHARES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+LEAST_ROWS = 10
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """The estimated histogram of one part: rows (value, estimate, low, high), and errors (share, error, line)."""
+
+    columns: tuple[str, ...]
+    rows: tuple[dict[str, Any], ...]
+    errors: tuple[dict[str, Any], ...]
+
+    @property
+    def name(self) -> str:
+        return ", ".join(map(shown, self.columns))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything that the sections of a report draw from.
+
+    Attributes:
+        certificate: as ``Certificate.to_dict``.
+        public: rows (column, type, different values, which).
+        audit: as ``Audit.to_dict``; facts about the original table, for the owner alone. So are the next three.
+        comparison: as ``Comparison.to_dict``.
+        curve: as ``error_curve``.
+        evaluation: ``{"caption", "columns", "rows"}``, the result of an experiment.
+    """
+
+    manifest: Manifest
+    certificate: Mapping[str, Any]
+    estimates: tuple[Estimates, ...]
+    examples: tuple[Example, ...]
+    public: tuple[tuple[Any, ...], ...]
+    audit: Mapping[str, Any] | None = None
+    comparison: Mapping[str, Any] | None = None
+    curve: tuple[dict[str, Any], ...] = ()
+    evaluation: Mapping[str, Any] | None = None
+
+
+def from_release(release: Release) -> Evidence:
+    """What the release itself holds: nothing here comes from anywhere else."""
+    found = tuple(
+        estimate for part in release.manifest.parts if part.domain and (estimate := _estimates(release, part)) is not None
+    )
+    return Evidence(
+        manifest=release.manifest,
+        certificate=_certificate(release),
+        estimates=found,
+        examples=examples(release, found[0].rows if found else ()),
+        public=tuple(_public(release, name) for name in release.manifest.public_columns),
+    )
+
+
+def plans_from_audit(
+    manifest: Manifest, audit: Mapping[str, Any]
+) -> tuple[Mapping[str, Any] | None, tuple[dict[str, Any], ...]]:
+    """What the other mechanisms would do for the same table and requirement: a comparison, and error against rho2."""
+    stated, part = manifest.privacy, manifest.parts[0]
+    simple = stated is not None and stated["rho2"] is not None and not stated["per_value"] and not stated["exempt"]
+    if not simple or len(manifest.parts) > 1 or not 1 < len(part.domain) <= COMPARED:
+        return None, ()
+    assert stated is not None
+    counts = true_counts(manifest, audit["parts"][0])
+    histogram = Histogram(part.domain, np.array([counts.get(json_key(value), 0) for value in part.domain]))
+    rho1 = None if stated["rho1"] is None else Fraction(stated["rho1"])
+    try:
+        found = compare(histogram, Privacy(rho1, Fraction(stated["rho2"]), adversary=stated["adversary"]))
+    except DeniableError:  # the release may come from a mechanism that is not among the compared ones
+        return None, ()
+    if len(part.domain) > DRAWN:
+        return found.to_dict(), ()
+    return found.to_dict(), tuple(error_curve(histogram, SELECTIVITIES[-1], rho1=rho1, adversary=stated["adversary"]))
+
+
+def true_counts(manifest: Manifest, part: Mapping[str, Any]) -> dict[tuple[str, Any], int]:
+    """How many rows of the original hold each value, by ``json_key``; from an audit's part."""
+    return {json_key(row["value"]): round(row["prior"] * manifest.rows) for row in part["values"]}
+
+
+def json_key(value: Hashable) -> tuple[str, Any]:
+    """A value as JSON tells it, with its type, since 1 and true are different values."""
+    told = values.to_json(value)
+    return type(told).__name__, told
+
+
+def labels(domain: Sequence[Any], most: int = 40) -> list[str]:
+    """Values as texts that are all different, also where they were cut.
+
+    >>> labels(["x" * 50 + "a", "x" * 50 + "b"], most=5)
+    ['xxxx…', 'xxxx… (2)']
+    """
+    seen: dict[str, int] = {}
+    found = []
+    for value in domain:
+        text = shown(value, most)
+        seen[text] = seen.get(text, 0) + 1
+        found.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
+    return found
+
+
+def _estimates(release: Release, part: Part) -> Estimates | None:
+    names = list(part.columns)
+    try:
+        best, raw = release.group_by(names), release.group_by(names, calibrate=False)
+    except DeniableError:  # a mechanism that nothing can be estimated from
+        return None
+    keys = list(zip(*(best.column(place).to_pylist() for place in range(len(names))), strict=True))
+    found, low, high = (best.column(place).to_numpy() for place in (-4, -2, -1))
+    told = [key[0] if len(key) == 1 else key for key in keys]
+    order = np.argsort(-found, kind="stable")
+    rows = tuple(
+        {"value": told[i], "estimate": float(found[i]), "low": float(low[i]), "high": float(high[i])} for i in order
+    )
+    noise = None if part.marginal is None else part.marginal.variance
+    return Estimates(part.columns, rows, tuple(_errors(found, raw.column(-3).to_numpy(), noise, release.manifest.rows)))
+
+
+def _errors(estimated: Any, stderr: Any, noise: float | None, rows: int) -> list[dict[str, Any]]:
+    """The mean relative error of counts of a share a of the rows: V_R = V_T a / pi_x (evaluation.prediction)."""
+    found = []
+    for share in SHARES:
+        size = share * rows
+        asked = (estimated >= size) & np.isfinite(stderr)
+        if size < LEAST_ROWS or not asked.any():
+            continue
+        of_table = stderr[asked] ** 2
+        of_rows = of_table * size / estimated[asked]
+        lines = {"from the rows alone": of_rows}
+        if noise is not None:
+            lines = {"with the noisy histogram": calibrated_variance(of_rows, of_table, noise), **lines}
+        for line, variance in lines.items():
+            error = float(predicted_error(variance).mean()) / size
+            if error > 0:
+                found.append({"share": share, "error": error, "line": line})
+    return found
+
+
+def _certificate(release: Release) -> Mapping[str, Any]:
+    try:
+        return release.verify().to_dict()
+    except VerificationError as broken:
+        return {"holds": False, "checks": [{"what": "verification", "holds": False, "detail": str(broken)}]}
+
+
+def _public(release: Release, name: str) -> tuple[Any, ...]:
+    """A public column in a row: its name, its type, how many values, and which where they are few or numbers."""
+    kind = release.manifest.types[name]
+    distinct: pa.Array = release.counter().distinct(name)
+    which = ""
+    if len(distinct) <= FEW:
+        which = "; ".join(shown(value, 30) for value in distinct.to_pylist())
+    elif pa.types.is_integer(distinct.type) or pa.types.is_floating(distinct.type):
+        ends = pc.min_max(distinct).as_py()
+        which = f"{ends['min']} to {ends['max']}"
+    return name, kind, len(distinct), which

@@ -1,0 +1,245 @@
+"""The owner's report: privacy first. It may hold facts about the original table, and is never part of a release."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from deniable.core.probability import percent
+from deniable.evaluation.planner import SELECTIVITIES
+from deniable.report import charts, sections
+from deniable.report.evidence import Evidence, json_key, true_counts
+from deniable.report.page import Block, Document, Facts, Figure, Note, Section, Text
+from deniable.report.tables import Kind, Table, shown
+
+CURVE = 60  # points of a curve
+DOTS = 400
+
+
+def owner_report(found: Evidence, folder: str) -> Document:
+    """Guarantee, worst posterior, what is not protected, findings, cells, errors, alternatives, certificate."""
+    listed = (
+        _in_short(found),
+        sections.promise(found),
+        _attackers(found),
+        sections.not_protected(found),
+        _findings(found, folder),
+        sections.cells(found),
+        _answers(found),
+        _alternatives(found),
+        _evaluation(found),
+        sections.verification(found, folder),
+    )
+    secret = "It holds facts about the original table: keep it to yourself." if found.audit else ""
+    return Document(
+        "owner",
+        f"Release {shown(found.manifest.name)}: what it gives away, and what it keeps",
+        f"{found.manifest.rows:,} rows; {sections.sensitive_names(found)} perturbed by the mechanism "
+        f"{found.manifest.mechanism}. {secret}".strip(),
+        tuple(section for section in listed if section is not None),
+        "Written by deniable for the owner of the table. Do not publish this report with the release.",
+    )
+
+
+def _in_short(found: Evidence) -> Section:
+    told = found.manifest.guarantee
+    items = []
+    if found.audit is not None:
+        worst = max((part["worst_posterior"] for part in found.audit["parts"]), default=None)
+        if worst is not None:
+            meaning = "the largest posterior of a protected value, knowing the frequencies"
+            items.append(("Surest an attacker gets", percent(worst), meaning))
+    if told["rho2"] is not None:
+        items.append(("Allowed (rho2)", sections.as_share(told["rho2"]), "how sure an attacker may become"))
+    items.append(("Epsilon", sections.epsilon(found), "ln of the amplification, per row"))
+    items.append(("Kept by the coin", sections.coins(found), "all other values are drawn anew"))
+    if found.audit is not None:
+        grades = Counter(finding["grade"] for finding in found.audit["findings"])
+        items.append(("Findings", f"{grades['serious']} serious", f"and {grades['caution']} to decide about"))
+    holds = found.certificate["holds"]
+    items.append(("Certificate", "holds" if holds else "FAILS", "recomputed from the release's own numbers"))
+    return Section("short", "In short", (*sections.seed_warning(found), Facts(tuple(items))))
+
+
+def _attackers(found: Evidence) -> Section:
+    """Posteriors: a curve for all beliefs, a dot and a row for each value."""
+    gamma, told = _gamma(found)
+    parts = [] if found.audit is None else found.audit["parts"]
+    blocks: list[Block] = []
+    for part in parts or [None]:
+        blocks += _posteriors(found, part, gamma, told)
+        if part is not None:
+            blocks += _belief_tables(part)
+    return Section("attackers", "What attackers can learn", tuple(blocks))
+
+
+def _posteriors(
+    found: Evidence, part: Mapping[str, Any] | None, gamma: Fraction | None, told: str
+) -> list[Block]:
+    values = [] if part is None else part["values"][:]
+    dots = [{"prior": row["prior"], "posterior": row["highest"]} for row in values]
+    dots = sorted(dots, key=lambda dot: -dot["posterior"])[:DOTS]
+    required = found.manifest.privacy or {}
+    rho1, rho2 = (required.get(name) for name in ("rho1", "rho2"))
+    limit = None
+    if rho1 is not None and rho2 is not None:
+        limit = {"prior": float(Fraction(rho1)), "posterior": float(Fraction(rho2))}
+    strongest = max([0.0, *(dot["prior"] for dot in dots), *([limit["prior"]] if limit else [])])
+    reach = min(1.0, max(0.25, round(2.5 * strongest + 0.05, 1)))
+    lines = [{"line": "without the release", "prior": x, "posterior": x} for x in (0.0, reach)]
+    if gamma is not None:
+        step = reach / CURVE
+        lines += [{"line": told, "prior": b, "posterior": _grown(b, gamma)} for b in (i * step for i in range(CURVE + 1))]
+    name = "" if part is None else f" about {', '.join(map(shown, part['columns']))}"
+    parts = [f"The line '{told}' bounds what anybody can conclude." if gamma is not None else _NO_BOUND]
+    if dots:
+        parts.append("Dots: each value, for an attacker who knows how frequent values are.")
+    if limit is not None:
+        parts.append(
+            f"Dotted: the requirement, that beliefs up to {percent(limit['prior'])} stay below "
+            f"{percent(limit['posterior'])}."
+        )
+    columns: dict[str, Kind] = {"line": "text", "believed before": "share", "believed after, at most": "share"}
+    rows = [(row["line"], row["prior"], row["posterior"]) for row in lines[:2] + lines[2 :: CURVE // 10]]
+    return [
+        Figure(
+            f"How beliefs{name} can grow",
+            " ".join(parts),
+            partial(_draw_posteriors, lines, dots, limit, reach),
+            Table.of("The lines of the chart.", columns, rows),
+        )
+    ]
+
+
+_NO_BOUND = "The amplification is unbounded: who believes more than the frequencies can become surer than the dots show."
+
+
+def _gamma(found: Evidence) -> tuple[Fraction | None, str]:
+    """The amplification that bounds every attacker, or every attacker inside one cell."""
+    told = found.manifest.guarantee
+    if told["gamma"] is not None:
+        return Fraction(told["gamma"]), "any attacker, at most"
+    inside = [Fraction(gamma) for gamma in told["cell_gammas"] if gamma is not None]
+    if inside and len(inside) == len(told["cell_gammas"]):
+        return max(inside), "inside a cell, at most"
+    return None, ""
+
+
+def _grown(belief: float, gamma: Fraction) -> float:
+    """b gamma / (1 - b + b gamma): what a belief b grows to at the amplification gamma (SPEC 2)."""
+    return belief * float(gamma) / (1 - belief + belief * float(gamma))
+
+
+def _belief_tables(part: Mapping[str, Any]) -> list[Block]:
+    columns: dict[str, Kind] = {
+        "value": "text",
+        "before": "share",
+        "after, at most": "share",
+        "after, at least": "share",
+        "protected": "text",
+    }
+    rows = [
+        (row["value"], row["prior"], row["highest"], row["lowest"], "yes" if row["protected"] else "no")
+        for row in sorted(part["values"], key=lambda row: (not row["protected"], -row["highest"]))
+    ]
+    if part["cells"] is not None:
+        columns = {**columns, "its cell alone": "share"}
+        alone = {json_key(row["value"]): row["cell_only"] for row in part["values"]}
+        rows = [(*row, alone[json_key(row[0])]) for row in rows]  # type: ignore[misc]
+    blocks: list[Block] = [Table.of("How sure an attacker who knows the frequencies is of each value.", columns, rows)]
+    stronger = [(row["belief"], row["value"], row["prior"], row["posterior"]) for row in part["stronger_priors"]]
+    if stronger:
+        kinds: dict[str, Kind] = {"belief": "text", "worst for": "text", "before": "share", "after, at most": "share"}
+        caption = "Attackers who believe more: as a multiple of the frequency, or the requirement's rho1."
+        blocks.append(Table.of(caption, kinds, stronger))
+    return blocks
+
+
+def _findings(found: Evidence, folder: str) -> Section:
+    if found.audit is None:
+        note = Note(
+            "info",
+            "not audited",
+            "This report was written without the original table, so posteriors of single values are not in it.",
+            f"deniable report {folder} --for owner --original FILE",
+        )
+        return Section("findings", "Findings of the audit", (note,))
+    notes = tuple(Note(f["grade"], f["what"], f["detail"], f["advice"]) for f in found.audit["findings"])
+    return Section("findings", "Findings of the audit", notes or (Text("The audit found nothing to report."),))
+
+
+def _answers(found: Evidence) -> Section | None:
+    """What analysts get: histograms beside the truth where it is known, and predicted errors."""
+    blocks: list[Block] = []
+    for number, one in enumerate(found.estimates):
+        truth: list[int | None] = []
+        if found.audit is not None and number < len(found.audit["parts"]):
+            counts = true_counts(found.manifest, found.audit["parts"][number])
+            truth = [counts.get(json_key(row["value"]), 0) for row in one.rows]
+        blocks += [*sections.error_blocks(one), *sections.histogram_blocks(one, truth)]
+    return Section("answers", "What analysts get", tuple(blocks)) if blocks else None
+
+
+def _alternatives(found: Evidence) -> Section | None:
+    if found.comparison is None:
+        return None
+    shares = found.comparison["selectivities"]
+    columns: dict[str, Kind] = {"mechanism": "text", "cells": "count", "published as they are": "share"}
+    columns |= {"epsilon": "number", **{f"error at {percent(share, 2)}": "share" for share in shares}, "reveals": "text"}
+    used = [each for each in found.comparison["candidates"] if "refused" not in each]
+    rows = [
+        (each["mechanism"], each["cells"], each["kept"], each["epsilon"], *each["errors"], each["reveals"])
+        for each in used
+    ]
+    blocks: list[Block] = [
+        Text(found.comparison["reason"]),
+        Table.of(
+            "All mechanisms for the same table and requirement: predicted relative errors by the share of rows counted.",
+            columns,
+            rows,
+        ),
+    ]
+    blocks += [
+        Note("info", f"{each['mechanism']} does not apply", each["refused"])
+        for each in found.comparison["candidates"]
+        if "refused" in each
+    ]
+    if found.curve:
+        kinds: dict[str, Kind] = {"mechanism": "text", "rho2": "number", "relative error": "share"}
+        points = [(row["mechanism"], row["rho2"], row["error"]) for row in found.curve]
+        blocks.append(
+            Figure(
+                "What accuracy costs in certainty",
+                "Predicted relative error of counts, for stronger and weaker requirements than yours.",
+                partial(_draw_curve, found.curve),
+                Table.of("Predicted relative errors.", kinds, points),
+            )
+        )
+    return Section("alternatives", "Other mechanisms", tuple(blocks))
+
+
+def _evaluation(found: Evidence) -> Section | None:
+    """The result of an experiment, as it was given: a caption, columns and rows."""
+    if found.evaluation is None:
+        return None
+    rows = [tuple(row) for row in found.evaluation["rows"]]
+    numeric = [
+        all(isinstance(row[i], int | float | None) and not isinstance(row[i], bool) for row in rows)
+        for i in range(len(found.evaluation["columns"]))
+    ]
+    columns: dict[str, Kind] = {
+        name: "number" if numbers else "text"
+        for name, numbers in zip(found.evaluation["columns"], numeric, strict=True)
+    }
+    return Section("evaluation", "Measured errors", (Table.of(found.evaluation["caption"], columns, rows),))
+
+
+def _draw_posteriors(lines: Any, dots: Any, limit: Any, reach: float, width: int) -> Any:
+    return charts.posterior_against_prior(lines, dots, limit, reach, width)
+
+
+def _draw_curve(rows: Any, width: int) -> Any:
+    return charts.error_against_rho2(rows, SELECTIVITIES[-1], width)

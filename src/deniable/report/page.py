@@ -1,0 +1,174 @@
+"""A report as content: sections of blocks, and the one HTML page that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Literal
+
+from deniable.report import style, tables
+from deniable.report.charts import to_svg
+from deniable.report.tables import Table
+
+WIDE, NARROW = 700, 300  # the plot widths that a chart is drawn at, for a screen and for a phone
+Grade = Literal["serious", "caution", "info", "good"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph; ``role`` may be ``"lead"`` (the first words) or ``"promise"`` (the guarantee)."""
+
+    text: str
+    role: Literal["", "lead", "promise"] = ""
+
+
+@dataclass(frozen=True)
+class Bullets:
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Key figures: (label, figure, what it means)."""
+
+    items: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    text: str
+    language: Literal["sh", "sql", "python"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """A finding or a warning, graded."""
+
+    grade: Grade
+    title: str
+    text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Heading:
+    text: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart: ``draw`` takes a width; ``data`` is the same as a table, for those who cannot see it."""
+
+    title: str
+    caption: str
+    draw: Callable[[int], Any]
+    data: Table
+
+
+Block = Text | Bullets | Facts | Code | Note | Heading | Figure | Table
+
+
+@dataclass(frozen=True)
+class Section:
+    name: str
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Document:
+    """A report: for whom, about what, and its sections in order."""
+
+    audience: Literal["owner", "analyst"]
+    title: str
+    subtitle: str
+    sections: tuple[Section, ...]
+    footer: str
+
+
+def to_html(document: Document) -> str:
+    """One self-contained page: no network, no fonts, no scripts but its own."""
+    links = "".join(f'<li><a href="#{s.name}">{escape(s.title)}</a></li>' for s in document.sections)
+    body = "\n".join(_section(section) for section in document.sections)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{style.content_security_policy()}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<title>{escape(document.title)}</title>
+<style>{style.style_sheet()}</style>
+</head>
+<body>
+<a class="skip" href="#content">Skip to the content</a>
+<header>
+<p class="kicker">A report of deniable, for the {document.audience}</p>
+<h1>{escape(document.title)}</h1>
+<p class="lead">{escape(document.subtitle)}</p>
+</header>
+<nav aria-label="Contents"><ul>{links}</ul></nav>
+<main id="content">
+{body}
+</main>
+<footer><p>{escape(document.footer)}</p></footer>
+<script>{style.script()}</script>
+</body>
+</html>
+"""
+
+
+def _section(section: Section) -> str:
+    blocks = "\n".join(_block(block, f"{section.name}-{number}") for number, block in enumerate(section.blocks))
+    heading = f'<h2 id="{section.name}-title">{escape(section.title)}</h2>'
+    return f'<section id="{section.name}" aria-labelledby="{section.name}-title">\n{heading}\n{blocks}\n</section>'
+
+
+def _block(block: Block, name: str) -> str:
+    match block:
+        case Text(text, role):
+            return f'<p class="{role}">{escape(text)}</p>' if role else f"<p>{escape(text)}</p>"
+        case Bullets(items):
+            return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
+        case Facts(items):
+            return '<dl class="facts">' + "".join(_fact(*item) for item in items) + "</dl>"
+        case Code(text, _):
+            return f"<pre><code>{escape(text)}</code></pre>"
+        case Heading(text):
+            return f"<h3>{escape(text)}</h3>"
+        case Note():
+            return _note(block)
+        case Figure():
+            return _figure(block, name)
+        case Table():
+            return tables.to_html(block, name)
+
+
+def _fact(label: str, figure: str, meaning: str) -> str:
+    small = f"<small>{escape(meaning)}</small>" if meaning else ""
+    return f"<div><dt>{escape(label)}</dt><dd>{escape(figure)}{small}</dd></div>"
+
+
+def _note(note: Note) -> str:
+    advice = f"<p>What to do: {escape(note.advice)}</p>" if note.advice else ""
+    grade = "" if note.grade == "good" else f"{note.grade.capitalize()}: "
+    return (
+        f'<div class="note {note.grade}"><p><span class="grade">{grade}{escape(note.title)}</span></p>'
+        f"<p>{escape(note.text)}</p>{advice}</div>"
+    )
+
+
+def _figure(figure: Figure, name: str) -> str:
+    """The chart twice, for a screen and for a phone (the style sheet shows one), then its data."""
+    drawn = "".join(
+        f'<div class="{size}">{style.inline_svg(to_svg(figure.draw(width)), f"{name}-{size}", f"{name}-title")}</div>'
+        for size, width in (("wide", WIDE), ("narrow", NARROW))
+    )
+    return (
+        f'<figure>\n<h3 id="{name}-title">{escape(figure.title)}</h3>\n{drawn}\n'
+        f"<figcaption>{escape(figure.caption)}</figcaption>\n"
+        f"<details><summary>The numbers of this chart</summary>\n{tables.to_html(figure.data, f'{name}-data')}\n"
+        "</details></figure>"
+    )

@@ -1,0 +1,190 @@
+"""Sections that both readers get: the promise, its limits, the estimates, how far off answers are, the certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from deniable.core.probability import percent
+from deniable.report import charts
+from deniable.report.evidence import Estimates, Evidence, labels
+from deniable.report.page import Block, Bullets, Code, Figure, Note, Section, Text
+from deniable.report.tables import Kind, Table, shown
+
+BARS = 25
+
+
+def sensitive_names(found: Evidence) -> str:
+    """The sensitive columns in words."""
+    return ", ".join(shown(name) for name in found.manifest.sensitive_columns)
+
+
+def as_share(text: str | None) -> str:
+    """A fraction of the manifest as people read it."""
+    return "none stated" if text is None else percent(Fraction(text))
+
+
+def coins(found: Evidence) -> str:
+    """How often a value is kept by its coin, over all values and cells."""
+    kept = [float(coin) for part in found.manifest.parts for channel in part.channels for coin in channel.coins]
+    kept += [float(part.range["keep"]) / 2**32 for part in found.manifest.parts if part.range and "keep" in part.range]
+    if not kept:
+        return "see the manifest"
+    low, high = percent(min(kept)), percent(max(kept))
+    return low if low == high else f"{low} to {high}"
+
+
+def epsilon(found: Evidence) -> str:
+    """The epsilon of the guarantee, in words."""
+    told = found.manifest.guarantee["epsilon"]
+    return "unbounded" if told is None else f"{told:.3g}"
+
+
+def seed_warning(found: Evidence) -> tuple[Block, ...]:
+    """A release made from a seed protects nobody from those who have it."""
+    if found.manifest.randomness.source != "seed":
+        return ()
+    text = "Whoever knows the seed can undo the release, and the manifest shows it."
+    return (Note("serious", "made from a seed", text, "Use it for experiments with tables that hold no secrets."),)
+
+
+def promise(found: Evidence) -> Section:
+    """The guarantee in words."""
+    told = found.manifest.guarantee
+    blocks: list[Block] = [Text(told["sentence"], "promise")]
+    if told["also"]:
+        blocks.append(Bullets(tuple(told["also"])))
+    return Section("promise", "What is promised", tuple(blocks))
+
+
+def not_protected(found: Evidence) -> Section:
+    """What the release gives away, in words."""
+    return Section("limits", "What is not protected", (Bullets(tuple(found.manifest.guarantee["not_protected"])),))
+
+
+def cells(found: Evidence) -> Section | None:
+    """The cells that rows fell into, where there are several; their rows are not in the manifest."""
+    columns: dict[str, Kind] = {
+        "cell": "number",
+        "values": "count",
+        "least kept": "share",
+        "most kept": "share",
+        "gamma": "number",
+        "first values": "text",
+    }
+    blocks: list[Block] = []
+    for part in found.manifest.parts:
+        if len(part.channels) < 2:
+            continue
+        rows = [
+            (
+                number,
+                channel.m,
+                float(channel.coins.min()),
+                float(channel.coins.max()),
+                channel.gamma,
+                "; ".join(labels(channel.values[:5], 24)),
+            )
+            for number, channel in enumerate(part.channels)
+        ]
+        known = (
+            "Each row says which cell it fell into, so its value is one of the cell's."
+            if part.cells_published
+            else "Rows do not say which cell they fell into."
+        )
+        blocks.append(Text(f"Rows were dealt to {len(rows):,} cells, each with its own values and coins. {known}"))
+        blocks.append(Table.of(f"The cells of {', '.join(map(shown, part.columns))}.", columns, rows))
+    return Section("cells", "Cells", tuple(blocks)) if blocks else None
+
+
+def histogram_blocks(one: Estimates, truth: Sequence[int | None] = ()) -> list[Block]:
+    """How many rows hold each value, as a chart and as a table; with the truth beside it, where it may be shown."""
+    drawn = [
+        {"value": label, **{key: row[key] for key in ("estimate", "low", "high")}}
+        for label, row in zip(labels([row["value"] for row in one.rows[:BARS]]), one.rows[:BARS], strict=True)
+    ]
+    columns: dict[str, Kind] = {one.name or "value": "text", "estimate": "count", "from": "count", "to": "count"}
+    body: list[tuple[Any, ...]] = [(row["value"], row["estimate"], row["low"], row["high"]) for row in one.rows]
+    if truth:
+        columns["true rows"] = "count"
+        body = [(*row, true) for row, true in zip(body, truth, strict=True)]
+    table = Table.of("Estimated rows of each value, with 95 % intervals, as the release answers them.", columns, body)
+    more = f" The {BARS} most frequent of {len(one.rows):,} values." if len(one.rows) > BARS else ""
+    return [
+        Figure(
+            f"How many rows hold each value of {one.name}",
+            f"Estimated from the release; the lines are 95 % intervals.{more}",
+            partial(_histogram, drawn),
+            table,
+        )
+    ]
+
+
+def error_blocks(one: Estimates) -> list[Block]:
+    """How far off answers are, by the size of the question."""
+    if not one.errors:
+        return [Text(f"The error of answers about {one.name} cannot be predicted: the release has too few rows.")]
+    columns: dict[str, Kind] = {"rows counted": "share", "how": "text", "relative error": "share"}
+    rows = [(row["share"], row["line"], row["error"]) for row in one.errors]
+    caption = (
+        "The mean relative error of a count, by the share of all rows that it counts, where public columns say nothing "
+        "about the value. Small counts are noisy; counts over many rows are not."
+    )
+    best = [row for row in one.errors if row["line"] == one.errors[0]["line"]]
+    told = min(best, key=lambda row: abs(row["share"] - 0.01))
+    sentence = (
+        f"Take a question whose true answer is {percent(told['share'])} of the rows, about one value of {one.name}: "
+        f"the answer is {percent(told['error'], 2)} off on average."
+    )
+    return [
+        Text(sentence),
+        Figure(
+            f"How far off answers about {one.name} are",
+            caption,
+            partial(_errors, [dict(row) for row in one.errors]),
+            Table.of("Predicted relative errors.", columns, rows),
+        ),
+    ]
+
+
+def verification(found: Evidence, folder: str) -> Section:
+    """The certificate, and how to compute it again."""
+    checks = found.certificate["checks"]
+    holds = found.certificate["holds"]
+    failures = "; ".join(f"{check['what']}: {check['detail']}" for check in checks if not check["holds"])
+    verdict = (
+        Note("good", "The release holds what it promises", f"{len(checks):,} checks, all computed from its own numbers.")
+        if holds
+        else Note("serious", "the release does not hold what it promises", failures, "Do not use or publish it.")
+    )
+    columns: dict[str, Kind] = {"check": "text", "holds": "text", "numbers": "text"}
+    rows = [(check["what"], "yes" if check["holds"] else "NO", check["detail"]) for check in checks]
+    manifest = found.manifest
+    made = [
+        f"Mechanism: {manifest.mechanism}. Randomness: {manifest.randomness.source}; rows "
+        f"{'in random order' if manifest.randomness.shuffled else 'in their original order'}.",
+        f"Made with {manifest.software.get('name', 'deniable')} {manifest.software.get('version', '')}.",
+    ]
+    if manifest.data is not None:
+        made.append(f"SHA-256 of {manifest.data.file}: {manifest.data.sha256}")
+    return Section(
+        "verify",
+        "Verify",
+        (
+            verdict,
+            Text("Anyone can recompute this, from the release alone:"),
+            Code(f"deniable verify {folder}", "sh"),
+            Table.of("The certificate.", columns, rows),
+            Bullets(tuple(made)),
+        ),
+    )
+
+
+def _histogram(rows: list[dict[str, Any]], width: int) -> Any:
+    return charts.histogram_with_intervals(rows, "estimated rows", width)
+
+
+def _errors(rows: list[dict[str, Any]], width: int) -> Any:
+    return charts.error_against_size(rows, width)

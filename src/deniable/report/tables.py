@@ -1,0 +1,136 @@
+"""Tables of a report: typed columns, so that each format can align, round and sort them."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Literal
+
+from deniable.core import values
+from deniable.core.probability import percent
+
+Kind = Literal["text", "count", "share", "number"]
+MOST_ROWS = 300  # more are for programs: --format json of a smaller question, or SQL
+TALL = 16  # rows from which a table scrolls inside the page
+LONGEST = 80
+
+
+@dataclass(frozen=True)
+class Table:
+    """A caption, columns (name -> kind), rows; ``left_off`` says how many rows were too many to show."""
+
+    caption: str
+    columns: Mapping[str, Kind]
+    rows: tuple[tuple[Any, ...], ...]
+    left_off: int = 0
+
+    @classmethod
+    def of(
+        cls, caption: str, columns: Mapping[str, Kind], rows: Iterable[Sequence[Any]], most: int = MOST_ROWS
+    ) -> Table:
+        """A table of at most ``most`` rows."""
+        listed = [tuple(row) for row in rows]
+        return cls(caption, dict(columns), tuple(listed[:most]), max(len(listed) - most, 0))
+
+    @property
+    def full_caption(self) -> str:
+        return self.caption + (f" {self.left_off:,} more rows are not shown." if self.left_off else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        rows = [[plain(value) for value in row] for row in self.rows]
+        return {"kind": "table", "caption": self.full_caption, "columns": list(self.columns), "rows": rows}
+
+
+def shown(value: Any, most: int = LONGEST) -> str:
+    """A value as text on one line: characters that cannot be seen, or turn text round, become visible.
+
+    >>> shown("a\\nb"), shown(None), shown(("x", 3))
+    ('a\\\\nb', '(missing)', 'x, 3')
+    """
+    if value is None:
+        return "(missing)"
+    if isinstance(value, tuple | list):
+        return ", ".join(shown(each, most) for each in value)
+    text = str(value)
+    text = text if len(text) <= most else text[: most - 1] + "…"
+    if not text.strip():
+        return repr(text)
+    return "".join(repr(c)[1:-1] if unicodedata.category(c) in {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"} else c for c in text)
+
+
+def formatted(value: Any, kind: Kind) -> str:
+    """A cell as people read it; nothing where there is no number."""
+    if kind == "text":
+        return shown(value, 400)
+    if not _is_number(value):
+        return "" if value is None or isinstance(value, float) else shown(value)
+    if kind == "share":
+        return percent(value)
+    if kind == "count":
+        return f"{round(value):,}".replace("-0", "0") if round(value) == 0 else f"{round(value):,}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def to_html(table: Table, name: str) -> str:
+    """A table in a frame that scrolls by itself; its headings become buttons where scripts run."""
+    kinds = list(table.columns.values())
+    head = "".join(f'<th scope="col"{_class(kind)}>{escape(title)}</th>' for title, kind in table.columns.items())
+    body = "\n".join(f"<tr>{_row(row, kinds)}</tr>" for row in table.rows)
+    tall = " tall" if len(table.rows) > TALL else ""
+    sortable = ' class="sortable"' if len(table.rows) > 1 else ""
+    return (
+        f'<div class="scroll{tall}" role="region" tabindex="0" aria-labelledby="{name}">\n<table{sortable}>'
+        f'<caption id="{name}">{escape(table.full_caption)}</caption>\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def to_markdown(table: Table) -> str:
+    """A pipe table below its caption."""
+    kinds = list(table.columns.values())
+    lines = [markdown_escaped(table.full_caption), ""]
+    lines.append("| " + " | ".join(markdown_escaped(title) for title in table.columns) + " |")
+    lines.append("|" + "|".join("---" if kind == "text" else "---:" for kind in kinds) + "|")
+    for row in table.rows:
+        cells = (markdown_escaped(formatted(value, kind)) for value, kind in zip(row, kinds, strict=True))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def markdown_escaped(text: str) -> str:
+    """Text in which no character means anything to Markdown, nor to the HTML it becomes.
+
+    >>> markdown_escaped("a|b <i> *c*")
+    'a\\\\|b &lt;i&gt; \\\\*c\\\\*'
+    """
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return "".join("\\" + c if c in "\\`*_[]#|~$" else c for c in text).replace("\n", " ")
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it; what is no number becomes null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, tuple | list):
+        return [plain(each) for each in value]
+    return values.to_json(value)
+
+
+def _row(row: Sequence[Any], kinds: Sequence[Kind]) -> str:
+    cells = []
+    for place, (value, kind) in enumerate(zip(row, kinds, strict=True)):
+        tag = 'th scope="row"' if place == 0 else "td"
+        key = "" if kind == "text" else f' data-sort="{float(value)!r}"' if _is_number(value) else ' data-sort=""'
+        cells.append(f"<{tag}{_class(kind)}{key}>{escape(formatted(value, kind))}</{tag[:2]}>")
+    return "".join(cells)
+
+
+def _class(kind: Kind) -> str:
+    return "" if kind == "text" else ' class="number"'
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

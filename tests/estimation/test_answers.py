@@ -1,0 +1,193 @@
+"""Questions in Python, against a brute-force inverse and against the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from deniable.core.channel import Channel
+from deniable.core.errors import OptionError, QuestionError
+from deniable.estimation import between, count, count_many, group_by, histogram, mean, not_, sum_of
+
+
+def weights_by_row(release, wanted):
+    """w for every row, from dense inverses: the definition."""
+    table = release.table.to_pandas()
+    cell = table["cell"].to_numpy() if "cell" in table else np.zeros(len(table), int)
+    w = np.zeros(len(table))
+    place = {value: i for i, value in enumerate(release.manifest.domain)}
+    y = table["disease"].map(place).to_numpy()
+    for number, (channel, positions) in enumerate(
+        zip(release.manifest.channels, release.manifest.cell_positions, strict=True)
+    ):
+        inverse = np.linalg.inv(channel.matrix())
+        inside = np.array([release.manifest.domain[i] in wanted for i in positions], float)
+        rows = cell == number
+        w[rows] = (inside @ inverse)[np.searchsorted(positions, y[rows])]
+    return w, table
+
+
+@pytest.fixture(params=["release", "celled"])
+def some(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_count_is_the_sum_of_weights_and_its_variance_the_sum_of_w_squared_minus_w(some):
+    w, table = weights_by_row(some, {"hiv", "flu"})
+    rows = ((table.sex == "F") & table.age.between(30, 50)).to_numpy()
+    found = count(some, {"sex": "F", "age": between(30, 50), "disease": ["hiv", "flu"]}, calibrate=False)
+    assert found.value == pytest.approx(w[rows].sum(), rel=1e-9)
+    assert found.variance == pytest.approx((w * w - w)[rows].sum(), rel=1e-9)
+    assert found.largest <= rows.sum()
+    assert found.low <= found.value <= found.high
+
+
+def test_sum_and_mean_weigh_the_rows_that_have_a_number(some):
+    w, table = weights_by_row(some, {"cancer"})
+    rows = ((table.sex == "M") & table.income.notna()).to_numpy()
+    v = table.income.to_numpy()
+    total = sum_of(some, "income", {"sex": "M", "disease": "cancer"}, calibrate=False)
+    assert total.value == pytest.approx((v * w)[rows].sum(), rel=1e-9)
+    assert total.variance == pytest.approx((v * v * (w * w - w))[rows].sum(), rel=1e-9)
+    average = mean(some, "income", {"sex": "M", "disease": "cancer"}, calibrate=False)
+    ratio = (v * w)[rows].sum() / w[rows].sum()
+    assert average.value == pytest.approx(ratio, rel=1e-9)
+    delta = ((v - ratio) ** 2 * (w * w - w))[rows].sum() / w[rows].sum() ** 2
+    assert delta <= average.variance <= delta * 1.3
+
+
+def test_public_questions_are_exact(release):
+    table = release.table.to_pandas()
+    found = count(release, {"sex": "F", "town": None})
+    assert found.value == ((table.sex == "F") & table.town.isna()).sum()
+    assert found.stderr == 0
+    assert found.low == found.high == found.value
+    assert mean(release, "income", {"age": between(20, 30)}).value == pytest.approx(
+        table.income[table.age.between(20, 30)].mean()
+    )
+
+
+def test_not_means_everything_else_missing_included(release):
+    table = release.table.to_pandas()
+    assert count(release, {"town": not_("Basel")}).value == (table.town != "Basel").sum()
+    assert count(release, {"town": not_(None)}).value == table.town.notna().sum()
+    assert count(release, {"town": ["Basel", None]}).value == ((table.town == "Basel") | table.town.isna()).sum()
+    whole = count(release, {"disease": not_("hiv")}, calibrate=False) + count(
+        release, {"disease": "hiv"}, calibrate=False
+    )
+    assert whole.value == pytest.approx(6000)
+
+
+def test_no_rows_is_zero_with_no_error(release):
+    found = count(release, {"age": 17, "disease": "hiv"})
+    assert (found.value, found.stderr, found.low, found.high) == (0, 0, 0, 0)
+    with pytest.raises(QuestionError, match="no average"):
+        mean(release, "income", {"age": 17})
+
+
+def test_group_by_public_and_sensitive_columns_equals_single_counts(some):
+    table = group_by(some, ["disease", "sex"], {"age": between(20, 60)})
+    assert table.column_names == ["disease", "sex", "value", "stderr", "value_low", "value_high"]
+    assert table.num_rows == 10
+    for row in table.to_pylist():
+        single = count(some, {"disease": row["disease"], "sex": row["sex"], "age": between(20, 60)})
+        assert row["value"] == pytest.approx(single.value, rel=1e-9)
+        assert row["stderr"] == pytest.approx(single.stderr, rel=1e-9)
+        assert (row["value_low"], row["value_high"]) == pytest.approx((single.low, single.high), rel=1e-9)
+
+
+def test_uncalibrated_histogram_adds_up_to_the_rows(some):
+    assert sum(histogram(some, {"sex": "F"}, calibrate=False)["value"].to_pylist()) == pytest.approx(
+        count(some, {"sex": "F"}).value
+    )
+
+
+@pytest.mark.parametrize("method", ["inverse", "mle", "shrunk"])
+def test_a_pool_answers_as_single_questions_do(some, method):
+    wheres = [
+        {"sex": "F", "disease": "hiv"},
+        {"sex": "M", "age": between(30, 40), "disease": ["flu", "ulcer"]},
+        {"town": None, "age": 33},
+        None,
+        {"town": ["Basel", "Chur"], "disease": "hiv"},
+    ]
+    pool = count_many(some, wheres, method=method)
+    for i, where in enumerate(wheres):
+        single = count(some, where, method=method)
+        assert pool.value[i] == pytest.approx(single.value, rel=1e-9)
+        assert (pool.low[i], pool.high[i]) == pytest.approx((single.low, single.high), rel=1e-9)
+    every = count_many(some, [{"sex": "F"}, {"town": "Chur"}], every_value=True, method=method)
+    assert every.value.shape == (2, 5)
+    assert every.value[1, 3] == pytest.approx(count(some, {"town": "Chur", "disease": "hiv"}, method=method).value)
+
+
+def test_large_group_bys_are_tallied_in_pieces_with_the_same_result(release, monkeypatch):
+    from deniable.engines.local import counting
+
+    whole = group_by(release, ["age", "town", "disease"]).sort_by([("age", "ascending"), ("town", "ascending")])
+    monkeypatch.setattr(counting, "DENSE_ENTRIES", 10)
+    monkeypatch.setattr(counting, "BLOCK_ENTRIES", 100)
+    pieces = group_by(release, ["age", "town", "disease"]).sort_by([("age", "ascending"), ("town", "ascending")])
+    assert (
+        whole.num_rows
+        == pieces.num_rows
+        == len(set(zip(*release.table.select(["age", "town"]).to_pydict().values(), strict=True))) * 5
+    )
+    np.testing.assert_allclose(whole["value"], pieces["value"], rtol=1e-9)
+
+
+def test_a_million_groups_are_answered(new_release):
+    import pyarrow as pa
+
+    rng = np.random.default_rng(3)
+    n = 1_000_000
+    release = new_release(rng, pa.table({"id": np.arange(n)}), rng.integers(0, 2, n), ["a", "b"])
+    found = group_by(release, "id", {"disease": "a"}, calibrate=False)
+    assert found.num_rows == n
+    assert sum(found["value"].to_numpy()) == pytest.approx(count(release, {"disease": "a"}, calibrate=False).value)
+
+
+def test_a_channel_that_redraws_everything_claims_no_error_bound(new_release, new_patients):
+    rng = np.random.default_rng(4)
+    table, truth, domain = new_patients(rng, 2000)
+    share = np.bincount(truth) / len(truth)
+    release = new_release(rng, table, truth, domain, [(Channel.of(domain, 0.0, share), list(range(5)))], marginal=False)
+    found = count(release, {"sex": "F", "disease": "hiv"})
+    rows = count(release, {"sex": "F"}).value
+    assert found.value == pytest.approx(rows * share[3], rel=1e-6)
+    assert (found.low, found.high) == (0, rows)
+    assert found.hopeless
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda r: count(r, {"sexx": "F"}), "no column 'sexx'. Did you mean 'sex'"),
+        (lambda r: count(r, {"disease": "hivv"}), "'hivv' is not a value of column 'disease'. Did you mean 'hiv'"),
+        (lambda r: count(r, {"town": "Bael"}), "Did you mean 'Basel'"),
+        (lambda r: count(r, {"age": "old"}), "cannot be compared"),
+        (lambda r: count(r, "sex"), "not a mapping"),
+        (lambda r: sum_of(r, "disease"), "sensitive"),
+        (lambda r: sum_of(r, "town"), "only numbers"),
+        (lambda r: group_by(r, []), "one or more"),
+        (lambda r: group_by(r, ["six"]), "Did you mean 'sex'"),
+        (lambda r: count(r, {"disease": None}), "no missing values"),
+        (lambda r: count_many(r, [{"disease": "hiv"}], every_value=True), "public columns only"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused_with_a_hint(release, ask, message):
+    with pytest.raises(QuestionError, match=message):
+        ask(release)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence": 1.5}, "confidence = 1.5"),
+        ({"confidence": True}, "confidence"),
+        ({"method": "shrink"}, "Did you mean 'shrunk'"),
+    ],
+)
+def test_bad_options_are_refused(release, options, message):
+    with pytest.raises(OptionError, match=message):
+        count(release, **options)
