@@ -13,17 +13,21 @@ from deniable.core.errors import OptionError, did_you_mean
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Marginal
+from deniable.core.parts import Mixture
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.base import PartJob, Progress
 from deniable.engines.local.engine import LocalEngine
 from deniable.engines.local.ranges import RangeEncoder, scan_range
 from deniable.engines.randomness import Keystream, discrete_laplace, discrete_laplace_variance
+from deniable.estimation.decoys import FullChannel
 from deniable.mechanisms import Mechanism, PlansFromPublic
+from deniable.mechanisms.decoys import replanned
 from deniable.mechanisms.retention import Perturbed, Retention, guarantee
 from deniable.planning import chosen_mechanism
 
 MARGINAL_EPSILON = 1.0
+LARGEST_MIXTURE = 1000  # values; a dense channel of more would not fit a manifest that people open
 
 
 @dataclass(frozen=True)
@@ -128,3 +132,16 @@ def _plan(mechanism: Mechanism, histogram: Histogram, privacy: Privacy | None, m
     if public is None or not isinstance(mechanism, PlansFromPublic):
         return mechanism.plan(histogram, privacy)
     return mechanism.plan(histogram, privacy, public=public)
+
+
+def mixture_of(plan: Plan, marginal: Marginal | None) -> Mixture | None:
+    """The channel of a table whose cells are not published, as its noisy histogram tells it; six digits."""
+    if marginal is None or plan.histogram.m > LARGEST_MIXTURE:
+        return None
+    public = _public_histogram(plan.histogram, marginal)
+    assert public is not None
+    again = replanned(public, plan.options["c"], plan.options["grouping"])
+    matrix = FullChannel.of_plan(again, without=again.options.get("dropped_cell")).matrix.round(6)
+    empty = ~matrix.any(0)
+    matrix[empty, empty] = 1.0
+    return tuple(tuple(row) for row in matrix.tolist())

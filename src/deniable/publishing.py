@@ -32,7 +32,7 @@ from deniable.engines.local.sources import Source, open_source
 from deniable.engines.randomness import Keystream, Secret
 from deniable.mechanisms import Mechanism, mechanism_named
 from deniable.mechanisms.retention import Retention
-from deniable.parts import Planned, one_part, retention_parts
+from deniable.parts import Planned, mixture_of, one_part, retention_parts
 from deniable.planning import AUTO
 from deniable.release import Release, finish_folder, open_release
 
@@ -214,7 +214,9 @@ def _part(job: PartJob, missing: str, marginal: Marginal | None) -> Part:
     if job.plan is None:
         assert job.range is not None
         return Part(job.columns, (), missing, False, (), (), None, job.range.to_dict())
-    channels, positions = cells_of(job.plan)
+    # Cells that nobody sees stay unsaid: what is published of them is their mixture, by the noisy histogram.
+    hidden = len(job.plan.cells) > 1 and not job.plan.cells_published
+    channels, positions = ((), ()) if hidden else cells_of(job.plan)
     return Part(
         columns=job.columns,
         domain=job.plan.histogram.domain,
@@ -223,6 +225,7 @@ def _part(job: PartJob, missing: str, marginal: Marginal | None) -> Part:
         channels=channels,
         cell_positions=positions,
         marginal=marginal,
+        mixture=mixture_of(job.plan, marginal) if hidden else None,
     )
 
 
@@ -235,8 +238,8 @@ def _manifest(job: Job, schema: pa.Schema, missing: str, planned: Planned) -> Ma
         name=job.name,
         software={"name": "deniable", "version": metadata.version("deniable")},
         mechanism=planned.mechanism,
-        options=planned.options,
-        rows=job.rows,
+        options={name: value for name, value in planned.options.items() if name != "dropped_cell"},
+        rows=job.published_rows,
         columns=tuple(Column(field.name, str(field.type), role(field.name)) for field in schema),
         parts=tuple(
             _part(part, missing, marginal) for part, marginal in zip(planned.parts, planned.marginals, strict=True)

@@ -95,6 +95,21 @@ def test_figures_of_cells_equal_enumeration_because_the_plan_is_made_again() -> 
     assert found.gamma is None
 
 
+def test_what_cells_reveal_is_their_mutual_information_with_the_value() -> None:
+    plan = SmallDomain(cost="bound").plan(dn.Histogram.of(COUNTS), dn.Privacy(rho1="1/3", rho2="2/3"))
+    n = sum(COUNTS.values())
+    bits = sum(
+        rows / n * np.log2(rows / n / (COUNTS[str(value)] / n * cell.size / n))
+        for cell in plan.cells
+        for value, rows in cell.rows.items()
+        if rows
+    )
+    report = audit(table(), published(table(), SmallDomain(cost="bound"))).parts[0].cells
+    assert report is not None
+    assert report.revealed == pytest.approx(bits)
+    assert 0.2 < report.revealed < report.entropy
+
+
 @pytest.mark.parametrize("mechanism", ["uniform", "small-domain", "designed", "fine-grain"])
 def test_figures_equal_what_a_large_release_shows(mechanism: str) -> None:
     rows = table(times=3_000)

@@ -58,7 +58,7 @@ def test_every_posterior_equals_enumeration(published: bool, cells: int) -> None
         for belief in posteriors.beliefs:
             seen = {view: found.get(belief.position, Fraction(0)) for view, found in truth.items()}
             assert belief.highest == max(seen.values()) == seen[belief.most_telling]
-            assert belief.lowest == min(seen.values())
+            assert belief.lowest == min(seen.values()) == seen[belief.least_telling]
         assert {belief.position for belief in posteriors.beliefs} == {x for x, n in posteriors.totals.items() if n}
 
 

@@ -138,18 +138,21 @@ def simulate(plan: Plan, matching: np.ndarray, codes: np.ndarray, keys: int) -> 
     return np.array(found)
 
 
-def errors(grouping: str, correlated: bool, keys: int = 300, c: int = 5, s: int = 3) -> dict[str, tuple[float, ...]]:
+def errors(
+    grouping: str, correlated: bool, against: str | None = None, keys: int = 300, c: int = 5, s: int = 3
+) -> dict[str, tuple[float, ...]]:
     """Mean, spread and standard error of the relative error of a value's count in Q, by estimator, and the spread that
-    the full channel claims. A correlated predicate prefers s and the values that share most groups with it."""
+    the full channel claims. A correlated predicate prefers s and the five values that share most groups with it under
+    the grouping ``against``; by default the one that is measured, which is the hardest for it."""
     counts = zipf_counts(c)
     plan = plan_for(counts, c, grouping)
     channel = FullChannel.of_plan(plan)
     codes = np.repeat(np.arange(20, dtype=np.uint8), counts)
     share = np.full(20, 0.2)
     if correlated:
-        balanced = FullChannel.of_plan(plan_for(counts, c, "balanced")).matrix[s]
+        met = FullChannel.of_plan(plan_for(counts, c, against or grouping)).matrix[s]
         share = np.full(20, 0.05)
-        share[np.argsort(-balanced * (np.arange(20) != s))[:5]] = 0.6
+        share[np.argsort(-met * (np.arange(20) != s))[:5]] = 0.6
         share[s] = 0.3
     matching = (np.random.default_rng(5).random(len(codes)) < share[codes]).astype(np.int64)
     true = int(((codes == s) & (matching == 1)).sum())
@@ -190,10 +193,11 @@ def test_four_states_are_unbiased_for_predicates_that_are_independent_of_the_val
         assert abs(bias) < 5 * error
 
 
-def test_four_states_are_biased_for_correlated_predicates_and_mixing_helps(measured):
+def test_four_states_are_biased_for_correlated_predicates_less_so_with_mixed_groups(measured):
+    """Each grouping against the predicate that is hardest for it: mixing helps, and does not cure."""
     balanced, mixed = (measured[grouping, True]["exact"] for grouping in ("balanced", "mixed"))
-    assert balanced[0] > 0.4
-    assert abs(mixed[0]) < balanced[0] / 3
+    assert balanced[0] > 3
+    assert 0.5 < mixed[0] < balanced[0] / 3
 
 
 def test_the_published_chance_is_biased_even_then(measured):

@@ -110,7 +110,7 @@ def test_counts_are_unbiased_and_intervals_cover(k):
 
 
 def test_ignoring_the_replacements_would_be_noticed():
-    counts, tensor, true = draws_of(2, 300, np.random.default_rng(20))
+    counts, _, true = draws_of(2, 300, np.random.default_rng(20))
     raw = counts[:, -1, -1]
     assert abs(raw.mean() - true) > 20 * raw.std() / math.sqrt(300)
 

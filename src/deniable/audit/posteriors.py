@@ -11,7 +11,7 @@ channel is a whole number out of 2^64, so nothing is rounded.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -130,7 +130,7 @@ class Posteriors:
         if any(len(cell.positions) != len(cell.rows) or len(cell.rows) != cell.channel.m for cell in cells):
             raise InternalError("a cell needs one position and one number of rows for each value of its channel")
         self.cells = tuple(cells)
-        self.published = published or len(cells) == 1
+        self._apart = published or len(cells) == 1  # cells can be looked at one by one
         self.shows_cell = published
         totals: dict[int, int] = {}
         for cell in cells:
@@ -143,7 +143,7 @@ class Posteriors:
         """Pr[x | view] for each value x that is possible, by position; empty when the view never occurs."""
         weights: dict[int, int] = {}
         for index, one in enumerate(self.cells):
-            if y in one.positions and (not self.published or len(self.cells) == 1 or index == cell):
+            if y in one.positions and (not self._apart or len(self.cells) == 1 or index == cell):
                 place = one.positions.index(y)
                 for x, position in enumerate(one.positions):
                     weights[position] = weights.get(position, 0) + one.joint(place, x)
@@ -152,7 +152,7 @@ class Posteriors:
 
     def views(self) -> Iterator[View]:
         """Everything that a row can show."""
-        if not self.published or not self.shows_cell:
+        if not self.shows_cell:
             yield from ((None, y) for y in sorted(self.totals))
             return
         for index, cell in enumerate(self.cells):
@@ -161,7 +161,7 @@ class Posteriors:
     @cached_property
     def beliefs(self) -> tuple[Belief, ...]:
         """The extremes for every value that has rows, in the order of the domain."""
-        if not self.published:
+        if not self._apart:
             return self._mixed_beliefs()
         found: dict[int, list[Extremes]] = {}
         for index, cell in enumerate(self.cells):
@@ -176,7 +176,9 @@ class Posteriors:
         lowest, least_telling = low.lowest, low.least_telling
         without = next((i for i, cell in enumerate(self.cells) if cell.size and not cell.takes(x)), None)
         if without is not None and lowest > 0:
-            lowest, least_telling = Fraction(0), (without, self.cells[without].positions[0])
+            other = self.cells[without]
+            shown = next(position for y, position in enumerate(other.positions) if other.seen(y))
+            lowest, least_telling = Fraction(0), (without, shown)
         prior = Fraction(self.totals[x], self.rows)
         alone = max(cell.cell_only for cell in cells) if self.shows_cell else prior
         return Belief(x, prior, top.highest, top.most_telling, lowest, least_telling, alone)
@@ -189,24 +191,43 @@ class Posteriors:
         """
         if len(self.cells) == 1:
             return self.cells[0].channel.exact_gamma
+        occurring = sum(1 for rows in self.totals.values() if rows)
         worst = Fraction(1)
-        for cell, y in self.views():
-            found = self.given(y, cell)
-            if found and len(found) < len([x for x in self.totals if self.totals[x]]):
+        for found in self._seen_rows():
+            if len(found) < occurring:
                 return None
-            likelihoods = [posterior / self.totals[x] for x, posterior in found.items()]
-            if likelihoods:
-                worst = max(worst, max(likelihoods) / min(likelihoods))
+            likelihoods = [Fraction(weight, self.totals[x]) for x, weight in found.items()]
+            worst = max(worst, max(likelihoods) / min(likelihoods))
         return worst
 
-    def _mixed_beliefs(self) -> tuple[Belief, ...]:
-        """The extremes when a value is dealt to cells that nobody sees: the joint table, published value by value."""
+    def _seen_rows(self) -> Iterator[dict[int, int]]:
+        """For each view that occurs: value -> how many rows of it show the view, in one scale."""
+        if not self._apart:
+            rows: Iterable[dict[int, int]] = self._mixture.values()
+        else:
+            rows = (
+                {position: cell.joint(y, x) for x, position in enumerate(cell.positions)}
+                for cell in self.cells
+                for y in range(len(cell.positions))
+            )
+        for row in rows:
+            if found := {x: weight for x, weight in row.items() if weight}:
+                yield found
+
+    @cached_property
+    def _mixture(self) -> dict[int, dict[int, int]]:
+        """Published value -> value -> rows, summed over cells that nobody sees."""
         joint: dict[int, dict[int, int]] = {}
         for cell in self.cells:
             for y, seen in enumerate(cell.positions):
                 row = joint.setdefault(seen, {})
                 for x, position in enumerate(cell.positions):
                     row[position] = row.get(position, 0) + cell.joint(y, x)
+        return joint
+
+    def _mixed_beliefs(self) -> tuple[Belief, ...]:
+        """The extremes when a value is dealt to cells that nobody sees: the joint table, published value by value."""
+        joint = self._mixture
         shown = {y: total for y, row in sorted(joint.items()) if (total := sum(row.values()))}
         options: dict[int, list[tuple[Fraction, int]]] = {}
         for y, total in shown.items():

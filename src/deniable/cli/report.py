@@ -53,8 +53,8 @@ def report(
     reports.check_choice("format", format_, reports.FORMATS)
     if who == "analyst" and original is not None:
         raise OptionError(
-            "--original and --for analyst contradict each other: an analyst's report holds only what the release holds. "
-            "Fix: leave one of them out."
+            "--original and --for analyst contradict each other: an analyst's report holds only what the release "
+            "holds. Fix: leave one of them out."
         )
     place = out or Path(f"report.{format_}")
     if who == "owner":

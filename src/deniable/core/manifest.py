@@ -14,12 +14,26 @@ import jsonschema
 import numpy as np
 
 from deniable.core import values
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
 from deniable.core.errors import ManifestError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts
-from deniable.core.plan import Plan
+from deniable.core.parts import Marginal, Mixture, Part, cells_of, part_dict, part_of
 from deniable.core.privacy import Privacy
+
+__all__ = [
+    "Column",
+    "DataFile",
+    "Manifest",
+    "Marginal",
+    "Part",
+    "Randomness",
+    "cells_of",
+    "check_schema",
+    "guarantee_dict",
+    "privacy_dict",
+    "schema",
+]
 
 FORMAT = "deniable-release"
 FORMAT_VERSION = 1
@@ -32,15 +46,6 @@ class Column:
     name: str
     type: str
     role: str
-
-
-@dataclass(frozen=True)
-class Marginal:
-    """The histogram of the sensitive column with discrete Laplace noise, published for calibration (SPEC 8)."""
-
-    counts: tuple[int, ...]
-    epsilon: float
-    variance: float
 
 
 @dataclass(frozen=True)
@@ -60,30 +65,6 @@ class DataFile:
     file: str
     format: str
     sha256: str
-
-
-@dataclass(frozen=True)
-class Part:
-    """Sensitive columns that are perturbed together, independently of all other parts.
-
-    Attributes:
-        columns: one column, or several that are compounded into one.
-        domain: its values; tuples where columns are compounded. Empty for a range of numbers.
-        missing: the policy for missing values.
-        cells_published: whether the column ``cell`` says which cell a row fell into.
-        channels, cell_positions: each cell's channel, and where its values stand in the domain.
-        marginal: the noisy histogram, where it is published.
-        range: for a numeric column that is replaced by numbers of a range: how (mechanism ``retention``).
-    """
-
-    columns: tuple[str, ...]
-    domain: tuple[Hashable, ...]
-    missing: str
-    cells_published: bool
-    channels: tuple[Channel, ...]
-    cell_positions: tuple[Counts, ...]
-    marginal: Marginal | None = None
-    range: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +109,10 @@ class Manifest:
         return self.parts[0].marginal
 
     @property
+    def mixture(self) -> Mixture | None:
+        return self.parts[0].mixture
+
+    @property
     def sensitive_columns(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns if column.role == "sensitive")
 
@@ -164,7 +149,7 @@ class Manifest:
             "mechanism": {"name": self.mechanism, "options": _plain(self.options)},
             "rows": self.rows,
             "columns": [asdict(column) for column in self.columns],
-            "sensitive": [_part_dict(part) for part in self.parts],
+            "sensitive": [part_dict(part) for part in self.parts],
             "privacy": None if self.privacy is None else dict(self.privacy),
             "guarantee": dict(self.guarantee),
             "randomness": asdict(self.randomness),
@@ -195,7 +180,7 @@ class Manifest:
             options=raw["mechanism"]["options"],
             rows=raw["rows"],
             columns=tuple(Column(**column) for column in raw["columns"]),
-            parts=tuple(_part(part, types) for part in raw["sensitive"]),
+            parts=tuple(part_of(part, types) for part in raw["sensitive"]),
             privacy=raw["privacy"],
             guarantee=raw["guarantee"],
             randomness=Randomness(**raw["randomness"]),
@@ -215,55 +200,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     return values.to_json(value)
-
-
-def _part_dict(part: Part) -> dict[str, Any]:
-    several = len(part.columns) > 1
-    return {
-        "columns": list(part.columns),
-        "domain": [
-            [values.to_json(each) for each in (entry if several and isinstance(entry, tuple) else (entry,))]
-            for entry in part.domain
-        ],
-        "missing": part.missing,
-        "cells_published": part.cells_published,
-        "cells": [
-            {"values": places.tolist(), "keep": channel.keep.tolist(), "replace": channel.replace.tolist()}
-            for channel, places in zip(part.channels, part.cell_positions, strict=True)
-        ],
-        "marginal": None if part.marginal is None else {**asdict(part.marginal), "counts": list(part.marginal.counts)},
-        "range": None if part.range is None else dict(part.range),
-    }
-
-
-def _part(raw: Mapping[str, Any], types: Mapping[str, str]) -> Part:
-    kinds = [types.get(name, "") for name in raw["columns"]]
-    if any(len(entry) != len(kinds) for entry in raw["domain"]):
-        raise ManifestError("manifest.json is damaged: a value of the domain does not have one entry per column.")
-    decoded = [
-        tuple(values.from_json(each, kind) for each, kind in zip(entry, kinds, strict=True)) for entry in raw["domain"]
-    ]
-    domain: tuple[Hashable, ...] = tuple(decoded) if len(kinds) > 1 else tuple(entry[0] for entry in decoded)
-    marginal = raw["marginal"]
-    return Part(
-        columns=tuple(raw["columns"]),
-        domain=domain,
-        missing=raw["missing"],
-        cells_published=raw["cells_published"],
-        channels=tuple(_channel(cell, domain) for cell in raw["cells"]),
-        cell_positions=tuple(np.array(cell["values"], dtype=np.int64) for cell in raw["cells"]),
-        marginal=None if marginal is None else Marginal(**{**marginal, "counts": tuple(marginal["counts"])}),
-        range=raw["range"],
-    )
-
-
-def _channel(cell: Mapping[str, Any], domain: tuple[Hashable, ...]) -> Channel:
-    places = cell["values"]
-    if places and max(places) >= len(domain):
-        raise ManifestError("manifest.json is damaged: a cell names a value that is not in the domain.")
-    if not len(places) == len(cell["keep"]) == len(cell["replace"]) or sum(cell["replace"]) != SCALE:
-        raise ManifestError("manifest.json is damaged: a cell's channel is not a probability distribution.")
-    return Channel(tuple(domain[i] for i in places), np.array(cell["keep"]), np.array(cell["replace"]))
 
 
 def privacy_dict(privacy: Privacy | None) -> dict[str, Any] | None:
@@ -297,11 +233,6 @@ def guarantee_dict(guarantee: Guarantee) -> dict[str, Any]:
         "also": list(guarantee.also),
         "not_protected": list(guarantee.not_protected),
     }
-
-
-def cells_of(plan: Plan) -> tuple[tuple[Channel, ...], tuple[Counts, ...]]:
-    """The channels of a plan and where their values stand in the domain; the counts of rows stay behind."""
-    return tuple(cell.channel for cell in plan.cells), tuple(plan.positions(cell) for cell in plan.cells)
 
 
 def _digits(number: Fraction, *, up: bool) -> Fraction:

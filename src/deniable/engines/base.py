@@ -67,6 +67,16 @@ class PartJob:
         return self.plan is not None and self.plan.cells_published
 
     @property
+    def dropped_cell(self) -> int | None:
+        """The cell whose rows are not published, where the plan leaves rows out."""
+        return None if self.plan is None else self.plan.options.get("dropped_cell")
+
+    @property
+    def dropped(self) -> int:
+        """How many rows the plan leaves out."""
+        return 0 if self.plan is None or self.dropped_cell is None else self.plan.cells[self.dropped_cell].size
+
+    @property
     def thresholds(self) -> Counts:
         """The coins of its (first) channel, as integers."""
         if self.plan is not None:
@@ -100,6 +110,10 @@ class Job:
     @property
     def rows(self) -> int:
         return self.parts[0].rows
+
+    @property
+    def published_rows(self) -> int:
+        return self.rows - sum(part.dropped for part in self.parts)
 
     @property
     def cells_published(self) -> bool:

@@ -1,4 +1,4 @@
-"""One draw of a release, without writing a table: codes in, states out, by the same kernel and dealing as publishing."""
+"""One draw of a release without writing a table: codes in, states out, by the kernel and dealing that publish."""
 
 from __future__ import annotations
 

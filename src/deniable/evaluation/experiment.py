@@ -194,7 +194,7 @@ def _fingerprint(work: _Work) -> str:
     digest = hashlib.sha256(work.pool.truth.tobytes())
     digest.update(work.pool.condition_rows.tobytes())
     digest.update(repr((work.seed, work.selectivities, work.pool.table.rows)).encode())
-    digest.update(repr([setting for setting in work.settings]).encode())
+    digest.update(repr(work.settings).encode())
     return digest.hexdigest()[:16]
 
 
@@ -251,7 +251,9 @@ def _result(work: _Work, draws: int, found: list[dict[str, Any]]) -> Result:
     refused: dict[str, str] = {}
     for setting in work.settings:
         lines = sorted((line for line in found if line["setting"] == setting.label), key=lambda line: line["draw"])
-        refused.update({setting.label: line["refused"] for line in lines if "refused" in line})
+        reasons = [line["refused"] for line in lines if "refused" in line]
+        if reasons:
+            refused[setting.label] = reasons[0]
         for estimator in dict.fromkeys(line["estimator"] for line in lines if "estimator" in line):
             numbers = [line["numbers"] for line in lines if line.get("estimator") == estimator]
             rows.append(Row(setting.label, estimator, spreads(numbers)))

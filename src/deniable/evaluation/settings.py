@@ -5,10 +5,11 @@ A setting draws once and answers the whole pool in one or several ways. Answers 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +20,15 @@ from deniable.engines.local.grouping import anatomy_groups
 from deniable.engines.randomness import Keystream
 from deniable.estimation.anatomy import AnatomyTables
 from deniable.estimation.asking import Asking, Options
+from deniable.estimation.decoys import Others, four_states
 from deniable.estimation.grouping import by_method
 from deniable.estimation.linear import Weighing
 from deniable.evaluation.drawing import draw_release
 from deniable.evaluation.independence import independence
 from deniable.evaluation.pools import QuestionPool
-from deniable.mechanisms import Mechanism, mechanism_named
+from deniable.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from deniable.mechanisms.baselines.anatomy import Anatomy
+from deniable.mechanisms.decoys import Decoys
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -37,6 +40,7 @@ ESTIMATORS: dict[str, Options] = {
     "shrunk": Options("shrunk"),
     "mle": Options("mle"),
 }
+RIVALS = ("anatomy", "decoys", "redraw")
 STANDARD = ("inverse", "calibrated", "shrunk")
 
 
@@ -191,14 +195,63 @@ def _anatomy_counts(tables: AnatomyTables, pool: QuestionPool, there: Bools) -> 
     return np.concatenate(parts)
 
 
+@dataclass(frozen=True)
+class DecoyGroups:
+    """Decoy groups of size c (SPEC 7), answered by four states and by the plan's full channel.
+
+    The up to c - 1 rows that no group can take are kept here, in a smaller group: n is the same for every c.
+    """
+
+    c: int
+    label: str = "decoys"
+
+    def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
+        table = pool.table
+        begin = time.perf_counter()
+        draw = draw_release(table, Decoys(c=self.c, leftovers="drop"), None, stream)
+        drawn = time.perf_counter()
+        tally = pool.tally(draw.published, table.m)
+        total = np.bincount(draw.published, minlength=table.m).astype(np.float64)
+        answers = {
+            "four states": _four_state_answers(pool, tally, total, self.c, "as published"),
+            "exact a": _four_state_answers(pool, tally, total, self.c, "exact"),
+            "full channel": estimated(draw.asking, tally, pool.sets, "inverse"),
+        }
+        answered = time.perf_counter()
+        kept = float((draw.published == table.codes).mean())
+        return Answered(answers, dict.fromkeys(answers, total), kept, (drawn - begin, answered - drawn))
+
+
+def _four_state_answers(pool: QuestionPool, tally: Floats, total: Floats, c: int, others: Others) -> Floats:
+    """Only what the pool asks about is computed; everything else stays 0 and is never looked at."""
+    needed = np.zeros(tally.shape, bool)
+    np.logical_or.at(needed, pool.condition, pool.sets[pool.chosen])
+    condition, value = np.nonzero(needed)
+    rows, shown = tally.sum(axis=1)[condition], tally[condition, value]
+    others_shown = total[value] - shown
+    observed = np.stack([total.sum() - rows - others_shown, others_shown, rows - shown, shown], axis=1)
+    found = np.zeros(tally.shape)
+    found[condition, value] = four_states(observed.reshape(-1, 2, 2), c, others=others)[:, 1, 1]
+    return found @ pool.sets.T.astype(np.float64)
+
+
 def generator(stream: Keystream) -> np.random.Generator:
     """A generator for simulations, seeded by a draw's randomness."""
     return np.random.default_rng(stream.subkey("generator").words(0, 4))
 
 
-def settings_named(
-    names: list[str], privacy: Privacy, estimators: tuple[str, ...] = STANDARD
-) -> list[Perturbed]:
-    """One setting per mechanism name."""
-    found: list[Any] = [Perturbed(name, mechanism_named(name), privacy, estimators) for name in names]
-    return found
+def setting_named(name: str, privacy: Privacy, estimators: tuple[str, ...] = STANDARD) -> Setting:
+    """A setting by the name of its mechanism. Rivals without a channel get the group size that bounds them by rho2."""
+    size = 2 if privacy.rho2 is None else math.ceil(1 / privacy.rho2)
+    if name == "anatomy":
+        return Anatomized(size)
+    if name == "decoys":
+        return DecoyGroups(size)
+    if name == "redraw":
+        return Redrawn()
+    known = [*MECHANISMS, *(rival for rival in RIVALS if rival not in MECHANISMS)]
+    if name not in MECHANISMS:
+        raise OptionError(
+            f"mechanism = {name!r} is not known.{did_you_mean(name, known)} Choose one of: {', '.join(known)}."
+        )
+    return Perturbed(name, mechanism_named(name), privacy, estimators)

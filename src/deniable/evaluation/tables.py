@@ -62,9 +62,7 @@ class CodedTable:
         codes = smallest(rank[found.codes], len(domain))
         counts = np.bincount(codes, minlength=len(domain))
         public = [name for name in table.column_names if name != sensitive and name not in drop]
-        return cls(
-            {name: encode(table[name]) for name in public}, sensitive, Histogram(tuple(domain), counts), codes
-        )
+        return cls({name: encode(table[name]) for name in public}, sensitive, Histogram(tuple(domain), counts), codes)
 
     @property
     def rows(self) -> int:

@@ -45,9 +45,9 @@ def document(
         )
     opened = release if isinstance(release, Release) else open_release(release)
     found = from_release(opened)
-    folder = "." if opened.folder is None else opened.folder.name or "."
+    folder = "." if opened.folder is None else str(opened.folder)
     if audience == "analyst":
-        return analyst_report(found, folder)
+        return analyst_report(found)
     if audit is not None:
         comparison, curve = plans_from_audit(found.manifest, audit)
         found = replace(found, audit=audit, comparison=comparison, curve=curve)

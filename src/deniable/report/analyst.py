@@ -7,6 +7,7 @@ from deniable.report.evidence import Evidence
 from deniable.report.page import Block, Bullets, Code, Document, Facts, Heading, Note, Section, Text
 from deniable.report.tables import Kind, Table, shown
 
+HERE = "."  # the analyst stands in the folder of the release, wherever that is
 ROLES = {
     "public": "as it was",
     "sensitive": "perturbed: ask, do not count",
@@ -14,11 +15,11 @@ ROLES = {
 }
 
 
-def analyst_report(found: Evidence, folder: str) -> Document:
+def analyst_report(found: Evidence) -> Document:
     """Questions and answers, intervals, errors, values, columns, the promise, the certificate."""
     listed = (
         _in_short(found),
-        _ask(found, folder),
+        _ask(found),
         _intervals(found),
         _errors(found),
         _values(found),
@@ -26,11 +27,11 @@ def analyst_report(found: Evidence, folder: str) -> Document:
         sections.cells(found),
         sections.promise(found),
         sections.not_protected(found),
-        sections.verification(found, folder),
+        sections.verification(found, HERE),
     )
     return Document(
         "analyst",
-        f"Release {shown(found.manifest.name)}: how to use it",
+        f"Release '{shown(found.manifest.name)}': how to use it",
         f"{found.manifest.rows:,} rows in which every value of {sections.sensitive_names(found)} is deniable.",
         tuple(section for section in listed if section is not None),
         "Written by deniable from the release alone: it may be passed on with it.",
@@ -66,27 +67,30 @@ def _in_short(found: Evidence) -> Section:
     )
 
 
-def _ask(found: Evidence, folder: str) -> Section:
+def _ask(found: Evidence) -> Section:
     blocks: list[Block] = [
         Code("pip install deniable", "sh"),
         Text("The table is called release. Every number comes with the ends of its interval, _low and _high."),
     ]
     for example in found.examples:
         blocks += [Heading(example.question), Code(example.sql, "sql"), example.answer]
-    sql = found.examples[0].sql if found.examples else "SELECT COUNT(*) AS n FROM release"
+    first = found.examples[0] if found.examples else None
+    sql = "SELECT COUNT(*) AS n FROM release" if first is None else first.sql.replace("\n", " ")
+    python = "release.count()" if first is None else first.python
     blocks += [
         Heading("On the command line"),
-        Code(f"deniable query {folder} {_shell(' '.join(sql.split(chr(10))))}", "sh"),
+        Text("In the folder of the release:"),
+        Code(f"deniable query {HERE} {_shell(sql)}", "sh"),
         Heading("In Python"),
-        Code(f"import deniable as dn\n\nrelease = dn.open_release({folder!r})\nprint(release.sql({sql!r}))", "python"),
+        Code(f'import deniable as dn\n\nrelease = dn.open_release("{HERE}")\nprint({python})', "python"),
     ]
     return Section("ask", "Ask questions", tuple(blocks))
 
 
 def _intervals(found: Evidence) -> Section:
     items = [
-        "The interval covers the randomness of the perturbation: of 100 releases of the same table, 95 have an interval "
-        "that contains the count of the original table.",
+        "The interval covers the randomness of the perturbation: of 100 releases of the same table, 95 have an "
+        "interval that contains the count of the original table.",
         "It does not cover what the table itself is: a sample of a population, or a table with mistakes.",
         "Questions about public columns alone are counted exactly.",
         "Intervals need rows: for true counts below 10 they cover a little less than they say.",
@@ -96,8 +100,8 @@ def _intervals(found: Evidence) -> Section:
     ]
     if any(part.marginal is not None for part in found.manifest.parts):
         items.append(
-            "The release carries a noisy histogram, and answers are calibrated to it: the more of the table a question is "
-            "about, the narrower its interval."
+            "The release carries a noisy histogram, and answers are calibrated to it: the more of the table a question "
+            "is about, the narrower its interval."
         )
     return Section("intervals", "What an interval covers", (Bullets(tuple(items)),))
 

@@ -13,8 +13,13 @@ from deniable.core.errors import extra_missing
 from deniable.report.style import FONT, PALETTE, SERIES
 
 WIDTH, HEIGHT = 560, 320
+COST = "What accuracy costs in certainty"
 NARROW = 400  # up to this width labels are short and legends stand below
 BAR = 20  # pixels of height for each value of a histogram
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
+ERRORS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100]
+SHARES = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1]
+BELIEFS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1]
 
 
 def _altair() -> Any:
@@ -38,25 +43,21 @@ def to_svg(chart: Any) -> str:
     return text.getvalue()
 
 
-def error_against_rho2(rows: Sequence[dict[str, Any]], selectivity: float, width: int = WIDTH) -> Any:
+def error_against_rho2(
+    rows: Sequence[dict[str, Any]], selectivity: float, width: int = WIDTH, *, title: str = COST
+) -> Any:
     """Predicted error against how sure an attacker may become, one line per mechanism."""
     alt = _altair()
-    return _themed(
-        alt.Chart(alt.Data(values=list(rows)), width=width, height=HEIGHT, title="What accuracy costs in certainty")
+    chart = (
+        alt.Chart(alt.Data(values=list(rows)), width=width, height=HEIGHT)
         .mark_line(point=True)
         .encode(
-            x=alt.X("rho2:Q", title="rho2: how sure an attacker may become", scale=alt.Scale(type="log")),
-            y=alt.Y(
-                "error:Q",
-                title=f"predicted relative error of counts of {100 * selectivity:g} % of the rows",
-                axis=alt.Axis(format="~%"),
-                scale=alt.Scale(type="log"),
-            ),
-            color=alt.Color("mechanism:N", title="mechanism"),
-            strokeDash=alt.StrokeDash("mechanism:N", title="mechanism"),
-        ),
-        width,
+            x=_logarithmic(alt.X, alt, "rho2:Q", "rho2: how sure an attacker may become", BELIEFS),
+            y=_logarithmic(alt.Y, alt, "error:Q", f"error of counts of {100 * selectivity:g} % of the rows", ERRORS),
+            **_by_line(alt, "mechanism", [row["mechanism"] for row in rows], "mechanism"),
+        )
     )
+    return _themed(chart.properties(title=title) if title else chart, width)
 
 
 def cells_picture(cells: Sequence[dict[str, Any]]) -> Any:
@@ -91,15 +92,13 @@ def posterior_against_prior(
     alt = _altair()
     x = alt.X("prior:Q", title="believed before", axis=_percents(alt), scale=alt.Scale(domain=[0, reach]))
     y = alt.Y("posterior:Q", title="believed after, at most", axis=_percents(alt), scale=alt.Scale(domain=[0, 1]))
-    names = list(dict.fromkeys(row["line"] for row in lines))
     layers = [
         alt.Chart(alt.Data(values=list(lines)))
         .mark_line(strokeWidth=2.5)
         .encode(
             x=x,
             y=y,
-            color=alt.Color("line:N", title=None, sort=names),
-            strokeDash=alt.StrokeDash("line:N", title=None, sort=names),
+            **_by_line(alt, "line", [row["line"] for row in lines], "who"),
         )
     ]
     if limit is not None:
@@ -122,43 +121,52 @@ def posterior_against_prior(
 
 
 def histogram_with_intervals(rows: Sequence[dict[str, Any]], title: str, width: int = WIDTH) -> Any:
-    """A bar for each value's estimated count, and a line from ``low`` to ``high``; rows (value, estimate, low, high)."""
+    """A bar for each value's estimated count and a line for its interval; rows (value, estimate, low, high)."""
     alt = _altair()
-    label = alt.Axis(labelLimit=110 if width <= NARROW else 200)
+    room = 110 if width <= NARROW else 200  # for the names of values
+    label = alt.Axis(labelLimit=room)
     base = alt.Chart(alt.Data(values=list(rows))).encode(y=alt.Y("value:N", title=None, sort=None, axis=label))
     bars = base.mark_bar(color=PALETTE["series1"], height={"band": 0.72}).encode(
-        x=alt.X("estimate:Q", title=title, axis=alt.Axis(format="~s" if width <= NARROW else ","))
+        x=alt.X("estimate:Q", title=title, axis=alt.Axis(format="~s" if width <= NARROW else ",d", tickCount=5))
     )
     spans = base.mark_rule(color=PALETTE["ink"], strokeWidth=1.5).encode(x="low:Q", x2="high:Q")
     ends = [
         base.mark_tick(color=PALETTE["ink"], thickness=1.5, height=8).encode(x=f"{end}:Q") for end in ("low", "high")
     ]
-    return _themed(alt.layer(bars, spans, *ends).properties(width=width, height=BAR * max(len(rows), 1)), width)
+    return _themed(
+        alt.layer(bars, spans, *ends).properties(width=width - room // 2, height=BAR * max(len(rows), 1)), width
+    )
 
 
 def error_against_size(rows: Sequence[dict[str, Any]], width: int = WIDTH) -> Any:
     """Relative error against the size of a question; rows (share, error, line)."""
     alt = _altair()
-    names = list(dict.fromkeys(row["line"] for row in rows))
-    percents = alt.Axis(format="~%", values=[0.0001, 0.001, 0.01, 0.1, 1])
     return _themed(
         alt.Chart(alt.Data(values=list(rows)), width=width, height=min(HEIGHT, width))
         .mark_line(point=True)
         .encode(
-            x=alt.X(
-                "share:Q", title="rows that the answer counts, of all rows", axis=percents, scale=alt.Scale(type="log")
-            ),
-            y=alt.Y(
-                "error:Q",
-                title="relative error",
-                axis=alt.Axis(format="~%"),
-                scale=alt.Scale(type="log", nice=False),
-            ),
-            color=alt.Color("line:N", title=None, sort=names),
-            strokeDash=alt.StrokeDash("line:N", title=None, sort=names),
+            x=_logarithmic(alt.X, alt, "share:Q", "rows that the answer counts, of all rows", SHARES),
+            y=_logarithmic(alt.Y, alt, "error:Q", "relative error", ERRORS),
+            **_by_line(alt, "line", [row["line"] for row in rows], "estimated"),
         ),
         width,
     )
+
+
+def _logarithmic(channel: Any, alt: Any, field: str, title: str, values: Sequence[float]) -> Any:
+    axis = alt.Axis(format="~%", values=list(values))
+    return channel(field, title=title, axis=axis, scale=alt.Scale(type="log", nice=False, padding=12))
+
+
+def _by_line(alt: Any, field: str, names: Sequence[str], title: str) -> dict[str, Any]:
+    """Lines told apart by colour and by dashes, so that they can be told apart without colours."""
+    known = list(dict.fromkeys(names))
+    dashes = alt.Scale(domain=known, range=[DASHES[i % len(DASHES)] for i in range(len(known))])
+    colours = alt.Scale(domain=known, range=[PALETTE[SERIES[i % len(SERIES)]] for i in range(len(known))])
+    return {
+        "color": alt.Color(f"{field}:N", title=title, scale=colours),
+        "strokeDash": alt.StrokeDash(f"{field}:N", title=title, scale=dashes),
+    }
 
 
 def _percents(alt: Any) -> Any:
@@ -169,7 +177,9 @@ def _themed(chart: Any, width: int) -> Any:
     """The looks that all charts share; no ARIA inside, because the whole picture carries one description."""
     ink, muted, grid = PALETTE["ink"], PALETTE["muted"], PALETTE["grid"]
     return (
-        chart.configure(font=FONT, background="transparent", aria=False)
+        chart.configure(
+            font=FONT, background="transparent", aria=False, padding={"left": 16, "right": 16, "top": 6, "bottom": 6}
+        )
         .configure_view(stroke=None)
         .configure_axis(
             labelColor=ink,
@@ -187,13 +197,13 @@ def _themed(chart: Any, width: int) -> Any:
             titleColor=ink,
             labelFontSize=12,
             titleFontSize=12,
+            titleFontWeight="normal",
             orient="bottom",
-            direction="vertical" if width <= NARROW else "horizontal",
+            direction="vertical",
             labelLimit=width,
-            columns=1 if width <= NARROW else 3,
-            symbolSize=200,
+            symbolType="stroke",
+            symbolSize=400,
             symbolStrokeWidth=2.5,
         )
         .configure_title(color=ink, anchor="start")
-        .configure_range(category=[PALETTE[name] for name in SERIES])
     )

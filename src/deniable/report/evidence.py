@@ -69,7 +69,9 @@ class Evidence:
 def from_release(release: Release) -> Evidence:
     """What the release itself holds: nothing here comes from anywhere else."""
     found = tuple(
-        estimate for part in release.manifest.parts if part.domain and (estimate := _estimates(release, part)) is not None
+        estimate
+        for part in release.manifest.parts
+        if part.domain and (estimate := _estimates(release, part)) is not None
     )
     return Evidence(
         manifest=release.manifest,

@@ -20,22 +20,23 @@ GROUPS = range(2, 9)  # how many groups fit into an example
 
 @dataclass(frozen=True)
 class Example:
-    """A question in words and in SQL, and the release's answer."""
+    """A question in words, in SQL and in Python, and the release's answer."""
 
     question: str
     sql: str
+    python: str
     answer: Table
 
 
 def examples(release: Release, frequent: Sequence[dict[str, Any]]) -> tuple[Example, ...]:
     """Up to four questions, with their answers; ``frequent`` holds the sensitive values, frequent ones first."""
     found = []
-    for question, sql in _questions(release, release.manifest, frequent):
+    for question, sql, python in _questions(release, release.manifest, frequent):
         try:
             answer = release.sql(sql)
         except DeniableError:  # not every mechanism answers every kind of question
             continue
-        found.append(Example(question, sql, _table(answer)))
+        found.append(Example(question, sql, python or f"release.sql({sql!r})", _table(answer)))
     return tuple(found)
 
 
@@ -59,14 +60,15 @@ def literal(value: Any) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 
-def _questions(release: Release, manifest: Manifest, frequent: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+def _questions(release: Release, manifest: Manifest, frequent: Sequence[dict[str, Any]]) -> list[tuple[str, str, str]]:
     column = manifest.parts[0].columns[0]
     name = identifier(column)
     condition = _condition(manifest, frequent)
     if condition is None:
         return []
-    where, words = condition
-    asked = [(f"How many rows have {words}?", f"SELECT COUNT(*) AS n\nFROM release\nWHERE {where}")]
+    where, words, python = condition
+    sql = f"SELECT COUNT(*) AS n\nFROM release\nWHERE {where}"
+    asked = [(f"How many rows have {words}?", sql, python)]
     group, number = _public_columns(release)
     if group is not None:
         by = identifier(group)
@@ -74,18 +76,20 @@ def _questions(release: Release, manifest: Manifest, frequent: Sequence[dict[str
             (
                 f"How are they spread over {shown(group)}?",
                 f"SELECT {by}, COUNT(*) AS n\nFROM release\nWHERE {where}\nGROUP BY {by}",
+                "",
             )
         )
     if number is not None:
         sql = f"SELECT AVG({identifier(number)}) AS average\nFROM release\nWHERE {where}"
-        asked.append((f"What is their average {shown(number)}?", sql))
+        asked.append((f"What is their average {shown(number)}?", sql, ""))
     if manifest.parts[0].domain:
         sql = f"SELECT {name}, COUNT(*) AS n\nFROM release\nGROUP BY {name}\nORDER BY n DESC\nLIMIT 5"
-        asked.append((f"Which values of {shown(column)} are the most frequent?", sql))
+        asked.append((f"Which values of {shown(column)} are the most frequent?", sql, ""))
     return asked
 
 
-def _condition(manifest: Manifest, frequent: Sequence[dict[str, Any]]) -> tuple[str, str] | None:
+def _condition(manifest: Manifest, frequent: Sequence[dict[str, Any]]) -> tuple[str, str, str] | None:
+    """A condition on the first sensitive column: in SQL, in words, and as a question in Python."""
     part = manifest.parts[0]
     column = part.columns[0]
     if part.range is not None:
@@ -93,11 +97,16 @@ def _condition(manifest: Manifest, frequent: Sequence[dict[str, Any]]) -> tuple[
         if isinstance(low, str):  # dates
             return None
         middle = (low + high) / 2
-        return f"{identifier(column)} BETWEEN {low:g} AND {middle:g}", f"{shown(column)} from {low:g} to {middle:g}"
+        sql, words = (
+            f"{identifier(column)} BETWEEN {low:g} AND {middle:g}",
+            f"{shown(column)} from {low:g} to {middle:g}",
+        )
+        return sql, words, f"release.count(where={{{column!r}: dn.between({low:g}, {middle:g})}})"
     for row in frequent:
         value = row["value"][0] if len(part.columns) > 1 else row["value"]
         if isinstance(value, str | int | float) and shown(value, SHORT) == str(value):
-            return f"{identifier(column)} = {literal(value)}", f"{shown(column)} = {value}"
+            python = f"release.count(where={{{column!r}: {value!r}}})"
+            return f"{identifier(column)} = {literal(value)}", f"{shown(column)} = {value}", python
     return None
 
 

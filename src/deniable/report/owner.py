@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
@@ -17,6 +18,7 @@ from deniable.report.tables import Kind, Table, shown
 
 CURVE = 60  # points of a curve
 DOTS = 400
+IN_A_CELL = "once the cell is known, at most"
 
 
 def owner_report(found: Evidence, folder: str) -> Document:
@@ -36,7 +38,7 @@ def owner_report(found: Evidence, folder: str) -> Document:
     secret = "It holds facts about the original table: keep it to yourself." if found.audit else ""
     return Document(
         "owner",
-        f"Release {shown(found.manifest.name)}: what it gives away, and what it keeps",
+        f"Release '{shown(found.manifest.name)}': what it gives away, and what it keeps",
         f"{found.manifest.rows:,} rows; {sections.sensitive_names(found)} perturbed by the mechanism "
         f"{found.manifest.mechanism}. {secret}".strip(),
         tuple(section for section in listed if section is not None),
@@ -76,10 +78,8 @@ def _attackers(found: Evidence) -> Section:
     return Section("attackers", "What attackers can learn", tuple(blocks))
 
 
-def _posteriors(
-    found: Evidence, part: Mapping[str, Any] | None, gamma: Fraction | None, told: str
-) -> list[Block]:
-    values = [] if part is None else part["values"][:]
+def _posteriors(found: Evidence, part: Mapping[str, Any] | None, gamma: Fraction | None, told: str) -> list[Block]:
+    values = [] if part is None else part["values"]
     dots = [{"prior": row["prior"], "posterior": row["highest"]} for row in values]
     dots = sorted(dots, key=lambda dot: -dot["posterior"])[:DOTS]
     required = found.manifest.privacy or {}
@@ -92,14 +92,16 @@ def _posteriors(
     lines = [{"line": "without the release", "prior": x, "posterior": x} for x in (0.0, reach)]
     if gamma is not None:
         step = reach / CURVE
-        lines += [{"line": told, "prior": b, "posterior": _grown(b, gamma)} for b in (i * step for i in range(CURVE + 1))]
+        lines += [
+            {"line": told, "prior": b, "posterior": _grown(b, gamma)} for b in (i * step for i in range(CURVE + 1))
+        ]
     name = "" if part is None else f" about {', '.join(map(shown, part['columns']))}"
-    parts = [f"The line '{told}' bounds what anybody can conclude." if gamma is not None else _NO_BOUND]
+    parts = [_bounded(found, told) if gamma is not None else _NO_BOUND]
     if dots:
         parts.append("Dots: each value, for an attacker who knows how frequent values are.")
     if limit is not None:
         parts.append(
-            f"Dotted: the requirement, that beliefs up to {percent(limit['prior'])} stay below "
+            f"Dotted: the requirement, that beliefs up to {percent(limit['prior'])} stay at or below "
             f"{percent(limit['posterior'])}."
         )
     columns: dict[str, Kind] = {"line": "text", "believed before": "share", "believed after, at most": "share"}
@@ -114,7 +116,21 @@ def _posteriors(
     ]
 
 
-_NO_BOUND = "The amplification is unbounded: who believes more than the frequencies can become surer than the dots show."
+_NO_BOUND = (
+    "The amplification is unbounded: those who know more than the frequencies can become surer than the dots show."
+)
+
+
+def _bounded(found: Evidence, told: str) -> str:
+    """What the curve bounds: all that a row shows, or only what its value adds where its cell is published."""
+    noise = sum(part.marginal.epsilon for part in found.manifest.parts if part.marginal is not None)
+    also = f" The noisy histogram adds {noise:g} to epsilon." if noise else ""
+    if told == IN_A_CELL:
+        return (
+            f"The line '{told}' bounds what a row's value adds to a belief that already takes the row's cell into "
+            f"account. The cell itself can change beliefs without bound.{also}"
+        )
+    return f"The line '{told}' bounds what anybody can conclude from what a row shows.{also}"
 
 
 def _gamma(found: Evidence) -> tuple[Fraction | None, str]:
@@ -124,7 +140,7 @@ def _gamma(found: Evidence) -> tuple[Fraction | None, str]:
         return Fraction(told["gamma"]), "any attacker, at most"
     inside = [Fraction(gamma) for gamma in told["cell_gammas"] if gamma is not None]
     if inside and len(inside) == len(told["cell_gammas"]):
-        return max(inside), "inside a cell, at most"
+        return max(inside), IN_A_CELL
     return None, ""
 
 
@@ -164,10 +180,10 @@ def _findings(found: Evidence, folder: str) -> Section:
             "info",
             "not audited",
             "This report was written without the original table, so posteriors of single values are not in it.",
-            f"deniable report {folder} --for owner --original FILE",
+            f"deniable report {shlex.quote(folder)} --for owner --original FILE",
         )
         return Section("findings", "Findings of the audit", (note,))
-    notes = tuple(Note(f["grade"], f["what"], f["detail"], f["advice"]) for f in found.audit["findings"])
+    notes = tuple(Note(f["grade"], f["what"], _sentence(f["detail"]), f["advice"]) for f in found.audit["findings"])
     return Section("findings", "Findings of the audit", notes or (Text("The audit found nothing to report."),))
 
 
@@ -188,16 +204,20 @@ def _alternatives(found: Evidence) -> Section | None:
         return None
     shares = found.comparison["selectivities"]
     columns: dict[str, Kind] = {"mechanism": "text", "cells": "count", "published as they are": "share"}
-    columns |= {"epsilon": "number", **{f"error at {percent(share, 2)}": "share" for share in shares}, "reveals": "text"}
+    columns |= {
+        "epsilon": "number",
+        **{f"error at {percent(share, 2)}": "share" for share in shares},
+        "reveals": "text",
+    }
     used = [each for each in found.comparison["candidates"] if "refused" not in each]
     rows = [
-        (each["mechanism"], each["cells"], each["kept"], each["epsilon"], *each["errors"], each["reveals"])
+        (each["mechanism"], each["cells"], each["kept"], _told(each["epsilon"]), *each["errors"], each["reveals"])
         for each in used
     ]
     blocks: list[Block] = [
         Text(found.comparison["reason"]),
         Table.of(
-            "All mechanisms for the same table and requirement: predicted relative errors by the share of rows counted.",
+            "All mechanisms for this table and requirement: predicted relative errors by the share of rows counted.",
             columns,
             rows,
         ),
@@ -237,9 +257,17 @@ def _evaluation(found: Evidence) -> Section | None:
     return Section("evaluation", "Measured errors", (Table.of(found.evaluation["caption"], columns, rows),))
 
 
+def _told(epsilon: float | None) -> float | str:
+    return "unbounded" if epsilon is None else epsilon
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _draw_posteriors(lines: Any, dots: Any, limit: Any, reach: float, width: int) -> Any:
     return charts.posterior_against_prior(lines, dots, limit, reach, width)
 
 
 def _draw_curve(rows: Any, width: int) -> Any:
-    return charts.error_against_rho2(rows, SELECTIVITIES[-1], width)
+    return charts.error_against_rho2(rows, SELECTIVITIES[-1], width, title="")

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from deniable.report import style, tables
 from deniable.report.charts import to_svg
-from deniable.report.tables import Table
+from deniable.report.tables import Table, in_html
 
-WIDE, NARROW = 700, 300  # the plot widths that a chart is drawn at, for a screen and for a phone
+WIDE, NARROW = 700, 270  # the plot widths that a chart is drawn at, for a screen and for a phone
 Grade = Literal["serious", "caution", "info", "good"]
 
 
@@ -89,7 +89,7 @@ class Document:
 
 def to_html(document: Document) -> str:
     """One self-contained page: no network, no fonts, no scripts but its own."""
-    links = "".join(f'<li><a href="#{s.name}">{escape(s.title)}</a></li>' for s in document.sections)
+    links = "".join(f'<li><a href="#{s.name}">{in_html(s.title)}</a></li>' for s in document.sections)
     body = "\n".join(_section(section) for section in document.sections)
     return f"""<!doctype html>
 <html lang="en">
@@ -99,21 +99,21 @@ def to_html(document: Document) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
-<title>{escape(document.title)}</title>
+<title>{in_html(document.title)}</title>
 <style>{style.style_sheet()}</style>
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
 <header>
 <p class="kicker">A report of deniable, for the {document.audience}</p>
-<h1>{escape(document.title)}</h1>
-<p class="lead">{escape(document.subtitle)}</p>
+<h1>{in_html(document.title)}</h1>
+<p class="lead">{in_html(document.subtitle)}</p>
 </header>
 <nav aria-label="Contents"><ul>{links}</ul></nav>
 <main id="content">
 {body}
 </main>
-<footer><p>{escape(document.footer)}</p></footer>
+<footer><p>{in_html(document.footer)}</p></footer>
 <script>{style.script()}</script>
 </body>
 </html>
@@ -122,22 +122,23 @@ def to_html(document: Document) -> str:
 
 def _section(section: Section) -> str:
     blocks = "\n".join(_block(block, f"{section.name}-{number}") for number, block in enumerate(section.blocks))
-    heading = f'<h2 id="{section.name}-title">{escape(section.title)}</h2>'
+    heading = f'<h2 id="{section.name}-title">{in_html(section.title)}</h2>'
     return f'<section id="{section.name}" aria-labelledby="{section.name}-title">\n{heading}\n{blocks}\n</section>'
 
 
 def _block(block: Block, name: str) -> str:
     match block:
         case Text(text, role):
-            return f'<p class="{role}">{escape(text)}</p>' if role else f"<p>{escape(text)}</p>"
+            return f'<p class="{role}">{in_html(text)}</p>' if role else f"<p>{in_html(text)}</p>"
         case Bullets(items):
-            return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
+            return "<ul>" + "".join(f"<li>{in_html(item)}</li>" for item in items) + "</ul>"
         case Facts(items):
-            return '<dl class="facts">' + "".join(_fact(*item) for item in items) + "</dl>"
+            three = " three" if len(items) % 3 == 0 else ""  # rows of three rather than four and two
+            return f'<dl class="facts{three}">' + "".join(_fact(*item) for item in items) + "</dl>"
         case Code(text, _):
             return f"<pre><code>{escape(text)}</code></pre>"
         case Heading(text):
-            return f"<h3>{escape(text)}</h3>"
+            return f"<h3>{in_html(text)}</h3>"
         case Note():
             return _note(block)
         case Figure():
@@ -147,16 +148,16 @@ def _block(block: Block, name: str) -> str:
 
 
 def _fact(label: str, figure: str, meaning: str) -> str:
-    small = f"<small>{escape(meaning)}</small>" if meaning else ""
-    return f"<div><dt>{escape(label)}</dt><dd>{escape(figure)}{small}</dd></div>"
+    small = f"<small>{in_html(meaning)}</small>" if meaning else ""
+    return f"<div><dt>{in_html(label)}</dt><dd>{in_html(figure)}{small}</dd></div>"
 
 
 def _note(note: Note) -> str:
-    advice = f"<p>What to do: {escape(note.advice)}</p>" if note.advice else ""
+    advice = f"<p>What to do: {in_html(note.advice)}</p>" if note.advice else ""
     grade = "" if note.grade == "good" else f"{note.grade.capitalize()}: "
     return (
-        f'<div class="note {note.grade}"><p><span class="grade">{grade}{escape(note.title)}</span></p>'
-        f"<p>{escape(note.text)}</p>{advice}</div>"
+        f'<div class="note {note.grade}"><p><span class="grade">{grade}{in_html(note.title)}</span></p>'
+        f"<p>{in_html(note.text)}</p>{advice}</div>"
     )
 
 
@@ -167,8 +168,8 @@ def _figure(figure: Figure, name: str) -> str:
         for size, width in (("wide", WIDE), ("narrow", NARROW))
     )
     return (
-        f'<figure>\n<h3 id="{name}-title">{escape(figure.title)}</h3>\n{drawn}\n'
-        f"<figcaption>{escape(figure.caption)}</figcaption>\n"
+        f'<figure>\n<h3 id="{name}-title">{in_html(figure.title)}</h3>\n{drawn}\n'
+        f"<figcaption>{in_html(figure.caption)}</figcaption>\n"
         f"<details><summary>The numbers of this chart</summary>\n{tables.to_html(figure.data, f'{name}-data')}\n"
         "</details></figure>"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
@@ -11,7 +12,7 @@ from deniable.core.probability import percent
 from deniable.report import charts
 from deniable.report.evidence import Estimates, Evidence, labels
 from deniable.report.page import Block, Bullets, Code, Figure, Note, Section, Text
-from deniable.report.tables import Kind, Table, shown
+from deniable.report.tables import Kind, Table, share, shown
 
 BARS = 25
 
@@ -136,7 +137,7 @@ def error_blocks(one: Estimates) -> list[Block]:
     told = min(best, key=lambda row: abs(row["share"] - 0.01))
     sentence = (
         f"Take a question whose true answer is {percent(told['share'])} of the rows, about one value of {one.name}: "
-        f"the answer is {percent(told['error'], 2)} off on average."
+        f"the answer is {share(told['error'], 2)} off on average."
     )
     return [
         Text(sentence),
@@ -155,7 +156,9 @@ def verification(found: Evidence, folder: str) -> Section:
     holds = found.certificate["holds"]
     failures = "; ".join(f"{check['what']}: {check['detail']}" for check in checks if not check["holds"])
     verdict = (
-        Note("good", "The release holds what it promises", f"{len(checks):,} checks, all computed from its own numbers.")
+        Note(
+            "good", "The release holds what it promises", f"{len(checks):,} checks, all computed from its own numbers."
+        )
         if holds
         else Note("serious", "the release does not hold what it promises", failures, "Do not use or publish it.")
     )
@@ -175,7 +178,7 @@ def verification(found: Evidence, folder: str) -> Section:
         (
             verdict,
             Text("Anyone can recompute this, from the release alone:"),
-            Code(f"deniable verify {folder}", "sh"),
+            Code(f"deniable verify {shlex.quote(folder)}", "sh"),
             Table.of("The certificate.", columns, rows),
             Bullets(tuple(made)),
         ),

@@ -8,7 +8,7 @@ import re
 from functools import cache
 from importlib import resources
 
-FONT = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif"
+FONT = "Arial, Helvetica, Liberation Sans, sans-serif"  # what labels are measured with when a chart is drawn
 # What a chart is drawn with. In a page each colour becomes a variable of style.css, which has a value for dark screens.
 PALETTE = {
     "ink": "#1f2328",

@@ -16,6 +16,8 @@ Kind = Literal["text", "count", "share", "number"]
 MOST_ROWS = 300  # more are for programs: --format json of a smaller question, or SQL
 TALL = 16  # rows from which a table scrolls inside the page
 LONGEST = 80
+UNSEEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}  # control, format, private and separator characters
+LONG = 28  # characters from which a column of text gets room
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def shown(value: Any, most: int = LONGEST) -> str:
     text = text if len(text) <= most else text[: most - 1] + "…"
     if not text.strip():
         return repr(text)
-    return "".join(repr(c)[1:-1] if unicodedata.category(c) in {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"} else c for c in text)
+    return "".join(repr(c)[1:-1] if unicodedata.category(c) in UNSEEN else c for c in text)
 
 
 def formatted(value: Any, kind: Kind) -> str:
@@ -68,24 +70,42 @@ def formatted(value: Any, kind: Kind) -> str:
     if not _is_number(value):
         return "" if value is None or isinstance(value, float) else shown(value)
     if kind == "share":
-        return percent(value)
+        return share(value)
     if kind == "count":
         return f"{round(value):,}".replace("-0", "0") if round(value) == 0 else f"{round(value):,}"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
+def share(value: float, digits: int = 3) -> str:
+    """A share in percent, also where it is more than the whole, as errors can be.
+
+    >>> share(0.0123), share(12.345)
+    ('1.23 %', '1,234 %')
+    """
+    return percent(value, digits) if abs(value) < 1 else f"{100 * value:,.0f} %"
+
+
 def to_html(table: Table, name: str) -> str:
     """A table in a frame that scrolls by itself; its headings become buttons where scripts run."""
     kinds = list(table.columns.values())
-    head = "".join(f'<th scope="col"{_class(kind)}>{escape(title)}</th>' for title, kind in table.columns.items())
+    wide = [any(len(formatted(row[i], kind)) > LONG for row in table.rows) for i, kind in enumerate(kinds)]
+    head = "".join(
+        f'<th scope="col"{_class(kind, long)}>{in_html(title)}</th>'
+        for (title, kind), long in zip(table.columns.items(), wide, strict=True)
+    )
     body = "\n".join(f"<tr>{_row(row, kinds)}</tr>" for row in table.rows)
     tall = " tall" if len(table.rows) > TALL else ""
     sortable = ' class="sortable"' if len(table.rows) > 1 else ""
     return (
-        f'<div class="scroll{tall}" role="region" tabindex="0" aria-labelledby="{name}">\n<table{sortable}>'
-        f'<caption id="{name}">{escape(table.full_caption)}</caption>\n<thead><tr>{head}</tr></thead>\n'
+        f'<div class="scroll{tall}" role="group" tabindex="0" aria-labelledby="{name}">\n<table{sortable}>'
+        f'<caption><span id="{name}">{in_html(table.full_caption)}</span></caption>\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table></div>"
     )
+
+
+def in_html(text: str) -> str:
+    """Text in which no character means anything to HTML; a number is not parted from its percent sign."""
+    return escape(text).replace(" %", "&nbsp;%")
 
 
 def to_markdown(table: Table) -> str:
@@ -124,12 +144,12 @@ def _row(row: Sequence[Any], kinds: Sequence[Kind]) -> str:
     for place, (value, kind) in enumerate(zip(row, kinds, strict=True)):
         tag = 'th scope="row"' if place == 0 else "td"
         key = "" if kind == "text" else f' data-sort="{float(value)!r}"' if _is_number(value) else ' data-sort=""'
-        cells.append(f"<{tag}{_class(kind)}{key}>{escape(formatted(value, kind))}</{tag[:2]}>")
+        cells.append(f"<{tag}{_class(kind)}{key}>{in_html(formatted(value, kind))}</{tag[:2]}>")
     return "".join(cells)
 
 
-def _class(kind: Kind) -> str:
-    return "" if kind == "text" else ' class="number"'
+def _class(kind: Kind, long: bool = False) -> str:
+    return ' class="number"' if kind != "text" else ' class="long"' if long else ""
 
 
 def _is_number(value: Any) -> bool:

@@ -71,7 +71,10 @@ def _dict(block: Block) -> dict[str, Any]:
         case Bullets(items):
             return {"kind": "list", "items": list(items)}
         case Facts(items):
-            return {"kind": "figures", "items": [dict(zip(("label", "figure", "meaning"), i, strict=True)) for i in items]}
+            return {
+                "kind": "figures",
+                "items": [dict(zip(("label", "figure", "meaning"), i, strict=True)) for i in items],
+            }
         case Code(text, language):
             return {"kind": "code", "language": language, "text": text}
         case Heading(text):

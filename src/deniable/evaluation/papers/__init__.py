@@ -1,0 +1,31 @@
+"""The papers' tables and figures, repeated: ``PAPERS`` maps a name to the function that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from deniable.evaluation.papers import fine_grain, small_domain, splu
+from deniable.evaluation.papers.items import Item, Reproduction
+
+__all__ = ["PAPERS", "Item", "Reproduction", "page"]
+
+PAPERS: dict[str, Callable[..., Reproduction]] = {
+    "small-domain": small_domain.reproduce,
+    "fine-grain": fine_grain.reproduce,
+    "splu": splu.reproduce,
+}
+
+
+def page(reproductions: list[Reproduction]) -> str:
+    """One page of documentation: verdicts first, then every table."""
+    items: list[tuple[str, Any]] = [(each.title, item) for each in reproductions for item in each.items]
+    verdicts = "".join(f"| {item.name} | {item.verdict} |\n" for _, item in items)
+    names = " ".join(each.name for each in reproductions)
+    return (
+        "# The papers, repeated\n\n"
+        f"Written by `deniable reproduce {names} --out FILE`; do not edit. Every item shows the paper's figure, "
+        "ours, and whether they agree. *Differs* is a result too, and comes with what is known about why. *Ours* has no "
+        "counterpart in a paper. Independence, N_R f_x / n, needs no release: it is the line to beat.\n\n"
+        f"| item | verdict |\n|---|---|\n{verdicts}\n" + "\n".join(each.markdown() for each in reproductions)
+    )

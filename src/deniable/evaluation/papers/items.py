@@ -1,0 +1,110 @@
+"""A reproduced table or figure: the paper's numbers, ours, and a verdict."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deniable.core.errors import OptionError
+from deniable.evaluation.metrics import Spread
+
+CENSUS = "census_occ100k.parquet"
+VARIABLE = "DENIABLE_DATA"
+
+
+@dataclass(frozen=True)
+class Item:
+    """One table or figure of a paper, side by side with ours.
+
+    Attributes:
+        name: where it stands in the paper.
+        about: what is measured, on what.
+        columns, rows: the two side by side.
+        agrees: the verdict; None where the paper has nothing to compare with.
+        why: in one or two sentences.
+    """
+
+    name: str
+    about: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    agrees: bool | None
+    why: str
+
+    @property
+    def verdict(self) -> str:
+        return {True: "agrees", False: "differs", None: "ours"}[self.agrees]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "about": self.about,
+            "columns": list(self.columns),
+            "rows": [list(row) for row in self.rows],
+            "verdict": self.verdict,
+            "why": self.why,
+        }
+
+    def markdown(self) -> str:
+        head = f"| {' | '.join(self.columns)} |\n|{'---|' * len(self.columns)}\n"
+        body = "".join(f"| {' | '.join(row)} |\n" for row in self.rows)
+        return f"### {self.name}\n\n{self.about}\n\n{head}{body}\n**Verdict: {self.verdict}.** {self.why}\n"
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """All that was repeated of one paper."""
+
+    name: str
+    title: str
+    items: tuple[Item, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "title": self.title, "items": [item.to_dict() for item in self.items]}
+
+    def markdown(self) -> str:
+        return f"## {self.title}\n\n" + "\n".join(item.markdown() for item in self.items)
+
+
+def data_folder(given: str | os.PathLike[str] | None = None) -> Path:
+    """The folder with the real tables: given, or named by DENIABLE_DATA."""
+    named = given if given is not None else os.environ.get(VARIABLE)
+    if named is None:
+        raise OptionError(
+            f"This reproduction needs {CENSUS}, which is not part of deniable. "
+            f"Fix: --data FOLDER, or set {VARIABLE} to the folder that holds it."
+        )
+    return Path(named)
+
+
+def census_table(given: str | os.PathLike[str] | None = None) -> pa.Table:
+    """CENSUS OCC-100k, the table of the SDR, THESIS and SPLU experiments."""
+    path = data_folder(given) / CENSUS
+    if not path.exists():
+        raise OptionError(f"{str(path)!r} does not exist. Fix: --data with the folder that holds {CENSUS}.")
+    return pq.read_table(path)
+
+
+def per_cent(number: float, digits: int = 1) -> str:
+    return f"{100 * number:.{digits}f} %"
+
+
+def with_spread(found: Spread, digits: int = 1) -> str:
+    """A share in per cent with its standard deviation over draws."""
+    return f"{100 * found.mean:.{digits}f} ± {100 * found.deviation:.{digits}f} %"
+
+
+def decimals(found: Sequence[Spread], digits: int = 2) -> str:
+    """Relative errors as in SPEC 5: .24 / .11 / .08, with the spread."""
+    return " / ".join(f"{each.mean:.{digits}f} ± {each.deviation:.{digits}f}" for each in found)
+
+
+def near(ours: float, paper: float, share: float) -> bool:
+    """Whether two numbers differ by at most a share of the paper's."""
+    return abs(ours - paper) <= share * abs(paper)

@@ -1,0 +1,265 @@
+"""A decision tree grown from reconstructed joint counts (SPEC 6; OLAP 6.3).
+
+A node is a set of states S_c for each column c on its path. Every published row counts in every node, with the weight
+
+    w(row) = prod_c (1[y_c in S_c] - (1 - p_c) b_c(S_c)) / p_c
+
+whose expectation is 1 if the original row is in the node, else 0: rows are never partitioned by perturbed values. A
+split is judged by the gini of the weighted counts, and made where the children's classes differ by more than the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.core.errors import OptionError
+from deniable.estimation.tensor import Factor
+from deniable.learn.base import ReleaseClassifier
+from deniable.learn.features import Codes, Feature, Floats, Training
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass
+class Node:
+    """A node of a tree: class counts as reconstructed, and where its rows go."""
+
+    counts: Floats
+    feature: int | None = None
+    left_states: Bools | None = None
+    left: Node | None = None
+    right: Node | None = None
+
+    @property
+    def shares(self) -> Floats:
+        return self.counts / self.counts.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A way to split a node: by a feature's states, with the children's counts and the gain in gini."""
+
+    feature: int
+    left_states: Bools
+    left: Floats
+    right: Floats
+    gain: float
+
+
+class TreeClassifier(ReleaseClassifier):
+    """A binary tree of gini splits.
+
+    Args:
+        max_depth: how many splits a path may have.
+        min_rows: the fewest (reconstructed) rows of a leaf.
+        bins: how many bins a numeric column is cut into.
+        caution: how many standard errors the classes of two children must differ by, and a child's rows from zero.
+    """
+
+    def __init__(self, max_depth: int = 5, min_rows: int = 20, bins: int = 32, caution: float = 3.0) -> None:
+        self.max_depth = max_depth
+        self.min_rows = min_rows
+        self.bins = bins
+        self.caution = caution
+
+    def _learn(self, training: Training) -> None:
+        for name in ("max_depth", "min_rows"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise OptionError(f"{name} = {value!r} is not allowed: a whole number, 1 or more.")
+        if not self.caution >= 0:
+            raise OptionError(f"caution = {self.caution!r} is not allowed: a number, 0 or more.")
+        self.tree_: Node = _Grower(training, self.min_rows, self.caution).root(int(self.max_depth))
+
+    def _probabilities(self, codes: Sequence[Codes], rows: int) -> Floats:
+        result = np.zeros((rows, len(self.classes_)))
+        waiting = [(self.tree_, np.arange(rows))]
+        while waiting:
+            node, members = waiting.pop()
+            if node.feature is None or node.left is None or node.right is None or node.left_states is None:
+                result[members] = node.shares
+                continue
+            goes_left = node.left_states[codes[node.feature][members]]
+            waiting += [(node.left, members[goes_left]), (node.right, members[~goes_left])]
+        return result
+
+    def get_depth(self) -> int:
+        """How many splits the longest path has."""
+
+        def depth(node: Node | None) -> int:
+            return 0 if node is None or node.feature is None else 1 + max(depth(node.left), depth(node.right))
+
+        return depth(self.tree_)
+
+
+class _Grower:
+    """Grows a tree by weighing all rows anew for every node.
+
+    A node has one table per feature, rows by (state, class). Deep in the tree the reconstructed table is mostly noise;
+    it is then shrunk towards what the parent's table says if the last split told no more about this feature than the
+    class does: H~ = prior + k (H - prior), k = max(0, 1 - sum Var(H) / sum (H - prior)^2). Without perturbation k = 1.
+    """
+
+    def __init__(self, training: Training, min_rows: int, caution: float) -> None:
+        self.training, self.min_rows, self.caution = training, min_rows, caution
+        self.known = training.target.size - 1
+        self.class_weights = _asked_for(training.target.factor, np.eye(self.known, training.target.size, dtype=bool))
+        self.exact = training.target.factor.coin == 1
+        self.roots: dict[int, tuple[Floats, Floats]] = {}  # of each feature: what a shrunk table ultimately rests on
+
+    def root(self, max_depth: int) -> Node:
+        seen = np.bincount(self.training.classes, minlength=self.training.target.size)
+        counts = np.maximum(self.class_weights @ seen, 0.0)
+        sets = [np.ones(feature.size, bool) for feature in self.training.features]
+        return self.grow(counts, sets, frozenset(), None, max_depth)
+
+    def grow(
+        self, counts: Floats, sets: list[Bools], path: frozenset[int], above: list[Floats] | None, depth: int
+    ) -> Node:
+        """The subtree of a node with these class counts; ``above`` are its parent's tables."""
+        node = Node(counts)
+        if depth == 0 or counts.max() >= 0.999 * counts.sum():
+            return node
+        tables, split = self._best(counts, sets, path, above)
+        if split is None:
+            return node
+        node.feature, node.left_states = split.feature, split.left_states
+        sides = (split.left_states, split.left), (~split.left_states, split.right)
+        children = []
+        for states, found in sides:
+            inner = list(sets)
+            inner[split.feature] = sets[split.feature] & states
+            children.append(self.grow(found, inner, path | {split.feature}, tables, depth - 1))
+        node.left, node.right = children
+        return node
+
+    def _best(
+        self, counts: Floats, sets: Sequence[Bools], path: frozenset[int], above: list[Floats] | None
+    ) -> tuple[list[Floats], Split | None]:
+        """The node's tables, and the split with the largest gain among those that stand out of the noise."""
+        rows = {c: _asked_for(self.training.features[c].factor, sets[c][None])[0][self.training.codes[c]] for c in path}
+        exact = self.exact and all(self.training.features[c].factor.coin == 1 for c in path)
+        tables: list[Floats] = []
+        best: Split | None = None
+        for c, feature in enumerate(self.training.features):
+            weight = np.ones(len(self.training.classes))
+            for other, mine in rows.items():
+                if other != c:  # a feature's own condition restricts its states instead
+                    weight = weight * mine
+            prior = None if above is None else above[c] * sets[c][:, None]
+            table, kept, second = self._table(c, weight, sets[c], prior, counts, exact and feature.factor.coin == 1)
+            tables.append(table)
+            split = self._split(c, table, kept, second, sets[c])
+            if split is not None and (best is None or split.gain > best.gain):
+                best = split
+        return tables, best
+
+    def _table(
+        self, c: int, weight: Floats, allowed: Bools, prior: Floats | None, counts: Floats, exact: bool
+    ) -> tuple[Floats, float, Floats]:
+        """A node's rows by (state, class), how much of the reconstruction was kept, and the sums of squared weights."""
+        feature, classes = self.training.features[c], self.training.target.size
+        key = self.training.codes[c] * classes + self.training.classes
+        shape = (feature.size, classes)
+        first = np.bincount(key, weights=weight, minlength=feature.size * classes).reshape(shape).astype(np.float64)
+        second = np.bincount(key, weights=weight**2, minlength=feature.size * classes).reshape(shape).astype(np.float64)
+        found = feature.factor.invert((first @ self.class_weights.T).T).T * allowed[:, None]
+        kept = 1.0
+        if prior is not None and not exact:
+            squares = feature.factor.squares((second @ (self.class_weights**2).T).T).T * allowed[:, None]
+            prior = prior * (counts / np.maximum(prior.sum(axis=0), 1e-9))
+            noise = np.maximum(squares - found, 0.0).sum()
+            off = ((found - prior) ** 2).sum()
+            kept = float(max(0.0, 1.0 - noise / off)) if off > 0 else 0.0
+            found = prior + kept * (found - prior)
+        found = np.maximum(found, 0.0)
+        return found * (counts / np.maximum(found.sum(axis=0), 1e-9)), kept, second
+
+    def _split(self, c: int, table: Floats, kept: float, second: Floats, allowed: Bools) -> Split | None:
+        feature = self.training.features[c]
+        masks = _candidates(feature, allowed, table)
+        if not len(masks):
+            return None
+        left = masks.astype(np.float64) @ table
+        right = np.maximum(table.sum(axis=0) - left, 0.0)
+        sizes = [np.maximum(side.sum(axis=1), 1e-9) for side in (left, right)]
+        shares = [side / size[:, None] for side, size in zip((left, right), sizes, strict=True)]
+        apart = ((shares[0] - shares[1]) ** 2).sum(axis=1)
+        asks = [_asked_for(feature.factor, each) for each in (masks, allowed & ~masks)]
+        doubt = np.zeros(len(masks))
+        at_root = self.roots.setdefault(c, (table, second))
+        for ask, share, size, states in zip(asks, shares, sizes, (masks, allowed & ~masks), strict=True):
+            there = np.maximum(states @ at_root[0].sum(axis=1), 1e-9)
+            drawn = (share * (1 - share)).sum(axis=1) / size
+            here = np.maximum(self._variance(ask, share, size, second) - drawn, 0.0)
+            doubt += drawn + kept**2 * here + (1 - kept) ** 2 * self._variance(ask, share, there, at_root[1])
+        fits = (np.minimum(*sizes) >= self.min_rows) & (apart > self.caution**2 * doubt)
+        if not fits.any():
+            return None
+        sure = np.maximum(np.sqrt(apart) - np.sqrt(doubt), 0.0) ** 2  # what is left when the noise is taken off
+        gain = np.where(fits, sizes[0] * sizes[1] / (sizes[0] + sizes[1]) * sure, -np.inf)
+        best = int(np.argmax(gain))
+        return Split(c, masks[best], left[best], right[best], float(gain[best]))
+
+    def _variance(self, ask: Floats, share: Floats, size: Floats, second: Floats) -> Floats:
+        """The variance of class shares: sum over rows of w^2 (w_k - share)^2 / N^2, over all classes (delta method)."""
+        off = (self.class_weights[None] - share[:, :, None]) ** 2  # [candidates, class, published class]
+        result: Floats = np.einsum("tp,tkp->t", ask**2 @ second, off) / size**2
+        return result
+
+
+def _asked_for(factor: Factor, masks: npt.NDArray[Any]) -> Floats:
+    """What a published row counts for, by its state, for each set of states; exact where nothing is perturbed."""
+    return masks.astype(np.float64) if factor.coin == 1 else factor.weights(masks.astype(np.float64))
+
+
+def _candidates(feature: Feature, allowed: Bools, table: Floats) -> Bools:
+    """Sets of states for the left child: prefixes of the states in order (numbers by size, categories by class).
+
+    Missing takes part as a category; of a numeric split it goes right.
+    """
+    places = np.flatnonzero(allowed)
+    if feature.edges is not None:
+        places = places[places != feature.size - 1]
+    else:
+        main = int(np.argmax(table.sum(axis=0)))
+        places = places[np.argsort(table[places, main] / np.maximum(table[places].sum(axis=1), 1e-9), kind="stable")]
+    masks = np.zeros((max(len(places) - 1, 0), feature.size), bool)
+    for i in range(len(masks)):
+        masks[i, places[: i + 1]] = True
+    return masks
+
+
+def export_text(tree: TreeClassifier, *, show_rows: bool = True) -> str:
+    """The tree in words, one line per node."""
+    lines: list[str] = []
+
+    def write(node: Node, indent: str) -> None:
+        if node.feature is None or node.left is None or node.right is None or node.left_states is None:
+            best = int(np.argmax(node.shares))
+            rows = f"  (about {max(node.counts.sum(), 0):,.0f} rows)" if show_rows else ""
+            lines.append(f"{indent}|--- class: {tree.classes_[best]}  {100 * node.shares[best]:.0f} %{rows}")
+            return
+        feature = tree.features_[node.feature]
+        for branch, states in ((node.left, node.left_states), (node.right, ~node.left_states)):
+            lines.append(f"{indent}|--- {_condition(feature, states)}")
+            write(branch, indent + "|   ")
+
+    write(tree.tree_, "")
+    return "\n".join(lines)
+
+
+def _condition(feature: Feature, states: Bools) -> str:
+    if feature.edges is None:
+        named = [str(value) for value, inside in zip((*feature.values, "missing"), states, strict=True) if inside]
+        return f"{feature.name} in {{{', '.join(named)}}}"
+    inside = np.flatnonzero(states[:-1])
+    missing = " or missing" if states[-1] else ""
+    if states[0]:
+        return f"{feature.name} <= {feature.edges[inside[-1]]:g}{missing}"
+    return f"{feature.name} > {feature.edges[inside[0] - 1]:g}{missing}"

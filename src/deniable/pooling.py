@@ -1,0 +1,182 @@
+"""Releases of several owners as one: the same columns of other people, or other columns of the same people (SPEC 6).
+
+Every row was perturbed by its owner before it came here; nothing is perturbed again, and no original is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.core.channel import Channel
+from deniable.core.errors import ColumnError, OptionError, listing
+from deniable.core.manifest import Column, Manifest, Marginal, Part, Randomness, guarantee_dict
+from deniable.core.replace import NumberRange
+from deniable.mechanisms.retention import Perturbed, guarantee
+from deniable.release import Release
+
+
+def pool(releases: Sequence[Release]) -> Release:
+    """The rows of several releases that have the same columns and were perturbed in the same way.
+
+    Questions are then answered about all rows together, with the accuracy of all of them.
+    """
+    several = list(releases)
+    if len(several) < 2:
+        raise OptionError(f"pool needs two releases or more; got {len(several)}.")
+    first = several[0].manifest
+    for number, release in enumerate(several[1:], start=2):
+        problem = _difference(first, release.manifest)
+        if problem:
+            raise OptionError(
+                f"Release {number} cannot be pooled with release 1: {problem} Fix: let all owners publish with the "
+                "same columns, declared values (domain=) or ranges, and coins."
+            )
+    table = pa.concat_tables([release.table for release in several]).combine_chunks()
+    parts = tuple(
+        replace(part, marginal=_added([release.manifest.parts[i].marginal for release in several]))
+        for i, part in enumerate(first.parts)
+    )
+    order = "Rows of a pool stand release by release: their place tells whose release they come from."
+    promised = {**first.guarantee, "not_protected": [*first.guarantee["not_protected"], order]}
+    manifest = replace(
+        first,
+        name=" + ".join(dict.fromkeys(release.manifest.name for release in several)),
+        rows=table.num_rows,
+        parts=parts,
+        guarantee=promised,
+        randomness=_randomness([release.manifest.randomness for release in several]),
+        data=None,
+    )
+    return Release(manifest, table=table)
+
+
+def _difference(one: Manifest, other: Manifest) -> str:
+    """Why two releases cannot be pooled; empty when they can."""
+    if one.columns != other.columns:
+        names = [{(column.name, column.type) for column in manifest.columns} for manifest in (one, other)]
+        off = sorted(name for name, _ in names[0] ^ names[1])
+        return f"the columns differ ({listing(off)})." if off else "the columns stand in another order or role."
+    if len(one.parts) != len(other.parts):
+        return "one perturbs its columns together, the other one by one."
+    for mine, theirs in zip(one.parts, other.parts, strict=True):
+        what = listing(list(mine.columns))
+        if mine.columns != theirs.columns or mine.missing != theirs.missing or mine.range != theirs.range:
+            return f"{what} has another range or another way with missing values."
+        if mine.domain != theirs.domain:
+            return f"{what} has other values."
+        if len(mine.channels) != len(theirs.channels) or mine.cells_published != theirs.cells_published:
+            return f"{what} has other cells."
+        pairs = zip(mine.channels, theirs.channels, mine.cell_positions, theirs.cell_positions, strict=True)
+        if not all(_same(a, b) and np.array_equal(p, q) for a, b, p, q in pairs):
+            return f"{what} was perturbed with other coins or replacements."
+    return ""
+
+
+def _same(one: Channel, other: Channel) -> bool:
+    return np.array_equal(one.keep, other.keep) and np.array_equal(one.replace, other.replace)
+
+
+def _added(marginals: Sequence[Marginal | None]) -> Marginal | None:
+    """Noisy histograms of different people add up, and so do the variances of their noise."""
+    known = [marginal for marginal in marginals if marginal is not None]
+    if len(known) < len(marginals):
+        return None
+    counts = np.sum([marginal.counts for marginal in known], axis=0)
+    return Marginal(
+        tuple(counts.tolist()),
+        max(marginal.epsilon for marginal in known),
+        sum(marginal.variance for marginal in known),
+    )
+
+
+def _randomness(each: Sequence[Randomness]) -> Randomness:
+    """The weakest of all sources: one seed is enough to undo a share of the rows."""
+    weakest = next((one for one in each if one.source == "seed"), each[0])
+    return replace(weakest, shuffled=all(one.shuffled for one in each))
+
+
+def join(left: Release, right: Release, on: str) -> Release:
+    """Two owners' columns of the same people, matched by a public id; rows without a partner are left out.
+
+    Each owner perturbed its own columns, so the joined release has the parts of both, and questions combine them.
+    """
+    for side, release in (("left", left), ("right", right)):
+        _check_joinable(side, release, on)
+    shared = (set(left.manifest.types) & set(right.manifest.types)) - {on}
+    if shared:
+        raise ColumnError(
+            f"Both releases have the column{'s' * (len(shared) > 1)} {listing(sorted(shared))}. Fix: let one of the "
+            "owners drop it, or rename it."
+        )
+    if left.manifest.types[on] != right.manifest.types[on]:
+        raise ColumnError(
+            f"{on!r} is {left.manifest.types[on]} on the left and {right.manifest.types[on]} on the right. "
+            "Fix: publish it with one type."
+        )
+    table = left.table.join(right.table, on, join_type="inner").combine_chunks()
+    if table.num_rows == 0:
+        raise ColumnError(f"No value of {on!r} is in both releases.")
+    manifests = (left.manifest, right.manifest)
+    columns = [column for manifest in manifests for column in manifest.columns if column.name != on]
+    ordered = [
+        Column(on, left.manifest.types[on], "public"),
+        *(column for column in columns if column.role == "public"),
+        *(column for column in columns if column.role == "sensitive"),
+    ]
+    parts = tuple(part for manifest in manifests for part in manifest.parts)
+    perturbed = [_perturbed(part, manifest) for manifest in manifests for part in manifest.parts]
+    options = {"columns": {one.column: {"replacing": one.replacing} for one in perturbed}}
+    manifest = replace(
+        left.manifest,
+        name=" x ".join(manifest.name for manifest in manifests),
+        mechanism="retention",
+        options=options,
+        rows=table.num_rows,
+        columns=tuple(ordered),
+        parts=tuple(replace(part, marginal=None) for part in parts),  # they are of the owners' tables, not of the match
+        privacy=None,
+        guarantee=guarantee_dict(guarantee(perturbed)),
+        randomness=_randomness([manifest.randomness for manifest in manifests]),
+        data=None,
+    )
+    return Release(manifest, table=table.select([column.name for column in ordered]))
+
+
+def _check_joinable(side: str, release: Release, on: str) -> None:
+    manifest = release.manifest
+    if on not in manifest.public_columns:
+        raise ColumnError(
+            f"The {side} release has no public column {on!r}. Fix: publish the id of the rows as a public column."
+        )
+    ids = release.table[on]
+    if ids.null_count or pc.count_distinct(ids).as_py() != len(ids):
+        raise ColumnError(f"{on!r} does not name the rows of the {side} release: it is missing or repeated somewhere.")
+    for part in manifest.parts:
+        constant = part.range is not None or (
+            len(part.channels) == 1 and bool((part.channels[0].keep == part.channels[0].keep[0]).all())
+        )
+        if len(part.columns) != 1 or not constant:
+            raise OptionError(
+                f"The {side} release perturbs {listing(list(part.columns))} in cells, together or with several coins; "
+                "columns can be joined when each has one coin. Fix: publish with 'uniform' or Retention({..})."
+            )
+
+
+def _perturbed(part: Part, manifest: Manifest) -> Perturbed:
+    name = part.columns[0]
+    told: dict[str, Any] = dict(manifest.options.get("columns", {})).get(name, {})
+    if part.range is not None:
+        grid = NumberRange.from_dict(part.range)
+        rounded = grid.step if grid.kind == "number" or grid.step != 1 else None
+        return Perturbed(name, "uniform", grid.keep, grid.exact_gamma, 0.0, rounded)
+    channel = part.channels[0]
+    replacing = told.get("replacing", "uniform" if channel.is_uniform else "identity")
+    gamma = None if replacing == "swapping" else channel.exact_gamma
+    noise = 0.0 if part.marginal is None else part.marginal.epsilon
+    return Perturbed(name, replacing, int(channel.keep[0]), gamma, noise)

@@ -1,0 +1,146 @@
+"""Retention replacement: coins from requirements, what columns promise alone and together, what is refused."""
+
+import datetime
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deniable.core.channel import SCALE
+from deniable.core.errors import DeniableError, OptionError, RequirementError
+from deniable.core.histogram import Histogram
+from deniable.core.privacy import Privacy
+from deniable.core.replace import NumberRange, Replace
+from deniable.mechanisms.retention import Retention, guarantee
+
+JOBS = Histogram.of({"a": 60, "b": 30, "c": 10})
+
+
+def channel(replace, histogram=JOBS, public=None):
+    return Retention({"x": replace}).plan_column("x", histogram, public).cells[0].channel
+
+
+def test_a_uniform_column_has_the_declared_coin_and_the_known_amplification():
+    found = channel(Replace(coin=0.6))
+    assert found.is_uniform
+    assert found.coins[0] == pytest.approx(0.6)
+    assert found.gamma == pytest.approx((0.6 + 0.4 / 3) / (0.4 / 3))
+
+
+def test_identity_draws_from_the_noisy_histogram_and_swapping_from_the_exact_one():
+    noisy = Histogram.of({"a": 58, "b": 31, "c": 11})
+    assert channel(Replace(coin=0.5, replacing="identity"), public=noisy).replacing == pytest.approx([0.58, 0.31, 0.11])
+    assert channel(Replace(coin=0.5, replacing="swapping"), public=noisy).replacing == pytest.approx([0.6, 0.3, 0.1])
+
+
+def test_the_coin_follows_from_a_breach_that_must_not_be():
+    assert channel(Replace(privacy=(68, 0.1, 0.95))).coins[0] == pytest.approx(0.2)
+    assert channel(Replace(privacy=(1, 0.1, 0.5), replacing="identity")).coins[0] == pytest.approx(4 / 9)
+
+
+@given(st.integers(2, 9), st.integers(10, 40), st.integers(2, 9))
+def test_the_coin_follows_from_rho1_and_rho2_and_is_the_largest(m, inverse_rho1, inverse_rho2):
+    privacy = Privacy(rho1=Fraction(1, inverse_rho1), rho2=Fraction(1, inverse_rho2))
+    histogram = Histogram.of(dict.fromkeys(range(m), 1))
+    found = channel(Replace(privacy=privacy), histogram)
+    assert found.exact_gamma <= privacy.gamma
+    assert found.gamma == pytest.approx(float(privacy.gamma), rel=1e-6)
+    mechanism = Retention({"x": Replace(privacy=privacy, low=0, high=m - 1)})
+    grid = mechanism.range_coin("x", NumberRange("integer", 0, m - 1, 1, 0))
+    assert grid.exact_gamma <= privacy.gamma
+    assert grid.keep == found.keep[0]
+
+
+def test_epsilons_add_up_over_columns():
+    mechanism = Retention({"a": Replace(coin=0.5), "b": Replace(coin=0.3, low=0, high=9)})
+    job = mechanism.plan_column("a", JOBS, None).cells[0].channel
+    grid = mechanism.range_coin("b", NumberRange("integer", 0, 9, 1, 0))
+    together = guarantee([mechanism.perturbed("a", job), mechanism.perturbed("b", grid)])
+    assert together.gamma == job.exact_gamma * grid.exact_gamma
+    assert together.epsilon == pytest.approx(math.log(4) + math.log(1 + 0.3 * 10 / 0.7), rel=1e-6)
+    assert together.adversary == "any-prior"
+    assert any("correlated" in line for line in together.not_protected)
+
+
+def test_what_is_not_promised_is_said():
+    mechanism = Retention(
+        {
+            "i": Replace(coin=0.5, replacing="identity"),
+            "s": Replace(coin=0.5, replacing="swapping"),
+            "n": Replace(coin=1),
+        }
+    )
+    columns = [mechanism.perturbed(name, mechanism.plan_column(name, JOBS, JOBS).cells[0].channel) for name in "isn"]
+    said = guarantee(columns)
+    words = " ".join([*said.also, *said.not_protected])
+    assert said.gamma is None
+    assert said.adversary == "frequency"
+    for piece in (
+        "exact histogram",
+        "noisy distribution",
+        "published as it is (p = 1)",
+        "No local differential privacy",
+    ):
+        assert piece in words
+
+
+@pytest.mark.parametrize("coin", [0, -0.1, 1.5, True, "half", float("nan")])
+def test_a_coin_is_a_probability(coin):
+    with pytest.raises(OptionError, match="coin"):
+        Replace(coin=coin)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "either a coin"),
+        ({"coin": 0.5, "privacy": (5, 0.1, 0.5)}, "not both"),
+        ({"coin": 0.5, "low": 3}, "belong together"),
+        ({"coin": 0.5, "low": 9, "high": 3}, "is not below"),
+        ({"coin": 0.5, "low": 0, "high": float("inf")}, "finite"),
+        ({"coin": 0.5, "low": 0, "high": datetime.date(2020, 1, 1)}, "two of a kind"),
+        ({"coin": 0.5, "low": datetime.datetime(2020, 1, 1), "high": datetime.datetime(2021, 1, 1)}, "whole days"),
+        ({"coin": 0.5, "low": 0, "high": 9, "replacing": "identity"}, "replacing='uniform'"),
+        ({"coin": 0.5, "replacing": "unifrom"}, "Did you mean 'uniform'"),
+        ({"coin": 0.5, "step": 2}, "give low and high"),
+        ({"coin": 0.5, "low": 0, "high": 9, "step": 0}, "step"),
+        ({"privacy": (5, 0.1)}, "s, rho1, rho2"),
+    ],
+)
+def test_declarations_that_contradict_themselves_are_refused(options, words):
+    with pytest.raises(OptionError, match=words):
+        Replace(**options)
+
+
+def test_requirements_that_a_column_cannot_meet_are_refused():
+    with pytest.raises(RequirementError, match="both rho1 and rho2"):
+        channel(Replace(privacy=Privacy(rho2="1/2")))
+    with pytest.raises(RequirementError, match="frequencies only"):
+        channel(Replace(privacy=Privacy("1/10", "1/2", adversary="any-prior"), replacing="identity"))
+    with pytest.raises(OptionError, match="needs its columns"):
+        Retention().plan(JOBS, None)
+    with pytest.raises(OptionError, match=r"Replace\(coin"):
+        Retention({"x": 0.5})
+
+
+def test_a_range_of_too_many_points_is_refused_with_a_way_out():
+    with pytest.raises(DeniableError, match="step="):
+        NumberRange("integer", 0, 10**9, 1, 0)
+
+
+@given(st.integers(-50, 50), st.integers(1, 400), st.integers(1, 7), st.booleans())
+def test_the_points_of_a_range_share_all_replacements(low, width, step, missing):
+    grid = NumberRange("integer", low, low + width, step, SCALE // 3, missing)
+    assert grid.weights().sum() == pytest.approx(1)
+    assert len(grid.weights()) == grid.points == width // step + 1 + missing
+    places = np.arange(grid.grid)
+    assert np.array_equal(grid.position(grid.numbers(places)), places)
+    assert NumberRange.from_dict(grid.to_dict()) == grid
+
+
+def test_decimals_come_back_as_people_write_them():
+    grid = NumberRange("number", 0.3, 2.7, 0.1, 0)
+    assert grid.numbers(np.arange(grid.grid)).tolist() == [round(0.3 + 0.1 * i, 1) for i in range(25)]
