@@ -7,6 +7,7 @@ Fraction(12, 5)
 
 from importlib.metadata import version as _version
 
+from deniable.auditing import audit
 from deniable.core.bins import Bins, Quantiles
 from deniable.core.channel import Channel
 from deniable.core.errors import DeniableError, VerificationError
@@ -16,9 +17,10 @@ from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
 from deniable.core.replace import Replace
 from deniable.estimation import Estimate, between, not_
+from deniable.opening import open_release
 from deniable.planning import plan
 from deniable.publishing import publish
-from deniable.release import Release, open_release, verify
+from deniable.release import Release, verify
 
 __version__ = _version("deniable")
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "Release",
     "Replace",
     "VerificationError",
+    "audit",
     "between",
     "not_",
     "open_release",

@@ -25,7 +25,8 @@ from deniable.engines.local.encoding import DomainScan, scan_domain
 from deniable.engines.local.sources import Source, open_source
 from deniable.mechanisms import MECHANISMS
 from deniable.mechanisms.base import PlansFromPublic
-from deniable.release import Release, open_release
+from deniable.opening import open_release
+from deniable.release import Release
 
 CELL = "cell"
 

@@ -127,12 +127,6 @@ class Release:
         return f"<Release of {self.manifest.rows:,} rows, {sensitive} by {self.manifest.mechanism}>"
 
 
-def open_release(path: str | os.PathLike[str]) -> Release:
-    """Open a release folder."""
-    folder = Path(path)
-    return Release(storage.read_manifest(folder), folder=folder)
-
-
 def verify(path: str | os.PathLike[str]) -> Certificate:
     """Recompute a release's certificate; raises ``VerificationError`` naming what does not hold."""
     folder = Path(path)

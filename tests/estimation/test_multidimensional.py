@@ -12,7 +12,7 @@ from deniable.core.channel import SCALE, Channel
 from deniable.core.replace import NumberRange, Replace
 from deniable.engines.local.kernel import Kernel
 from deniable.engines.local.ranges import RangeKernel
-from deniable.estimation.multidimensional import cube
+from deniable.estimation.multidimensional import NoisyQuestionWarning, cube
 from deniable.estimation.tensor import Factor, Tensor
 from deniable.mechanisms.retention import Retention
 
@@ -287,3 +287,23 @@ def test_methods_that_need_one_column_are_refused(release):
         release.count({"job": "a"}, method="shrunk")
     with pytest.raises(dn.DeniableError, match="one sensitive column"):
         release.count({"job": "a"}, calibrate=True)
+
+
+def test_many_counts_are_the_counts_one_by_one(release):
+    wheres = [{"job": "a"}, {"age": dn.between(25, 45), "zip": "x"}, {"zip": "y"}]
+    pool, each = release.count_many(wheres), [release.count(where) for where in wheres]
+    assert pool.value == pytest.approx([one.value for one in each])
+    assert pool.stderr == pytest.approx([one.stderr for one in each])
+    assert pool.low == pytest.approx([one.low for one in each])
+    with pytest.raises(dn.DeniableError, match="one sensitive column"):
+        release.count_many([{"zip": "x"}], every_value=True)
+
+
+def test_a_question_that_the_noise_drowns_is_answered_with_a_warning():
+    rng = np.random.default_rng(6)
+    table = pa.table({f"c{i}": rng.choice(list("abc"), 500) for i in range(6)})
+    mechanism = Retention({name: Replace(coin=0.2) for name in table.column_names})
+    release = dn.publish(table, mechanism=mechanism, key=KEY)
+    with pytest.warns(NoisyQuestionWarning, match="6 perturbed columns together magnify"):
+        found = release.count(dict.fromkeys(table.column_names, "a"))
+    assert found.hopeless

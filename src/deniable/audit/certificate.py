@@ -120,8 +120,9 @@ def _amplifications(manifest: Mapping[str, Any]) -> list[Check]:
         ]
         holds = not wrong and len(cells) == len(computed)
         what = "cells" if len(by_part) == 1 else "columns"
+        each = ", ".join("unbounded" if g is None else f"{math.log(g):.3g}" for g in computed[:16])
         detail = (
-            f"{len(cells)} {what} at or below their gamma"
+            f"{len(cells)} {what} at or below their gamma; epsilon {each}"
             if holds
             else f"{what} {wrong or 'missing'} exceed their gamma"
         )

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from deniable.cli import console, data, demo, plan, publish, query, verify
+from deniable.cli import audit, console, data, demo, evaluate, plan, publish, query, report, reproduce, verify
 
 app = typer.Typer(
     name="deniable",
@@ -41,6 +41,10 @@ app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
 app.command("verify")(verify.verify)
 app.command("query")(query.query)
+app.command("audit")(audit.audit)
+app.command("evaluate")(evaluate.evaluate)
+app.command("report")(report.report)
+app.command("reproduce")(reproduce.reproduce)
 app.command("demo")(demo.demo)
 app.add_typer(data.app, name="data")
 

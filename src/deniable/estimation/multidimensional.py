@@ -7,6 +7,7 @@ unbiased count, the sum of w^2 - w its unbiased variance; sums and means of publ
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -35,11 +36,36 @@ def answer_parts(
     labels = Labels.of(manifest, hidden)
     rest, chosen = labels.chosen(_merged(predicate))
     joint = Joint(manifest, counter, rest)
+    say_condition(joint, labels)
     tallied = Tallied(joint, labels, counter, public, hidden, values)
     count = tallied.count(options, chosen)
     sums = {name: tallied.sum(name, chosen) for name in values}
     means = {name: tallied.mean(name, chosen, options.z) for name in values}
     return tallied.keys, labels.values(chosen), count, sums, means
+
+
+class NoisyQuestionWarning(UserWarning):
+    """A question about so many perturbed columns that the noise may drown the answer."""
+
+
+def say_condition(joint: Joint, labels: Labels) -> None:
+    """Warn, in words, where the condition number makes an answer worthless."""
+    words = Tensor((*labels.tensor.factors, *joint.tensor.factors)).condition_in_words()
+    if words:
+        warnings.warn(words, NoisyQuestionWarning, stacklevel=2)
+
+
+def count_each(
+    published: Published, wheres: Sequence[Mapping[str, Any] | None], options: Options
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Many counts: values, standard errors, lower and upper ends."""
+    found = np.zeros((4, len(wheres)))
+    for i, where in enumerate(wheres):
+        _, _, count, _, _ = answer_parts(published, conjunction(where), options)
+        value, error = count.value[0, 0], np.sqrt(count.variance[0, 0])
+        low, high = np.clip([value - options.z * error, value + options.z * error], count.smallest, count.largest)[0]
+        found[:, i] = value, error, min(low, value), max(high, value)
+    return found[0], found[1], found[2], found[3]
 
 
 def check_options(options: Options) -> None:

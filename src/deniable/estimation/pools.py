@@ -11,7 +11,9 @@ import numpy as np
 from deniable.core.errors import QuestionError
 from deniable.estimation.asking import Asking, Method, Options, asking
 from deniable.estimation.grouping import SET_ENTRIES, by_method, interval
+from deniable.estimation.joint import is_joint
 from deniable.estimation.linear import Answers, Weighing, without_claim
+from deniable.estimation.multidimensional import count_each
 from deniable.estimation.predicates import conjunction
 from deniable.estimation.published import Bools, Floats, Published
 
@@ -40,6 +42,10 @@ def count_many(
     With ``every_value`` the conditions name public columns only, and each is answered for every sensitive value.
     """
     options = Options(method, calibrate, confidence)
+    if is_joint(published.manifest):
+        if every_value:
+            raise QuestionError("every_value=True is for one sensitive column. Fix: group_by the columns you mean.")
+        return Pool(*count_each(published, wheres, options))
     ask = asking(published)
     resolver = ask.resolver()
     leaves, sets = [], np.zeros((len(wheres), ask.states.m), bool)

@@ -102,7 +102,7 @@ class _Grower:
 
     A node has one table per feature, rows by (state, class). Deep in the tree the reconstructed table is mostly noise;
     it is then shrunk towards what the parent's table says if the last split told no more about this feature than the
-    class does: H~ = prior + k (H - prior), k = max(0, 1 - sum Var(H) / sum (H - prior)^2). Without perturbation k = 1.
+    class does: H~ = prior + k (H - prior), k = max(0, 1 - c sum Var(H) / sum (H - prior)^2). Without perturbation k = 1.
     """
 
     def __init__(self, training: Training, min_rows: int, caution: float) -> None:
@@ -175,7 +175,8 @@ class _Grower:
             prior = prior * (counts / np.maximum(prior.sum(axis=0), 1e-9))
             noise = np.maximum(squares - found, 0.0).sum()
             off = ((found - prior) ** 2).sum()
-            kept = float(max(0.0, 1.0 - noise / off)) if off > 0 else 0.0
+            margin = 1 + 2 * np.sqrt(2 / (allowed.sum() * self.known))  # noise alone rarely moves a table further
+            kept = float(max(0.0, 1.0 - margin * noise / off)) if off > 0 else 0.0
             found = prior + kept * (found - prior)
         found = np.maximum(found, 0.0)
         return found * (counts / np.maximum(found.sum(axis=0), 1e-9)), kept, second
@@ -198,7 +199,9 @@ class _Grower:
             drawn = (share * (1 - share)).sum(axis=1) / size
             here = np.maximum(self._variance(ask, share, size, second) - drawn, 0.0)
             doubt += drawn + kept**2 * here + (1 - kept) ** 2 * self._variance(ask, share, there, at_root[1])
-        fits = (np.minimum(*sizes) >= self.min_rows) & (apart > self.caution**2 * doubt)
+        # Categories are ordered by the very classes that are compared: each of them is a chance to look different.
+        chances = 0 if feature.edges is not None else max(int(allowed.sum()) - 2, 0)
+        fits = (np.minimum(*sizes) >= self.min_rows) & (apart > (self.caution**2 + chances) * doubt)
         if not fits.any():
             return None
         sure = np.maximum(np.sqrt(apart) - np.sqrt(doubt), 0.0) ** 2  # what is left when the noise is taken off
@@ -246,20 +249,19 @@ def export_text(tree: TreeClassifier, *, show_rows: bool = True) -> str:
             lines.append(f"{indent}|--- class: {tree.classes_[best]}  {100 * node.shares[best]:.0f} %{rows}")
             return
         feature = tree.features_[node.feature]
-        for branch, states in ((node.left, node.left_states), (node.right, ~node.left_states)):
-            lines.append(f"{indent}|--- {_condition(feature, states)}")
+        for branch, left in ((node.left, True), (node.right, False)):
+            lines.append(f"{indent}|--- {_condition(feature, node.left_states, left)}")
             write(branch, indent + "|   ")
 
     write(tree.tree_, "")
     return "\n".join(lines)
 
 
-def _condition(feature: Feature, states: Bools) -> str:
+def _condition(feature: Feature, left_states: Bools, left: bool) -> str:
+    """What leads to a child, in words; a numeric split is told by the end of its left bins, missing goes right."""
     if feature.edges is None:
+        states = left_states if left else ~left_states
         named = [str(value) for value, inside in zip((*feature.values, "missing"), states, strict=True) if inside]
         return f"{feature.name} in {{{', '.join(named)}}}"
-    inside = np.flatnonzero(states[:-1])
-    missing = " or missing" if states[-1] else ""
-    if states[0]:
-        return f"{feature.name} <= {feature.edges[inside[-1]]:g}{missing}"
-    return f"{feature.name} > {feature.edges[inside[0] - 1]:g}{missing}"
+    end = feature.edges[np.flatnonzero(left_states)[-1]]
+    return f"{feature.name} <= {end:g}" if left else f"{feature.name} > {end:g}"

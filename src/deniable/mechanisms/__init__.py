@@ -34,7 +34,7 @@ __all__ = [
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     mechanism.name: mechanism
-    for mechanism in (Uniform, SmallDomain, FineGrain, Identity, Designed, Pram, Redraw, Decoys)
+    for mechanism in (Uniform, SmallDomain, FineGrain, Identity, Designed, Pram, Redraw, Decoys, Anatomy)
 }
 
 

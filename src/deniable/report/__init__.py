@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from deniable.core.errors import OptionError, OutputError, did_you_mean
-from deniable.release import Release, open_release
+from deniable.opening import open_release
+from deniable.release import Release
 from deniable.report import charts, page, text
 from deniable.report.analyst import analyst_report
 from deniable.report.evidence import from_release, plans_from_audit

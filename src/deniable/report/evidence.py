@@ -91,7 +91,9 @@ def plans_from_audit(
     if not simple or len(manifest.parts) > 1 or not 1 < len(part.domain) <= COMPARED:
         return None, ()
     assert stated is not None
-    counts = true_counts(manifest, audit["parts"][0])
+    counts = true_counts(manifest, audit, part.columns)
+    if not counts:
+        return None, ()
     histogram = Histogram(part.domain, np.array([counts.get(json_key(value), 0) for value in part.domain]))
     rho1 = None if stated["rho1"] is None else Fraction(stated["rho1"])
     try:
@@ -103,9 +105,12 @@ def plans_from_audit(
     return found.to_dict(), tuple(error_curve(histogram, SELECTIVITIES[-1], rho1=rho1, adversary=stated["adversary"]))
 
 
-def true_counts(manifest: Manifest, part: Mapping[str, Any]) -> dict[tuple[str, Any], int]:
-    """How many rows of the original hold each value, by ``json_key``; from an audit's part."""
-    return {json_key(row["value"]): round(row["prior"] * manifest.rows) for row in part["values"]}
+def true_counts(
+    manifest: Manifest, audit: Mapping[str, Any] | None, columns: Sequence[str]
+) -> dict[tuple[str, Any], int]:
+    """How many rows of the original hold each value, by ``json_key``; empty where no audit says."""
+    parts = [] if audit is None else [part for part in audit["parts"] if list(part["columns"]) == list(columns)]
+    return {json_key(row["value"]): round(row["prior"] * manifest.rows) for part in parts for row in part["values"]}
 
 
 def json_key(value: Hashable) -> tuple[str, Any]:

@@ -190,11 +190,9 @@ def _findings(found: Evidence, folder: str) -> Section:
 def _answers(found: Evidence) -> Section | None:
     """What analysts get: histograms beside the truth where it is known, and predicted errors."""
     blocks: list[Block] = []
-    for number, one in enumerate(found.estimates):
-        truth: list[int | None] = []
-        if found.audit is not None and number < len(found.audit["parts"]):
-            counts = true_counts(found.manifest, found.audit["parts"][number])
-            truth = [counts.get(json_key(row["value"]), 0) for row in one.rows]
+    for one in found.estimates:
+        counts = true_counts(found.manifest, found.audit, one.columns)
+        truth = [counts.get(json_key(row["value"]), 0) for row in one.rows] if counts else []
         blocks += [*sections.error_blocks(one), *sections.histogram_blocks(one, truth)]
     return Section("answers", "What analysts get", tuple(blocks)) if blocks else None
 

@@ -100,7 +100,7 @@ def cells(found: Evidence) -> Section | None:
     return Section("cells", "Cells", tuple(blocks)) if blocks else None
 
 
-def histogram_blocks(one: Estimates, truth: Sequence[int | None] = ()) -> list[Block]:
+def histogram_blocks(one: Estimates, truth: Sequence[int] = ()) -> list[Block]:
     """How many rows hold each value, as a chart and as a table; with the truth beside it, where it may be shown."""
     drawn = [
         {"value": label, **{key: row[key] for key in ("estimate", "low", "high")}}

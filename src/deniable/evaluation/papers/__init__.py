@@ -25,7 +25,7 @@ def page(reproductions: list[Reproduction]) -> str:
     return (
         "# The papers, repeated\n\n"
         f"Written by `deniable reproduce {names} --out FILE`; do not edit. Every item shows the paper's figure, "
-        "ours, and whether they agree. *Differs* is a result too, and comes with what is known about why. *Ours* has no "
-        "counterpart in a paper. Independence, N_R f_x / n, needs no release: it is the line to beat.\n\n"
+        "ours, and whether they agree. *Differs* is a result too, and comes with what is known about why. *Ours* has "
+        "no counterpart in a paper. Independence, N_R f_x / n, needs no release: it is the line to beat.\n\n"
         f"| item | verdict |\n|---|---|\n{verdicts}\n" + "\n".join(each.markdown() for each in reproductions)
     )

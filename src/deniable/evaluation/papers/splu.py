@@ -130,8 +130,8 @@ def figure_7(pool: QuestionPool, draws: int) -> Item:
         tuple(by_size),
         rises and above and noisy < min(four[2], redraw),
         f"The paper: the error of decoys grows with c ({_yes(rises)}), is above Anatomy's for larger c ({_yes(above)} "
-        f"from c = 5), and Laplace's with epsilon = ln 3 is small beside them ({_yes(noisy < min(four[2], redraw))}). Large "
-        "errors are what small-sum privacy wants.",
+        f"from c = 5), and Laplace's with epsilon = ln 3 is small beside them ({_yes(noisy < min(four[2], redraw))}). "
+        "Large errors are what small-sum privacy wants.",
     )
 
 
@@ -153,9 +153,9 @@ def figure_8(pool: QuestionPool, draws: int) -> Item:
         rows,
         about and bounded and better == len(four),
         f"The paper: about 10 % at selectivities of 2 to 5 % ({_yes(about)}, read as at most 15 %), at most "
-        f"20 % elsewhere ({_yes(bounded)}), and below Anatomy (in {better} of {len(four)} ranges). The four states are biased where a "
-        "public condition goes with the value (SPEC 11.2), which more rows do not mend; the full channel is unbiased "
-        "and noisier.",
+        f"20 % elsewhere ({_yes(bounded)}), and below Anatomy (in {better} of {len(four)} ranges). The four states "
+        "are biased where a public condition goes with the value (SPEC 11.2), which more rows do not mend; the full "
+        "channel is unbiased and noisier.",
     )
 
 

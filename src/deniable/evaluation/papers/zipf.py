@@ -101,8 +101,8 @@ def zipf_table(name: str, shapes: Sequence[tuple[int, float]], *, draws: int = D
         name,
         f"Mean over values of |f - f*| / f by inversion; Zipf, 300k rows, (1/13, 1/6). The thesis: one draw; ours: "
         f"mean ± standard deviation over {draws} draws. How the thesis made its tables is not said. Read here: "
-        "relative frequencies cut to 0.1 % (9 values are left at lambda = 3, as it reports), rho1 the largest protected "
-        "frequency (as SDR Table 2 shows). The last two columns are other readings of uniform perturbation.",
+        "relative frequencies cut to 0.1 % (9 values are left at lambda = 3, as it reports), rho1 the largest "
+        "protected frequency (as SDR Table 2 shows). The last two columns are other readings of uniform perturbation.",
         (
             *("", "uniform, paper", "uniform, ours", "small-domain, paper", "small-domain, ours"),
             *("ours, default cost", "uniform, rho1 = 1/13", "uniform, rounded to 0.1 %"),

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from deniable.core.errors import OptionError, RequirementError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
+from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
 from deniable.mechanisms.decoy_planning import cut_to_fit
@@ -41,6 +42,13 @@ class Anatomy:
     @property
     def options(self) -> dict[str, Any]:
         return {"l": self.l}
+
+    def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
+        """Refused: Anatomy groups rows and perturbs nothing."""
+        raise OptionError(
+            "mechanism 'anatomy' has no plan of channels: it groups rows, so it can be published and evaluated, but "
+            "not planned from a histogram. Fix: dn.publish(..., mechanism=Anatomy(l=6))."
+        )
 
     def suppressed(self, histogram: Histogram) -> Counts:
         """How many rows of each value cannot be published: the fewest, of the most frequent values (SDR 6.3)."""

@@ -1,0 +1,18 @@
+"""Open a release folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from deniable.engines.local import storage
+from deniable.groups_release import GroupsRelease
+from deniable.release import Release
+
+
+def open_release(path: str | os.PathLike[str]) -> Release:
+    """The release in a folder; its rows are read when they are needed."""
+    folder = Path(path)
+    manifest = storage.read_manifest(folder)
+    kind = GroupsRelease if manifest.mechanism == "anatomy" else Release
+    return kind(manifest, folder=folder)

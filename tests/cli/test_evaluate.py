@@ -1,0 +1,98 @@
+"""`deniable evaluate` and `deniable reproduce`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from deniable.cli.evaluate import evaluate
+from deniable.cli.reproduce import reproduce
+
+app = typer.Typer()
+app.command("evaluate")(evaluate)
+app.command("reproduce")(reproduce)
+ASKED = ("--sensitive", "disease", "--rho1", "1/5", "--rho2", "1/3", "--drop", "name", "--draws", "2", "--workers", "1")
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_the_table_has_every_mechanism_and_the_line_to_beat(patients: Path) -> None:
+    done = run("evaluate", patients, *ASKED, "--quiet")
+    assert done.exit_code == 0, done.output
+    for name in ("uniform", "small-domain", "designed", "anatomy", "independence"):
+        assert name in done.stdout
+    assert "2 draws" in done.stdout
+
+
+def test_json_holds_means_and_spreads(patients: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    words = ("--mechanism", "uniform", "--estimator", "mle", "--json", "--resume", log)
+    done = run("evaluate", patients, *ASKED, *words)
+    (found,) = json.loads(done.stdout)["results"]
+    assert [(row["setting"], row["estimator"]) for row in found["rows"]] == [("uniform", "mle"), ("independence", "")]
+    assert found["rows"][0]["relative 0.001"]["mean"] > 0
+    assert len(log.read_text().splitlines()) == 3
+    assert json.loads(run("evaluate", patients, *ASKED, *words).stdout) == json.loads(done.stdout)
+
+
+def test_own_questions(patients: Path, tmp_path: Path) -> None:
+    file = tmp_path / "questions.sql"
+    file.write_text("SELECT COUNT(*) FROM release WHERE sex = 'F' AND disease = 'flu'\n")
+    done = run("evaluate", patients, *ASKED, "--pool", file, "--mechanism", "uniform", "--json")
+    (found,) = json.loads(done.stdout)["results"]
+    assert found["pool"] == "questions.sql"
+    assert found["questions"]["0.01"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--pool", "sdrr"), "Did you mean 'sdr'"),
+        (("--mechanism", "unifrm"), "Did you mean 'uniform'"),
+        (("--estimator", "invers"), "Did you mean 'inverse'"),
+        (("--drop", "nmae"), "Did you mean 'name'"),
+        (("--draws", "0"), "draws = 0"),
+        (("--pool", "splu", "--resume", "x.jsonl"), "one pool"),
+    ],
+)
+def test_a_mistake_is_one_message_and_exit_code_2(patients: Path, words: tuple[str, ...], says: str) -> None:
+    done = run("evaluate", patients, *ASKED, *words)
+    assert done.exit_code == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.output
+
+
+def test_a_mechanism_that_does_not_apply_says_why(patients: Path) -> None:
+    done = run("evaluate", patients, *ASKED, "--mechanism", "designed", "--adversary", "any-prior", "--quiet")
+    assert done.exit_code == 0
+    assert "designed does not apply" in done.stdout
+
+
+def test_reproduce_writes_a_page_and_prints_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DENIABLE_DATA", raising=False)
+    page = tmp_path / "page.md"
+    done = run("reproduce", "fine-grain", "--draws", "2", "--out", page, "--quiet")
+    assert done.exit_code == 0, done.output
+    assert "THESIS Table 10: " in done.stdout
+    assert page.read_text(encoding="utf-8").startswith("# The papers, repeated")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("fine-grian",), "Did you mean 'fine-grain'"),
+        (("splu",), "--data"),
+        (("fine-grain", "--draws", "1"), "too few"),
+    ],
+)
+def test_reproduce_explains_mistakes(words: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DENIABLE_DATA", raising=False)
+    done = run("reproduce", *words)
+    assert done.exit_code == 2
+    assert says in done.stderr

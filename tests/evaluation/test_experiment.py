@@ -1,0 +1,159 @@
+"""Experiments: the same numbers however they are run, unbiased draws, and errors as the closed form predicts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deniable.core.errors import OptionError
+from deniable.core.privacy import Privacy
+from deniable.evaluation.drawing import draw_release, stream_of
+from deniable.evaluation.experiment import Result, run_experiment
+from deniable.evaluation.pools import QuestionPool, sdr_pool
+from deniable.evaluation.prediction import predicted_error, predicted_variance
+from deniable.evaluation.settings import (
+    Anatomized,
+    DecoyGroups,
+    Noisy,
+    Perturbed,
+    Redrawn,
+    estimated,
+    setting_named,
+)
+from deniable.evaluation.synthetic import census
+from deniable.evaluation.tables import CodedTable
+from deniable.mechanisms import Designed, Mechanism, SmallDomain, Uniform
+
+PRIVACY = Privacy("1/13", "1/6")
+
+
+@pytest.fixture(scope="module")
+def pool() -> QuestionPool:
+    return sdr_pool(CodedTable.of(census(20_000, seed=5), "occupation"), conditions=60)
+
+
+def numbers(result: Result) -> dict[str, dict[str, float]]:
+    """All that does not depend on the clock."""
+    return {
+        row.name: {name: each.mean for name, each in row.numbers.items() if "seconds" not in name}
+        for row in result.rows
+    }
+
+
+def settings() -> list[Perturbed]:
+    return [
+        Perturbed("uniform", Uniform(), PRIVACY, ("inverse", "calibrated", "shrunk", "mle")),
+        Perturbed("cells", SmallDomain(), PRIVACY, ("inverse",)),
+    ]
+
+
+def test_independence_is_always_in_the_table(pool: QuestionPool) -> None:
+    result = run_experiment(pool, settings()[1:], draws=1)
+    assert [row.name for row in result.rows] == ["cells, inverse", "independence"]
+    share = pool.table.histogram.relative[pool.chosen] * pool.condition_rows[pool.condition]
+    asked = pool.truth >= 0.005 * pool.table.rows
+    expected = np.mean(np.abs(share - pool.truth)[asked] / pool.truth[asked])
+    assert result.row("independence").errors([0.005])[0] == pytest.approx(expected)
+
+
+def test_processes_change_nothing_but_the_time(pool: QuestionPool) -> None:
+    alone, together = (run_experiment(pool, settings(), draws=2, workers=workers) for workers in (1, 2))
+    assert numbers(alone) == numbers(together)
+    other = run_experiment(pool, settings(), draws=2, seed=2)
+    assert numbers(other)["uniform, inverse"] != numbers(alone)["uniform, inverse"]
+
+
+def test_a_stopped_experiment_goes_on_where_it_was(pool: QuestionPool, tmp_path: Path) -> None:
+    log = tmp_path / "draws.jsonl"
+    run_experiment(pool, settings(), draws=1, resume=log)
+    with log.open("a") as file:
+        file.write('{"experiment": "cut o')
+    before = log.read_text().splitlines()
+    seen: list[int] = []
+    result = run_experiment(pool, settings(), draws=3, resume=log, progress=lambda done, total, what: seen.append(done))
+    assert numbers(result) == numbers(run_experiment(pool, settings(), draws=3))
+    assert len(before) == 4
+    assert len(log.read_text().splitlines()) == 7
+    assert seen == [4, 5, 6, 7]
+
+
+def test_a_file_of_another_experiment_is_refused(pool: QuestionPool, tmp_path: Path) -> None:
+    log = tmp_path / "draws.jsonl"
+    run_experiment(pool, settings(), draws=1, resume=log)
+    with pytest.raises(OptionError, match="another experiment"):
+        run_experiment(pool, settings(), draws=1, seed=9, resume=log)
+    log.write_text(json.dumps([1]) + "\n")
+    with pytest.raises(OptionError, match="line 1"):
+        run_experiment(pool, settings(), draws=1, resume=log)
+
+
+def test_a_setting_that_cannot_meet_the_requirement_is_listed_with_its_reason(pool: QuestionPool) -> None:
+    impossible = Perturbed("designed", Designed(), Privacy("1/13", "1/6", adversary="any-prior"))
+    result = run_experiment(pool, [impossible], draws=2)
+    assert [row.setting for row in result.rows] == ["independence"]
+    assert "any-prior" in result.refused["designed"] or "frequency" in result.refused["designed"]
+
+
+def test_mistakes_in_the_settings(pool: QuestionPool) -> None:
+    with pytest.raises(OptionError, match="draws = 0"):
+        run_experiment(pool, [], draws=0)
+    with pytest.raises(OptionError, match="same label"):
+        run_experiment(pool, [Redrawn(), Redrawn()])
+    with pytest.raises(OptionError, match="Did you mean"):
+        Perturbed("x", Uniform(), PRIVACY, ("invers",))
+    with pytest.raises(OptionError, match="small-domain"):
+        setting_named("small-domian", PRIVACY)
+
+
+@pytest.mark.parametrize("mechanism", [Uniform(), SmallDomain(), Designed()], ids=lambda each: each.name)
+def test_errors_are_as_large_as_the_closed_form_predicts(pool: QuestionPool, mechanism: Mechanism) -> None:
+    table, draws = pool.table, 30
+    plan = draw_release(table, mechanism, PRIVACY, stream_of(1, 0, "plan")).plan
+    asked = np.flatnonzero(pool.truth >= 50)
+    variance = predicted_variance(plan, pool.sets[pool.chosen[asked]], pool.by_value[pool.condition[asked]])
+    off = np.zeros(len(asked))
+    bias = np.zeros(len(asked))
+    for draw in range(draws):
+        made = draw_release(table, mechanism, PRIVACY, stream_of(1, draw, "measured"))
+        answers = estimated(made.asking, pool.tally(made.states, made.asking.states.count), pool.sets, "inverse")
+        error = pool.pick(answers)[asked] - pool.truth[asked]
+        off += np.abs(error) / draws
+        bias += error / draws
+    assert off.mean() == pytest.approx(predicted_error(variance).mean(), rel=0.1)
+    assert np.abs(bias / np.sqrt(variance / draws)).max() < 6.5, "no question is off on average"
+
+
+def test_the_full_channel_of_decoys_is_unbiased_and_the_published_four_states_are_not(pool: QuestionPool) -> None:
+    asked = pool.truth >= 0.01 * pool.table.rows
+    bias = {"full channel": np.zeros(asked.sum()), "four states": np.zeros(asked.sum())}
+    squares = np.zeros(asked.sum())
+    draws = 20
+    for draw in range(draws):
+        answers = DecoyGroups(5).run(pool, stream_of(1, draw, "decoys")).answers
+        for name, total in bias.items():
+            total += (pool.pick(answers[name])[asked] - pool.truth[asked]) / draws
+        squares += (pool.pick(answers["full channel"])[asked] - pool.truth[asked]) ** 2 / draws
+    z = {name: np.abs(total) / np.sqrt(squares / draws) for name, total in bias.items()}
+    assert z["full channel"].mean() < 1.5
+    assert z["four states"].mean() > 1.5 * z["full channel"].mean()
+
+
+def test_rivals_answer_as_they_should(pool: QuestionPool) -> None:
+    stream = stream_of(1, 0, "rivals")
+    counts = pool.table.histogram.counts
+    anatomy = Anatomized(6).run(pool, stream)
+    assert np.allclose(anatomy.answers[""].sum(1), pool.condition_rows), "every row of a condition is counted once"
+    assert np.array_equal(anatomy.histogram[""], counts)
+    noise = pool.pick(Noisy(np.log(2)).run(pool, stream).answers[""]) - pool.truth
+    assert np.abs(noise).mean() == pytest.approx(1 / np.log(2), rel=0.1)
+    redrawn = Redrawn().run(pool, stream)
+    assert redrawn.kept == pytest.approx(float((pool.table.histogram.relative**2).sum()), abs=0.01)
+
+
+def test_record_utility_is_what_the_plan_says(pool: QuestionPool) -> None:
+    result = run_experiment(pool, [Perturbed("uniform", Uniform(), PRIVACY, ("inverse",))], draws=5)
+    plan = Uniform().plan(pool.table.histogram, PRIVACY)
+    assert result.row("uniform", "inverse").numbers["kept"].mean == pytest.approx(plan.record_utility, abs=0.004)
