@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "estimation": {"core"},
     "audit": {"core"},
     "engines": {"core"},
+    "learn": {"core", "estimation"},
     "evaluation": {"core", "mechanisms", "estimation", "audit", "engines", "top"},
     "report": {"core", "mechanisms", "estimation", "audit", "engines", "evaluation", "top"},
     "collection": {"core", "mechanisms", "estimation", "audit", "engines", "evaluation", "report", "top"},

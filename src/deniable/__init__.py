@@ -5,7 +5,9 @@
 Fraction(12, 5)
 """
 
+from importlib import import_module as _import_module
 from importlib.metadata import version as _version
+from typing import Any as _Any
 
 from deniable.auditing import audit
 from deniable.core.bins import Bins, Quantiles
@@ -19,6 +21,7 @@ from deniable.core.replace import Replace
 from deniable.estimation import Estimate, between, not_
 from deniable.opening import open_release
 from deniable.planning import plan
+from deniable.pooling import join, pool
 from deniable.publishing import publish
 from deniable.release import Release, verify
 
@@ -39,9 +42,18 @@ __all__ = [
     "VerificationError",
     "audit",
     "between",
+    "join",
     "not_",
     "open_release",
     "plan",
+    "pool",
     "publish",
     "verify",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    """``deniable.learn`` is imported when it is first used: it needs scikit-learn, the extra ``learn``."""
+    if name == "learn":
+        return _import_module("deniable.learn")
+    raise AttributeError(f"module 'deniable' has no attribute {name!r}")

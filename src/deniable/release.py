@@ -22,7 +22,7 @@ from deniable.core.manifest import DataFile, Manifest
 from deniable.engines.local import storage
 from deniable.engines.local.counting import LocalCounter
 from deniable.engines.local.shuffling import rechunked
-from deniable.estimation import Estimate
+from deniable.estimation import Estimate, multidimensional
 from deniable.readme import analyst_readme
 
 ROW_GROUP = 2**18
@@ -99,8 +99,14 @@ class Release:
         return estimation.histogram(self, where, **options)
 
     def count_many(self, wheres: Sequence[Mapping[str, Any]], **options: Any) -> estimation.Pool:
-        """Many counts in one array computation: every condition with every sensitive value."""
+        """Many counts in one array computation; ``every_value=True`` asks each condition with every sensitive value."""
         return estimation.count_many(self, wheres, **options)
+
+    def cube(self, columns: Mapping[str, Any] | Sequence[str], where: Mapping[str, Any] | None = None, **options: Any) -> Any:
+        """Counts of all combinations: of the 2^k truths of conditions (a mapping), or of all values (a list)."""
+        if isinstance(columns, Mapping):
+            return multidimensional.cube(self, columns, where=where, **options)
+        return self.group_by(columns, where, **options)
 
     def sql(self, question: str, **options: Any) -> pa.Table:
         """Answer a question in SQL; every aggregate ``n`` comes with ``n_low`` and ``n_high``."""

@@ -11,7 +11,7 @@ import pytest
 from deniable.core.errors import OptionError
 from deniable.core.privacy import Privacy
 from deniable.evaluation.experiment import run_experiment
-from deniable.evaluation.papers import PAPERS, Item, Reproduction, fine_grain, page, small_domain, splu
+from deniable.evaluation.papers import PAPERS, Item, Reproduction, fine_grain, olap, page, small_domain, splu
 from deniable.evaluation.papers.items import CENSUS, census_table
 from deniable.evaluation.papers.zipf import channel_errors, table_of, zipf, zipf_table
 from deniable.evaluation.pools import sdr_pool
@@ -57,6 +57,16 @@ def test_thesis_table_6_shows_both_and_a_spread() -> None:
 def test_splu_figures_that_are_arithmetic() -> None:
     assert splu.figure_5().agrees
     assert not splu.figure_4().agrees, "Lemma 1 of the paper is wrong, and the table shows it"
+
+
+def test_olap_errors_of_made_up_bits_fall_with_the_coin_and_iteration_is_never_worse() -> None:
+    bits = np.random.default_rng(8).random((20_000, 4)) < [0.5, 0.6, 0.7, 0.3]
+    found = [olap.errors(bits, 3, coin, draws=5) for coin in (0.1, 0.3, 0.9)]
+    for published, iterative, inverse in found:
+        assert iterative.mean <= inverse.mean + 1e-6
+        assert iterative.mean < published.mean
+    assert found[0][2].mean > 3 * found[1][2].mean > 9 * found[2][2].mean
+    assert np.round(olap.masses(), 3).tolist() == [0.284, 0.604, 0.31, 0.375]
 
 
 def test_a_page_has_verdicts_first_and_every_table() -> None:

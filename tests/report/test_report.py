@@ -19,6 +19,7 @@ from deniable import report
 from deniable.auditing import audit
 from deniable.cli import report as command
 from deniable.core.errors import ExtraMissingError, OptionError, OutputError
+from deniable.mechanisms.decoys import Decoys
 from deniable.mechanisms.retention import Retention
 from deniable.report import style
 from deniable.report.tables import Table, formatted, shown, to_html, to_markdown
@@ -29,7 +30,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "fine-grain": {"mechanism": "fine-grain", "privacy": dn.Privacy(rho2="1/2")},
     "no-histogram": {"marginals": False},
     "redraw": {"mechanism": "redraw"},
-    "decoys": {"mechanism": "decoys"},
+    "decoys": {"mechanism": Decoys(c=4), "privacy": None},
     "numbers": {
         "mechanism": Retention({"age": dn.Replace(coin=0.3, low=0, high=100)}),
         "sensitive": "age",

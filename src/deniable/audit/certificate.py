@@ -153,22 +153,22 @@ def _points(scope: Mapping[str, Any]) -> int:
 
 def _product(gammas: Sequence[Fraction | None]) -> Fraction | None:
     """Parts are perturbed independently: their amplifications multiply."""
-    total = Fraction(1)
-    for gamma in gammas:
-        if gamma is None:
-            return None
-        total *= gamma
-    return total
+    known = [gamma for gamma in gammas if gamma is not None]
+    return math.prod(known, start=Fraction(1)) if len(known) == len(gammas) else None
 
 
 def _breaches(manifest: Mapping[str, Any]) -> list[Check]:
-    """Columns that were promised to have no (s, rho1, rho2)-breach (OLAP Thm 4, Lemma 1)."""
+    """Columns with a requirement of their own: (s, rho1, rho2) (OLAP Thm 4, Lemma 1), or (rho1, rho2) by gamma."""
     checks = []
     options = (
         manifest["mechanism"]["options"].get("columns", {}) if manifest["mechanism"]["name"] == "retention" else {}
     )
     for part in manifest["sensitive"]:
         asked = options.get(part["columns"][0], {})
+        if "privacy" in asked and asked["replacing"] == "uniform":
+            gamma, (rho1, rho2) = _part_amplifications(part)[0], map(Fraction, asked["privacy"].values())
+            holds = gamma is not None and gamma * rho1 * (1 - rho2) <= rho2 * (1 - rho1)
+            checks.append(Check(f"requirement of {part['columns'][0]!r}", holds, f"rho1 = {rho1}, rho2 = {rho2}"))
         if "breach" not in asked:
             continue
         s, rho1, rho2 = map(Fraction, asked["breach"])

@@ -16,11 +16,14 @@ from deniable.core.errors import OptionError, OutputError, did_you_mean
 def reproduce(
     *,
     names: Annotated[
-        list[str], typer.Argument(metavar="NAME", help="small-domain, fine-grain or splu; several, or 'all'.")
+        list[str], typer.Argument(metavar="NAME", help="small-domain, fine-grain, splu or olap; several, or 'all'.")
     ],
     data: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="The folder with census_occ100k.parquet. Without it: DENIABLE_DATA."),
+        typer.Option(
+            metavar="FOLDER",
+            help="The folder with census_occ100k.parquet and adult.parquet. Without it: DENIABLE_DATA.",
+        ),
     ] = None,
     draws: Annotated[
         int | None, typer.Option(metavar="N", help="Draws of each experiment. Without it: 20; for splu 3.")

@@ -61,7 +61,7 @@ class TreeClassifier(ReleaseClassifier):
         caution: how many standard errors the classes of two children must differ by, and a child's rows from zero.
     """
 
-    def __init__(self, max_depth: int = 5, min_rows: int = 20, bins: int = 32, caution: float = 3.0) -> None:
+    def __init__(self, max_depth: int = 5, min_rows: int = 20, bins: int = 32, caution: float = 4.0) -> None:
         self.max_depth = max_depth
         self.min_rows = min_rows
         self.bins = bins
@@ -102,7 +102,8 @@ class _Grower:
 
     A node has one table per feature, rows by (state, class). Deep in the tree the reconstructed table is mostly noise;
     it is then shrunk towards what the parent's table says if the last split told no more about this feature than the
-    class does: H~ = prior + k (H - prior), k = max(0, 1 - c sum Var(H) / sum (H - prior)^2). Without perturbation k = 1.
+    class does: H~ = prior + k (H - prior), k = max(0, 1 - c sum Var(H) / sum (H - prior)^2), c a little above 1.
+    Without perturbation k = 1.
     """
 
     def __init__(self, training: Training, min_rows: int, caution: float) -> None:

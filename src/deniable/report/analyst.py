@@ -44,7 +44,7 @@ def _in_short(found: Evidence) -> Section:
     facts = (
         ("Rows", f"{found.manifest.rows:,}", ""),
         ("Sensitive", names, f"perturbed by the mechanism {found.manifest.mechanism}"),
-        ("Kept by the coin", sections.coins(found), "all other values are drawn anew"),
+        *sections.coins(found),
         ("Noisy histogram", "yes" if histogram else "no", "makes answers more accurate"),
     )
     return Section(

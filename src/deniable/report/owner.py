@@ -57,7 +57,7 @@ def _in_short(found: Evidence) -> Section:
     if told["rho2"] is not None:
         items.append(("Allowed (rho2)", sections.as_share(told["rho2"]), "how sure an attacker may become"))
     items.append(("Epsilon", sections.epsilon(found), "ln of the amplification, per row"))
-    items.append(("Kept by the coin", sections.coins(found), "all other values are drawn anew"))
+    items += sections.coins(found)
     if found.audit is not None:
         grades = Counter(finding["grade"] for finding in found.audit["findings"])
         items.append(("Findings", f"{grades['serious']} serious", f"and {grades['caution']} to decide about"))

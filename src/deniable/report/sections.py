@@ -27,14 +27,14 @@ def as_share(text: str | None) -> str:
     return "none stated" if text is None else percent(Fraction(text))
 
 
-def coins(found: Evidence) -> str:
-    """How often a value is kept by its coin, over all values and cells."""
+def coins(found: Evidence) -> tuple[tuple[str, str, str], ...]:
+    """A key figure: how often a value is kept by its coin, over all values and cells; none where no coin is thrown."""
     kept = [float(coin) for part in found.manifest.parts for channel in part.channels for coin in channel.coins]
     kept += [float(part.range["keep"]) / 2**32 for part in found.manifest.parts if part.range and "keep" in part.range]
     if not kept:
-        return "see the manifest"
+        return ()
     low, high = percent(min(kept)), percent(max(kept))
-    return low if low == high else f"{low} to {high}"
+    return (("Kept by the coin", low if low == high else f"{low} to {high}", "all other values are drawn anew"),)
 
 
 def epsilon(found: Evidence) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from deniable.evaluation.papers import fine_grain, small_domain, splu
+from deniable.evaluation.papers import fine_grain, olap, small_domain, splu
 from deniable.evaluation.papers.items import Item, Reproduction
 
 __all__ = ["PAPERS", "Item", "Reproduction", "page"]
@@ -14,6 +14,7 @@ PAPERS: dict[str, Callable[..., Reproduction]] = {
     "small-domain": small_domain.reproduce,
     "fine-grain": fine_grain.reproduce,
     "splu": splu.reproduce,
+    "olap": olap.reproduce,
 }
 
 

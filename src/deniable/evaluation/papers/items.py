@@ -15,6 +15,7 @@ from deniable.core.errors import OptionError
 from deniable.evaluation.metrics import Spread
 
 CENSUS = "census_occ100k.parquet"
+ADULT = "adult.parquet"
 VARIABLE = "DENIABLE_DATA"
 
 
@@ -72,23 +73,28 @@ class Reproduction:
         return f"## {self.title}\n\n" + "\n".join(item.markdown() for item in self.items)
 
 
-def data_folder(given: str | os.PathLike[str] | None = None) -> Path:
+def data_folder(file: str, given: str | os.PathLike[str] | None = None) -> Path:
     """The folder with the real tables: given, or named by DENIABLE_DATA."""
     named = given if given is not None else os.environ.get(VARIABLE)
     if named is None:
         raise OptionError(
-            f"This reproduction needs {CENSUS}, which is not part of deniable. "
+            f"This reproduction needs {file}, which is not part of deniable. "
             f"Fix: --data FOLDER, or set {VARIABLE} to the folder that holds it."
         )
     return Path(named)
 
 
+def data_table(file: str, given: str | os.PathLike[str] | None = None) -> pa.Table:
+    """A real table; refused with what to do where it is not there."""
+    path = data_folder(file, given) / file
+    if not path.exists():
+        raise OptionError(f"{str(path)!r} does not exist. Fix: --data with the folder that holds {file}.")
+    return pq.read_table(path)
+
+
 def census_table(given: str | os.PathLike[str] | None = None) -> pa.Table:
     """CENSUS OCC-100k, the table of the SDR, THESIS and SPLU experiments."""
-    path = data_folder(given) / CENSUS
-    if not path.exists():
-        raise OptionError(f"{str(path)!r} does not exist. Fix: --data with the folder that holds {CENSUS}.")
-    return pq.read_table(path)
+    return data_table(CENSUS, given)
 
 
 def per_cent(number: float, digits: int = 1) -> str:

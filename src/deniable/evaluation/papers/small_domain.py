@@ -43,7 +43,7 @@ def reproduce(
         lambda: table_2(table.histogram),
         lambda: table_3(table.histogram),
         lambda: everything(table, draws=draws, workers=workers),
-        lambda: pools(table, draws=min(draws, 5), workers=workers),
+        lambda: pools(table, draws=draws, workers=workers),
         lambda: figure_2(table, draws=draws, workers=workers),
         lambda: figure_4(census, draws=draws, workers=workers),
         lambda: zipf_table("THESIS Table 5", [(50, 1), (75, 1), (100, 1), (150, 1)], draws=draws),

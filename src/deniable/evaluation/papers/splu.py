@@ -154,7 +154,7 @@ def figure_8(pool: QuestionPool, draws: int) -> Item:
         about and bounded and better == len(four),
         f"The paper: about 10 % at selectivities of 2 to 5 % ({_yes(about)}, read as at most 15 %), at most "
         f"20 % elsewhere ({_yes(bounded)}), and below Anatomy (in {better} of {len(four)} ranges). The four states "
-        "are biased where a public condition goes with the value (SPEC 11.2), which more rows do not mend; the full "
+        "are biased where a public condition goes with the value, which more rows do not mend; the full "
         "channel is unbiased and noisier.",
     )
 
