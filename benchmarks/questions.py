@@ -7,6 +7,7 @@ Bayesian rule, one question at a time as the papers do it, stands beside our max
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -22,6 +23,15 @@ from deniable.evaluation.synthetic import census
 ROWS = 500_000
 CONDITIONS = 200
 PUBLIC = ("age", "gender", "education", "marital", "race", "workclass", "country")
+
+
+def encoded(table: pa.Table) -> pa.Table:
+    """Every column as small integers: the form that DuckDB counts fastest."""
+    columns = {}
+    for name in table.column_names:
+        codes = np.unique(table[name].to_numpy(zero_copy_only=False), return_inverse=True)[1]
+        columns[name] = pa.array(codes.astype(np.uint8))
+    return pa.table(columns)
 
 
 def conditions(table: pa.Table, number: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -63,7 +73,7 @@ def iterative_bayes(matrix: np.ndarray, observed: np.ndarray, rounds: int = 2000
 
 def rows() -> list[dict[str, Any]]:
     """One dict (what, seconds, ratio, note); ratios are to DuckDB's exact counting."""
-    table = census(ROWS, seed=1)
+    table = encoded(census(ROWS, seed=1))
     wheres = conditions(table, CONDITIONS)
     exact_counts(table, wheres)
     limit = exact_counts.seconds  # type: ignore[attr-defined]
@@ -103,13 +113,14 @@ import deniable as dn
 rng = np.random.default_rng(0)
 n = 20_000_000
 sizes = {"age": 77, "gender": 2, "education": 14, "marital": 6, "race": 9, "workclass": 7, "country": 70}
-table = pa.table({k: rng.integers(0, v, n, dtype=np.uint8) for k, v in sizes.items()} | {"occupation": rng.integers(0, 50, n, dtype=np.uint8)})
+table = pa.table({k: rng.integers(0, v, n, dtype=np.uint8) for k, v in (sizes | {"occupation": 50}).items()})
 release = dn.publish(table, sensitive="occupation", privacy=dn.Privacy("1/13", "1/6"), key=bytes(32), shuffle=False)
 del table
 wheres = []
 for _ in range(10_000):
     chosen = rng.choice(list(sizes), rng.integers(1, 4), replace=False)
-    wheres.append({str(c): int(rng.integers(0, sizes[str(c)])) for c in chosen} | {"occupation": int(rng.integers(0, 50))})
+    wheres.append({str(c): int(rng.integers(0, sizes[str(c)])) for c in chosen})
+    wheres[-1]["occupation"] = int(rng.integers(0, 50))
 begin = time.perf_counter()
 release.count_many(wheres)
 print(json.dumps([time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
@@ -118,8 +129,6 @@ print(json.dumps([time.perf_counter() - begin, resource.getrusage(resource.RUSAG
 
 def large_pool() -> dict[str, Any]:
     """10,000 questions on 20 million rows, in a process of its own for its peak memory."""
-    import json
-
     done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True)
     seconds, memory = json.loads(done.stdout)
     return {

@@ -112,7 +112,7 @@ def test_a_row_id_decides_the_draw_wherever_the_row_stands():
 
 def test_row_ids_must_differ():
     data = table().append_column("id", pa.array([1] * 3000))
-    with pytest.raises(dn.DeniableError, match="row_id = 'id'.*occurs more than once"):
+    with pytest.raises(dn.DeniableError, match=r"row_id = 'id'.*occurs more than once"):
         publish(data, row_id="id")
 
 

@@ -18,12 +18,12 @@ from deniable.audit.rows import Codes, Rows
 from deniable.core import values
 from deniable.core.errors import DeniableError, TableError
 from deniable.core.histogram import Counts, Histogram
-from deniable.core.manifest import Manifest, Part
+from deniable.core.manifest import Manifest, Part, cells_of
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.local.encoding import DomainScan, scan_domain
 from deniable.engines.local.sources import Source, open_source
-from deniable.mechanisms import MECHANISMS
+from deniable.mechanisms import MECHANISMS, Decoys
 from deniable.mechanisms.base import PlansFromPublic
 from deniable.opening import open_release
 from deniable.release import Release
@@ -47,7 +47,8 @@ def audit(
         categories: value -> category: is any cell of a single category?
     """
     opened = release if isinstance(release, Release) else open_release(release)
-    manifest, source = opened.manifest, open_source(original)
+    source = open_source(original)
+    manifest, plan = _with_hidden_cells(opened.manifest, source, plan)
     table = opened.table
     listed = [part for part in manifest.parts if part.channels]
     scans = [_scan(source, part) for part in listed]
@@ -66,6 +67,19 @@ def audit(
     return audit_figures(
         manifest, histograms, plans=plans, observed=observed, rows=rows, categories=categories or _categories(manifest)
     )
+
+
+def _with_hidden_cells(manifest: Manifest, source: Source, plan: Plan | None) -> tuple[Manifest, Plan | None]:
+    """Cells that a release does not publish (decoy groups), from the plan that its owner can make again."""
+    (part,) = manifest.parts if len(manifest.parts) == 1 else (None,)
+    if part is None or part.channels or part.mixture is None:
+        return manifest, plan
+    if plan is None:
+        options = {name: manifest.options[name] for name in ("c", "leftovers", "grouping")}
+        plan = Decoys(**options).plan(Histogram(part.domain, _scan(source, part).counts), None)
+    channels, positions = cells_of(plan)
+    shown = dataclasses.replace(part, channels=channels, cell_positions=positions)
+    return dataclasses.replace(manifest, parts=(shown,)), plan
 
 
 def _scan(source: Source, part: Part) -> DomainScan:

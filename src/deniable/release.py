@@ -102,7 +102,9 @@ class Release:
         """Many counts in one array computation; ``every_value=True`` asks each condition with every sensitive value."""
         return estimation.count_many(self, wheres, **options)
 
-    def cube(self, columns: Mapping[str, Any] | Sequence[str], where: Mapping[str, Any] | None = None, **options: Any) -> Any:
+    def cube(
+        self, columns: Mapping[str, Any] | Sequence[str], where: Mapping[str, Any] | None = None, **options: Any
+    ) -> Any:
         """Counts of all combinations: of the 2^k truths of conditions (a mapping), or of all values (a list)."""
         if isinstance(columns, Mapping):
             return multidimensional.cube(self, columns, where=where, **options)

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-import deniable.mechanisms as mechanisms
+from deniable import mechanisms
 from deniable.core.manifest import Manifest, schema
 
 KEY = bytes(range(32))
 N = 20_000
 VALUES = np.array(list("abcdefghij"))
 PRIVACY = dn.Privacy(rho1="1/4", rho2="1/3")
-PER_VALUE = dn.Privacy(per_value={value: ("1/10", "1/4") for value in "fghij"})
+PER_VALUE = dn.Privacy(per_value=dict.fromkeys("fghij", ("1/10", "1/4")))
 
 MADE = {
     "uniform": lambda: (mechanisms.Uniform(), PRIVACY),

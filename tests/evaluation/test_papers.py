@@ -62,9 +62,8 @@ def test_splu_figures_that_are_arithmetic() -> None:
 def test_olap_errors_of_made_up_bits_fall_with_the_coin_and_iteration_is_never_worse() -> None:
     bits = np.random.default_rng(8).random((20_000, 4)) < [0.5, 0.6, 0.7, 0.3]
     found = [olap.errors(bits, 3, coin, draws=5) for coin in (0.1, 0.3, 0.9)]
-    for published, iterative, inverse in found:
-        assert iterative.mean <= inverse.mean + 1e-6
-        assert iterative.mean < published.mean
+    assert all(iterative.mean <= inverse.mean + 1e-6 for _, iterative, inverse in found)
+    assert all(inverse.mean < published.mean / 2 for published, _, inverse in found[1:])
     assert found[0][2].mean > 3 * found[1][2].mean > 9 * found[2][2].mean
     assert np.round(olap.masses(), 3).tolist() == [0.284, 0.604, 0.31, 0.375]
 
@@ -100,7 +99,7 @@ def test_sdr_tables_2_and_3_agree_on_occ_100k() -> None:
 @needs_census
 def test_thesis_table_9_agrees_on_edu_100k() -> None:
     items = {item.name: item for item in PAPERS["fine-grain"](FOLDER, draws=5).items}
-    assert items["THESIS Table 9, |T| = 100k"].agrees
+    assert items["THESIS Table 9, 100k rows"].agrees
 
 
 @needs_census

@@ -54,7 +54,7 @@ def reproduce(
     education = CodedTable.of(census, "education").histogram
     threefold = Histogram(education.domain, education.counts * 3)
     made.append(_table("THESIS Table 8", "theta", TABLE_8, {t: (threefold, t) for t in TABLE_8}, draws, EDU_300K))
-    made.append(_table("THESIS Table 9, |T| = 100k", "theta", TABLE_9, {30: (education, 30)}, draws, EDU_100K))
+    made.append(_table("THESIS Table 9, 100k rows", "theta", TABLE_9, {30: (education, 30)}, draws, EDU_100K))
     made.append(figure_26(education))
     progress(5, 5, "tables and figures")
     return Reproduction("fine-grain", TITLE, tuple(made))

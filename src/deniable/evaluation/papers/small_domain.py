@@ -104,7 +104,7 @@ def table_3(histogram: Histogram) -> Item:
     rows = tuple((name, f"{paper:g}", f"{ours[name]:.3g}") for name, paper in TABLE_3.items())
     same = groups == TABLE_3["groups"] and all(near(ours[name], paper, 0.1) for name, paper in TABLE_3.items())
     return Item(
-        "SDR Table 3, |T| = 100k",
+        "SDR Table 3, 100k rows",
         "Initial groups, cells, and their means over cells; OCC-100k, rho2 = 1/6, the paper's cost.",
         ("", "paper", "ours"),
         rows,
