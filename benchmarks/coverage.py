@@ -1,7 +1,9 @@
-"""How often 95 % intervals contain the truth, and how large errors are: OCC-100k and Adult, by size of the count.
+"""How often 95 % intervals contain the truth, and how large errors are, by size of the count.
 
-Run: python benchmarks/coverage.py [--draws 3]. The tables are found through DENIABLE_DATA or ../shared/data. The
-perturbation is simulated with NumPy, so that this checks estimation and nothing else. Each table is asked 200 random
+OCC-100k, Adult and the demo table.
+
+Run: python benchmarks/coverage.py [--draws 3]. The tables are found through DENIABLE_DATA or ../shared/data. Releases
+are published and asked as a user would, with fixed keys. Each table is asked 200 random
 conditions on one to three public columns with every sensitive value (SDR 10.9).
 """
 
@@ -11,10 +13,7 @@ import argparse
 import os
 import sys
 import time
-from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from deniable.core.channel import Channel
-from deniable.engines.local.counting import LocalCounter
+import deniable as dn
 from deniable.estimation import count_many
+from deniable.evaluation.synthetic import census as made_up
 
 DECADES = ((1, 10), (10, 100), (100, 1000), (1000, 10**9))
 SELECTIVITIES = (0.001, 0.005, 0.01)
@@ -36,46 +35,15 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-@dataclass(eq=False)
-class Simulated:
-    """A release made with NumPy."""
-
-    table: pa.Table
-    manifest: Any
-
-    def __post_init__(self) -> None:
-        self._counter = LocalCounter(self.table, self.manifest)
-
-    def counter(self) -> LocalCounter:
-        return self._counter
-
-
 def data_folder() -> Path:
     default = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
     return Path(os.environ.get("DENIABLE_DATA", default))
 
 
-def simulate(rng: np.random.Generator, table: pa.Table, sensitive: str, gamma: Fraction) -> tuple[Simulated, Any]:
-    """A release by uniform perturbation with a noisy histogram (epsilon 1), and the true codes."""
+def codes_of(table: pa.Table, sensitive: str) -> tuple[list[Any], Any]:
+    """The domain, in a release's order, and the true code of each row."""
     domain, truth = np.unique(table[sensitive].to_numpy(zero_copy_only=False), return_inverse=True)
-    m, channel = len(domain), Channel.uniform(domain.tolist(), gamma=gamma)
-    kept = rng.random(len(truth)) < channel.coins[truth]
-    published = np.where(kept, truth, rng.integers(0, m, len(truth)))
-    q = np.exp(-1.0)
-    noise = rng.geometric(1 - q, m) - rng.geometric(1 - q, m)
-    manifest = SimpleNamespace(
-        domain=tuple(domain.tolist()),
-        channels=(channel,),
-        cell_positions=(np.arange(m),),
-        cells_published=False,
-        sensitive_columns=(sensitive,),
-        public_columns=tuple(name for name in table.column_names if name != sensitive),
-        rows=len(truth),
-        marginal=SimpleNamespace(counts=np.bincount(truth) + noise, epsilon=1.0, variance=2 * q / (1 - q) ** 2),
-    )
-    place = table.column_names.index(sensitive)
-    column = pa.array(domain[published].tolist(), table[sensitive].type)
-    return Simulated(table.set_column(place, sensitive, column), manifest), truth
+    return domain.tolist(), truth
 
 
 def conditions(rng: np.random.Generator, columns: dict[str, Any], number: int) -> list[dict[str, Any]]:
@@ -92,25 +60,25 @@ def actual_counts(columns: dict[str, Any], wheres: list[dict[str, Any]], truth: 
     return np.stack([np.bincount(truth[mask], minlength=m) for mask in masks])
 
 
-def report(name: str, table: pa.Table, sensitive: str, gamma: Fraction, draws: int) -> None:
+def report(name: str, table: pa.Table, sensitive: str, privacy: dn.Privacy, draws: int) -> None:
     rng = np.random.default_rng(1)
     public = [c for c in table.column_names if c != sensitive and len(table[c].unique()) <= 200]
     table = table.select([*public, sensitive])
     columns = {c: np.array(table[c].to_pylist(), dtype=object) for c in public}
     wheres = conditions(rng, columns, 200)
     collected: dict[str, list[Any]] = {method: [] for method in METHODS}
-    actual: Any = None
     seconds = dict.fromkeys(METHODS, 0.0)
-    for _ in range(draws):
-        release, truth = simulate(rng, table, sensitive, gamma)
-        if actual is None:
-            actual = actual_counts(columns, wheres, truth, len(release.manifest.domain))
+    domain, truth = codes_of(table, sensitive)
+    actual = actual_counts(columns, wheres, truth, len(domain))
+    for draw in range(draws):
+        release = dn.publish(table, sensitive=sensitive, privacy=privacy, key=draw.to_bytes(32, "big"), shuffle=False)
+        assert list(release.manifest.domain) == domain
         for method, options in METHODS.items():
             start = time.perf_counter()
             collected[method].append(count_many(release, wheres, every_value=True, **options))
             seconds[method] += (time.perf_counter() - start) / draws
     rows = len(truth)
-    print(f"\n{name}: {rows:,} rows, {actual.size:,} questions, {draws} draws, gamma {float(gamma):.3g}")
+    print(f"\n{name}: {rows:,} rows, {actual.size:,} questions, {draws} releases, {privacy}")
     print(f"{'':12}{'relative error at .1/.5/1 %':>30}  {'covered, true count':>20}" + " " * 22 + "seconds")
     heads = " ".join(f"{f'{a:,}+':>8}" for a, _ in DECADES)
     print(f"{'':12}{'':30}  {'> 50':>8} {heads}")
@@ -143,10 +111,11 @@ def main() -> int:
         print("The tables are not here: set DENIABLE_DATA to the folder that holds them.", file=sys.stderr)
         return 1
     census = pq.read_table(folder / "census_occ100k.parquet")
-    report("OCC-100k, (1/13, 1/6)", census, "occupation", Fraction(12, 5), draws)
+    report("OCC-100k", census, "occupation", dn.Privacy("1/13", "1/6"), draws)
     adult = pq.read_table(folder / "adult.parquet")
     adult = adult.filter(pc.is_valid(adult["occupation"]))
-    report("Adult, gamma 5", adult, "occupation", Fraction(5), draws)
+    report("Adult", adult, "occupation", dn.Privacy("1/7", "5/11"), draws)
+    report("demo", made_up(100_000, seed=5), "occupation", dn.Privacy("1/13", "1/3"), draws)
     return 0
 
 

@@ -130,7 +130,7 @@ class Privacy:
         if self.per_value:
             return f"per-value requirements for {len(self.per_value):,} values, adversary {self.adversary!r}"
         assert self.rho2 is not None
-        belief = "its share of the rows" if self.rho1 is None else f"at most {percent(self.rho1)}"
+        belief = "its share of the rows" if self.rho1 is None else f"up to {percent(self.rho1)}"
         who = "an attacker who knows the distribution" if self.adversary == "frequency" else "any attacker"
         return f"{who} and believes a value at {belief} may not become surer than {percent(self.rho2)}"
 
