@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench docs reproduce clean
 
 help:
 	@echo "make demo    publish a made-up census and ask it questions (under a minute)"
@@ -12,6 +12,7 @@ help:
 	@echo "make lint    check style and types"
 	@echo "make bench   print the benchmarks as one table"
 	@echo "make docs    check links and references of the documentation"
+	@echo "make reproduce  repeat the papers' tables and write docs/explanation/reproduction.md"
 	@echo "make clean   remove .venv and everything that tools left behind"
 
 $(READY): pyproject.toml constraints.txt
@@ -38,6 +39,11 @@ bench: $(READY)
 
 docs: $(READY)
 	$(BIN)/python docs/check.py
+
+# The tables of the papers' experiments: DENIABLE_DATA names their folder; docs/how-to/evaluate.md says which.
+DENIABLE_DATA ?= ../shared/data
+reproduce: $(READY)
+	$(BIN)/deniable reproduce all --data $(DENIABLE_DATA) --out docs/explanation/reproduction.md
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench

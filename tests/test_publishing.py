@@ -330,3 +330,20 @@ def test_a_file_that_changes_under_way_is_noticed(tmp_path):
     with pytest.raises(dn.DeniableError, match="changed while it was"):
         publish(str(tmp_path / "t.parquet"), out=tmp_path / "r", progress=swap)
     assert not (tmp_path / "r").exists()
+
+
+def test_sensitive_numbers_are_published_as_bins():
+    rng = np.random.default_rng(5)
+    data = pa.table({"x": range(3000), "salary": rng.lognormal(10, 0.5, 3000)})
+    edges = [0, 15_000, 25_000, 40_000, 1_000_000]
+    release = dn.publish(data, sensitive="salary", privacy=dn.Privacy(rho2="3/4"), bins={"salary": edges}, key=KEY)
+    assert set(release.manifest.domain) == set(dn.Bins(tuple(edges)).labels)
+    low = release.count(where={"salary": "[0, 15000)"})
+    truth = int((data["salary"].to_numpy() < 15_000).sum())
+    assert abs(low.value - truth) < 6 * low.stderr
+    quantiles = dn.publish(data, sensitive="salary", privacy=dn.Privacy(rho2="3/4"), bins={"salary": dn.Quantiles(5)})
+    assert any("quantiles" in warning for warning in quantiles.warnings)
+    with pytest.raises(dn.DeniableError, match="outside its bins"):
+        dn.publish(data, sensitive="salary", privacy=PRIVACY, bins={"salary": [0, 10, 20]})
+    with pytest.raises(dn.DeniableError, match="not a sensitive column"):
+        dn.publish(data, sensitive="salary", privacy=PRIVACY, bins={"x": [0, 10, 20]})

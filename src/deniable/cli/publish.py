@@ -11,6 +11,7 @@ import pyarrow as pa
 import typer
 
 from deniable.cli import console
+from deniable.core.bins import BinsLike, Quantiles
 from deniable.core.errors import OptionError
 from deniable.mechanisms import MECHANISMS
 
@@ -53,8 +54,18 @@ def publish(
         typer.Option(metavar="VALUE", help="A value that needs no protection, for example 'healthy'. Repeat it."),
     ] = None,
     mechanism: Annotated[
-        str, typer.Option(metavar="NAME", help=f"How values are perturbed: {', '.join(MECHANISMS)}.")
+        str,
+        typer.Option(
+            metavar="NAME", help=f"How values are perturbed: auto (the planner's choice), {', '.join(MECHANISMS)}."
+        ),
     ] = "uniform",
+    bins: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=EDGES",
+            help="For a sensitive number: publish intervals, e.g. salary=0,20000,50000,200000 or salary=quantiles:10.",
+        ),
+    ] = None,
     drop: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="A column to leave out, such as a name. Repeat it for several."),
@@ -138,6 +149,7 @@ def publish(
                 row_id=row_id,
                 shuffle=not no_shuffle,
                 missing=missing,
+                bins=_bins(bins or []),
                 overwrite=overwrite,
                 format=format_,
                 name=name,
@@ -197,3 +209,18 @@ def _new_key(path: Path, out: Path) -> Path:
 
     Secret.generate().write(path, outside=out)
     return path
+
+
+def _bins(texts: Sequence[str]) -> dict[str, BinsLike]:
+    """``column=edge,edge,...`` or ``column=quantiles:10``."""
+    found: dict[str, BinsLike] = {}
+    for text in texts:
+        column, _, edges = text.partition("=")
+        try:
+            kind, _, count = edges.partition(":")
+            found[column] = Quantiles(int(count)) if kind == "quantiles" else [float(edge) for edge in edges.split(",")]
+        except ValueError:
+            raise OptionError(
+                f"--bins {text} is not understood. Fix: COLUMN=EDGE,EDGE,EDGE with numbers, or COLUMN=quantiles:10."
+            ) from None
+    return found
