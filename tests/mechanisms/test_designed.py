@@ -214,7 +214,7 @@ def test_on_census_designed_beats_identity_beats_uniform() -> None:
     rows = Histogram(tuple(values.tolist()), counts)
     privacy = Privacy("1/13", "1/6")
     errors, kept = [], []
-    for mechanism in (Uniform(), Identity(), Designed("frequency"), Designed()):
+    for mechanism in (Uniform(), Identity(), Designed("frequency"), Designed("optimised")):
         plan = mechanism.plan(rows, privacy)
         channel = plan.cells[0].channel
         errors.append(profile_error(channel.coins, channel.replacing, counts.astype(float), (0.001, 0.005, 0.01)))
