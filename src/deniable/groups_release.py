@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from deniable.core.errors import ColumnError, ManifestError, QuestionError, did_you_mean
+from deniable.core.errors import ColumnError, QuestionError, did_you_mean
 from deniable.core.manifest import Manifest
 from deniable.engines.local import storage
 from deniable.engines.local.engine import CELL
@@ -40,10 +41,7 @@ class GroupsRelease(Release):
         if self._groups is not None:
             return self._groups
         assert self.folder is not None
-        try:
-            return pq.read_table(self.folder / GROUPS)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise ManifestError(f"{GROUPS} cannot be read, so the release is damaged: {error}") from None
+        return storage.read_groups(self.folder / GROUPS)
 
     @cached_property
     def _tables(self) -> AnatomyTables:
@@ -103,7 +101,8 @@ class GroupsRelease(Release):
         with storage.new_folder(folder, overwrite) as partial:
             pieces = rechunked([self.table], self.table.schema, ROW_GROUP)
             pq.write_table(self.groups, partial / GROUPS, compression="zstd")
-            manifest = finish_folder(partial, self.manifest, pieces, self.table.schema, format)
+            extra = {**self.manifest.extra, "groups_sha256": storage.digest(partial / GROUPS)}
+            manifest = finish_folder(partial, replace(self.manifest, extra=extra), pieces, self.table.schema, format)
         return GroupsRelease(manifest, folder=folder, groups=self.groups, warnings=self.warnings)
 
 

@@ -154,7 +154,19 @@ def _data_checks(folder: Path, manifest: Manifest) -> list[Check]:
         names = storage.column_names(folder, manifest)
         expected = [column.name for column in manifest.columns]
         checks.append(Check("columns", names == expected, f"{len(names)} columns, {len(expected)} in the manifest"))
-    return checks
+    return [*checks, *(_group_checks(folder, manifest) if "groups" in manifest.extra else ())]
+
+
+def _group_checks(folder: Path, manifest: Manifest) -> list[Check]:
+    """Anatomy's second table: unchanged, and l different values in every group, each once (l-diversity)."""
+    path = folder / "groups.parquet"
+    if not path.exists() or storage.digest(path) != manifest.extra.get("groups_sha256"):
+        return [Check("groups", False, f"{path.name} is missing or was changed")]
+    groups = storage.read_groups(path)
+    rows, most = groups.group_by("cell").aggregate([("rows", "count"), ("rows", "max")]).columns[-2:]
+    least, repeated = min(rows.to_pylist(), default=0), max(most.to_pylist(), default=0)
+    holds = least >= manifest.options["l"] and repeated <= 1
+    return [Check("groups", holds, f"every group has {least} or more values, each at most {repeated} times")]
 
 
 def _raise_unless_it_holds(found: Certificate, what: str) -> Certificate:

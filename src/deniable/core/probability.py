@@ -56,10 +56,12 @@ def _exact(value: Probability, name: str) -> Fraction:
 def percent(value: Fraction | float, digits: int = 3) -> str:
     """A probability as people read it, to a few significant digits.
 
-    >>> percent(Fraction(1, 13)), percent(0.5), percent(0.99996)
-    ('7.69 %', '50 %', '99.996 %')
+    >>> percent(Fraction(1, 13)), percent(0.5), percent(0.99996), percent(1.934, 2)
+    ('7.69 %', '50 %', '99.996 %', '193 %')
     """
     number = 100 * float(value)
+    if number >= 100:  # errors, unlike probabilities, may be larger than all there is
+        return f"{number:,.0f} %"
     text = f"{number:.{digits}g}"
     if float(text) >= 100 > number:  # never round "almost sure" up to "sure"
         text = f"{number:.{digits + 2}g}"

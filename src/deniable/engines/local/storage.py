@@ -161,3 +161,11 @@ def column_names(folder: Path, manifest: Manifest) -> list[str]:
     if path.suffix == ".parquet":
         return list(pq.read_schema(path).names)
     return list(read_data(folder, manifest).column_names)
+
+
+def read_groups(path: Path) -> pa.Table:
+    """The second table of an Anatomy release."""
+    try:
+        return pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ManifestError(f"{path.name} cannot be read, so the release is damaged: {error}") from None
