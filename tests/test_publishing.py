@@ -162,6 +162,14 @@ def test_no_marginal_leaves_against_any_prior():
     assert publish(table(), privacy=privacy).manifest.marginal is None
     assert publish(table()).manifest.marginal is not None
     assert publish(table(), marginals=False).manifest.marginal is None
+    with pytest.raises(dn.DeniableError, match="marginals = True does not go with adversary 'any-prior'"):
+        publish(table(), privacy=privacy, marginals=True)
+
+
+def test_what_the_noisy_histogram_adds_is_said():
+    with_it, without = publish(table()), publish(table(), marginals=False)
+    assert any("noisy histogram" in line for line in with_it.manifest.guarantee["not_protected"])
+    assert not any("noisy histogram" in line for line in without.manifest.guarantee["not_protected"])
 
 
 def test_several_sensitive_columns_are_compounded_into_one():

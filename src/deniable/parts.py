@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from deniable.core.errors import OptionError, did_you_mean
+from deniable.core.errors import OptionError, RequirementError, did_you_mean
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Marginal
@@ -56,10 +58,26 @@ def one_part(
     """All sensitive columns as one compound column."""
     scan = engine.scan(names, missing, domain, progress)
     wanted = (privacy is None or privacy.adversary == "frequency") if marginals is None else marginals
+    if wanted and privacy is not None and privacy.adversary == "any-prior":
+        raise RequirementError(
+            "marginals = True does not go with adversary 'any-prior': the noisy histogram would let the odds of any belief "
+            f"grow by a further factor of e^{MARGINAL_EPSILON:g}, beyond rho2. Fix: leave marginals out."
+        )
     marginal = _marginal(keys, scan.histogram) if wanted else None
     plan = _plan(chosen_mechanism(mechanism, scan.histogram, privacy), scan.histogram, privacy, marginal)
     part = PartJob(names, scan.encoding, scan.rows, plan)
-    return Planned((part,), (marginal,), plan.mechanism, plan.options, plan.privacy, plan.guarantee)
+    guaranteed = plan.guarantee if marginal is None else _with_histogram(plan.guarantee, marginal)
+    return Planned((part,), (marginal,), plan.mechanism, plan.options, plan.privacy, guaranteed)
+
+
+def _with_histogram(promised: Guarantee, marginal: Marginal) -> Guarantee:
+    """The frequency adversary knows the histogram anyway; to others the noisy one is evidence too, and we say so."""
+    said = (
+        "A noisy histogram of the sensitive column is published. It adds nothing for an attacker who knows the "
+        f"distribution; the odds of any other belief can grow by a further factor of up to {math.exp(marginal.epsilon):.3g} "
+        f"(epsilon {marginal.epsilon:g} for the whole histogram)."
+    )
+    return dataclasses.replace(promised, not_protected=(*promised.not_protected, said))
 
 
 def retention_parts(

@@ -171,3 +171,21 @@ def test_exempt_values_have_the_type_of_the_column(patients: Path, run, tmp_path
     done = run(*words, "--overwrite", "--exempt", "forty")
     assert done.returncode == 2
     assert "--exempt forty does not fit the column 'age' (int64)." in done.stderr
+
+
+def test_requirements_of_single_values_come_from_a_file(tmp_path):
+    from typer.testing import CliRunner
+
+    from deniable.cli.main import app
+
+    (tmp_path / "t.csv").write_text("x,d\n" + "".join(f"{i},{'abcd'[i % 4]}\n" for i in range(400)))
+    (tmp_path / "r.csv").write_text("value,rho1,rho2\na,1/4,1/2\nb,1/4,2/3\n")
+    common = ["publish", str(tmp_path / "t.csv"), "--sensitive", "d", "--mechanism", "fine-grain"]
+    options = ["--requirements", str(tmp_path / "r.csv"), "--out", str(tmp_path / "rel")]
+    done = CliRunner().invoke(app, [*common, *options])
+    assert done.exit_code == 0, done.output
+    manifest = json.loads((tmp_path / "rel" / "manifest.json").read_text())
+    assert {row[0] for row in manifest["privacy"]["per_value"]} == {"a", "b"}
+    both = CliRunner().invoke(app, [*common, *options, "--rho2", "1/2"])
+    assert both.exit_code == 2
+    assert "--requirements excludes" in both.stderr

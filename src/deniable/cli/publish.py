@@ -13,7 +13,7 @@ import typer
 from deniable.cli import console
 from deniable.core.bins import BinsLike, Quantiles
 from deniable.core.errors import OptionError
-from deniable.mechanisms import MECHANISMS
+from deniable.mechanisms import MECHANISMS, read_requirements
 
 
 @console.guarded
@@ -49,6 +49,13 @@ def publish(
             "to rho1.",
         ),
     ] = "frequency",
+    requirements: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Each value its own requirement, for 'fine-grain': CSV with the columns value, rho1, rho2, or TOML.",
+        ),
+    ] = None,
     exempt: Annotated[
         list[str] | None,
         typer.Option(metavar="VALUE", help="A value that needs no protection, for example 'healthy'. Repeat it."),
@@ -133,7 +140,11 @@ def publish(
     unprotected = _typed(exempt, table, sensitive) if exempt else []
     # Without a requirement the mechanism decides whether it can do without one, and says so if not.
     required = rho1 is not None or rho2 is not None or exempt
+    if requirements is not None and required:
+        raise OptionError("--requirements excludes --rho1, --rho2 and --exempt: the file says it all, value by value.")
     privacy = dn.Privacy(rho1, rho2, adversary=adversary, exempt=unprotected) if required else None  # type: ignore[arg-type]
+    if requirements is not None:
+        privacy = read_requirements(requirements, adversary=adversary)  # type: ignore[arg-type]
     made = None if new_key_file is None else _new_key(new_key_file, out)
     try:
         with console.progress_bar(shown=not quiet and not as_json) as progress:

@@ -10,6 +10,7 @@ from deniable.mechanisms.baselines.redraw import Redraw
 from deniable.mechanisms.decoys import Decoys
 from deniable.mechanisms.designed import Designed, Identity
 from deniable.mechanisms.fine_grain import FineGrain, tolerance
+from deniable.mechanisms.requirement_file import read_requirements
 from deniable.mechanisms.retention import Retention
 from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.uniform import Uniform
@@ -29,6 +30,7 @@ __all__ = [
     "SmallDomain",
     "Uniform",
     "mechanism_named",
+    "read_requirements",
     "tolerance",
 ]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -92,20 +92,25 @@ def measured(bits: Bits, draws: int) -> Grid:
     return {(coin, k): errors(bits, k, coin, draws) for coin in COINS for k in (1, 2, 3, 4)}
 
 
+def never_worse(found: Iterable[Errors]) -> bool:
+    """Whether iteration is nowhere off by more than inversion; a hundredth counts as comparable, as the paper says."""
+    return all(iterative.mean <= 1.01 * inverse.mean for _, iterative, inverse in found)
+
+
 def against_coin(name: str, grid: Grid, k: int) -> Item:
     found = {coin: grid[coin, k] for coin in COINS}
     draws = found[COINS[0]][0].draws
-    ordered = all(iterative.mean <= inverse.mean + 1e-6 for _, iterative, inverse in found.values())
+    ordered = never_worse(found.values())
     low = all(max(one.mean, two.mean) <= LOW for coin, (_, one, two) in found.items() if coin >= 0.3)
     below = all(max(one.mean, two.mean) < raw.mean / 2 for coin, (raw, one, two) in found.items() if coin >= 0.3)
     return Item(
         name,
-        f"l1 distance of the 2^{k} shares from the truth for {k} predicates on Adult (32,561 rows), the same "
+        f"l1 distance of the 2^{k} shares from the truth for {k} predicates on Adult's training rows, the same "
         f"coin p for every column, {draws} draws. The paper shows curves.",
         ("p", "as published", "iterative", "inversion"),
         tuple((f"{coin:g}", *(_shown(each) for each in line)) for coin, line in found.items()),
         ordered and low and below,
-        f"The paper: iteration is never worse than inversion ({yes(ordered)}); both are far below what is published "
+        f"The paper: iteration is never worse than inversion ({yes(ordered)}, read as: by over 1 %); both are far below what is published "
         f"({yes(below)} from p = 0.3, read as less than half); the error at p = 0.3 is low ({yes(low)}, read as at "
         f"most {LOW}).",
     )
@@ -125,7 +130,7 @@ def against_columns(found: Grid) -> Item:
         for k in (1, 2, 3, 4)
         for which in (1, 2)
     )
-    ordered = all(iterative.mean <= inverse.mean + 1e-6 for _, iterative, inverse in found.values())
+    ordered = never_worse(found.values())
     return Item(
         "OLAP Figures 7 and 8",
         f"The same for the first 1 to 4 predicates; {found[COINS[0], 1][0].draws} draws. The paper shows curves for "
@@ -134,7 +139,7 @@ def against_columns(found: Grid) -> Item:
         tuple(rows),
         growing and falling and ordered,
         f"The paper: both errors grow with the number of columns ({yes(growing)}) and as p falls ({yes(falling)}); "
-        f"iteration is never worse ({yes(ordered)}).",
+        f"iteration is never worse ({yes(ordered)}, read as: by over 1 %).",
     )
 
 
@@ -148,7 +153,7 @@ def conditions() -> Item:
     return Item(
         "OLAP Figure 6",
         "Condition number (1-norm) of the transition matrix against the number of columns, selectivity 0.5.",
-        ("p", *(f"{k} columns" for k in (1, 2, 4, 6, 8))),
+        ("p", *(f"{k} column{'s' * (k > 1)}" for k in (1, 2, 4, 6, 8))),
         tuple(rows),
         exponential and falling,
         f"The paper: it grows exponentially with the columns ({yes(exponential)}) and as p falls ({yes(falling)}). "
@@ -156,13 +161,14 @@ def conditions() -> Item:
     )
 
 
-def largest_relative_prior(table: pa.Table, k: int) -> float:
-    """The largest p_S / m_S over the 10^k products of ten equally wide intervals of the first k columns (OLAP 7.3)."""
+def largest_relative_prior(table: pa.Table, names: Sequence[str]) -> float:
+    """The largest p_S / m_S over the 10^k products of ten equally wide intervals of k columns (OLAP 7.3)."""
     place = np.zeros(table.num_rows, np.int64)
-    for name, (_, (first, last)) in list(PREDICATES.items())[:k]:
+    for name in names:
+        _, (first, last) = PREDICATES[name]
         steps = (table[name].to_numpy().astype(np.int64) - first) * INTERVALS // (last - first)
         place = place * INTERVALS + np.minimum(steps, INTERVALS - 1)
-    return float(np.bincount(place).max()) / table.num_rows * INTERVALS**k
+    return float(np.bincount(place).max()) / table.num_rows * INTERVALS ** len(names)
 
 
 def coin_without_breach(s: float, rho1: float, k: int) -> float:
@@ -176,7 +182,8 @@ def coin_without_breach(s: float, rho1: float, k: int) -> float:
 
 
 def coins_without_breach(name: str, table: pa.Table, k: int) -> Item:
-    ours, paper = largest_relative_prior(table, k), LARGEST[k]
+    every = [largest_relative_prior(table, names) for names in combinations(PREDICATES, k)]
+    ours, paper = every[0], LARGEST[k]
     kinds = {0.1: "rare: s = 0.1", 1.0: "median: s = 1", paper: f"paper's largest: s = {paper:g}"}
     kinds[ours] = f"our largest: s = {ours:.3g}"
     found = {(rho1, s): coin_without_breach(s, rho1, k) for rho1 in RHO1 for s in kinds}
@@ -192,7 +199,9 @@ def coins_without_breach(name: str, table: pa.Table, k: int) -> Item:
         ("rho1", *kinds.values()),
         tuple((f"{rho1:g}", *(f"{found[rho1, s]:.2f}" for s in kinds)) for rho1 in RHO1),
         same and at_half and beyond,
-        f"The paper: the largest s is {paper:g} (here {ours:.3g}, {yes(same)}, read as within a tenth); for rho1 > 0.5 "
+        f"The paper: the largest s is {paper:g} (here {ours:.3g} for the first {k} columns, "
+        f"{yes(same)}, read as within a tenth; the paper does not say which columns, and all choices of {k} of the four "
+        f"give {min(every):.3g} to {max(every):.3g}); for rho1 > 0.5 "
         f"p can be 0.8 for rare sets and 0.3 for its largest s (at rho1 = 0.5 {yes(at_half)}; up to {RHO1[-1]} "
         f"{yes(beyond)}). By Theorem 5 the coin falls as rho1 grows: 0.8 holds up to rho1 = {ends[0.1]:g}, 0.3 up to "
         f"{ends[paper]:g}, among those shown. At our largest s the coin at rho1 = 0.5 is {found[0.5, ours]:.2f}.",

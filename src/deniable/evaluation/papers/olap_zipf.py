@@ -1,4 +1,4 @@
-"""OLAP Figures 9 to 12: reconstruction on Zipfian tables of independent columns, by columns, rows and interval width."""
+"""OLAP Figures 9 to 12: Zipfian tables of independent columns, by the number of columns, rows, and interval width."""
 
 from __future__ import annotations
 
@@ -96,8 +96,9 @@ def figure_9(draws: int, *, rows: int = ROWS[-1], columns: Sequence[int] = COLUM
     rest = all(growths[coin, 1][1] < growths[coin, 1][0] / 2 for coin in (0.7, 0.9))
     return Item(
         "OLAP Figure 9",
-        f"l1 distance of the 2^k shares on a Zipf({SKEW}) table of {rows:,} rows, iterative / inversion; {draws} draws. "
-        f"Every predicate holds for half of the rows and for b = {b:.2f} of the values (a tenth as many as rows).",
+        f"l1 distance of the 2^k shares on a Zipf({SKEW}) table of {rows:,} rows, iterative / inversion; {draws} "
+        f"draws. Every predicate holds for half of the rows and for b = {b:.2f} of the values, a tenth as many as "
+        "rows.",
         ("p", *(f"{k} column{'s' * (k > 1)}" for k in columns)),
         tuple(
             (f"{coin:g}", *(f"{found[coin, k][1].mean:.3g} / {found[coin, k][2].mean:.3g}" for k in columns))
@@ -106,8 +107,8 @@ def figure_9(draws: int, *, rows: int = ROWS[-1], columns: Sequence[int] = COLUM
         flat and unbounded and bounded,
         "The paper: the iterative error grows exponentially and then flattens "
         f"({yes(flat)} at p = 0.2 and 0.5, read as: the last columns add less than half as much to its logarithm, "
-        f"each, as the first ones; at p = 0.7 and 0.9 {'too' if rest else 'not within these columns'}), that of inversion "
-        f"does not flatten ({yes(unbounded)}), and the iterative one is at most 2 ({yes(bounded)}).",
+        f"each, as the first ones; at p = 0.7 and 0.9 {'too' if rest else 'not within these columns'}), that of "
+        f"inversion does not flatten ({yes(unbounded)}), and the iterative one is at most 2 ({yes(bounded)}).",
     )
 
 
@@ -152,21 +153,26 @@ def figure_10(draws: int, *, sizes: Sequence[int] = ROWS, k: int = 8) -> Item:
     )
 
 
+def count_errors(n: int, width: float, coin: float, repeats: int) -> tuple[float, float]:
+    """The mean absolute error of one interval's share of n rows, and the share.
+
+    Of a share f, a published row is inside with probability p + (1-p) b, of the rest with (1-p) b.
+    """
+    below = np.cumsum(frequencies(n))
+    last = round(width * len(below))
+    b = last / len(below)
+    inside = round(n * float(below[last - 1]))
+    rng = generator(stream_of(1, 0, f"olap figure 11 {n} {width}"))
+    seen = rng.binomial(inside, coin + (1 - coin) * b, repeats) + rng.binomial(n - inside, (1 - coin) * b, repeats)
+    estimate = np.clip((seen / n - (1 - coin) * b) / coin, 0, 1)  # what iteration finds for one column
+    return float(np.abs(estimate - inside / n).mean()), inside / n
+
+
 def figures_11_12(*, sizes: Sequence[int] = ROWS, coin: float = 0.2, repeats: int = REPEATS) -> Item:
     """One column: the error of a count against the width of its interval."""
-    absolute: dict[tuple[float, int], float] = {}
-    truth: dict[tuple[float, int], float] = {}
-    for n in sizes:
-        below = np.cumsum(frequencies(n))
-        for width in WIDTHS:
-            inside = round(n * float(below[round(width * len(below)) - 1]))
-            rng = generator(stream_of(1, 0, f"olap figure 11 {n} {width}"))
-            seen = rng.binomial(inside, coin + (1 - coin) * width, repeats)
-            seen = seen + rng.binomial(n - inside, (1 - coin) * width, repeats)
-            estimate = np.clip((seen / n - (1 - coin) * width) / coin, 0, 1)  # what iteration finds for one column
-            truth[width, n] = inside / n
-            absolute[width, n] = float(np.abs(estimate - inside / n).mean())
-    relative = {place: error / truth[place] for place, error in absolute.items()}
+    found = {(width, n): count_errors(n, width, coin, repeats) for n in sizes for width in WIDTHS}
+    absolute = {place: error for place, (error, _) in found.items()}
+    relative = {place: error / truth for place, (error, truth) in found.items()}
     wide = [width for width in WIDTHS if width >= 0.1]
     level = all(
         max(absolute[width, n] for width in wide) <= 2 * min(absolute[width, n] for width in wide) for n in sizes
@@ -180,8 +186,8 @@ def figures_11_12(*, sizes: Sequence[int] = ROWS, coin: float = 0.2, repeats: in
     tenfold = abs(apart / expected - 1) < 0.2
     return Item(
         "OLAP Figures 11 and 12",
-        f"One Zipf({SKEW}) column, p = {coin:g}: mean absolute / relative error of the share of rows with a value in an "
-        f"interval from the first value on; {repeats:,} draws of the counts.",
+        f"One Zipf({SKEW}) column, p = {coin:g}: mean absolute / relative error of the share of rows with a value in "
+        f"an interval from the first value on; {repeats:,} draws of the counts.",
         ("width", *(f"{n:,} rows" for n in sizes)),
         tuple((f"{w:g}", *(f"{absolute[w, n]:.4f} / {relative[w, n]:.3f}" for n in sizes)) for w in WIDTHS),
         level and rising and tenfold,
