@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "audit": {"core"},
     "engines": {"core"},
     "learn": {"core", "estimation"},
-    "evaluation": {"core", "mechanisms", "estimation", "audit", "engines", "top"},
+    "evaluation": {"core", "learn", "mechanisms", "estimation", "audit", "engines", "top"},
     "report": {"core", "mechanisms", "estimation", "audit", "engines", "evaluation", "top"},
     "collection": {"core", "mechanisms", "estimation", "audit", "engines", "evaluation", "report", "top"},
     "cli": {"core", "mechanisms", "estimation", "audit", "engines", "evaluation", "report", "collection", "top"},

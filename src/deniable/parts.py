@@ -60,8 +60,8 @@ def one_part(
     wanted = (privacy is None or privacy.adversary == "frequency") if marginals is None else marginals
     if wanted and privacy is not None and privacy.adversary == "any-prior":
         raise RequirementError(
-            "marginals = True does not go with adversary 'any-prior': the noisy histogram would let the odds of any belief "
-            f"grow by a further factor of e^{MARGINAL_EPSILON:g}, beyond rho2. Fix: leave marginals out."
+            "marginals = True does not go with adversary 'any-prior': the noisy histogram would let the odds of any "
+            f"belief grow by a further factor of e^{MARGINAL_EPSILON:g}, beyond rho2. Fix: leave marginals out."
         )
     marginal = _marginal(keys, scan.histogram) if wanted else None
     plan = _plan(chosen_mechanism(mechanism, scan.histogram, privacy), scan.histogram, privacy, marginal)
@@ -74,8 +74,8 @@ def _with_histogram(promised: Guarantee, marginal: Marginal) -> Guarantee:
     """The frequency adversary knows the histogram anyway; to others the noisy one is evidence too, and we say so."""
     said = (
         "A noisy histogram of the sensitive column is published. It adds nothing for an attacker who knows the "
-        f"distribution; the odds of any other belief can grow by a further factor of up to {math.exp(marginal.epsilon):.3g} "
-        f"(epsilon {marginal.epsilon:g} for the whole histogram)."
+        "distribution; the odds of any other belief can grow by a further factor of up to "
+        f"{math.exp(marginal.epsilon):.3g} (epsilon {marginal.epsilon:g} for the whole histogram)."
     )
     return dataclasses.replace(promised, not_protected=(*promised.not_protected, said))
 

@@ -30,6 +30,10 @@ def test_a_coin_of_one_fifth_is_safe_from_68_in_one_column_and_273_in_two():
 def test_the_largest_coin_is_the_inverse_of_the_limit():
     assert largest_coin(68, 0.1, 0.95) == pytest.approx(0.2)
     assert relative_prior_limit(largest_coin(10, 0.1, 0.5), 0.1, 0.5) == pytest.approx(10)
+    for mass in (0.05, 0.5, 0.9):  # larger sets need a smaller coin, and get it
+        coin = largest_coin(5, 0.1, 0.95, columns=2, mass=mass)
+        assert coin < largest_coin(5, 0.1, 0.95, columns=2)
+        assert joint_limit([coin] * 2, [mass] * 2, 0.1, 0.95) == pytest.approx(5)
     p = largest_coin(273.6, 0.1, 0.95, columns=2)
     assert p == pytest.approx(0.2, abs=1e-9)
 

@@ -73,11 +73,12 @@ def joint_posterior(prior: Number, coins: Sequence[Number], masses: Sequence[Num
     return high * prior / seen if seen else 0 * prior
 
 
-def largest_coin(s: Number, rho1: Probability, rho2: Probability, columns: int = 1) -> float:
-    """The coin below which (s, rho1, rho2)-breaches are impossible.
+def largest_coin(s: Number, rho1: Probability, rho2: Probability, columns: int = 1, *, mass: Number = 0) -> float:
+    """The coin below which (s, rho1, rho2)-breaches are impossible; 0 if none is small enough.
 
-    One column (Thm 4): (rho2-rho1) / (rho2-rho1 + s (1-rho2)). The same coin in k columns, sets of any mass (Thm 5):
-    ((1-p)/p)^k = s (1-rho2) / (rho2 (1-rho1)).
+    One column (Thm 4): (rho2-rho1) / (rho2-rho1 + s (1-rho2)). The same coin in k columns, for sets whose replacing mass
+    in each column is at most ``mass`` (Thm 5; 0 speaks of single values of large domains only, larger sets need a
+    smaller coin): ((1-p) / ((1-p) mass + p))^k = s (1-rho2) / (rho2 (1-rho1)).
 
     >>> round(largest_coin(68, 0.1, 0.95), 12)
     0.2
@@ -86,7 +87,8 @@ def largest_coin(s: Number, rho1: Probability, rho2: Probability, columns: int =
         return float(_coin_bound(*requirement(s, rho1, rho2)))
     exact_s, first, second = (float(number) for number in requirement(s, rho1, rho2))
     odds = (exact_s * (1 - second) / (second * (1 - first))) ** (1 / columns)
-    return 1 / (1 + odds)
+    left = 1 - odds * float(mass)
+    return max(left / (left + odds), 0.0) if left > 0 else 0.0
 
 
 def safe_threshold(s: Number, rho1: Probability, rho2: Probability, *, identity: bool = False) -> int:

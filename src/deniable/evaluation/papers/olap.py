@@ -110,9 +110,9 @@ def against_coin(name: str, grid: Grid, k: int) -> Item:
         ("p", "as published", "iterative", "inversion"),
         tuple((f"{coin:g}", *(_shown(each) for each in line)) for coin, line in found.items()),
         ordered and low and below,
-        f"The paper: iteration is never worse than inversion ({yes(ordered)}, read as: by over 1 %); both are far below what is published "
-        f"({yes(below)} from p = 0.3, read as less than half); the error at p = 0.3 is low ({yes(low)}, read as at "
-        f"most {LOW}).",
+        f"The paper: iteration is never worse than inversion ({yes(ordered)}, read as: by over 1 %); both are far "
+        f"below what is published ({yes(below)} from p = 0.3, read as less than half); the error at p = 0.3 is "
+        f"low ({yes(low)}, read as at most {LOW}).",
     )
 
 
@@ -200,7 +200,7 @@ def coins_without_breach(name: str, table: pa.Table, k: int) -> Item:
         tuple((f"{rho1:g}", *(f"{found[rho1, s]:.2f}" for s in kinds)) for rho1 in RHO1),
         same and at_half and beyond,
         f"The paper: the largest s is {paper:g} (here {ours:.3g} for the first {k} columns, "
-        f"{yes(same)}, read as within a tenth; the paper does not say which columns, and all choices of {k} of the four "
+        f"{yes(same)}, read as within a tenth; the paper does not say which columns, and all choices of {k} of four "
         f"give {min(every):.3g} to {max(every):.3g}); for rho1 > 0.5 "
         f"p can be 0.8 for rare sets and 0.3 for its largest s (at rho1 = 0.5 {yes(at_half)}; up to {RHO1[-1]} "
         f"{yes(beyond)}). By Theorem 5 the coin falls as rho1 grows: 0.8 holds up to rho1 = {ends[0.1]:g}, 0.3 up to "
