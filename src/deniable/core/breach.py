@@ -76,8 +76,8 @@ def joint_posterior(prior: Number, coins: Sequence[Number], masses: Sequence[Num
 def largest_coin(s: Number, rho1: Probability, rho2: Probability, columns: int = 1, *, mass: Number = 0) -> float:
     """The coin below which (s, rho1, rho2)-breaches are impossible; 0 if none is small enough.
 
-    One column (Thm 4): (rho2-rho1) / (rho2-rho1 + s (1-rho2)). The same coin in k columns, for sets whose replacing mass
-    in each column is at most ``mass`` (Thm 5; 0 speaks of single values of large domains only, larger sets need a
+    One column (Thm 4): (rho2-rho1) / (rho2-rho1 + s (1-rho2)). The same coin in k columns, for sets whose replacing
+    mass in each column is at most ``mass`` (Thm 5; 0 speaks of single values of large domains only, larger sets need a
     smaller coin): ((1-p) / ((1-p) mass + p))^k = s (1-rho2) / (rho2 (1-rho1)).
 
     >>> round(largest_coin(68, 0.1, 0.95), 12)
