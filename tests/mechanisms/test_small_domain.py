@@ -438,3 +438,12 @@ def test_cuthill_mckee_visits_every_group_once():
     rng = np.random.default_rng(1)
     linked = rng.random((30, 30)) < 0.05
     assert sorted(cuthill_mckee(linked | linked.T).tolist()) == list(range(30))
+
+
+def test_a_plan_explains_itself_cell_by_cell() -> None:
+    counts = dict(zip("abcdefghij", (12, 8, 6, 5, 4, 3, 1, 1, 1, 1), strict=True))
+    plan = SmallDomain(cost="bound").plan(Histogram.of(counts), Privacy(rho1="1/3", rho2="2/3"))
+    told = plan.explain().splitlines()
+    assert told[0].startswith("small-domain: 2 cells (published) of 10 values")
+    assert str(plan.guarantee) in told
+    assert [line.split()[:2] for line in told[-2:]] == [["0", "6"], ["1", "6"]]

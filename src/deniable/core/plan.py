@@ -14,6 +14,7 @@ from deniable.core.errors import InternalError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.privacy import Privacy
+from deniable.core.probability import percent
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,26 @@ class Plan:
         """The share of rows published as they are (SPEC 5): kept by the coin or redrawn by chance."""
         same = sum(float((cell.rows.counts * cell.channel.diagonal).sum()) for cell in self.cells)
         return same / max(self.histogram.rows, 1)
+
+    def explain(self) -> str:
+        """The plan for its owner, as text: what it promises, and its cells as a table. It holds shares of the rows."""
+        seen = "published" if self.cells_published else "not published"
+        lines = [
+            f"{self.mechanism}: {len(self.cells):,} cell{'s' * (len(self.cells) != 1)} ({seen}) of {self.histogram.m:,} "
+            f"values; coins keep {percent(self.average_coin)} of the rows.",
+            str(self.guarantee),
+            "",
+            f"{'cell':>6}{'values':>8}{'rows':>9}  {'coins':<19}{'gamma':>8}  first values",
+        ]
+        for number, cell in enumerate(self.cells):
+            coins = cell.channel.coins
+            kept = percent(coins.min())
+            if coins.max() > coins.min():
+                kept += f" to {percent(coins.max())}"
+            share = percent(cell.size / max(self.histogram.rows, 1))
+            names = ", ".join(str(value)[:16] for value in cell.channel.values[:4])
+            lines.append(f"{number:>6}{cell.channel.m:>8,}{share:>9}  {kept:<19}{cell.channel.gamma:>8.3g}  {names}")
+        return "\n".join(lines)
 
     def value_cells(self) -> dict[Hashable, list[tuple[int, int]]]:
         """For each value the (cell, rows) it is dealt to, cells in order, none with zero rows."""
