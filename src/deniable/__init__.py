@@ -18,6 +18,7 @@ from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
 from deniable.core.replace import Replace
+from deniable.core.sums import LargeSums, SmallSums
 from deniable.estimation import Estimate, between, not_
 from deniable.opening import open_release
 from deniable.planning import plan
@@ -34,11 +35,13 @@ __all__ = [
     "Estimate",
     "Guarantee",
     "Histogram",
+    "LargeSums",
     "Plan",
     "Privacy",
     "Quantiles",
     "Release",
     "Replace",
+    "SmallSums",
     "VerificationError",
     "audit",
     "between",

@@ -87,8 +87,8 @@ class Plan:
         """The plan for its owner, as text: what it promises, and its cells as a table. It holds shares of the rows."""
         seen = "published" if self.cells_published else "not published"
         lines = [
-            f"{self.mechanism}: {len(self.cells):,} cell{'s' * (len(self.cells) != 1)} ({seen}) of {self.histogram.m:,} "
-            f"values; coins keep {percent(self.average_coin)} of the rows.",
+            f"{self.mechanism}: {len(self.cells):,} cell{'s' * (len(self.cells) != 1)} ({seen}) of "
+            f"{self.histogram.m:,} values; coins keep {percent(self.average_coin)} of the rows.",
             str(self.guarantee),
             "",
             f"{'cell':>6}{'values':>8}{'rows':>9}  {'coins':<19}{'gamma':>8}  first values",
