@@ -355,3 +355,26 @@ def test_sensitive_numbers_are_published_as_bins():
         dn.publish(data, sensitive="salary", privacy=PRIVACY, bins={"salary": [0, 10, 20]})
     with pytest.raises(dn.DeniableError, match="not a sensitive column"):
         dn.publish(data, sensitive="salary", privacy=PRIVACY, bins={"x": [0, 10, 20]})
+
+
+def test_quantile_bins_do_not_publish_the_extremes():
+    rng = np.random.default_rng(0)
+    salaries = [*rng.integers(1000, 5000, 4000).tolist(), 123_456]
+    data = pa.table({"x": range(4001), "salary": salaries})
+    privacy = dn.Privacy(rho2="3/4")
+    release = dn.publish(data, sensitive="salary", privacy=privacy, bins={"salary": dn.Quantiles(5)}, key=KEY)
+    assert not any("123" in str(value) for value in release.manifest.domain)
+    assert any(str(value).endswith("and above") for value in release.manifest.domain)
+
+
+@pytest.mark.parametrize("options", [{"missing": "exempt"}, {"row_id": "name", "drop": ()}, {"marginals": True}])
+def test_anatomy_refuses_what_it_cannot_do(options):
+    with pytest.raises(dn.DeniableError, match="'anatomy' takes no"):
+        publish(table(), privacy=None, mechanism="anatomy", **options)
+
+
+def test_csv_refuses_types_that_would_not_come_back(tmp_path):
+    data = table(50).append_column("when", pa.array([0] * 50, pa.timestamp("us", tz="UTC")))
+    with pytest.raises(dn.DeniableError, match="format = 'csv' cannot hold the column 'when'"):
+        publish(data, format="csv", out=tmp_path / "r")
+    assert list(tmp_path.iterdir()) == []

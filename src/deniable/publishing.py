@@ -102,6 +102,10 @@ def publish(
     secret = _secret(key, key_file, seed, out)
     engine = LocalEngine(source)
     if isinstance(chosen, Anatomy):
+        if missing == "exempt" or row_id is not None or marginals:
+            raise OptionError(
+                "mechanism 'anatomy' takes no missing='exempt', row_id or marginals. Fix: leave them out."
+            )
         grouped = publish_groups(
             chosen,
             engine,
@@ -137,6 +141,8 @@ def publish(
         batch_rows,
         progress,
     )
+    if format == "csv":
+        storage.require_readable_csv(engine.schema(job))
     manifest = _manifest(job, engine.schema(job), missing, planned)
     if out is None:
         published = pa.concat_tables(engine.execute(job)).combine_chunks()

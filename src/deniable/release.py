@@ -154,6 +154,8 @@ def _data_checks(folder: Path, manifest: Manifest) -> list[Check]:
         names = storage.column_names(folder, manifest)
         expected = [column.name for column in manifest.columns]
         checks.append(Check("columns", names == expected, f"{len(names)} columns, {len(expected)} in the manifest"))
+        rows = storage.row_count(folder, manifest)
+        checks.append(Check("rows", rows == manifest.rows, f"{rows:,} rows, {manifest.rows:,} in the manifest"))
     return [*checks, *(_group_checks(folder, manifest) if "groups" in manifest.extra else ())]
 
 

@@ -111,3 +111,38 @@ def test_anatomy_is_verified_by_its_groups(tmp_path):
     pq.write_table(groups.slice(1), tmp_path / "r" / "groups.parquet")
     with pytest.raises(dn.VerificationError, match="groups"):
         dn.verify(tmp_path / "r")
+
+
+@pytest.mark.parametrize("mechanism", ["designed", "fine-grain", "identity"])
+def test_a_value_just_above_rho1_does_not_raise_a_false_alarm(tmp_path, mechanism):
+    counts = {"h": 105, "r": 30, "a": 300, "b": 295, "c": 270}
+    table = pa.table({"d": [value for value, n in counts.items() for _ in range(n)]})
+    privacy = dn.Privacy(rho1="1/10", rho2="1/5")
+    for key in range(5):
+        out = tmp_path / f"r{key}"
+        dn.publish(table, sensitive="d", privacy=privacy, mechanism=mechanism, key=bytes([key] * 32), out=out)
+        assert dn.verify(out).holds
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda m: m["guarantee"].update(basis="other", gamma=None), "basis"),
+        (lambda m: m.__setitem__("rows", 499), "rows"),
+    ],
+)
+def test_a_manifest_cannot_choose_to_be_checked_for_less(folder, change, words):
+    _tamper(folder, change)
+    with pytest.raises(dn.VerificationError, match=words):
+        dn.verify(folder)
+
+
+@pytest.mark.parametrize("rows", [3, 5])
+def test_tiny_tables_verify(tmp_path, rows):
+    table = pa.table({"d": list("xyzuv")[:rows]})
+    for key in range(30):
+        out = tmp_path / f"r{key}"
+        dn.publish(
+            table, sensitive="d", privacy=dn.Privacy(rho2="2/3"), mechanism="designed", key=bytes([key] * 32), out=out
+        )
+        assert dn.verify(out).holds

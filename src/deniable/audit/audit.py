@@ -245,7 +245,9 @@ def _part(
         unit, rows = 1, [cell.rows.counts for cell in plan.cells]
     else:
         unit, rows = FINE, expected_rows(histogram.counts, part.channels, part.cell_positions, shown)
-    dropped = manifest.options.get("dropped_cell")  # rows that are not published: nobody sees them
+    dropped = (
+        None if plan is None else plan.options.get("dropped_cell")
+    )  # rows that are not published: nobody sees them
     if dropped is not None:
         rows[dropped] = np.zeros_like(rows[dropped])
     source = "histogram" if len(part.channels) == 1 else "estimate" if plan is None else "plan"

@@ -7,47 +7,24 @@ promise is checked in exact arithmetic.
 from __future__ import annotations
 
 import datetime
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-FULL = 2**32
+from deniable.audit.checks import FULL, Certificate, Check, cell_amplification
+from deniable.audit.promises import by_amplification, by_cell, by_frequency, by_value
 
+__all__ = ["Certificate", "Check", "cell_amplification", "certificate"]
 
-@dataclass(frozen=True)
-class Check:
-    """One promise: what was checked, whether it holds, and the numbers."""
-
-    what: str
-    holds: bool
-    detail: str
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """All checks of a release; prints one line per check."""
-
-    checks: tuple[Check, ...]
-
-    @property
-    def holds(self) -> bool:
-        return all(check.holds for check in self.checks)
-
-    @property
-    def failures(self) -> tuple[Check, ...]:
-        return tuple(check for check in self.checks if not check.holds)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "holds": self.holds,
-            "checks": [{"what": c.what, "holds": c.holds, "detail": c.detail} for c in self.checks],
-        }
-
-    def __str__(self) -> str:
-        return "\n".join(f"{'ok  ' if c.holds else 'FAIL'} {c.what}: {c.detail}" for c in self.checks)
+# What each mechanism's promise rests on; a manifest that names another basis would be checked for less than it says.
+BASES = {
+    "uniform": ("amplification",),
+    "small-domain": ("cells",),
+    "fine-grain": ("per-value", "frequency"),
+    "identity": ("frequency",),
+    "designed": ("frequency",),
+}
 
 
 def certificate(manifest: Mapping[str, Any]) -> Certificate:
@@ -78,27 +55,6 @@ def _channels(part: Mapping[str, Any]) -> list[Check]:
     if not count:
         return []
     return [Check("channels", True, f"{count} cell{'s' * (count != 1)}, columns add up to 1 exactly")]
-
-
-def cell_amplification(keep: list[int], replace: list[int]) -> Fraction | None:
-    """The largest ratio of two entries in a row of the channel; None when unbounded.
-
-    Row y holds FULL^2 * P[y][x]: keep_y FULL + (FULL - keep_y) w_y at x = y, and (FULL - keep_x) w_y elsewhere. Rows
-    with the same coin and weight have the same ratio, so each such pair is looked at once.
-    """
-    by_coin = sorted(keep)
-    worst = Fraction(1)
-    if len(keep) < 2:
-        return worst
-    for k, w in set(zip(keep, replace, strict=True)):
-        low = by_coin[0] if k != by_coin[0] else by_coin[1]
-        high = by_coin[-1] if k != by_coin[-1] else by_coin[-2]
-        entries = [k * FULL + (FULL - k) * w, (FULL - low) * w, (FULL - high) * w]
-        if min(entries) > 0:
-            worst = max(worst, Fraction(max(entries), min(entries)))
-        elif max(entries) > 0:
-            return None
-    return worst
 
 
 def _amplifications(manifest: Mapping[str, Any]) -> list[Check]:
@@ -197,115 +153,17 @@ def _requirement(manifest: Mapping[str, Any]) -> list[Check]:
                 holds = said >= asked if name == "rho1" else said <= asked
                 checks.append(Check(name, holds, f"required {asked}, promised {said}"))
     by_basis = {
-        "amplification": _by_amplification,
-        "frequency": _by_frequency,
-        "per-value": _by_value,
-        "cells": _by_cell,
+        "amplification": by_amplification,
+        "frequency": by_frequency,
+        "per-value": by_value,
+        "cells": by_cell,
     }
+    allowed = BASES.get(manifest["mechanism"]["name"])
+    if allowed is not None:
+        known = promised["basis"] in allowed
+        checks.append(Check("basis", known, f"{manifest['mechanism']['name']} promises by {promised['basis']}"))
     recompute = by_basis.get(promised["basis"])
     return checks if recompute is None else [*checks, *recompute(manifest)]
-
-
-def _by_amplification(manifest: Mapping[str, Any]) -> list[Check]:
-    """(rho1, rho2)-privacy through the amplification of one channel (THESIS Thm 1)."""
-    promised, cells = manifest["guarantee"], _cells(manifest)
-    rho1, rho2 = Fraction(promised["rho1"]), Fraction(promised["rho2"])
-    gamma = cell_amplification(cells[0]["keep"], cells[0]["replace"])
-    posterior = None if gamma is None else rho1 * gamma / (1 - rho1 + rho1 * gamma)
-    holds = posterior is not None and posterior <= rho2 and len(cells) == 1
-    told = "1" if posterior is None else f"{float(posterior):.6g}"
-    return [
-        Check("posterior", holds, f"a belief of {float(rho1):.4g} grows to at most {told}, allowed {float(rho2):.6g}")
-    ]
-
-
-def _by_frequency(manifest: Mapping[str, Any]) -> list[Check]:
-    """Posteriors under the table's distribution (SPEC 2), as far as the published noisy histogram tells it.
-
-    The true counts differ from the noisy ones by more than ``slack`` once in a million; a promise fails here only when
-    it fails for all counts that near.
-    """
-    part, promised = manifest["sensitive"][0], manifest["guarantee"]
-    if part["marginal"] is None or promised["rho2"] is None:
-        detail = "needs the table's distribution, which this release does not publish; `deniable audit` checks it"
-        return [Check("posterior", True, detail)]
-    slack = math.ceil(14 / part["marginal"]["epsilon"])
-    (cell,) = part["cells"]
-    noisy = [part["marginal"]["counts"][place] for place in cell["values"]]
-    total, rho2 = sum(noisy), Fraction(promised["rho2"])
-    replaced = sum((count + slack) * (FULL - k) for count, k in zip(noisy, cell["keep"], strict=True))
-    worst, wrong = Fraction(0), 0
-    for place, count, k, w in zip(cell["values"], noisy, cell["keep"], cell["replace"], strict=True):
-        if _exempt(manifest, part["domain"][place], Fraction(count - slack, total)):
-            continue
-        least = max(count - slack, 0)
-        mine = least * (k * FULL + (FULL - k) * w)
-        others = w * (replaced - (count + slack) * (FULL - k))
-        posterior = Fraction(mine, mine + others) if mine + others > 0 else Fraction(0)
-        worst, wrong = max(worst, posterior), wrong + (posterior > rho2)
-    told = f"at least {float(worst):.4g} of an allowed {float(rho2):.4g}, by the noisy histogram"
-    return [Check("posterior", wrong == 0, f"{wrong} values exceed it: {told}" if wrong else told)]
-
-
-def _exempt(manifest: Mapping[str, Any], value: list[Any], share: Fraction) -> bool:
-    required = manifest["privacy"]
-    if required is None:
-        return True
-    named = value[0] if len(value) == 1 else value
-    return named in required["exempt"] or (required["rho1"] is not None and share > Fraction(required["rho1"]))
-
-
-def _by_value(manifest: Mapping[str, Any]) -> list[Check]:
-    """Each value's own amplification P[i][i] / P[i][k] against its own limit (THESIS Thm 7, upward)."""
-    part, required = manifest["sensitive"][0], manifest["privacy"]
-    (cell,) = part["cells"]
-    limits = {json.dumps(value): (Fraction(low), Fraction(high)) for value, low, high in required["per_value"]}
-    ordered = sorted(cell["keep"])
-    wrong, checked = [], 0
-    for place, k, w in zip(cell["values"], cell["keep"], cell["replace"], strict=True):
-        value = part["domain"][place]
-        named = value[0] if len(value) == 1 else value
-        pair = limits.get(json.dumps(named))
-        if not limits and required["rho1"] is not None and named not in required["exempt"]:
-            pair = (Fraction(required["rho1"]), Fraction(required["rho2"]))
-        if pair is None:
-            continue
-        checked += 1
-        gamma = pair[1] * (1 - pair[0]) / (pair[0] * (1 - pair[1]))
-        largest = ordered[-1] if k != ordered[-1] else ordered[-2]
-        if k * FULL + (FULL - k) * w > gamma * w * (FULL - largest):
-            wrong.append(named)
-    detail = f"{checked} values within their own limit" if not wrong else f"{len(wrong)} values exceed their limit"
-    return [Check("own amplification", not wrong, detail)]
-
-
-def _by_cell(manifest: Mapping[str, Any]) -> list[Check]:
-    """Inside a cell a belief grows by at most its gamma; the cell's average share must be covered at the least."""
-    promised = manifest["guarantee"]
-    rho2 = Fraction(promised["rho2"])
-    covered = []
-    for cell in _cells(manifest):
-        gamma = cell_amplification(cell["keep"], cell["replace"])
-        covered.append(Fraction(0) if gamma is None else rho2 / (rho2 + gamma * (1 - rho2)))
-    average = [Fraction(1, max(len(cell["values"]), 1)) for cell in _cells(manifest)]
-    wrong = [
-        i
-        for i, (most, share) in enumerate(zip(covered, average, strict=True))
-        if most < share and not _has_exempt(manifest)
-    ]
-    least = min(covered)
-    detail = f"inside its cell a belief of up to {float(least):.4g} stays below {float(rho2):.4g}, whatever the cell"
-    return [Check("posterior in cells", not wrong, detail if not wrong else f"cells {wrong} keep too much")]
-
-
-def _has_exempt(manifest: Mapping[str, Any]) -> bool:
-    """With exempt values in a cell its average share says nothing about its protected ones."""
-    required = manifest["privacy"]
-    return bool(required is None or required["exempt"] or required["rho1"] is not None)
-
-
-def _cells(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [cell for part in manifest["sensitive"] for cell in part["cells"]]
 
 
 def _marginal(part: Mapping[str, Any]) -> list[Check]:

@@ -137,7 +137,8 @@ def publish(
 
     _one_source_of_randomness(key_file, new_key_file, seed)
     table = files[0] if len(files) == 1 else files
-    unprotected = _typed(exempt, table, sensitive) if exempt else []
+    binned = _bins(bins or [])
+    unprotected = _typed(exempt, table, sensitive) if exempt and not binned else list(exempt or [])
     # Without a requirement the mechanism decides whether it can do without one, and says so if not.
     required = rho1 is not None or rho2 is not None or exempt
     if requirements is not None and required:
@@ -160,7 +161,7 @@ def publish(
                 row_id=row_id,
                 shuffle=not no_shuffle,
                 missing=missing,
-                bins=_bins(bins or []),
+                bins=binned,
                 overwrite=overwrite,
                 format=format_,
                 name=name,

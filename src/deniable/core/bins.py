@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ MOST = 10_000
 class Bins:
     """Half-open intervals [e_0, e_1), [e_1, e_2), ...; the last one is closed.
 
+    With ``open_ends`` the first and the last interval hold everything beyond, too.
+
     >>> Bins((0, 10, 20)).labels
     ('[0, 10)', '[10, 20]')
     >>> Bins.equal_width(0, 1, 4).edges
@@ -25,6 +28,7 @@ class Bins:
     """
 
     edges: tuple[float, ...]
+    open_ends: bool = False
 
     def __post_init__(self) -> None:
         edges = tuple(self.edges)
@@ -51,11 +55,17 @@ class Bins:
         """The bins as text, in order."""
         text = [f"{edge:.15g}" for edge in self.edges]
         last = len(text) - 2
+        if self.open_ends:
+            inner = [f"[{low}, {high})" for low, high in pairwise(text[1:-1])]
+            return (f"below {text[1]}", *inner, f"{text[-2]} and above")
         return tuple(f"[{text[i]}, {text[i + 1]}{']' if i == last else ')'}" for i in range(last + 1))
 
     def places(self, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """The bin of each number; -1 where it lies outside all of them."""
         edges = np.array(self.edges, dtype=np.float64)
+        if self.open_ends:
+            inner = np.searchsorted(edges[1:-1], numbers, side="right")
+            return np.where(np.isnan(numbers), -1, inner).astype(np.int64)
         places = np.searchsorted(edges, numbers, side="right") - 1
         places[numbers == edges[-1]] = len(edges) - 2
         places[(numbers < edges[0]) | (numbers > edges[-1]) | np.isnan(numbers)] = -1
@@ -73,19 +83,19 @@ class Quantiles:
             raise OptionError(f"Quantiles(count={self.count}): the number of bins must lie between 2 and 1000.")
 
     def bins(self, numbers: npt.NDArray[np.float64]) -> Bins:
-        """Edges at the quantiles, rounded to a twentieth or less of the middle range; the ends are rounded outwards."""
+        """Edges at the quantiles, rounded to a twentieth or less of the middle range"""
         known = numbers[np.isfinite(numbers)]
         if not len(known):
             raise OptionError("Quantiles need at least one number in the column.")
         inner = np.quantile(known, np.linspace(0, 1, self.count + 1)[1:-1])
         spread = float(np.quantile(known, 0.9) - np.quantile(known, 0.1)) or float(np.ptp(known)) or 1.0
         step = 10.0 ** math.floor(math.log10(spread / 20))
-        low = math.floor(known.min() / step) * step
-        high = math.ceil(known.max() / step) * step
-        edges = sorted({low, high, *(round(float(edge) / step) * step for edge in inner)})
-        if len(edges) < 3:
+        edges = sorted({round(float(edge) / step) * step for edge in inner})
+        if len(edges) < 1 or len(set(known.tolist())) < 2:
             raise OptionError("The column takes too few different numbers for quantile bins. Fix: give edges yourself.")
-        return Bins(tuple(float(f"{edge:.12g}") for edge in edges))
+        # The first and the last bin are open: their ends would be the table's extremes, which are single rows.
+        ends = [edges[0] - step, *edges, edges[-1] + step]
+        return Bins(tuple(float(f"{edge:.12g}") for edge in ends), open_ends=True)
 
 
 BinsLike = Bins | Quantiles | Sequence[float]

@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 
 from deniable.core.errors import TableError
 
+BUFFER = 2**20
+
 
 class ParquetPart:
     """One Parquet file: its schema and rows come from the footer, its batches are read as asked for."""
@@ -33,7 +35,8 @@ class ParquetPart:
 
     def _open(self) -> Any:
         try:
-            return pq.ParquetFile(self.path)
+            # Pre-buffering, the default, holds the whole file's bytes in memory while it is read.
+            return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
         except (pa.ArrowException, OSError):
             raise _damaged(self.path) from None
 

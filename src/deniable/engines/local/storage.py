@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from deniable.core.errors import DeniableError, ManifestError, OutputError
+from deniable.core.errors import DeniableError, ManifestError, OptionError, OutputError
 from deniable.core.manifest import Manifest
 
 MANIFEST = "manifest.json"
@@ -169,3 +169,23 @@ def read_groups(path: Path) -> pa.Table:
         return pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
         raise ManifestError(f"{path.name} cannot be read, so the release is damaged: {error}") from None
+
+
+def row_count(folder: Path, manifest: Manifest) -> int:
+    """How many rows the data file really has."""
+    path = data_path(folder, manifest)
+    return int(pq.read_metadata(path).num_rows) if path.suffix == ".parquet" else read_data(folder, manifest).num_rows
+
+
+def require_readable_csv(schema: pa.Schema) -> None:
+    """Refuse columns whose type would not come back from CSV."""
+    for field in schema:
+        try:
+            known = arrow_type(str(field.type)) == field.type and not pa.types.is_binary(field.type)
+        except ValueError:
+            known = False
+        if not known:
+            raise OptionError(
+                f"format = 'csv' cannot hold the column {field.name!r} of type {field.type}. "
+                "Fix: format='parquet', or drop the column."
+            )
