@@ -48,6 +48,18 @@ def own_amplification(keep: Integers, replace: Integers, y: int) -> Fraction | N
     return None if other == 0 else Fraction(diagonal, other)
 
 
+def own_amplifications(keep: Integers, replace: Integers) -> list[Fraction | None]:
+    """``own_amplification`` of every value at once, O(m): how much seeing y speaks for y; None when unbounded."""
+    if len(keep) == 1:
+        return [Fraction(1)]
+    _, most = _extremes_without_self(keep)
+    result: list[Fraction | None] = []
+    for k, w, largest in zip(keep.tolist(), replace.tolist(), most.tolist(), strict=True):
+        other = w * (SCALE - largest)
+        result.append(Fraction(k * SCALE + (SCALE - k) * w, other) if other else None)
+    return result
+
+
 def posterior_same(keep: Integers, replace: Integers, counts: Integers) -> list[Fraction]:
     """Pr[x | y = x] for each x, for an attacker whose prior is counts / n; 0 where x is never published."""
     replaced = [f * (SCALE - k) for f, k in zip(counts.tolist(), keep.tolist(), strict=True)]

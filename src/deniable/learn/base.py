@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -45,11 +46,11 @@ class ReleaseClassifier(ClassifierMixin, BaseEstimator):
         self._learn(training)
         return self
 
-    def _learn(self, training: Training) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _learn(self, training: Training) -> None: ...
 
-    def _probabilities(self, codes: Sequence[Codes], rows: int) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def _probabilities(self, codes: Sequence[Codes], rows: int) -> Floats: ...
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class, in the order of ``classes_``, for rows as they are (not perturbed)."""

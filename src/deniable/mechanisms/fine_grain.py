@@ -20,7 +20,7 @@ import numpy as np
 
 from deniable.core.channel import Channel, coarsened
 from deniable.core.errors import InternalError, OptionError, RequirementError, did_you_mean, listing, shortened
-from deniable.core.exact import SCALE
+from deniable.core.exact import SCALE, own_amplifications
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Cell, Plan
@@ -177,16 +177,6 @@ def requirements_of(histogram: Histogram, privacy: Privacy) -> Requirements:
         for value, covered in zip(histogram.domain, protected.tolist(), strict=True)
         if covered and histogram[value]
     }
-
-
-def own_amplifications(keep: Counts, replace: Counts) -> list[Fraction | None]:
-    """``core.exact.own_amplification`` of every value at once, O(m): how much seeing y speaks for y."""
-    first, second = _two_largest(keep)
-    result: list[Fraction | None] = []
-    for y, (k, w) in enumerate(zip(keep.tolist(), replace.tolist(), strict=True)):
-        other = w * (SCALE - int(keep[second if y == first else first]))
-        result.append(Fraction(k * SCALE + (SCALE - k) * w, other) if other else None)
-    return result
 
 
 def downward_amplifications(keep: Counts, replace: Counts) -> list[Fraction | None]:

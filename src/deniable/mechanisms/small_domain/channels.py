@@ -14,8 +14,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.channel import SCALE, Channel, Floats, coarsened
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.channel import Channel, Floats, coarsened
+from deniable.core.exact import own_amplifications
+from deniable.core.histogram import Histogram
 from deniable.core.privacy import amplification_limit
 from deniable.mechanisms.fine_grain_solver import solve_coins
 from deniable.mechanisms.small_domain.cost import value_variances
@@ -59,27 +60,8 @@ def _rounded(rows: Histogram, coins: Floats, limits: list[Fraction | None]) -> C
     return channel
 
 
-def own_amplifications(channel: Channel) -> list[Fraction | None]:
-    """max over k != x of P[x][x] / P[x][k] for each x, exactly (THESIS Thm 7); None when unbounded."""
-    others = _largest_other(channel.keep)
-    return [
-        Fraction(k * SCALE + (SCALE - k) * w, w * (SCALE - other)) if w and other < SCALE else None
-        for k, w, other in zip(channel.keep.tolist(), channel.replace.tolist(), others.tolist(), strict=True)
-    ]
-
-
 def _within(channel: Channel, limits: list[Fraction | None]) -> bool:
-    own = own_amplifications(channel)
+    own = own_amplifications(channel.keep, channel.replace)
     return all(
         limit is None or (gamma is not None and gamma <= limit) for gamma, limit in zip(own, limits, strict=True)
     )
-
-
-def _largest_other(keep: Counts) -> Counts:
-    """The largest threshold among the other values, for each value."""
-    if len(keep) == 1:
-        return np.zeros(1, dtype=np.int64)
-    order = np.argsort(keep, kind="stable")
-    largest = np.full(len(keep), keep[order[-1]])
-    largest[order[-1]] = keep[order[-2]]
-    return largest

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from deniable.core import exact
 from deniable.core.errors import InternalError
+from deniable.core.exact import own_amplifications
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy, largest_prior
 from deniable.core.probability import percent
 from deniable.mechanisms.requirement import EVERY_RELEASE, largest_protected_frequency, protected_values
-from deniable.mechanisms.small_domain.channels import own_amplifications
 
 Flags = npt.NDArray[np.bool_]
 
@@ -124,7 +124,7 @@ def _also(
     own = [
         gamma
         for cell, mask in zip(cells, guarded, strict=True)
-        for gamma, protects in zip(own_amplifications(cell.channel), mask, strict=True)
+        for gamma, protects in zip(own_amplifications(cell.channel.keep, cell.channel.replace), mask, strict=True)
         if protects
     ]
     if any(gamma is None for gamma in own):

@@ -130,8 +130,8 @@ class SmallDomain:
         """Balance, rearrange in several ways, merge each, keep the cheapest."""
         cost = cost_named(self.cost, rho2=float(rho2), rows=histogram.rows, delta=self.delta)
         groups = balance(histogram.counts, protected)
-        # A smaller error bound is not a smaller error: with all orders the paper's cost merges even more, and on
-        # CENSUS OCC-100k the predicted RMSE grows from 441 to 516. So it gets the paper's orders only.
+        # A smaller error bound is not a smaller error: with all orders the paper's cost merges even more, and the error
+        # grows. So it gets the paper's orders only.
         orders = band_orders if self.cost == "bound" else all_orders
         found = []
         for _, order in orders(groups, histogram.m):
