@@ -14,47 +14,34 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from deniable.core.manifest import Column, Manifest, Part, Randomness, guarantee_dict, privacy_dict
-from deniable.core.privacy import Privacy
-from deniable.engines.base import Progress
-from deniable.engines.local.engine import CELL, LocalEngine
+from deniable.engines.local.engine import CELL
 from deniable.engines.local.grouping import anatomy_groups
 from deniable.engines.local.shuffling import order_of
-from deniable.engines.randomness import Keystream, Secret
+from deniable.engines.randomness import Keystream
 from deniable.groups_release import GroupsRelease
 from deniable.mechanisms import Anatomy
+from deniable.request import Request
 
 Ints = npt.NDArray[np.int64]
 
 
-def publish_groups(
-    mechanism: Anatomy,
-    engine: LocalEngine,
-    sensitive: tuple[str, ...],
-    public: tuple[str, ...],
-    privacy: Privacy | None,
-    secret: Secret,
-    name: str,
-    *,
-    missing: str,
-    domain: Any,
-    shuffle: bool,
-    progress: Progress,
-) -> GroupsRelease:
+def publish_groups(mechanism: Anatomy, request: Request) -> GroupsRelease:
     """An Anatomy release, in memory."""
-    scan = engine.scan(sensitive, missing, domain, progress)
-    guarantee = mechanism.guarantee(scan.histogram, privacy)
-    keys = Keystream(secret, "release", name, *sensitive)
-    codes, rows = _codes_and_rows(engine, scan.encoding, sensitive, public, progress)
+    sensitive = request.sensitive
+    scan = request.engine.scan(sensitive, request.missing, request.domain, request.progress)
+    guarantee = mechanism.guarantee(scan.histogram, request.privacy)
+    keys = Keystream(request.secret, "release", request.name, *sensitive)
+    codes, rows = codes_and_rows(request, scan.encoding)
     m = scan.histogram.m
     groups = anatomy_groups(codes, m, mechanism.l, keys.subkey("anatomy"), mechanism.suppressed(scan.histogram))
     kept = np.flatnonzero(groups >= 0)
-    if shuffle:
+    if request.shuffle:
         kept = kept[order_of(keys.subkey("order").words(0, len(codes))[kept])]
     table = rows.take(pa.array(kept)).append_column(CELL, pa.array(groups[kept]))
     second = _second_table(codes[groups >= 0], groups[groups >= 0], m, scan.encoding, sensitive)
-    part = Part(sensitive, scan.histogram.domain, missing, True, (), ())
+    part = Part(sensitive, scan.histogram.domain, request.missing, True, (), ())
     manifest = Manifest(
-        name=name,
+        name=request.name,
         software={"name": "deniable", "version": metadata.version("deniable")},
         mechanism=mechanism.name,
         options=mechanism.options,
@@ -63,23 +50,22 @@ def publish_groups(
             Column(field.name, str(field.type), "cell" if field.name == CELL else "public") for field in table.schema
         ),
         parts=(part,),
-        privacy=privacy_dict(privacy),
+        privacy=privacy_dict(request.privacy),
         guarantee=guarantee_dict(guarantee),
-        randomness=Randomness(secret.source, secret.seed, shuffle, "row number"),
+        randomness=Randomness(request.secret.source, request.secret.seed, request.shuffle, "row number"),
         extra={"groups": "groups.parquet", "types": [str(kind) for kind in scan.encoding.types]},
     )
     return GroupsRelease(manifest, table=table, groups=second)
 
 
-def _codes_and_rows(
-    engine: LocalEngine, encoder: Any, sensitive: tuple[str, ...], public: tuple[str, ...], progress: Progress
-) -> tuple[Ints, pa.Table]:
+def codes_and_rows(request: Request, encoder: Any) -> tuple[Ints, pa.Table]:
+    """The sensitive column as codes, and the public columns, all in memory."""
     codes, batches, done = [], [], 0
-    for batch in engine.source.batches([*public, *sensitive]):
+    for batch in request.engine.source.batches([*request.public, *request.sensitive]):
         codes.append(encoder.encode(batch).astype(np.int64))
-        batches.append(pa.Table.from_batches([batch]).select(list(public)))
+        batches.append(pa.Table.from_batches([batch]).select(list(request.public)))
         done += batch.num_rows
-        progress(done, engine.source.rows, "grouping")
+        request.progress(done, request.engine.source.rows, "grouping")
     rows = pa.concat_tables(batches).combine_chunks()
     plain = [pa.field(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in rows.schema]
     return np.concatenate(codes), rows.cast(pa.schema(plain))

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from deniable.bucketizing import publish_groups
 from deniable.core.bins import BinsLike
 from deniable.core.errors import ColumnError, OptionError, did_you_mean
 from deniable.core.histogram import Histogram
@@ -31,12 +30,14 @@ from deniable.engines.local.binning import BinnedSource
 from deniable.engines.local.engine import CELL, LocalEngine, require_distinct, watch_order
 from deniable.engines.local.sources import Source, open_source
 from deniable.engines.randomness import Keystream, Secret
-from deniable.mechanisms import Anatomy, Mechanism, mechanism_named
+from deniable.mechanisms import Mechanism, WithoutChannels, mechanism_named
 from deniable.mechanisms.retention import Retention
 from deniable.opening import open_release
 from deniable.parts import Planned, mixture_of, one_part, retention_parts
 from deniable.planning import AUTO
 from deniable.release import Release, finish_folder
+from deniable.request import Request
+from deniable.rivals import publish_rival
 
 MISSING = ("value", "exempt", "refuse")
 
@@ -101,25 +102,11 @@ def publish(
     _check_options(missing, format, name)
     secret = _secret(key, key_file, seed, out)
     engine = LocalEngine(source)
-    if isinstance(chosen, Anatomy):
-        if missing == "exempt" or row_id is not None or marginals:
-            raise OptionError(
-                "mechanism 'anatomy' takes no missing='exempt', row_id or marginals. Fix: leave them out."
-            )
-        grouped = publish_groups(
-            chosen,
-            engine,
-            names,
-            public,
-            privacy,
-            secret,
-            name,
-            missing=missing,
-            domain=domain,
-            shuffle=shuffle,
-            progress=progress,
+    if isinstance(chosen, WithoutChannels):
+        request = Request(engine, names, public, privacy, secret, name, missing, domain, shuffle, progress)
+        return publish_rival(
+            chosen, request, row_id=row_id, marginals=marginals, out=out, overwrite=overwrite, format=format
         )
-        return grouped if out is None else grouped.save(out, overwrite=overwrite, format=format)
     keys = Keystream(secret, "release", name, *names)
     if row_id is not None:
         require_distinct(source, row_id, keys)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deniable.core.errors import OptionError, did_you_mean
-from deniable.mechanisms.base import Mechanism, PlansFromPublic
+from deniable.mechanisms.base import Mechanism, PlansFromPublic, WithoutChannels
 from deniable.mechanisms.baselines.anatomy import Anatomy
 from deniable.mechanisms.baselines.pram import Pram
 from deniable.mechanisms.baselines.redraw import Redraw
@@ -29,6 +29,7 @@ __all__ = [
     "Retention",
     "SmallDomain",
     "Uniform",
+    "WithoutChannels",
     "mechanism_named",
     "read_requirements",
     "tolerance",

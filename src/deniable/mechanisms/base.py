@@ -6,6 +6,8 @@ import dataclasses
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from deniable.core.errors import OptionError
+from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
@@ -31,6 +33,27 @@ class PlansFromPublic(ABC):
 
     @abstractmethod
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan: ...
+
+
+class WithoutChannels(ABC):
+    """A rival that publishes something else than perturbed rows: it has a guarantee, and no plan of channels."""
+
+    name: ClassVar[str]
+
+    def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
+        """Refused: what it does depends on rows, not on the histogram alone."""
+        raise OptionError(
+            f"mechanism {self.name!r} has no plan of channels: it can be published and evaluated, but not planned from "
+            f"a histogram. Fix: dn.publish(..., mechanism={self.name!r})."
+        )
+
+    @abstractmethod
+    def guarantee(self, histogram: Histogram, privacy: Privacy | None) -> Guarantee:
+        """What it promises; refused when a requirement asks for more."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return options_of(self)
 
 
 def options_of(mechanism: Any) -> dict[str, Any]:

@@ -12,20 +12,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from deniable.core.errors import OptionError, RequirementError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
-from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
+from deniable.mechanisms.base import WithoutChannels
 from deniable.mechanisms.decoy_planning import cut_to_fit
 from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, protected_values
 
 
 @dataclass(frozen=True)
-class Anatomy:
+class Anatomy(WithoutChannels):
     """Groups with at least l different values, each once.
 
     >>> Anatomy(l=2).suppressed(Histogram.of({"flu": 9, "gout": 3, "hiv": 2})).tolist()
@@ -38,17 +38,6 @@ class Anatomy:
     def __post_init__(self) -> None:
         if isinstance(self.l, bool) or not isinstance(self.l, int) or self.l < 2:
             raise OptionError(f"l = {self.l!r} is not allowed: a group has 2 values or more. Fix: l=6.")
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {"l": self.l}
-
-    def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
-        """Refused: Anatomy groups rows and perturbs nothing."""
-        raise OptionError(
-            "mechanism 'anatomy' has no plan of channels: it groups rows, so it can be published and evaluated, but "
-            "not planned from a histogram. Fix: dn.publish(..., mechanism=Anatomy(l=6))."
-        )
 
     def suppressed(self, histogram: Histogram) -> Counts:
         """How many rows of each value cannot be published: the fewest, of the most frequent values (SDR 6.3)."""

@@ -1,0 +1,33 @@
+"""Publish by a rival that is no plan of channels: each has a publisher and a release of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from deniable.bucketizing import publish_groups
+from deniable.core.errors import OptionError
+from deniable.mechanisms import Anatomy, WithoutChannels
+from deniable.release import Release
+from deniable.request import Request
+
+PUBLISHERS: dict[type[WithoutChannels], Callable[..., Release]] = {Anatomy: publish_groups}
+
+
+def publish_rival(
+    mechanism: WithoutChannels,
+    request: Request,
+    *,
+    row_id: str | None,
+    marginals: bool | None,
+    out: str | os.PathLike[str] | None,
+    overwrite: bool,
+    format: str,
+) -> Release:
+    """A release in memory, or in a folder where ``out`` names one."""
+    if request.missing == "exempt" or row_id is not None or marginals:
+        raise OptionError(
+            f"mechanism {mechanism.name!r} takes no missing='exempt', row_id or marginals. Fix: leave them out."
+        )
+    made = PUBLISHERS[type(mechanism)](mechanism, request)
+    return made if out is None else made.save(out, overwrite=overwrite, format=format)
