@@ -70,8 +70,14 @@ def test_what_differs_is_named(other, words):
 
 
 def test_a_pool_needs_several_releases():
-    with pytest.raises(dn.DeniableError, match="two releases"):
-        pool([publish(table(500, 4), 4)])
+    one = publish(table(500, 4), 4)
+    for given in ([one], one):
+        with pytest.raises(dn.DeniableError, match="two releases"):
+            pool(given)
+    with pytest.raises(dn.DeniableError, match=r"got str.*open_release"):
+        pool([one, "release"])
+    with pytest.raises(dn.DeniableError, match="got Table"):
+        join(one, one.table, on="id")
 
 
 # -- columns held by two owners ----------------------------------------------------------------------------------------

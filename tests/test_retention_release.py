@@ -14,6 +14,7 @@ from deniable.core.manifest import Manifest
 from deniable.core.replace import Replace
 from deniable.engines.local.kernel import Kernel
 from deniable.engines.local.ranges import respond
+from deniable.engines.randomness import Keystream, Secret
 from deniable.mechanisms.retention import Retention
 
 KEY = bytes(range(32))
@@ -199,15 +200,75 @@ TIMES = pa.array([datetime.datetime(2020, 1, 1)] * 4, pa.timestamp("us", "Europe
         (TIMES, Replace(coin=0.5, low=FIRST, high=LAST), "time zone Europe/Berlin"),
         ([1, 2, 3, 4], Replace(coin=0.5, low=FIRST, high=LAST), "must be numbers"),
         ([FIRST] * 4, Replace(coin=0.5, low=0, high=9), "must be dates"),
-        ([1, 2, 3, 4], Replace(coin=0.5, low=0.5, high=9), "is not whole"),
-        ([1, 1, 1, 1], Replace(coin=0.5), "one single value"),
+        ([1, 2, 3, 4], Replace(coin=0.5, low=0.5, high=9), r"low = 0.5 is not whole.*'x' holds integers.*low=0"),
+        ([1, 2, 3, 4], Replace(coin=0.5, low=0, high=9, step=0.5), "step = 0.5 is not whole.*step=1"),
+        ([1, 1, 1, 1], Replace(coin=0.5), "'x'.*one single value.*domain="),
+        ([4], Replace(coin=0.5), "'x'.*one single value"),
+        (pa.array([1, 2], pa.int8()), Replace(coin=0.5, low=0, high=900), "high = 900 does not fit.*int8.*int64"),
+        (pa.array([1, 2], pa.uint8()), Replace(coin=0.5, low=-5, high=9), "low = -5 does not fit.*uint8"),
+        ([True, False], Replace(coin=0.5, low=0, high=1), "type bool, which has no range"),
         ([], Replace(coin=0.5, low=0, high=9), "no rows"),
     ],
 )
 def test_bad_columns_are_refused_in_words(values, replace, words):
-    kind = pa.int64() if values == [] else None
+    kind = pa.int64() if len(values) == 0 else None
     with pytest.raises(dn.DeniableError, match=words):
         publish(pa.table({"x": pa.array(values, kind) if kind else values}), {"x": replace}, drop=())
+
+
+def test_one_row_and_one_value_are_published_where_a_range_or_domain_makes_them_deniable():
+    one = publish(pa.table({"x": [4], "y": ["a"]}), {"x": Replace(0.5, 0, 9)}, drop=())
+    assert one.table.num_rows == 1
+    columns = {"x": Replace(0.2, 0, 9), "y": Replace(0.2), "z": Replace(0.2, replacing="identity")}
+    same = pa.table({"x": [4] * 900, "y": ["a"] * 900, "z": ["a"] * 900})
+    release = publish(same, columns, drop=(), domain={"y": list("ab"), "z": list("ab")})
+    assert set(release.table["x"].to_pylist()) == set(range(10))
+    assert set(release.table["y"].to_pylist()) == {"a", "b"}
+    found = release.count({"x": 4, "y": "a"})
+    assert abs(found.value - 900) < 5 * found.stderr
+
+
+def test_bins_of_a_perturbed_number_must_not_overlap():
+    data = pa.table({"x": [1.0, 2.0, 7.0] * 50})
+    with pytest.raises(dn.DeniableError, match=r"bins overlap: edge 3 follows 5.*rising order"):
+        publish(data, {"x": Replace(0.5)}, drop=(), bins={"x": [0, 5, 3, 9]})
+    binned = publish(data, {"x": Replace(0.5)}, drop=(), bins={"x": [0, 1.5, 5, 9]})
+    assert set(binned.table["x"].to_pylist()) == {"[0, 1.5)", "[1.5, 5)", "[5, 9]"}
+
+
+def test_a_mapping_of_columns_is_needed():
+    with pytest.raises(dn.DeniableError, match=r"mapping.*got list.*Retention\({'job'"):
+        Retention(["x"])
+    with pytest.raises(dn.DeniableError, match=r"'x' is given 0.5"):
+        Retention({"x": 0.5})
+
+
+@pytest.mark.parametrize("missing", ["value", "exempt"])
+def test_every_type_survives_missing_values(missing):
+    rng = np.random.default_rng(6)
+    gone = rng.random(400) < 0.3
+
+    def column(values, kind):
+        return pa.array([None if lost else value for value, lost in zip(values, gone, strict=True)], kind)
+
+    data = pa.table(
+        {
+            "i": column(rng.integers(0, 10, 400).tolist(), pa.int16()),
+            "f": column(rng.integers(0, 10, 400) / 2, pa.float32()),
+            "d": column([FIRST] * 400, pa.date32()),
+            "e": column([FIRST] * 400, pa.date64()),
+            "c": column(rng.choice(list("ab"), 400).tolist(), pa.string()),
+        }
+    )
+    ends = {"i": (0, 9), "f": (0, 9), "d": (FIRST, LAST), "e": (FIRST, LAST), "c": (None, None)}
+    columns = {name: Replace(0.5, *both) for name, both in ends.items()}
+    published = publish(data, columns, drop=(), missing=missing, shuffle=False).table
+    assert published.schema.types == data.schema.types
+    for name in ends:
+        same = published[name].is_null().to_numpy() == gone
+        assert same.all() if missing == "exempt" else not same.all()
+    with pytest.raises(dn.DeniableError, match="'i' has missing values"):
+        publish(data, columns, drop=(), missing="refuse")
 
 
 def test_missing_numbers_are_a_value_exempt_or_refused():
@@ -258,6 +319,33 @@ def test_a_client_perturbs_its_row_with_the_engine_s_thresholds():
     draws = [respond(row, parts)["age"] == 40 for _ in range(2000)]
     share = 0.5 + 0.5 / 74
     assert abs(np.mean(draws) - share) < 5 * math.sqrt(share * (1 - share) / 2000)
+
+
+def test_a_client_and_publish_give_the_same_row_for_the_same_draws():
+    """Row by row, all kinds of columns: the words that publish draws for a row id, given to the client's function."""
+    data = table(300)
+    columns = {name: replace for name, replace in COLUMNS.items() if name != "sex"}
+    release = publish(data.drop_columns("sex"), columns, row_id="id", drop=(), shuffle=False)
+    secret = Secret.from_key(KEY)
+    words = [Keystream(secret, "release", "release", c).subkey("draws").words_of(data["id"].chunk(0)) for c in columns]
+    published = release.table.to_pylist()
+    for number, row in enumerate(data.drop_columns(["sex", "id"]).to_pylist()):
+        draws = iter([int(each[number]) for each in words])
+        assert dn.respond(row, release, draw=lambda draws=draws: next(draws)) == published[number]
+
+
+def test_a_client_refuses_what_no_row_can_do_alone():
+    row = {"job": "a", "sex": "f"}
+    with pytest.raises(dn.DeniableError, match=r"'sex' is swapped among the rows of the whole table.*uniform"):
+        dn.respond(row, publish())
+    data = table().select(["zip", "job", "sex"])
+    both = dn.publish(data, sensitive=["job", "sex"], privacy=dn.Privacy("1/4", "1/2"), key=KEY)
+    with pytest.raises(dn.DeniableError, match=r"'job', 'sex'.*together"):
+        dn.respond(row, both)
+    with pytest.raises(dn.DeniableError, match="got str"):
+        dn.respond(row, "release")
+    one = dn.publish(data, sensitive="job", privacy=dn.Privacy("1/4", "1/2"), key=KEY)
+    assert dn.respond(row, one.manifest, draw=lambda: 0) == row
 
 
 @pytest.mark.parametrize(

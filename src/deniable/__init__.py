@@ -23,8 +23,10 @@ from deniable.estimation import Estimate, between, not_
 from deniable.opening import open_release
 from deniable.planning import plan
 from deniable.pooling import join, pool
+from deniable.profiling import question_profile
 from deniable.publishing import publish
 from deniable.release import Release, verify
+from deniable.responding import respond
 
 __version__ = _version("deniable")
 __all__ = [
@@ -51,6 +53,8 @@ __all__ = [
     "plan",
     "pool",
     "publish",
+    "question_profile",
+    "respond",
     "verify",
 ]
 

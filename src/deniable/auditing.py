@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Hashable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from deniable.audit.audit import audit as audit_figures
 from deniable.audit.rows import Codes, Rows
 from deniable.core import values
 from deniable.core.errors import DeniableError, TableError
+from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.manifest import Manifest, Part, cells_of
-from deniable.core.plan import Plan
+from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.local.encoding import DomainScan, scan_domain
 from deniable.engines.local.sources import Source, open_source
+from deniable.engines.local.strata import scan_strata
 from deniable.mechanisms import MECHANISMS, Decoys
 from deniable.mechanisms.base import PlansFromPublic
 from deniable.opening import open_release
@@ -48,7 +51,8 @@ def audit(
     """
     opened = release if isinstance(release, Release) else open_release(release)
     source = open_source(original)
-    manifest, plan = _with_hidden_cells(opened.manifest, source, plan)
+    manifest, hidden = _with_hidden_cells(opened.manifest, source, plan)
+    plan = plan or _plan_of_strata(manifest, source)
     table = opened.table
     listed = [part for part in manifest.parts if part.channels]
     scans = [_scan(source, part) for part in listed]
@@ -56,7 +60,7 @@ def audit(
     published = [_codes(table, scan) for scan in scans]
     several = [len(part.channels) > 1 for part in listed]
     plans = [
-        plan or (_planned_again(manifest, part, histogram) if many else None)
+        hidden.get(part.columns) or plan or (_planned_again(manifest, part, histogram) if many else None)
         for part, histogram, many in zip(listed, histograms, several, strict=True)
     ]
     observed = [
@@ -69,17 +73,30 @@ def audit(
     )
 
 
-def _with_hidden_cells(manifest: Manifest, source: Source, plan: Plan | None) -> tuple[Manifest, Plan | None]:
-    """Cells that a release does not publish (decoy groups), from the plan that its owner can make again."""
-    (part,) = manifest.parts if len(manifest.parts) == 1 else (None,)
-    if part is None or part.channels or part.mixture is None:
-        return manifest, plan
-    if plan is None:
-        options = {name: manifest.options[name] for name in ("c", "leftovers", "grouping")}
-        plan = Decoys(**options).plan(Histogram(part.domain, _scan(source, part).counts), None)
-    channels, positions = cells_of(plan)
-    shown = dataclasses.replace(part, channels=channels, cell_positions=positions)
-    return dataclasses.replace(manifest, parts=(shown,)), plan
+def _with_hidden_cells(
+    manifest: Manifest, source: Source, plan: Plan | None
+) -> tuple[Manifest, dict[tuple[str, ...], Plan]]:
+    """Cells that a release does not publish (decoy groups), from the plans that its owner can make again.
+
+    With several columns the n mod c rows that were left out were drawn at random, and only the key says which: the
+    plans are made again with all rows, and leave others out.
+    """
+    made: dict[tuple[str, ...], Plan] = {}
+    shown = []
+    for part in manifest.parts:
+        if not part.channels and part.mixture is not None:
+            again = plan
+            if again is None or again.histogram.domain != part.domain:
+                again = _decoys(manifest).plan(Histogram(part.domain, _scan(source, part).counts), None)
+            channels, positions = cells_of(again)
+            part = dataclasses.replace(part, channels=channels, cell_positions=positions)
+            made[part.columns] = again
+        shown.append(part)
+    return dataclasses.replace(manifest, parts=tuple(shown)), made
+
+
+def _decoys(manifest: Manifest) -> Decoys:
+    return Decoys(**{name: manifest.options[name] for name in ("c", "leftovers", "grouping")})
 
 
 def _scan(source: Source, part: Part) -> DomainScan:
@@ -146,6 +163,25 @@ def _combined(columns: Sequence[npt.NDArray[np.int64]], rows: int) -> npt.NDArra
     for codes in columns:
         total = np.unique(total * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].astype(np.int64)
     return total
+
+
+def _plan_of_strata(manifest: Manifest, source: Source) -> Plan | None:
+    """Where cells are strata of public columns, the original table says exactly which rows each of them took."""
+    if not manifest.options.get("strata"):
+        return None
+    part = manifest.parts[0]
+    scan = _scan(source, part)
+    rows = scan_strata(source, manifest.options["strata"], scan.encoder).histograms(part.domain)
+    if [stratum.domain for stratum in rows] != [channel.values for channel in part.channels]:
+        raise TableError("The table has other strata, or other values in them, than the release: it is another table.")
+    return Plan(
+        mechanism=manifest.mechanism,
+        histogram=Histogram(part.domain, scan.counts),
+        cells=tuple(Cell(stratum, channel) for stratum, channel in zip(rows, part.channels, strict=True)),
+        cells_published=True,
+        privacy=None,
+        guarantee=Guarantee("frequency", None, None, Fraction(1), None),
+    )
 
 
 def _planned_again(manifest: Manifest, part: Part, histogram: Histogram) -> Plan | None:

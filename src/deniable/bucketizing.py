@@ -13,13 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from deniable.core.guarantee import Guarantee
 from deniable.core.manifest import Column, Manifest, Part, Randomness, guarantee_dict, privacy_dict
+from deniable.engines.base import Scan
 from deniable.engines.local.engine import CELL
 from deniable.engines.local.grouping import anatomy_groups
 from deniable.engines.local.shuffling import order_of
 from deniable.engines.randomness import Keystream
-from deniable.groups_release import GroupsRelease
-from deniable.mechanisms import Anatomy
+from deniable.groups_release import GROUPS, GroupsRelease
+from deniable.mechanisms import Anatomy, WithoutChannels
 from deniable.request import Request
 
 Ints = npt.NDArray[np.int64]
@@ -39,23 +41,28 @@ def publish_groups(mechanism: Anatomy, request: Request) -> GroupsRelease:
         kept = kept[order_of(keys.subkey("order").words(0, len(codes))[kept])]
     table = rows.take(pa.array(kept)).append_column(CELL, pa.array(groups[kept]))
     second = _second_table(codes[groups >= 0], groups[groups >= 0], m, scan.encoding, sensitive)
-    part = Part(sensitive, scan.histogram.domain, request.missing, True, (), ())
-    manifest = Manifest(
+    manifest = groups_manifest(mechanism, request, guarantee, scan, table.schema, table.num_rows)
+    return GroupsRelease(manifest, table=table, groups=second)
+
+
+def groups_manifest(
+    mechanism: WithoutChannels, request: Request, guarantee: Guarantee, scan: Scan, schema: pa.Schema, rows: int
+) -> Manifest:
+    """The manifest of a release of groups: no channels, and a second table."""
+    roles = {CELL: "cell", **dict.fromkeys(request.sensitive, "sensitive")}
+    return Manifest(
         name=request.name,
         software={"name": "deniable", "version": metadata.version("deniable")},
         mechanism=mechanism.name,
         options=mechanism.options,
-        rows=table.num_rows,
-        columns=tuple(
-            Column(field.name, str(field.type), "cell" if field.name == CELL else "public") for field in table.schema
-        ),
-        parts=(part,),
+        rows=rows,
+        columns=tuple(Column(field.name, str(field.type), roles.get(field.name, "public")) for field in schema),
+        parts=(Part(request.sensitive, scan.histogram.domain, request.missing, True, (), ()),),
         privacy=privacy_dict(request.privacy),
         guarantee=guarantee_dict(guarantee),
         randomness=Randomness(request.secret.source, request.secret.seed, request.shuffle, "row number"),
-        extra={"groups": "groups.parquet", "types": [str(kind) for kind in scan.encoding.types]},
+        extra={"groups": GROUPS, "types": [str(kind) for kind in scan.encoding.types]},
     )
-    return GroupsRelease(manifest, table=table, groups=second)
 
 
 def codes_and_rows(request: Request, encoder: Any) -> tuple[Ints, pa.Table]:

@@ -1,4 +1,4 @@
-"""An Anatomy release: rows with their group, groups with their values, and what can be asked of them."""
+"""Releases of groups, in two tables; Anatomy's: rows with their group, and groups with their values."""
 
 from __future__ import annotations
 
@@ -28,8 +28,32 @@ from deniable.release import ROW_GROUP, Release, finish_folder
 GROUPS = "groups.parquet"
 
 
-class GroupsRelease(Release):
-    """Two tables: ``table`` (public columns and group) and ``groups`` (group, value, rows)."""
+class CountsOnly(Release):
+    """A release of a rival: it answers ``count`` and nothing else."""
+
+    def domain_mask(self, leaf: Leaf) -> npt.NDArray[np.bool_]:
+        """Which entries of the domain satisfy a condition on a sensitive column."""
+        columns = self.manifest.parts[0].columns
+        place, several = columns.index(leaf.column), len(columns) > 1
+        own = [entry[place] if several else entry for entry in self.manifest.domain]  # type: ignore[index]
+        require_known(leaf.column, pa.array(list(dict.fromkeys(own))).drop_null(), leaf.named, sensitive=True)
+        return holds_for(leaf, pa.array(own))
+
+    def no_column(self, name: str) -> ColumnError:
+        known = [*self.manifest.parts[0].columns, *self.manifest.public_columns]
+        return ColumnError(f"The release has no column {name!r}.{did_you_mean(name, known)}")
+
+    def _refused(self, *_: Any, **__: Any) -> Any:
+        raise QuestionError(
+            f"A release by {self.manifest.mechanism!r} answers count(where=...) only: it is here to be compared with. "
+            "Fix: publish with another mechanism for sums, averages, group-bys and SQL."
+        )
+
+    sum = mean = group_by = histogram = count_many = cube = sql = counter = _refused
+
+
+class TwoTables(CountsOnly):
+    """A release with a second table that describes its groups."""
 
     def __init__(self, manifest: Manifest, *, groups: pa.Table | None = None, **options: Any) -> None:
         super().__init__(manifest, **options)
@@ -37,11 +61,27 @@ class GroupsRelease(Release):
 
     @cached_property
     def groups(self) -> pa.Table:
-        """How often each value occurs in each group."""
+        """The second table."""
         if self._groups is not None:
             return self._groups
         assert self.folder is not None
         return storage.read_groups(self.folder / GROUPS)
+
+    def save(self, out: str | os.PathLike[str], *, overwrite: bool = False, format: str = "parquet") -> Release:
+        """Write both tables, the manifest and the README into a folder: the whole of it, or nothing."""
+        folder = Path(out)
+        if format == "csv":
+            storage.require_readable_csv(self.table.schema)
+        with storage.new_folder(folder, overwrite) as partial:
+            pieces = rechunked([self.table], self.table.schema, ROW_GROUP)
+            pq.write_table(self.groups, partial / GROUPS, compression="zstd")
+            extra = {**self.manifest.extra, "groups_sha256": storage.digest(partial / GROUPS)}
+            manifest = finish_folder(partial, replace(self.manifest, extra=extra), pieces, self.table.schema, format)
+        return type(self)(manifest, folder=folder, groups=self.groups, warnings=self.warnings)
+
+
+class GroupsRelease(TwoTables):
+    """Anatomy's two tables: ``table`` (public columns and group) and ``groups`` (group, value, rows)."""
 
     @cached_property
     def _tables(self) -> AnatomyTables:
@@ -65,12 +105,11 @@ class GroupsRelease(Release):
         for leaf in conjunction(where).parts:
             assert isinstance(leaf, Leaf)
             if leaf.column in sensitive:
-                wanted &= self._domain_mask(leaf, sensitive.index(leaf.column))
+                wanted &= self.domain_mask(leaf)
             elif leaf.column in self.table.column_names:
-                matching &= _mask(leaf, self.table[leaf.column].combine_chunks())
+                matching &= holds_for(leaf, self.table[leaf.column].combine_chunks())
             else:
-                known = [*sensitive, *self.table.column_names]
-                raise ColumnError(f"The release has no column {leaf.column!r}.{did_you_mean(leaf.column, known)}")
+                raise self.no_column(leaf.column)
         tables = self._tables
         sizes = np.maximum(np.bincount(tables.groups, weights=tables.rows), 1.0)
         hits = np.bincount(tables.cell[matching], minlength=len(sizes))
@@ -81,32 +120,9 @@ class GroupsRelease(Release):
         spread = chosen * share * (1 - share) * (sizes - chosen) / np.maximum(sizes - 1, 1)
         return Estimate(value, float(np.sqrt(spread.sum())), confidence, 0.0, float(matching.sum()), "anatomy")
 
-    def _domain_mask(self, leaf: Leaf, position: int) -> npt.NDArray[np.bool_]:
-        several = len(self.manifest.parts[0].columns) > 1
-        own = [entry[position] if several else entry for entry in self.manifest.domain]  # type: ignore[index]
-        require_known(leaf.column, pa.array(list(dict.fromkeys(own))).drop_null(), leaf.named, sensitive=True)
-        return _mask(leaf, pa.array(own))
 
-    def _refused(self, *_: Any, **__: Any) -> Any:
-        raise QuestionError(
-            "An Anatomy release answers count(where=...) only: it is here to be compared with. "
-            "Fix: publish with another mechanism for sums, averages, group-bys and SQL."
-        )
-
-    sum = mean = group_by = histogram = count_many = sql = counter = _refused
-
-    def save(self, out: str | os.PathLike[str], *, overwrite: bool = False, format: str = "parquet") -> Release:
-        """Write both tables, the manifest and the README into a folder: the whole of it, or nothing."""
-        folder = Path(out)
-        with storage.new_folder(folder, overwrite) as partial:
-            pieces = rechunked([self.table], self.table.schema, ROW_GROUP)
-            pq.write_table(self.groups, partial / GROUPS, compression="zstd")
-            extra = {**self.manifest.extra, "groups_sha256": storage.digest(partial / GROUPS)}
-            manifest = finish_folder(partial, replace(self.manifest, extra=extra), pieces, self.table.schema, format)
-        return GroupsRelease(manifest, folder=folder, groups=self.groups, warnings=self.warnings)
-
-
-def _mask(leaf: Leaf, values: pa.Array) -> npt.NDArray[np.bool_]:
+def holds_for(leaf: Leaf, values: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which values satisfy a condition, missing ones among them."""
     holds = leaf.test(values)
     settled = pc.if_else(pc.is_null(values), pa.scalar(leaf.missing), pc.fill_null(holds, False))
     return np.asarray(settled.to_numpy(zero_copy_only=False), dtype=bool)

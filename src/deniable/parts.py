@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.core.errors import OptionError, RequirementError, did_you_mean
+from deniable.core.errors import ColumnError, OptionError, RequirementError, did_you_mean, listing
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Marginal
@@ -20,10 +20,13 @@ from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.base import PartJob, Progress
 from deniable.engines.local.engine import LocalEngine
+from deniable.engines.local.leaving import drawn_rows
 from deniable.engines.local.ranges import RangeEncoder, scan_range
+from deniable.engines.local.strata import scan_strata
 from deniable.engines.randomness import Keystream, discrete_laplace, discrete_laplace_variance
 from deniable.estimation.decoys import FullChannel
-from deniable.mechanisms import Mechanism, PlansFromPublic
+from deniable.mechanisms import Decoys, Mechanism, PlansFromPublic, Pram
+from deniable.mechanisms.decoy_columns import common_size, guarantee_of_columns, left_over, plans_of_columns
 from deniable.mechanisms.decoys import replanned
 from deniable.mechanisms.retention import Perturbed, Retention, guarantee
 from deniable.planning import chosen_mechanism
@@ -55,7 +58,9 @@ def one_part(
     marginals: bool | None,
     progress: Progress,
 ) -> Planned:
-    """All sensitive columns as one compound column."""
+    """All sensitive columns as one compound column; several columns of decoy groups each on its own."""
+    if isinstance(mechanism, Decoys) and len(names) > 1:
+        return decoy_parts(mechanism, engine, names, keys, privacy, missing, domain, marginals, progress)
     scan = engine.scan(names, missing, domain, progress)
     wanted = (privacy is None or privacy.adversary == "frequency") if marginals is None else marginals
     if wanted and privacy is not None and privacy.adversary == "any-prior":
@@ -70,12 +75,89 @@ def one_part(
     return Planned((part,), (marginal,), plan.mechanism, plan.options, plan.privacy, guaranteed)
 
 
-def _with_histogram(promised: Guarantee, marginal: Marginal) -> Guarantee:
+def strata_part(
+    mechanism: Pram,
+    engine: LocalEngine,
+    names: tuple[str, ...],
+    public: tuple[str, ...],
+    keys: Keystream,
+    privacy: Privacy | None,
+    missing: str,
+    domain: Any,
+    marginals: bool | None,
+    progress: Progress,
+) -> Planned:
+    """All sensitive columns as one compound column, perturbed within strata of public columns."""
+    for column in mechanism.strata:
+        if column not in public:
+            raise ColumnError(
+                f"strata names the column {column!r}, which is no public column of the release: strata are made of "
+                f"columns that are published as they are.{did_you_mean(column, public)} "
+                f"Fix: name some of {listing(public)}."
+            )
+    scan = engine.scan(names, missing, domain, progress)
+    strata = scan_strata(engine.source, mechanism.strata, scan.encoding, progress)
+    histograms = strata.histograms(scan.histogram.domain)
+    noisy = [_marginal(keys.subkey("stratum", str(number)), each) for number, each in enumerate(histograms)]
+    shown = [Histogram(each.domain, np.maximum(one.counts, 1)) for each, one in zip(histograms, noisy, strict=True)]
+    plan = mechanism.plan_strata(histograms, privacy, domain=scan.histogram.domain, public=shown)
+    marginal = None if marginals is False else _marginal(keys, scan.histogram)
+    promised = dataclasses.replace(
+        plan.guarantee,
+        not_protected=(
+            *plan.guarantee.not_protected,
+            "It adds nothing for an attacker who knows how values are distributed in the strata; the odds of any other "
+            f"belief can grow by a further factor of up to {math.exp(MARGINAL_EPSILON):.3g} (epsilon "
+            f"{MARGINAL_EPSILON:g} for the histograms of all strata together).",
+        ),
+    )
+    if marginal is not None:
+        promised = _with_histogram(promised, marginal)
+    part = PartJob(names, scan.encoding, scan.rows, plan, strata=strata)
+    return Planned((part,), (marginal,), plan.mechanism, plan.options, plan.privacy, promised)
+
+
+def decoy_parts(
+    mechanism: Decoys,
+    engine: LocalEngine,
+    names: tuple[str, ...],
+    keys: Keystream,
+    privacy: Privacy | None,
+    missing: str,
+    domain: Any,
+    marginals: bool | None,
+    progress: Progress,
+) -> Planned:
+    """Every column a part of its own, grouped independently; the rows left over are left out of the source."""
+    declared = dict(domain_of_columns(domain, names))
+    scans = {name: engine.scan((name,), missing, declared.get(name), progress) for name in names}
+    histograms = {name: scan.histogram for name, scan in scans.items()}
+    c = common_size(mechanism, histograms, privacy)
+    left = left_over(mechanism, histograms, c, scans[names[0]].rows)
+    if left:
+        engine.leave_out(drawn_rows(keys.subkey("leftovers"), scans[names[0]].rows, left))
+        # A value of which no row remains stays in the domain: the list of values is that of the table.
+        scans = {name: engine.scan((name,), missing, histograms[name].domain, progress) for name in names}
+        histograms = {name: scan.histogram for name, scan in scans.items()}
+    plans = plans_of_columns(mechanism, histograms, privacy, c)
+    parts = tuple(PartJob((name,), scan.encoding, scan.rows, plans[name]) for name, scan in scans.items())
+    wanted = marginals is not False  # decoy groups withstand the frequency adversary only, who knows it anyway
+    noisy = tuple(_marginal(keys.subkey(name), histograms[name]) if wanted else None for name in names)
+    promised = guarantee_of_columns(plans, left)
+    if noisy[0] is not None:
+        promised = _with_histogram(promised, noisy[0], len(names))
+    options = plans[names[0]].options
+    return Planned(parts, noisy, mechanism.name, options, privacy, promised)
+
+
+def _with_histogram(promised: Guarantee, marginal: Marginal, columns: int = 1) -> Guarantee:
     """The frequency adversary knows the histogram anyway; to others the noisy one is evidence too, and we say so."""
+    which = "the sensitive column" if columns == 1 else "every sensitive column"
     said = (
-        "A noisy histogram of the sensitive column is published. It adds nothing for an attacker who knows the "
+        f"A noisy histogram of {which} is published. It adds nothing for an attacker who knows the "
         "distribution; the odds of any other belief can grow by a further factor of up to "
-        f"{math.exp(marginal.epsilon):.3g} (epsilon {marginal.epsilon:g} for the whole histogram)."
+        f"{math.exp(columns * marginal.epsilon):.3g} (epsilon {marginal.epsilon:g} for the whole histogram"
+        f"{' of a column' * (columns > 1)})."
     )
     return dataclasses.replace(promised, not_protected=(*promised.not_protected, said))
 
@@ -96,6 +178,10 @@ def retention_parts(
     perturbed: list[Perturbed] = []
     for column, replace in mechanism.columns.items():
         if replace.is_range:
+            if column in declared:
+                raise OptionError(
+                    f"domain lists values of {column!r}, which is replaced within a range. Fix: leave it out."
+                )
             found = scan_range(engine.source, column, replace, missing, progress)
             grid = mechanism.range_coin(column, found.grid)
             encoder = RangeEncoder(column, found.dtype, grid, exempt=missing == "exempt")

@@ -8,7 +8,7 @@ from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.evaluation.planner import compare, standard_mechanisms
+from deniable.evaluation.planner import compare
 from deniable.mechanisms import Mechanism, mechanism_named
 
 AUTO = "auto"
@@ -20,8 +20,7 @@ def chosen_mechanism(mechanism: str | Mechanism, histogram: Histogram, privacy: 
         return mechanism_named(mechanism)
     if privacy is None:
         raise RequirementError("mechanism 'auto' needs a requirement to choose for: privacy=Privacy(rho2='1/6').")
-    best = compare(histogram, privacy).recommended.name
-    return next(each for each in standard_mechanisms() if each.name == best)
+    return compare(histogram, privacy, rivals=False).recommended.mechanism
 
 
 def plan(

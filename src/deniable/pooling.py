@@ -17,6 +17,7 @@ from deniable.core.channel import Channel
 from deniable.core.errors import ColumnError, OptionError, listing
 from deniable.core.manifest import Column, Manifest, Marginal, Part, Randomness, guarantee_dict
 from deniable.core.replace import NumberRange
+from deniable.estimation.swapping import swapped_columns
 from deniable.mechanisms.retention import Perturbed, guarantee
 from deniable.release import Release
 
@@ -26,7 +27,9 @@ def pool(releases: Sequence[Release]) -> Release:
 
     Questions are then answered about all rows together, with the accuracy of all of them.
     """
-    several = list(releases)
+    several = [releases] if isinstance(releases, Release) else list(releases)
+    for release in several:
+        _require_release("pool", release)
     if len(several) < 2:
         raise OptionError(f"pool needs two releases or more; got {len(several)}.")
     first = several[0].manifest
@@ -106,6 +109,8 @@ def join(left: Release, right: Release, on: str) -> Release:
 
     Each owner perturbed its own columns, so the joined release has the parts of both, and questions combine them.
     """
+    for release in (left, right):
+        _require_release("join", release)
     for side, release in (("left", left), ("right", right)):
         _check_joinable(side, release, on)
     shared = (set(left.manifest.types) & set(right.manifest.types)) - {on}
@@ -131,7 +136,14 @@ def join(left: Release, right: Release, on: str) -> Release:
     ]
     parts = tuple(part for manifest in manifests for part in manifest.parts)
     perturbed = [_perturbed(part, manifest) for manifest in manifests for part in manifest.parts]
-    options = {"columns": {one.column: {"replacing": one.replacing} for one in perturbed}}
+    # Swapped columns keep the number of rows that they were swapped among, partners or not: errors depend on it.
+    among = {name: rows for manifest in manifests for name, rows in swapped_columns(manifest).items()}
+    options = {
+        "columns": {
+            one.column: {"replacing": one.replacing} | ({"rows": among[one.column]} if one.column in among else {})
+            for one in perturbed
+        }
+    }
     manifest = replace(
         left.manifest,
         name=" x ".join(manifest.name for manifest in manifests),
@@ -146,6 +158,13 @@ def join(left: Release, right: Release, on: str) -> Release:
         data=None,
     )
     return Release(manifest, table=table.select([column.name for column in ordered]))
+
+
+def _require_release(what: str, release: Any) -> None:
+    if not isinstance(release, Release):
+        raise OptionError(
+            f"{what} puts releases together; got {type(release).__name__}. Fix: dn.open_release(folder) opens one."
+        )
 
 
 def _check_joinable(side: str, release: Release, on: str) -> None:

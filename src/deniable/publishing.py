@@ -30,10 +30,10 @@ from deniable.engines.local.binning import BinnedSource
 from deniable.engines.local.engine import CELL, LocalEngine, require_distinct, watch_order
 from deniable.engines.local.sources import Source, open_source
 from deniable.engines.randomness import Keystream, Secret
-from deniable.mechanisms import Mechanism, WithoutChannels, mechanism_named
+from deniable.mechanisms import Mechanism, Pram, WithoutChannels, mechanism_named
 from deniable.mechanisms.retention import Retention
 from deniable.opening import open_release
-from deniable.parts import Planned, mixture_of, one_part, retention_parts
+from deniable.parts import Planned, mixture_of, one_part, retention_parts, strata_part
 from deniable.planning import AUTO
 from deniable.release import Release, finish_folder
 from deniable.request import Request
@@ -71,8 +71,9 @@ def publish(
     Args:
         table: anything with the Arrow C stream interface (pandas, polars, pyarrow, DuckDB), or a path, a glob or a list
             of paths to CSV or Parquet files.
-        sensitive: the column to perturb; several are compounded into one (every combination is a value). Left out
-            where the mechanism names its columns, as ``Retention`` does; these are perturbed one by one.
+        sensitive: the column to perturb; several are compounded into one (every combination is a value), but for
+            ``Decoys``, which groups each by itself. Left out where the mechanism names its columns, as ``Retention``
+            does; these are perturbed one by one.
         privacy: the requirement.
         mechanism: a mechanism's name or object.
         drop: columns that are not published.
@@ -112,6 +113,8 @@ def publish(
         require_distinct(source, row_id, keys)
     if isinstance(chosen, Retention):
         planned = retention_parts(chosen, engine, keys, missing, domain, marginals, progress)
+    elif isinstance(chosen, Pram) and chosen.strata:
+        planned = strata_part(chosen, engine, names, public, keys, privacy, missing, domain, marginals, progress)
     else:
         planned = one_part(chosen, engine, names, keys, privacy, missing, domain, marginals, progress)
     warnings = [*engine.warnings(public), *(source.warnings if isinstance(source, BinnedSource) else ())]

@@ -4,9 +4,26 @@ from __future__ import annotations
 
 from deniable.core.manifest import Manifest
 
+CHANNELS = """`manifest.json` holds every channel as whole numbers out
+of 2^32. A value x is kept with probability p_x = keep/2^32, and otherwise replaced by y with probability
+r_y = replace/2^32 (in a range of numbers: 1 / the number of its points), so P[y][x] = p_x [x = y] + (1 - p_x) r_y."""
+HIDDEN = """which rows lend each other values is not published;
+`manifest.json` holds, for each sensitive column, what that comes to in the whole table: mixture[y][x] = P[y][x], the
+probability that a value x is published as y, as the noisy histogram tells it. Columns are independent of each other."""
+OF_GROUPS = {
+    "anatomy": """Public columns are as they were. The values of {sensitive} are not beside them: `groups.parquet`
+says how often each value occurs among the rows of a group (column `cell`), not which row has which. Count the rows of
+your question in each group, and take the same share of each of its values.""",
+    "generalize": """The values of {sensitive} are as they were. Public columns are not: each row shows the range or set
+that its group (column `cell`) has in common, and `groups.parquet` describes these boxes. To count, take the share of
+each box that your question covers, as if its rows lay evenly in it.""",
+}
+
 
 def analyst_readme(manifest: Manifest) -> str:
     """What this is, how to query it, what it promises and what it does not."""
+    if manifest.mechanism in OF_GROUPS:
+        return _groups_readme(manifest)
     sensitive = ", ".join(f"`{name}`" for name in manifest.sensitive_columns)
     first = next((name for name in manifest.sensitive_columns if manifest.column_domains[name]), None)
     if first is None:  # only ranges of numbers
@@ -21,6 +38,7 @@ def analyst_readme(manifest: Manifest) -> str:
         if manifest.randomness.source == "seed"
         else ""
     )
+    hidden = any(part.mixture is not None for part in manifest.parts)
     by_cell = ", cell by cell (column `cell`), and add up" if manifest.cells_published else ""
     return f"""# A release with deniable values
 
@@ -39,14 +57,41 @@ or in Python:
     release = dn.open_release(".")
     print(release.count(where={{{first!r}: {example!r}}}))
 
-`deniable verify .` recomputes the guarantee. Without deniable: `manifest.json` holds every channel as whole numbers out
-of 2^32. A value x is kept with probability p_x = keep/2^32, and otherwise replaced by y with probability
-r_y = replace/2^32 (in a range of numbers: 1 / the number of its points), so P[y][x] = p_x [x = y] + (1 - p_x) r_y.
+`deniable verify .` recomputes the guarantee. Without deniable: {HIDDEN if hidden else CHANNELS}
 Solve P f = o for the true counts f, o being the counts you see among the rows of your question{by_cell}.
 
 ## What is promised
 
 {promises}
+
+## What is not protected
+
+{limits}
+"""
+
+
+def _groups_readme(manifest: Manifest) -> str:
+    """For releases of groups, which perturb nothing."""
+    columns = manifest.parts[0].columns
+    what = OF_GROUPS[manifest.mechanism].format(sensitive=", ".join(f"`{name}`" for name in columns))
+    first = manifest.domain[0]
+    example = {columns[0]: first[0] if isinstance(first, tuple) else first}
+    limits = "\n".join(f"- {line}" for line in manifest.guarantee["not_protected"])
+    return f"""# A release of groups
+
+{manifest.rows:,} rows (mechanism `{manifest.mechanism}`, here to be compared with).
+
+{what}
+
+    import deniable as dn
+    release = dn.open_release(".")
+    print(release.count(where={example!r}))
+
+`deniable verify .` recomputes what the groups promise.
+
+## What is promised
+
+- {manifest.guarantee["sentence"]}
 
 ## What is not protected
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from deniable import estimation
 from deniable.audit.certificate import Certificate, Check, certificate
+from deniable.audit.groups import anatomy_checks, generalize_checks
 from deniable.core.errors import VerificationError
 from deniable.core.manifest import DataFile, Manifest
 from deniable.engines.local import storage
@@ -26,6 +27,7 @@ from deniable.estimation import Estimate, multidimensional
 from deniable.readme import analyst_readme
 
 ROW_GROUP = 2**18
+OF_GROUPS = ("anatomy", "generalize")  # mechanisms whose releases have a second table
 
 
 class Release:
@@ -76,7 +78,8 @@ class Release:
     def count(self, where: Mapping[str, Any] | None = None, **options: Any) -> Estimate:
         """How many rows satisfy ``where``: column -> value, list of values, ``between``, ``not_`` or None (missing).
 
-        Options: ``method="inverse" | "mle" | "shrunk"``, ``calibrate=``, ``confidence=0.95``.
+        Options: ``method="inverse" | "mle" | "shrunk"``, or for decoy groups ``"four-state" | "four-state exact"``;
+        ``calibrate=``, ``confidence=0.95``.
         """
         return estimation.count(self, where, **options)
 
@@ -156,19 +159,18 @@ def _data_checks(folder: Path, manifest: Manifest) -> list[Check]:
         checks.append(Check("columns", names == expected, f"{len(names)} columns, {len(expected)} in the manifest"))
         rows = storage.row_count(folder, manifest)
         checks.append(Check("rows", rows == manifest.rows, f"{rows:,} rows, {manifest.rows:,} in the manifest"))
-    return [*checks, *(_group_checks(folder, manifest) if "groups" in manifest.extra else ())]
+    return [*checks, *(_group_checks(folder, manifest) if manifest.mechanism in OF_GROUPS else ())]
 
 
 def _group_checks(folder: Path, manifest: Manifest) -> list[Check]:
-    """Anatomy's second table: unchanged, and l different values in every group, each once (l-diversity)."""
+    """The second table of a release of groups: unchanged, and what it promises holds in both tables."""
     path = folder / "groups.parquet"
     if not path.exists() or storage.digest(path) != manifest.extra.get("groups_sha256"):
         return [Check("groups", False, f"{path.name} is missing or was changed")]
     groups = storage.read_groups(path)
-    rows, most = groups.group_by("cell").aggregate([("rows", "count"), ("rows", "max")]).columns[-2:]
-    least, repeated = min(rows.to_pylist(), default=0), max(most.to_pylist(), default=0)
-    holds = least >= manifest.options["l"] and repeated <= 1
-    return [Check("groups", holds, f"every group has {least} or more values, each at most {repeated} times")]
+    if manifest.mechanism == "generalize":
+        return generalize_checks(manifest, storage.read_data(folder, manifest), groups)
+    return anatomy_checks(manifest, groups)
 
 
 def _raise_unless_it_holds(found: Certificate, what: str) -> Certificate:

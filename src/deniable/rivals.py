@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from deniable.answering import publish_answers
 from deniable.bucketizing import publish_groups
 from deniable.core.errors import OptionError
-from deniable.mechanisms import Anatomy, WithoutChannels
+from deniable.generalizing import publish_generalized
+from deniable.mechanisms import Anatomy, Generalize, Laplace, WithoutChannels
 from deniable.release import Release
 from deniable.request import Request
 
-PUBLISHERS: dict[type[WithoutChannels], Callable[..., Release]] = {Anatomy: publish_groups}
+PUBLISHERS: dict[type[WithoutChannels], Callable[..., Release]] = {
+    Anatomy: publish_groups,
+    Generalize: publish_generalized,
+    Laplace: publish_answers,
+}
 
 
 def publish_rival(

@@ -209,6 +209,11 @@ def test_the_story_of_the_paper_is_reproduced_on_a_made_up_census() -> None:
     for method in ("uniform", "small-domain"):
         # 3,000 people a line, 1/6 at most: 5.5 standard deviations
         assert max(by_method[method]) < 1 / 6 + 5.5 * np.sqrt(5 / 36 / 3_000)
+    trials = {line["method"]: line["trials"] for line in story}
+    assert by_method["generalize"][0] < 1 / 6 + 5.5 * np.sqrt(5 / 36 / trials["generalize"]), "as promised"
+    assert by_method["generalize"][-1] == 1, "and broken by whoever knows the others"
+    sampled = by_method["perturbed-generalization"]
+    assert max(sampled) < 1 / 6 + 5.5 * np.sqrt(5 / 36 / trials["perturbed-generalization"])
 
 
 def test_the_matchings_of_the_corruption_attack_are_bayes_rule() -> None:
@@ -235,10 +240,9 @@ def test_the_matchings_of_the_corruption_attack_are_bayes_rule() -> None:
 
 def test_groups_too_large_for_every_matching_are_refused() -> None:
     values = people(100, 16)
+    blurred = Evidence(np.full((M, M), 0.05) + 0.5 * np.eye(M), np.full(M, 1 / M))
     with pytest.raises(OptionError, match="at most 12"):
-        corruption(
-            np.zeros(100, np.int64), values, Evidence.as_published(np.ones(M)), values, np.zeros(100, dtype=bool)
-        )
+        corruption(np.zeros(100, np.int64), values, blurred, values, np.zeros(100, dtype=bool))
 
 
 # -- repeated publication ----------------------------------------------------------------------------------------------

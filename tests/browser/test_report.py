@@ -19,6 +19,11 @@ import pytest
 import deniable as dn
 from deniable import report
 from deniable.auditing import audit
+from deniable.evaluation.experiment import run_experiment
+from deniable.evaluation.pools import sdr_pool
+from deniable.evaluation.settings import Perturbed, setting_named
+from deniable.evaluation.tables import CodedTable
+from deniable.mechanisms import Designed
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright: pip install playwright")
 CHROMIUM = shutil.which("chromium")
@@ -36,6 +41,7 @@ FLAGS = (
 HOSTILE = ("<script>document.title='broken'</script>", "<cell>", "a & b", "long " * 30, "x", "y", "z", "w" * 90, "flu")
 SCHEMES = ("light", "dark")
 WIDTHS = (1200, 360)
+PAGES = (*report.AUDIENCES, "evaluation")
 Opened = Callable[..., Any]
 
 
@@ -62,7 +68,19 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         content = report.document(folder, audience=audience, audit=found if audience == "owner" else None)  # type: ignore[arg-type]
         written[audience] = home / f"{audience}.html"
         report.write(content, written[audience], "html", folder)
+    written["evaluation"] = home / "evaluation.html"
+    report.write(evaluation(table), written["evaluation"], "html", None)
     return written
+
+
+def evaluation(table: pa.Table) -> report.page.Document:
+    """The page of `deniable evaluate --out`, with refused settings and hostile names in it."""
+    pool = sdr_pool(CodedTable.of(table, "disease"), conditions=40)
+    names = ("uniform", "small-domain", "designed", "anatomy", "laplace")
+    settings = [setting_named(name, dn.Privacy("1/4", "1/2")) for name in names]
+    refused = Perturbed("<b>refused</b>", Designed(), dn.Privacy("1/4", "1/2", adversary="any-prior"))
+    result = run_experiment(pool, [*settings, refused], draws=2)
+    return report.evaluation_report([result.to_dict()], "<script>.csv")
 
 
 @pytest.fixture(scope="module")
@@ -94,12 +112,12 @@ def opened(browser: Any, pages: dict[str, Path]) -> Iterator[Opened]:
         context.close()
 
 
-@pytest.mark.parametrize("audience", report.AUDIENCES)
+@pytest.mark.parametrize("audience", PAGES)
 def test_the_page_opens_without_complaint_and_without_network(opened: Opened, audience: str) -> None:
     page = opened(audience)
     assert page.complaints == []
     assert len(page.asked) == 1
-    assert page.title().startswith("Release 'release'")
+    assert page.title().startswith("What a release" if audience == "evaluation" else "Release 'release'")
     assert page.evaluate("getComputedStyle(document.querySelector('.facts')).display") == "grid"
 
 
@@ -115,7 +133,7 @@ def test_the_policy_stops_the_network_and_foreign_scripts(opened: Opened) -> Non
     assert page.evaluate("window.ran") is None
 
 
-@pytest.mark.parametrize("audience", report.AUDIENCES)
+@pytest.mark.parametrize("audience", PAGES)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_page_never_scrolls_sideways(opened: Opened, audience: str, width: int) -> None:
     page = opened(audience, width=width)
@@ -153,10 +171,11 @@ def test_tables_sort_by_mouse_and_by_keyboard(opened: Opened) -> None:
     assert page.locator(f"{table} [aria-sort]").count() == 1
 
 
+@pytest.mark.parametrize("audience", ["owner", "evaluation"])
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_charts_follow_light_and_dark(opened: Opened, scheme: str) -> None:
+def test_charts_follow_light_and_dark(opened: Opened, audience: str, scheme: str) -> None:
     """Every text of every chart stands out from the page: contrast of at least 4.5 to 1 (WCAG AA)."""
-    page = opened("owner", scheme=scheme)
+    page = opened(audience, scheme=scheme)
     colours = page.evaluate(
         "() => [getComputedStyle(document.body).backgroundColor, "
         "...new Set([...document.querySelectorAll('figure .wide text')].map((t) => getComputedStyle(t).fill))]"
@@ -192,7 +211,7 @@ def test_tables_are_whole_without_scripts(opened: Opened) -> None:
     assert page.locator("table").first.is_visible()
 
 
-@pytest.mark.parametrize("audience", report.AUDIENCES)
+@pytest.mark.parametrize("audience", PAGES)
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_axe_finds_nothing(opened: Opened, audience: str, scheme: str, width: int) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,7 +41,27 @@ def test_json_holds_means_and_spreads(patients: Path, tmp_path: Path) -> None:
     assert [(row["setting"], row["estimator"]) for row in found["rows"]] == [("uniform", "mle"), ("independence", "")]
     assert found["rows"][0]["relative 0.001"]["mean"] > 0
     assert len(log.read_text().splitlines()) == 3
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert json.loads(run("evaluate", patients, *ASKED, *words).stdout) == json.loads(done.stdout)
+
+
+def test_a_page_with_charts_for_the_owner(patients: Path, tmp_path: Path) -> None:
+    page = tmp_path / "evaluation.html"
+    done = run("evaluate", patients, *ASKED, "--mechanism", "uniform", "--out", page, "--quiet")
+    assert done.exit_code == 0, done.output
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    text = page.read_text(encoding="utf-8")
+    assert "This page shows exact counts of the original table" in text
+    assert text.count("<svg") == 4
+    assert "uniform" in done.stdout, "the table is printed all the same"
+
+
+def test_the_page_never_stands_in_a_release(patients: Path, release: Path) -> None:
+    for option in ("--out", "--resume"):
+        done = run("evaluate", patients, *ASKED, option, release / "evaluation.md")
+        assert done.exit_code == 2
+        assert "never be published" in done.stderr
+        assert not (release / "evaluation.md").exists()
 
 
 def test_own_questions(patients: Path, tmp_path: Path) -> None:
@@ -58,6 +81,7 @@ def test_own_questions(patients: Path, tmp_path: Path) -> None:
         (("--estimator", "invers"), "Did you mean 'inverse'"),
         (("--drop", "nmae"), "Did you mean 'name'"),
         (("--draws", "0"), "draws = 0"),
+        (("--out", "page.pdf"), "ends in .html, .md, .json"),
         (("--pool", "splu", "--resume", "x.jsonl"), "one pool"),
     ],
 )
@@ -80,7 +104,23 @@ def test_reproduce_writes_a_page_and_prints_verdicts(tmp_path: Path, monkeypatch
     done = run("reproduce", "fine-grain", "--draws", "2", "--out", page, "--quiet")
     assert done.exit_code == 0, done.output
     assert "THESIS Table 10: " in done.stdout
-    assert page.read_text(encoding="utf-8").startswith("# The papers, repeated")
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# The papers, repeated")
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
+    assert pictures == ["page-charts/thesis-table-10.svg", "page-charts/thesis-figure-28.svg"]
+    assert all((tmp_path / each).stat().st_size < 60_000 for each in pictures)
+
+
+def test_without_the_extra_the_page_says_that_it_has_no_charts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DENIABLE_DATA", raising=False)
+    monkeypatch.setitem(sys.modules, "altair", None)
+    page = tmp_path / "page.md"
+    done = run("reproduce", "fine-grain", "--draws", "2", "--out", page, "--json")
+    assert done.exit_code == 0, done.output
+    assert "There are no charts on this page" in page.read_text(encoding="utf-8")
+    assert list(tmp_path.iterdir()) == [page]
+    (made,) = json.loads(done.stdout)["reproductions"]
+    assert made["items"][0]["chart"]["series"][0]["points"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ def table(tmp_path_factory):
         for v, n in zip("abcdefghijkl", (60, 50, 45, 40, 35, 30, 25, 20, 15, 10, 6, 4), strict=True)
         for _ in range(20 * n)
     ]
-    pq.write_table(pa.table({"name": range(len(values)), "disease": values}), path)
+    sex = ["F" if i % 3 else "M" for i in range(len(values))]
+    pq.write_table(pa.table({"name": range(len(values)), "sex": sex, "disease": values}), path)
     return str(path)
 
 
@@ -69,6 +70,35 @@ def test_cells_are_shown_and_charts_drawn(table, tmp_path):
         assert (tmp_path / name).read_text().startswith("<svg")
 
 
+def test_errors_are_predicted_for_the_users_own_questions(table, tmp_path):
+    asked = tmp_path / "questions.sql"
+    asked.write_text("-- mine\nSELECT COUNT(*) FROM release WHERE sex = 'F' AND disease IN ('k', 'l')\n")
+    plan = ("--sensitive", "disease", "--rho2", "1/3", "--drop", "name", "--json")
+    found = json.loads(run(table, *plan, "--pool", str(asked)).stdout)
+    assert found["questions"] == [1, 1, 1, 1]
+    assert {rival["mechanism"] for rival in found["rivals"]} >= {"anatomy", "generalize", "laplace", "decoys"}
+    others = json.loads(run(table, *plan, "--pool", "sdr").stdout)
+    assert others["questions"][0] > 20
+    assert found["candidates"][0]["errors"] != others["candidates"][0]["errors"]
+    shown = run(table, *plan[:-1], "--pool", str(asked))
+    assert "no release at all" in shown.stdout
+
+
+def test_rivals_are_listed_and_never_recommended(table):
+    shown = run(table, "--sensitive", "disease", "--rho2", "1/3").stdout
+    assert "Rivals, for comparison" in shown
+    assert "+ bias" in shown
+    assert not any(f"Take {name}" in shown for name in ("anatomy", "redraw", "laplace", "generalize", "pram", "decoys"))
+
+
+def test_numbers_are_planned_for_as_the_intervals_they_are_published_as(tmp_path):
+    path = tmp_path / "pay.csv"
+    path.write_text("sex,pay\n" + "".join(f"{'FM'[i % 2]},{1000 + i % 700}\n" for i in range(3000)))
+    done = run(str(path), "--sensitive", "pay", "--bins", "pay=1000,1100,1300,1500,1700", "--rho2", "1/2", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["recommended"] == "designed"
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -78,6 +108,8 @@ def test_cells_are_shown_and_charts_drawn(table, tmp_path):
         (("--sensitive", "disease", "--rho2", "1/50"), "No mechanism meets this requirement"),
         (("--sensitive", "disease", "--rho2", "1/3", "--exempt", "zz"), "'zz'"),
         (("--sensitive", "disease", "--rho2", "1/3", "--explain", "nothing"), "--explain nothing"),
+        (("--sensitive", "disease", "--rho2", "1/3", "--pool", "sdrr"), "Did you mean 'sdr'"),
+        (("--sensitive", "disease", "--for-error", "5%", "--pool", "sdr"), "--pool goes with --rho2"),
     ],
 )
 def test_mistakes_are_one_message_and_exit_two(table, args, words):
@@ -85,3 +117,29 @@ def test_mistakes_are_one_message_and_exit_two(table, args, words):
     assert done.exit_code == 2
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_questions_about_public_columns_alone_do_not_decide(table, tmp_path):
+    """They are answered exactly by all; the recommendation follows from the others."""
+    asked = tmp_path / "asked.sql"
+    lines = ["sex = 'F'", "sex = 'M'", "disease = 'l' AND sex = 'M'"]
+    asked.write_text("".join(f"SELECT COUNT(*) FROM release WHERE {line}\n" for line in lines))
+    done = run(table, "--sensitive", "disease", "--rho2", "1/3", "--drop", "name", "--pool", str(asked), "--json")
+    found = json.loads(done.stdout)
+    errors = {each["mechanism"]: each["errors"] for each in found["candidates"] if "errors" in each}
+    assert errors["uniform"][-1] == 0
+    assert errors[found["recommended"]][0] == min(each[0] for each in errors.values()) < errors["uniform"][0]
+    asked.write_text("SELECT COUNT(*) FROM release WHERE sex = 'F'\n")
+    reason = json.loads(run(table, "--sensitive", "disease", "--rho2", "1/3", "--pool", str(asked), "--json").stdout)[
+        "reason"
+    ]
+    assert "no smaller" in reason
+    assert "nan" not in reason
+
+
+def test_questions_that_no_row_satisfies_are_refused(table, tmp_path):
+    asked = tmp_path / "asked.sql"
+    asked.write_text("SELECT COUNT(*) FROM release WHERE name > 1000000 AND disease = 'a'\n")
+    done = run(table, "--sensitive", "disease", "--rho2", "1/3", "--pool", str(asked))
+    assert done.exit_code == 2
+    assert "no row of the table satisfies any of them" in done.stderr

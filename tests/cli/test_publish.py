@@ -189,3 +189,44 @@ def test_requirements_of_single_values_come_from_a_file(tmp_path):
     both = CliRunner().invoke(app, [*common, *options, "--rho2", "1/2"])
     assert both.exit_code == 2
     assert "--requirements excludes" in both.stderr
+
+
+def test_a_channel_is_designed_for_the_owners_questions(patients: Path, run, tmp_path: Path) -> None:
+    asked = tmp_path / "questions.sql"
+    asked.write_text("SELECT COUNT(*) FROM release WHERE age < 40 AND disease = 'hiv'\n" * 2)
+    for mechanism in ("designed", "auto"):
+        done = run(
+            *("publish", patients, "--sensitive", "disease", "--rho2", "1/2", "--drop", "name"),
+            *("--mechanism", mechanism, "--pool", asked, "--out", tmp_path / mechanism, "--json"),
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["mechanism"]["options"]["profile"] == "2 questions of the owner"
+
+
+def test_rows_without_a_value_can_be_exempt_from_the_questions(run, tmp_path: Path) -> None:
+    rows = [f"{i},{i % 7},{('flu', 'gout', 'hiv', '')[i % 4]}" for i in range(400)]
+    (tmp_path / "t.csv").write_text("\n".join(["id,age,disease", *rows]) + "\n")
+    (tmp_path / "q.sql").write_text("SELECT COUNT(*) FROM release WHERE age < 4 AND disease = 'hiv'\n")
+    given = ("publish", tmp_path / "t.csv", "--sensitive", "disease", "--rho2", "1/2", "--mechanism", "designed")
+    options = ("--missing", "exempt", "--row-id", "id", "--out", tmp_path / "r", "--json")
+    done = run(*given, "--pool", tmp_path / "q.sql", *options)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "q.sql").write_text("SELECT COUNT(*) FROM release WHERE id < 4 AND disease = 'hiv'\n")
+    unpublished = run(*given, "--pool", tmp_path / "q.sql", *options, "--overwrite")
+    assert unpublished.returncode == 2
+    assert "There is no column 'id'" in unpublished.stderr
+
+
+def test_questions_are_for_mechanisms_that_can_be_made_for_them(patients: Path, run, tmp_path: Path) -> None:
+    done = run("publish", patients, *GOOD, "--pool", "sdr", "--out", tmp_path / "r")
+    assert done.returncode == 2
+    assert "--mechanism designed" in done.stderr
+
+
+def test_a_mechanisms_options_follow_its_name(patients: Path, run, tmp_path: Path) -> None:
+    done = run(
+        *("publish", patients, "--sensitive", "disease", "--drop", "name", "--out", tmp_path / "r", "--json"),
+        *("--mechanism", "decoys:c=2,leftovers=drop"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["mechanism"]["options"]["c"] == 2

@@ -25,11 +25,16 @@ MADE = {
     "identity": lambda: (mechanisms.Identity(), PRIVACY),
     "designed": lambda: (mechanisms.Designed(), PRIVACY),
     "pram": lambda: (mechanisms.Pram(), None),
+    "pram, fitted": lambda: (mechanisms.Pram(), PRIVACY),
+    "pram, strata": lambda: (mechanisms.Pram(strata="sex"), PRIVACY),
     "redraw": lambda: (mechanisms.Redraw(), None),
     "decoys": lambda: (mechanisms.Decoys(c=4), None),
     "anatomy": lambda: (mechanisms.Anatomy(l=4), None),
+    "generalize": lambda: (mechanisms.Generalize(k=10, l=4), None),
 }
-UNBIASED = [name for name in MADE if name not in ("redraw", "anatomy", "decoys")]
+# No rows are handed over: the owner answers, until a budget is spent.
+ANSWERED = {"laplace": lambda: (mechanisms.Laplace(questions=50), PRIVACY)}
+UNBIASED = [name for name in MADE if name not in ("redraw", "anatomy", "generalize", "decoys")]
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +46,24 @@ def table():
 
 
 def publish(table, name, **options):
-    mechanism, privacy = MADE[name]()
+    mechanism, privacy = {**MADE, **ANSWERED}[name]()
     return dn.publish(table, sensitive="disease", privacy=privacy, mechanism=mechanism, key=KEY, **options)
 
 
 def test_every_registered_mechanism_is_in_this_suite():
-    assert set(mechanisms.MECHANISMS) - {"retention", "auto"} <= {MADE[name]()[0].name for name in MADE}
+    assert set(mechanisms.MECHANISMS) - {"retention", "auto"} <= {
+        made()[0].name for made in (*MADE.values(), *ANSWERED.values())
+    }
 
 
 @pytest.mark.parametrize("name", MADE)
 def test_rows_and_public_columns_are_kept(table, name):
     release = publish(table, name)
     assert release.table.num_rows == release.manifest.rows == N
+    if name == "generalize":  # public columns become boxes: every original row lies in one, and none is empty
+        cells = release.cells_of(table)
+        assert np.array_equal(np.bincount(cells), np.bincount(release.table["cell"].to_numpy()))
+        return
     assert sorted(zip(*(release.table[c].to_pylist() for c in ("sex", "age")), strict=True)) == sorted(
         zip(*(table[c].to_pylist() for c in ("sex", "age")), strict=True)
     )
@@ -75,14 +86,14 @@ def test_a_release_is_saved_verified_and_opened(table, name, tmp_path):
     assert dn.open_release(tmp_path / "r").table.equals(release.table)
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", [*MADE, *ANSWERED])
 def test_the_guarantee_speaks_and_the_limits_are_said(table, name):
     guarantee = publish(table, name).manifest.guarantee
     assert len(guarantee["sentence"]) > 20
     assert len(guarantee["not_protected"]) >= 2
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", [*MADE, *ANSWERED])
 def test_no_exact_count_is_in_the_manifest(table, name):
     raw = json.loads(publish(table, name).manifest.to_json())
     for part in raw["sensitive"]:
@@ -94,7 +105,7 @@ def test_no_exact_count_is_in_the_manifest(table, name):
     assert not counts & set(text.split())
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", [*MADE, *ANSWERED])
 def test_counts_are_answered_with_an_interval(table, name):
     estimate = publish(table, name).count(where={"sex": "F", "disease": ["a", "b"]})
     assert estimate.low <= estimate.value <= estimate.high
@@ -117,3 +128,20 @@ def test_a_file_and_a_table_give_the_same_release(table, name, tmp_path):
 
     pq.write_table(table, tmp_path / "t.parquet")
     assert publish(tmp_path / "t.parquet", name, out=tmp_path / "r").table.equals(publish(table, name).table)
+
+
+@pytest.mark.parametrize("name", ANSWERED)
+def test_answers_are_the_same_under_one_key_and_nothing_else_is_handed_over(table, name, tmp_path):
+    questions = [{"sex": "F", "disease": "a"}, {"disease": ["b", "c"]}, None]
+    first, second = publish(table, name), publish(table, name, threads=4, batch_rows=777)
+    assert [first.count(where) for where in questions] == [second.count(where) for where in questions]
+    for use in (
+        lambda: first.table,
+        lambda: first.save(tmp_path / "r"),
+        lambda: publish(table, name, out=tmp_path / "r"),
+        first.verify,
+        lambda: first.sql("SELECT count(*) FROM release"),
+    ):
+        with pytest.raises(dn.DeniableError, match="Fix:"):
+            use()
+    assert not (tmp_path / "r").exists()

@@ -61,6 +61,13 @@ def test_rho2_cannot_be_left_out():
         Privacy(rho1="1/3")
 
 
+@pytest.mark.parametrize("common", [{"rho2": "1/2"}, {"rho1": "1/10"}, {"rho1": "1/10", "rho2": "1/2"}])
+def test_per_value_requirements_and_a_common_one_exclude_each_other(common):
+    """Some mechanisms would keep the one and some the other."""
+    with pytest.raises(RequirementError, match="per_value excludes rho1 and rho2"):
+        Privacy(**common, per_value={"hiv": ("1/10", "1/5")})
+
+
 def test_per_value_requirements_are_checked_one_by_one():
     with pytest.raises(RequirementError, match="rho1 of 'hiv'"):
         Privacy(per_value={"hiv": ("1/2", "1/3"), "flu": ("1/3", "1/2")})

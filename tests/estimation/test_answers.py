@@ -191,3 +191,10 @@ def test_questions_that_make_no_sense_are_refused_with_a_hint(release, ask, mess
 def test_bad_options_are_refused(release, options, message):
     with pytest.raises(OptionError, match=message):
         count(release, **options)
+
+
+def test_a_range_whose_ends_are_reversed_or_of_two_kinds_is_refused():
+    with pytest.raises(QuestionError, match=r"Fix: between\(2, 6\)"):
+        between(6, 2)
+    with pytest.raises(QuestionError, match="one kind"):
+        between(1, "b")

@@ -271,7 +271,7 @@ def test_sixteen_perturbed_columns_in_one_question():
 @pytest.mark.parametrize(
     ("where", "words"),
     [
-        ({"job": dn.between(1, 5)}, "cannot be compared"),
+        ({"job": dn.between(1, 5)}, r"condition on 'job': 1 cannot be compared.*Fix: ask for a value or a list"),
         ({"job": "zz"}, "is not a value of column 'job'"),
         ({"age": 400}, "is not a value of column 'age'"),
         ({"salary": 3}, "There is no column 'salary'"),

@@ -12,6 +12,7 @@ from deniable.core.errors import OptionError
 from deniable.core.privacy import Privacy
 from deniable.evaluation.drawing import draw_release, stream_of
 from deniable.evaluation.experiment import Result, run_experiment
+from deniable.evaluation.metrics import POINTS
 from deniable.evaluation.pools import QuestionPool, sdr_pool
 from deniable.evaluation.prediction import predicted_error, predicted_variance
 from deniable.evaluation.settings import (
@@ -79,6 +80,29 @@ def test_a_stopped_experiment_goes_on_where_it_was(pool: QuestionPool, tmp_path:
     assert len(before) == 4
     assert len(log.read_text().splitlines()) == 7
     assert seen == [4, 5, 6, 7]
+
+
+def test_clouds_hold_the_same_questions_for_every_row_and_survive_a_stop(pool: QuestionPool, tmp_path: Path) -> None:
+    log = tmp_path / "draws.jsonl"
+    run_experiment(pool, settings(), draws=1, resume=log)
+    result = run_experiment(pool, settings(), draws=2, resume=log)
+    clouds = {row.name: row.cloud for row in result.rows}
+    assert clouds == {row.name: row.cloud for row in run_experiment(pool, settings(), draws=2).rows}
+    asked = {tuple(true for true, _ in cloud) for cloud in clouds.values()}
+    assert len(asked) == 1
+    (true,) = asked
+    assert 100 < len(true) <= POINTS
+    assert min(true) >= 0.001 * pool.table.rows
+    assert len(set(clouds.values())) == len(clouds)
+    told = json.loads(json.dumps(result.to_dict()))
+    assert told["rows"][0]["cloud"][0] == list(result.rows[0].cloud[0])
+    assert told["rows"][0]["bands"][-1]["mean"] < told["rows"][0]["bands"][0]["mean"]
+    assert all(band["deviation"] > 0 for band in told["rows"][0]["bands"])
+
+
+def test_small_questions_are_shown_where_there_are_no_larger_ones(pool: QuestionPool) -> None:
+    (row,) = run_experiment(pool, [], draws=1, selectivities=(0.9,)).rows
+    assert row.cloud
 
 
 def test_a_file_of_another_experiment_is_refused(pool: QuestionPool, tmp_path: Path) -> None:

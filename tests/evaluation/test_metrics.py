@@ -9,12 +9,15 @@ import pytest
 
 from deniable.evaluation.independence import independence
 from deniable.evaluation.metrics import (
+    FEWEST,
+    errors_by_band,
     errors_by_selectivity,
     fitted_line,
     mean_between,
     reconstruction_error,
     relative_error,
     spread,
+    spread_out,
     spreads,
 )
 
@@ -60,3 +63,17 @@ def test_spreads_over_draws() -> None:
 def test_independence_multiplies_shares() -> None:
     found = independence([100.0, 10.0], [30, 10], [[True, False], [True, True]])
     assert found.tolist() == [[75.0, 100.0], [7.5, 10.0]]
+
+
+def test_bands_hold_questions_of_their_size_and_none_that_are_too_few() -> None:
+    truth = np.array([10.0] * FEWEST + [50.0] * (FEWEST - 1) + [200.0] * FEWEST + [0.0] * FEWEST)
+    found = errors_by_band(truth * 1.5 + (truth >= 200) * 100, truth, 1000, (0.0, 0.02, 0.1, 0.3))
+    assert found == {(0.0, 0.02): pytest.approx(0.5), (0.1, 0.3): pytest.approx(1.0)}
+
+
+def test_questions_of_a_cloud_are_spread_over_sizes_without_chance() -> None:
+    truth = np.array([0.0, *range(1000, 0, -1)])
+    chosen = spread_out(truth, 101, most=10)
+    assert truth[chosen].tolist() == [101, 201, 301, 401, 501, 600, 700, 800, 900, 1000]
+    assert len(spread_out(truth, 1e9)) == 0
+    assert len(spread_out(truth, 0, most=5000)) == 1000, "a question without rows is no point of a logarithmic axis"

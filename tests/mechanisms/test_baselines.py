@@ -65,7 +65,7 @@ def test_redraw_tells_nothing_about_a_row_and_its_weights_no_exact_count():
 
 def test_a_requirement_is_checked_and_never_weakened():
     with pytest.raises(RequirementError, match=r"86 % sure.*50 % is required.*coin=0\.285"):
-        Pram().plan(COUNTS, Privacy(rho2="1/2"))
+        Pram(coin=0.8).plan(COUNTS, Privacy(rho2="1/2"))
     assert Pram(coin=0.285).plan(COUNTS, Privacy(rho2="1/2")).guarantee.worst <= Fraction(1, 2)
     with pytest.raises(RequirementError):
         Pram(coin=0.287).plan(COUNTS, Privacy(rho2="1/2"))

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from deniable.audit.posteriors import Posteriors, cells_from
 from deniable.core.errors import OptionError, RequirementError, TableError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
@@ -112,6 +113,21 @@ def test_no_published_value_speaks_for_a_value_with_more_than_one_in_c(c, groupi
         assert np.allclose(np.diag(found)[published.histogram.counts > 0], 1 / c, rtol=1e-9)
 
 
+@pytest.mark.parametrize("grouping", ["mixed", "balanced"])
+def test_the_size_that_is_found_meets_the_requirement_in_exact_fractions_and_no_smaller_one_does(grouping):
+    """The mixture channel of the plan, recomputed by the audit in whole numbers from the sampler's own thresholds."""
+    f = histogram(30, 33, 21, 17, 12, 9, 5, 3, 1, 1)
+    plan = Decoys(grouping=grouping, leftovers="drop").plan(f, Privacy(rho2="0.3"))
+    assert plan.options["c"] == 4
+    for c, wanted in ((2, False), (3, False), (4, True)):
+        made = Decoys(c=c, grouping=grouping, leftovers="drop").plan(f, None)
+        rows = [cell.rows.counts * (i != made.options.get("dropped_cell")) for i, cell in enumerate(made.cells)]
+        cells = cells_from([cell.channel for cell in made.cells], [made.positions(cell) for cell in made.cells], rows)
+        beliefs = Posteriors(cells, published=False).beliefs
+        assert max(belief.highest for belief in beliefs) == Fraction(1, c) == made.guarantee.worst
+        assert (Fraction(1, c) <= Fraction(3, 10)) == wanted
+
+
 def kept(plan: Plan, dropped: int) -> Plan:
     """The plan without its dropped cell."""
     cells = tuple(cell for index, cell in enumerate(plan.cells) if index != dropped)
@@ -172,7 +188,12 @@ def test_rows_left_over_are_refused_or_dropped():
 def test_a_requirement_decides_the_smallest_group():
     f = histogram(*[100] * 12)
     assert Decoys().plan(f, Privacy(rho2="1/6")).options["c"] == 6
-    assert Decoys().plan(f, Privacy(rho2="1/2")).options["c"] == 5
+    assert Decoys().plan(f, Privacy(rho2="1/2")).options["c"] == 2
+    assert Decoys().plan(f, Privacy(rho2="0.3")).options["c"] == 4
+    assert Decoys().plan(f, None).options["c"] == 5
+    assert Decoys().plan(f, Privacy(rho1="1/100", rho2="1/8")).options["c"] == 5  # protects no value of this table
+    with pytest.raises(RequirementError, match=r"c = 20 is too large.*c=12, the largest"):
+        Decoys().plan(f, Privacy(rho2="1/20"))
     assert Decoys(c=6).plan(f, Privacy(rho2="1/6")).guarantee.rho2 == Fraction(1, 6)
     with pytest.raises(RequirementError, match="c=6"):
         Decoys(c=5).plan(f, Privacy(rho2="1/6"))
@@ -291,3 +312,34 @@ def test_small_sums_are_as_uncertain_as_promised(draws, c):
     reached = float(SmallSums(error=error, below=10).reached(c))
     shares = (np.abs(draws[c] - EVEN[c]) > 0.3 * np.array(EVEN[c]) + 1e-9).mean(0)
     assert shares.min() > reached - 5 * math.sqrt(reached * (1 - reached) / DRAWS[c])
+
+
+def tails(f: int, c: int, chance: float) -> tuple[float, float]:
+    """Pr[f' < .7 f] and Pr[f' > 1.3 f] for f' ~ Binomial(c f, chance)."""
+    low, high = math.ceil(0.7 * f - 1e-9) - 1, math.floor(1.3 * f + 1e-9)
+    return float(stats.binom.cdf(low, c * f, chance)), float(stats.binom.sf(high, c * f, chance))
+
+
+def breaks(draws: np.ndarray, counts: np.ndarray, c: int) -> bool:
+    """Whether, for some f, the share of draws in a tail is not the promised one (keys are independent)."""
+    limit = stats.norm.isf(FALSE_ALARM / 60)  # 3 sizes, 10 counts, 2 tails
+    for f in range(1, 11):
+        mine = draws[:, counts == f]
+        for far, promised in zip((mine < 0.7 * f - 1e-9, mine > 1.3 * f + 1e-9), tails(f, c, 1 / c), strict=True):
+            by_key = far.mean(1)
+            if abs(by_key.mean() - promised) > limit * max(by_key.std() / math.sqrt(len(by_key)), 1e-9):
+                return True
+    return False
+
+
+@pytest.mark.parametrize("c", EVEN)
+def test_both_tails_are_as_promised_at_every_count_up_to_ten(draws, c):
+    """The promise about sums is the sum of the two tails. Power: the same number of draws with a chance 5 % off is
+    noticed for every c, which is asserted, so that a change which blunts the test fails it."""
+    counts = np.array(EVEN[c])
+    for f in range(1, 11):
+        assert sum(tails(f, c, 1 / c)) == pytest.approx(float(miss(f, c, Fraction(3, 10), strictly=True)), abs=1e-9)
+    assert not breaks(draws[c], counts, c)
+    rng = np.random.default_rng(c)
+    for wrong in (0.95, 1.05):
+        assert breaks(rng.binomial(c * counts, wrong / c, draws[c].shape), counts, c)

@@ -99,7 +99,8 @@ def test_a_coin_is_a_probability(coin):
         ({}, "either a coin"),
         ({"coin": 0.5, "privacy": (5, 0.1, 0.5)}, "not both"),
         ({"coin": 0.5, "low": 3}, "belong together"),
-        ({"coin": 0.5, "low": 9, "high": 3}, "is not below"),
+        ({"coin": 0.5, "low": 9, "high": 3}, "low = 9 is not below high = 3. Fix: low=3, high=9"),
+        ({"coin": 0.5, "low": 9, "high": 9}, "two points or more"),
         ({"coin": 0.5, "low": 0, "high": float("inf")}, "finite"),
         ({"coin": 0.5, "low": 0, "high": datetime.date(2020, 1, 1)}, "two of a kind"),
         ({"coin": 0.5, "low": datetime.datetime(2020, 1, 1), "high": datetime.datetime(2021, 1, 1)}, "whole days"),
@@ -107,6 +108,7 @@ def test_a_coin_is_a_probability(coin):
         ({"coin": 0.5, "replacing": "unifrom"}, "Did you mean 'uniform'"),
         ({"coin": 0.5, "step": 2}, "give low and high"),
         ({"coin": 0.5, "low": 0, "high": 9, "step": 0}, "step"),
+        ({"coin": 0.5, "low": 0, "high": 9, "step": 30}, "step = 30 is longer than the range from 0 to 9"),
         ({"privacy": (5, 0.1)}, "s, rho1, rho2"),
     ],
 )

@@ -2,48 +2,48 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import pyarrow as pa
 import typer
 
-from deniable.cli import console
-from deniable.core.errors import OptionError, did_you_mean
-from deniable.core.privacy import Privacy
+from deniable import report as reports
+from deniable.cli import console, options
+from deniable.core.errors import OptionError
 from deniable.core.probability import percent
-from deniable.engines.local.sources import open_source
 from deniable.evaluation.experiment import Result, run_experiment
-from deniable.evaluation.pools import QuestionPool, large_pool, sdr_pool, small_pool, sql_pool
-from deniable.evaluation.settings import STANDARD, setting_named
+from deniable.evaluation.metrics import Spread
+from deniable.evaluation.pools import QuestionPool, pools_named
+from deniable.evaluation.predicting import predicted
+from deniable.evaluation.profiles import Errors
+from deniable.evaluation.settings import STANDARD, Independent, Setting, setting_named
 from deniable.evaluation.tables import CodedTable
+from deniable.mechanisms import MECHANISMS as KNOWN
+from deniable.profiling import read_whole
 
-POOLS = ("sdr", "splu", "FILE.sql")
-MECHANISMS = ("uniform", "small-domain", "identity", "designed", "anatomy")
-BATCH_ROWS = 2**17
+MECHANISMS = tuple(name for name in KNOWN if name != "retention")  # that is many columns, and one is evaluated
 
 
 @console.guarded
 def evaluate(
     *,
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="The table: CSV or Parquet; several files, or a pattern.")
-    ],
+    files: options.Files,
     sensitive: Annotated[str, typer.Option(metavar="COLUMN", help="The column to perturb.")],
-    rho2: Annotated[
-        str,
-        typer.Option(metavar="SHARE", help="How sure an attacker may become of a person's value: 1/6, 0.17 or 17%."),
-    ],
-    rho1: Annotated[
-        str | None, typer.Option(metavar="SHARE", help="How strongly an attacker may believe it beforehand.")
-    ] = None,
-    adversary: Annotated[
-        str, typer.Option(metavar="WHO", help="Who is held off: 'frequency' or 'any-prior'.")
-    ] = "frequency",
+    rho2: options.Rho2 = None,
+    rho1: options.Rho1 = None,
+    adversary: options.Adversary = "frequency",
+    requirements: options.Requirements = None,
+    exempt: options.Exempt = None,
     mechanism: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help=f"A mechanism to compare; repeat it. Without it: {', '.join(MECHANISMS)}."),
+        typer.Option(
+            metavar="NAME",
+            help=f"A mechanism to compare, with its options if it has any (decoys:c=5); repeat it. Without it: "
+            f"{', '.join(MECHANISMS)}.",
+        ),
     ] = None,
     estimator: Annotated[
         list[str] | None,
@@ -51,17 +51,9 @@ def evaluate(
             metavar="NAME", help="inverse, calibrated, shrunk or mle; repeat it. Without it: the first three."
         ),
     ] = None,
-    pool: Annotated[
-        str,
-        typer.Option(
-            metavar="POOL",
-            help="What is asked: 'sdr' (200 random conditions, each with every value), 'splu' (5,000 small and 5,000 "
-            "large counts), or a file with one SELECT COUNT(*) FROM release WHERE .. in each line.",
-        ),
-    ] = "sdr",
-    drop: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="A column that would not be published. Repeat it.")
-    ] = None,
+    pool: Annotated[str, typer.Option(metavar="POOL", help=f"What is asked: {options.POOL_HELP}")] = "sdr",
+    bins: options.BinEdges = None,
+    drop: options.Drop = None,
     draws: Annotated[int, typer.Option(metavar="N", help="How many releases are drawn of each mechanism.")] = 5,
     seed: Annotated[int, typer.Option(metavar="N", help="Of the random questions and the draws.")] = 1,
     resume: Annotated[
@@ -70,6 +62,13 @@ def evaluate(
     ] = None,
     workers: Annotated[
         int | None, typer.Option(metavar="N", help="Processes. Without it: as many as there are processors.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write a page with charts, for you alone: .html (needs the extra 'report'), .md or .json.",
+        ),
     ] = None,
     quiet: console.Quiet = False,
     as_json: console.AsJson = False,
@@ -81,11 +80,26 @@ def evaluate(
 
     Example: deniable evaluate patients.csv --sensitive disease --rho2 1/6 --drop name
     """
-    privacy = Privacy(rho1, rho2, adversary=adversary)  # type: ignore[arg-type]
-    table = CodedTable.of(_read(files), sensitive, drop=tuple(drop or ()))
+    form = None if out is None else _form(out)
+    if resume is not None:
+        reports.refuse_inside(resume)
+    binned, given = options.bins_of(bins), options.one_or_many(files)
+    privacy = options.requirement(
+        given,
+        [sensitive],
+        rho1=rho1,
+        rho2=rho2,
+        adversary=adversary,
+        exempt=exempt,
+        requirements=requirements,
+        binned=bool(binned),
+    )
+    if privacy is None:
+        raise OptionError("Nothing is required. Fix: --rho2 1/6, or --requirements FILE.")
+    table = CodedTable.of(read_whole(given, binned), sensitive, drop=tuple(drop or ()))
     estimators = tuple(dict.fromkeys(estimator or STANDARD))
     settings = [setting_named(name, privacy, estimators) for name in dict.fromkeys(mechanism or MECHANISMS)]
-    pools = _pools(table, pool, seed)
+    pools = pools_named(table, pool, seed)
     if resume is not None and len(pools) > 1:
         raise OptionError(f"--resume keeps the draws of one pool, and --pool {pool} is {len(pools)}: leave one out.")
     results = []
@@ -102,53 +116,70 @@ def evaluate(
                     progress=progress,
                 )
             )
+    told = [result.to_dict() for result in results]
+    foreseen = [_foreseen(settings, asked) for asked in pools]
+    for described, said in zip(told, foreseen, strict=True):
+        for row in described["rows"]:
+            row["predicted"] = [None if math.isnan(e) else e for e in said.get((row["setting"], row["estimator"]), ())]
+    if out is not None and form is not None:
+        reports.write(reports.evaluation_report(told, ", ".join(Path(file).name for file in files)), out, form, None)
+        console.say(f"Wrote {out}. It is for you alone: do not publish it.")
     if as_json:
-        console.emit({"results": [result.to_dict() for result in results]})
+        console.emit({"results": told})
         return
-    for result in results:
-        _show(result)
+    for result, said in zip(results, foreseen, strict=True):
+        _show(result, said)
 
 
-def _read(files: list[str]) -> pa.Table:
-    source = open_source(files[0] if len(files) == 1 else files)
-    return pa.Table.from_batches(source.batches(list(source.names), BATCH_ROWS), schema=source.schema)
+def _foreseen(settings: Sequence[Setting], pool: QuestionPool) -> dict[tuple[str, str], Errors]:
+    """What each setting's errors should be, by setting and estimator, where there is a closed form."""
+    return {
+        (setting.label, estimator): errors
+        for setting in (*settings, Independent())
+        for estimator, errors in predicted(setting, pool).items()
+    }
 
 
-def _pools(table: CodedTable, name: str, seed: int) -> list[QuestionPool]:
-    if name == "sdr":
-        return [sdr_pool(table, seed=seed)]
-    if name == "splu":
-        return [small_pool(table, seed=seed), large_pool(table, seed=seed)]
-    path = Path(name)
-    if not path.exists():
-        raise OptionError(
-            f"--pool {name} is neither a known pool nor a file.{did_you_mean(name, POOLS[:2])} "
-            f"Choose one of: {', '.join(POOLS)}."
-        )
-    return [sql_pool(table, path.read_text(encoding="utf-8"), name=path.name)]
+def _form(out: Path) -> str:
+    """The format by the file's name; what cannot be written is refused before anything is computed."""
+    form = out.suffix.removeprefix(".").lower()
+    if form not in reports.FORMATS:
+        raise OptionError(f"--out {out} is no page: choose a name that ends in .{', .'.join(reports.FORMATS)}.")
+    reports.refuse_inside(out)
+    if form == "html":
+        reports.charts.require()
+    return form
 
 
-def _show(result: Result) -> None:
+def _show(result: Result, foreseen: Mapping[tuple[str, str], Errors]) -> None:
     sizes = [
         f">= {percent(share, 2)} ({number:,})"
         for share, number in zip(result.selectivities, result.questions, strict=True)
     ]
     rows = []
     for row in result.rows:
-        errors = [_spread(row.numbers[f"relative {share:g}"]) for share in result.selectivities]
+        said = foreseen.get((row.setting, row.estimator), (math.nan,) * len(result.selectivities))
+        errors = [
+            _error(row.numbers[f"relative {share:g}"], error)
+            for share, error in zip(result.selectivities, said, strict=True)
+        ]
         absolute = row.numbers[f"absolute {result.selectivities[0]:g}"].mean
         kept = percent(row.numbers["kept"].mean, 2) if "kept" in row.numbers else ""
         seconds = f"{row.numbers['draw seconds'].mean:.2f} + {row.numbers['answer seconds'].mean:.2f}"
+        off = "" if math.isnan(absolute) else f"{absolute:,.1f}"
         reconstruction = f"{row.numbers['reconstruction'].mean:.3f}"
-        rows.append([row.setting, row.estimator, *errors, f"{absolute:,.1f}", reconstruction, kept, seconds])
+        rows.append([row.setting, row.estimator, *errors, off, reconstruction, kept, seconds])
     columns = ["mechanism", "estimator", *sizes, "rows off", "histogram", "rows kept", "seconds"]
     print(
-        f"\nPool {result.pool}: mean relative error by selectivity (questions), ± deviation over {result.draws} draws"
+        f"\nPool {result.pool}: mean relative error by selectivity (questions), ± deviation over {result.draws} draws; "
+        "in brackets what was predicted"
     )
     console.show_table(columns, rows)
     for name, reason in result.refused.items():
         print(f"\n{name} does not apply: {reason}")
 
 
-def _spread(found: object) -> str:
-    return "" if str(found).startswith("nan") else str(found)
+def _error(found: Spread, foreseen: float) -> str:
+    if math.isnan(found.mean):
+        return ""
+    return str(found) if math.isnan(foreseen) else f"{found} ({foreseen:.3f})"

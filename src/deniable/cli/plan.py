@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from deniable.cli import console
+from deniable.cli import console, options
+from deniable.core.bins import BinsLike
 from deniable.core.errors import OptionError, OutputError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
-from deniable.core.privacy import Privacy
 from deniable.core.probability import percent, probability
+from deniable.evaluation.candidates import Candidate
 from deniable.evaluation.planner import Comparison, compare, error_curve, strongest_rho2
+from deniable.evaluation.pools import QuestionPool
+from deniable.profiling import asked_table, one_pool
+from deniable.publishing import scan_table
 
 
 @console.guarded
 def plan(
     *,
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="The table: CSV or Parquet; several files, or a pattern.")
-    ],
+    files: options.Files,
     sensitive: Annotated[list[str], typer.Option(metavar="COLUMN", help="The column to perturb.")],
-    rho2: Annotated[
+    rho2: options.Rho2 = None,
+    rho1: options.Rho1 = None,
+    adversary: options.Adversary = "frequency",
+    requirements: options.Requirements = None,
+    exempt: options.Exempt = None,
+    pool: Annotated[
         str | None,
-        typer.Option(metavar="SHARE", help="How sure an attacker may become of a person's value: 1/6, 0.17 or 17%."),
+        typer.Option(metavar="POOL", help=f"Predict the errors of these questions. {options.POOL_HELP}"),
     ] = None,
-    rho1: Annotated[
-        str | None,
-        typer.Option(metavar="SHARE", help="How strongly an attacker may believe it beforehand."),
-    ] = None,
-    adversary: Annotated[
-        str, typer.Option(metavar="WHO", help="Who is held off: 'frequency' or 'any-prior'.")
-    ] = "frequency",
-    exempt: Annotated[
-        list[str] | None, typer.Option(metavar="VALUE", help="A value that needs no protection. Repeat it.")
-    ] = None,
+    drop: options.Drop = None,
     for_error: Annotated[
         str | None,
         typer.Option(metavar="SHARE", help="Turn it round: the smallest rho2 that answers within this error, e.g. 5%."),
@@ -54,33 +53,46 @@ def plan(
     cells_chart: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --explain: draw the cells into this SVG file.")
     ] = None,
-    missing: Annotated[str, typer.Option(metavar="POLICY", help="Missing values: value, exempt or refuse.")] = "value",
+    bins: options.BinEdges = None,
+    missing: options.Missing = "value",
     quiet: console.Quiet = False,
     as_json: console.AsJson = False,
 ) -> None:
     """Compare the mechanisms for this table: what they promise, what they keep, how far off answers would be.
 
-    Nothing is published, and nothing but the histogram of the sensitive column is looked at. The result describes the
-    original table: it is for its owner.
+    Nothing is published, and nothing but the histogram of the sensitive column is looked at, unless --pool asks
+    questions. The result describes the original table: it is for its owner.
 
     Example: deniable plan patients.csv --sensitive disease --rho2 1/6
     """
-    from deniable.publishing import scan_table
-
-    if (rho2 is None) == (for_error is None):
+    table, binned = options.one_or_many(files), options.bins_of(bins)
+    if (rho2 is None and requirements is None) == (for_error is None):
         raise OptionError(
             "Give either --rho2 (how sure an attacker may become) or --for-error (the accuracy you need)."
         )
+    if pool is not None and for_error is not None:
+        raise OptionError("--pool goes with --rho2: --for-error asks about questions of one size. Fix: --question 1%.")
     with console.progress_bar(shown=not quiet and not as_json) as progress:
-        histogram = scan_table(files[0] if len(files) == 1 else files, sensitive, missing=missing, progress=progress)
+        asked = None if pool is None else _asked(pool, table, sensitive, drop or [], binned, missing)
+        histogram = scan_table(table, sensitive, missing=missing, bins=binned, progress=progress)
     size = float(probability(question, "question"))
     first = None if rho1 is None else probability(rho1, "rho1")
     if for_error is not None:
         _turned_round(histogram, float(probability(for_error, "for-error")), size, first, adversary, as_json)
         result: Comparison | None = None
     else:
-        privacy = Privacy(rho1, rho2, adversary=adversary, exempt=_known(histogram, exempt or []))  # type: ignore[arg-type]
-        result = compare(histogram, privacy)
+        privacy = options.requirement(
+            table,
+            sensitive,
+            rho1=rho1,
+            rho2=rho2,
+            adversary=adversary,
+            exempt=exempt,
+            requirements=requirements,
+            binned=bool(binned),
+        )
+        assert privacy is not None
+        result = compare(histogram if asked is None else asked.table.histogram, privacy, pool=asked)
         _show(result, explain, as_json)
     if chart is not None:
         from deniable.report.charts import error_against_rho2, to_svg
@@ -92,10 +104,12 @@ def plan(
         _write(cells_chart, to_svg(cells_picture(_cell_shares(_plan_of(result, explain)))))
 
 
-def _known(histogram: Histogram, texts: list[str]) -> list[Any]:
-    """Values of the column that print as the given texts; an unknown text stays, and is then refused by name."""
-    printed = {str(value): value for value in histogram.domain}
-    return [printed.get(text, text) for text in texts]
+def _asked(
+    pool: str, table: str | list[str], sensitive: list[str], drop: list[str], binned: dict[str, BinsLike], missing: str
+) -> QuestionPool:
+    if len(sensitive) > 1:
+        raise OptionError("--pool goes with one sensitive column. Fix: name one.")
+    return one_pool(asked_table(table, sensitive[0], drop=drop, bins=binned, missing=missing), pool)
 
 
 def _show(result: Comparison, explain: str | None, as_json: bool) -> None:
@@ -103,23 +117,46 @@ def _show(result: Comparison, explain: str | None, as_json: bool) -> None:
     if as_json:
         console.emit({**result.to_dict(), **({"cells": rows} if explain is not None else {})})
         return
-    errors = [f"error at {percent(share, 2)}" for share in result.selectivities]
-    columns = ["mechanism", "cells", "coin", "rows kept", "epsilon", *errors, "reveals"]
-    table = []
-    for each in (candidate.to_dict() for candidate in result.candidates if candidate.plan is not None):
-        shown = [percent(error, 2) if error is not None else "" for error in each["errors"]]
-        epsilon = "unbounded" if each["epsilon"] is None else each["epsilon"]
-        cells = [each["mechanism"], each["cells"], percent(each["coin"]), percent(each["kept"]), epsilon]
-        table.append([*cells, *shown, each["reveals"]])
-    console.show_table(columns, table)
-    for candidate in result.candidates:
-        if candidate.plan is None:
+    columns = ["mechanism", "cells", "coin", "rows kept", "at most sure", "epsilon", *_sizes(result), "reveals"]
+    console.show_table(columns, [_row(each) for each in result.candidates if each.guarantee is not None])
+    if result.rivals:
+        print("\nRivals, for comparison:")
+        others = [_row(each) for each in result.rivals if each.guarantee is not None]
+        if result.independence is not None:
+            others.append(["no release at all", "", "", "", "", "", *map(_error, result.independence), ""])
+        console.show_table(columns, others)
+    if any(each.biased for each in result.rivals):
+        print("+ bias: systematically off where public columns say something about the value; --pool shows how far.")
+    for candidate in (*result.candidates, *result.rivals):
+        if candidate.guarantee is None:
             print(f"\n{candidate.name} does not apply: {candidate.refusal}")
     print(f"\nTake {result.recommended.name}. {result.reason}")
-    print(f"It promises: {result.recommended.plan.guarantee}")  # type: ignore[union-attr]
+    print(f"It promises: {result.recommended.guarantee}")
     if rows:
         print()
         console.show_table(list(rows[0]), [list(row.values()) for row in rows])
+
+
+def _sizes(result: Comparison) -> list[str]:
+    if result.questions is None:
+        return [f"error at {percent(share, 2)}" for share in result.selectivities]
+    return [
+        f"error, all ({number:,})" if share == 0 else f">= {percent(share, 2)} ({number:,})"
+        for share, number in zip(result.selectivities, result.questions, strict=True)
+    ]
+
+
+def _row(candidate: Candidate) -> list[Any]:
+    each = candidate.to_dict()
+    bias = " + bias" if candidate.biased else ""
+    shown = [f"{_error(error)}{bias}" if not math.isnan(error) else "" for error in candidate.errors]
+    epsilon = "unbounded" if each["epsilon"] is None else each["epsilon"]
+    channel = [each["cells"], percent(each["coin"]), percent(each["kept"])] if candidate.plan else ["", "", ""]
+    return [each["mechanism"], *channel, percent(each["worst"]), epsilon, *shown, each["reveals"]]
+
+
+def _error(error: float) -> str:
+    return "" if math.isnan(error) else percent(error, 2)
 
 
 def _plan_of(result: Comparison, name: str | None) -> Plan:

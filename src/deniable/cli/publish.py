@@ -3,91 +3,58 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow as pa
 import typer
 
-from deniable.cli import console
-from deniable.core.bins import BinsLike, Quantiles
+from deniable.cli import console, options
+from deniable.core.bins import BinsLike
 from deniable.core.errors import OptionError
-from deniable.mechanisms import MECHANISMS, read_requirements
+from deniable.core.privacy import Privacy
+from deniable.mechanisms import Designed, Mechanism
 
 
 @console.guarded
 def publish(
     *,
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="The table: CSV or Parquet; several files, or a pattern.")
-    ],
+    files: options.Files,
     sensitive: Annotated[
         list[str],
         typer.Option(
-            metavar="COLUMN", help="A column to perturb. Several are perturbed together, as one column of tuples."
+            metavar="COLUMN",
+            help="A column to perturb. Several are perturbed together, as one column of tuples; with decoys and "
+            "retention each by itself.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to write the release to.")],
-    rho2: Annotated[
-        str | None,
-        typer.Option(metavar="SHARE", help="How sure an attacker may become of a person's value: 1/6, 0.17 or 17%."),
-    ] = None,
-    rho1: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="How strongly an attacker may believe it beforehand. Values more frequent than this are not "
-            "protected. Left out: every value is.",
-        ),
-    ] = None,
-    adversary: Annotated[
-        str,
-        typer.Option(
-            metavar="WHO",
-            help="Who is held off: 'frequency' knows how frequent each value is; 'any-prior' may believe anything up "
-            "to rho1.",
-        ),
-    ] = "frequency",
-    requirements: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Each value its own requirement, for 'fine-grain': CSV with the columns value, rho1, rho2, or TOML.",
-        ),
-    ] = None,
-    exempt: Annotated[
-        list[str] | None,
-        typer.Option(metavar="VALUE", help="A value that needs no protection, for example 'healthy'. Repeat it."),
-    ] = None,
+    rho2: options.Rho2 = None,
+    rho1: options.Rho1 = None,
+    adversary: options.Adversary = "frequency",
+    requirements: options.Requirements = None,
+    exempt: options.Exempt = None,
     mechanism: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help=f"How values are perturbed: auto (the planner's choice), {', '.join(MECHANISMS)}."
+            metavar="NAME",
+            help=f"How: auto (the planner's choice), {options.NAMES}. Options follow the name: decoys:c=5, or "
+            "retention:age=0.5@17..90,job=0.6. (laplace publishes no rows: Python only.)",
         ),
     ] = "uniform",
-    bins: Annotated[
-        list[str] | None,
+    pool: Annotated[
+        str | None,
         typer.Option(
-            metavar="COLUMN=EDGES",
-            help="For a sensitive number: publish intervals, e.g. salary=0,20000,50000,200000 or salary=quantiles:10.",
+            metavar="POOL",
+            help=f"With auto or designed: choose for these questions. {options.POOL_HELP}",
         ),
     ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="A column to leave out, such as a name. Repeat it for several."),
-    ] = None,
+    bins: options.BinEdges = None,
+    drop: options.Drop = None,
     format_: Annotated[
         str, typer.Option("--format", metavar="NAME", help="The format of the data: parquet or csv.")
     ] = "parquet",
-    missing: Annotated[
-        str,
-        typer.Option(
-            metavar="POLICY",
-            help="Missing sensitive values: 'value' (perturbed like any other), 'exempt' (published as missing) or "
-            "'refuse'.",
-        ),
-    ] = "value",
+    missing: options.Missing = "value",
     row_id: Annotated[
         str | None,
         typer.Option(
@@ -136,16 +103,21 @@ def publish(
     import deniable as dn
 
     _one_source_of_randomness(key_file, new_key_file, seed)
-    table = files[0] if len(files) == 1 else files
-    binned = _bins(bins or [])
-    unprotected = _typed(exempt, table, sensitive) if exempt and not binned else list(exempt or [])
-    # Without a requirement the mechanism decides whether it can do without one, and says so if not.
-    required = rho1 is not None or rho2 is not None or exempt
-    if requirements is not None and required:
-        raise OptionError("--requirements excludes --rho1, --rho2 and --exempt: the file says it all, value by value.")
-    privacy = dn.Privacy(rho1, rho2, adversary=adversary, exempt=unprotected) if required else None  # type: ignore[arg-type]
-    if requirements is not None:
-        privacy = read_requirements(requirements, adversary=adversary)  # type: ignore[arg-type]
+    table, binned = options.one_or_many(files), options.bins_of(bins)
+    privacy = options.requirement(
+        table,
+        sensitive,
+        rho1=rho1,
+        rho2=rho2,
+        adversary=adversary,
+        exempt=exempt,
+        requirements=requirements,
+        binned=bool(binned),
+    )
+    chosen: Any = mechanism
+    if pool is not None:
+        unseen = [*(drop or []), *([] if row_id is None else [row_id])]
+        chosen = _chosen_for(pool, mechanism, privacy, table, sensitive, unseen, binned, missing)
     made = None if new_key_file is None else _new_key(new_key_file, out)
     try:
         with console.progress_bar(shown=not quiet and not as_json) as progress:
@@ -153,7 +125,7 @@ def publish(
                 table,
                 sensitive=sensitive,
                 privacy=privacy,
-                mechanism=mechanism,
+                mechanism=chosen,
                 drop=drop or (),
                 out=out,
                 key_file=made or key_file,
@@ -200,22 +172,6 @@ def _one_source_of_randomness(key_file: Path | None, new_key_file: Path | None, 
         raise OptionError(f"{' and '.join(names)} contradict each other. Fix: give one of them, or none.")
 
 
-def _typed(values: list[str], table: str | list[str], sensitive: list[str]) -> list[Hashable]:
-    """Values as a shell has them, words, in the type of the sensitive column."""
-    from deniable.engines.local.sources import open_source
-
-    if len(sensitive) > 1:
-        raise OptionError("--exempt goes with one sensitive column; with several, use exempt= of deniable.Privacy.")
-    schema = open_source(table).schema
-    if sensitive[0] not in schema.names:  # publish says it better
-        return list(values)
-    try:
-        return [pa.scalar(value).cast(schema.field(sensitive[0]).type).as_py() for value in values]
-    except pa.ArrowInvalid:
-        kind = schema.field(sensitive[0]).type
-        raise OptionError(f"--exempt {' '.join(values)} does not fit the column {sensitive[0]!r} ({kind}).") from None
-
-
 def _new_key(path: Path, out: Path) -> Path:
     from deniable.engines.randomness import Secret
 
@@ -223,16 +179,26 @@ def _new_key(path: Path, out: Path) -> Path:
     return path
 
 
-def _bins(texts: Sequence[str]) -> dict[str, BinsLike]:
-    """``column=edge,edge,...`` or ``column=quantiles:10``."""
-    found: dict[str, BinsLike] = {}
-    for text in texts:
-        column, _, edges = text.partition("=")
-        try:
-            kind, _, count = edges.partition(":")
-            found[column] = Quantiles(int(count)) if kind == "quantiles" else [float(edge) for edge in edges.split(",")]
-        except ValueError:
-            raise OptionError(
-                f"--bins {text} is not understood. Fix: COLUMN=EDGE,EDGE,EDGE with numbers, or COLUMN=quantiles:10."
-            ) from None
-    return found
+def _chosen_for(
+    pool: str,
+    mechanism: str,
+    privacy: Privacy | None,
+    table: str | list[str],
+    sensitive: list[str],
+    drop: list[str],
+    binned: dict[str, BinsLike],
+    missing: str,
+) -> Mechanism:
+    """The mechanism for an owner's own questions: designed for them, or the planner's choice."""
+    from deniable.evaluation.planner import compare
+    from deniable.profiling import asked_table, one_pool
+
+    if mechanism not in ("auto", "designed") or privacy is None or len(sensitive) > 1:
+        raise OptionError(
+            f"--pool {pool} needs one sensitive column, a requirement (--rho2), and a mechanism that can be made for "
+            "questions. Fix: --mechanism designed, or --mechanism auto."
+        )
+    asked = one_pool(asked_table(table, sensitive[0], drop=drop, bins=binned, missing=missing), pool)
+    if mechanism == "designed":
+        return Designed(profile=asked.profile)
+    return compare(asked.table.histogram, privacy, pool=asked, rivals=False).recommended.mechanism

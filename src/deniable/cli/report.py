@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,13 +22,20 @@ def report(
             metavar="FILE", help="The table that was published, for an audit in the owner's report. It is only read."
         ),
     ] = None,
+    evaluation: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What 'deniable evaluate --json' printed, for its errors and charts in the owner's report.",
+        ),
+    ] = None,
     audience: Annotated[
         str | None,
         typer.Option(
             "--for",
             metavar="WHO",
             help="Who reads it: 'owner' (privacy first; keep it) or 'analyst' (how to use the release). Left out: the "
-            "owner with --original, otherwise an analyst.",
+            "owner with --original or --evaluation, otherwise an analyst.",
         ),
     ] = None,
     out: Annotated[
@@ -48,21 +56,23 @@ def report(
     from deniable import report as reports
     from deniable.auditing import audit
 
-    who = audience or ("analyst" if original is None else "owner")
+    who = audience or ("analyst" if original is None and evaluation is None else "owner")
     reports.check_choice("for", who, reports.AUDIENCES)
     reports.check_choice("format", format_, reports.FORMATS)
-    if who == "analyst" and original is not None:
-        raise OptionError(
-            "--original and --for analyst contradict each other: an analyst's report holds only what the release "
-            "holds. Fix: leave one of them out."
-        )
+    for option, given in (("--original", original), ("--evaluation", evaluation)):
+        if who == "analyst" and given is not None:
+            raise OptionError(
+                f"{option} and --for analyst contradict each other: an analyst's report holds only what the release "
+                "holds. Fix: leave one of them out."
+            )
     place = out or Path(f"report.{format_}")
     if who == "owner":
         reports.refuse_inside(place, release)
     if format_ == "html":
         reports.charts.require()
+    measured = None if evaluation is None else _read(evaluation)
     found = None if original is None else audit(original, release).to_dict()
-    content = reports.document(release, audience=who, audit=found)  # type: ignore[arg-type]
+    content = reports.document(release, audience=who, audit=found, evaluation=measured)  # type: ignore[arg-type]
     reports.write(content, place, format_, release)
     if as_json:
         grades = [] if found is None else [finding["grade"] for finding in found["findings"]]
@@ -71,3 +81,22 @@ def report(
     else:
         print(place)
         console.say("It is for you alone: do not publish it." if who == "owner" else "It may go with the release.")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """The results of an evaluation."""
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        told = None
+    rows = [row for result in told["results"] for row in result["rows"]] if _has(told, "results") else []
+    if not rows or not all(_has(row, "bands") and _has(row, "cloud") for row in rows):
+        raise OptionError(
+            f"--evaluation {str(file)!r} is not the result of an evaluation. "
+            f"Fix: deniable evaluate .. --json > {file.name}"
+        )
+    return dict(told)
+
+
+def _has(told: Any, name: str) -> bool:
+    return isinstance(told, dict) and name in told

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deniable.cli import console
-from deniable.core.errors import OptionError, OutputError, did_you_mean
+from deniable.core.errors import ExtraMissingError, OptionError, OutputError, did_you_mean
+
+if TYPE_CHECKING:
+    from deniable.evaluation.papers import Reproduction
 
 
 @console.guarded
 def reproduce(
     *,
     names: Annotated[
-        list[str], typer.Argument(metavar="NAME", help="small-domain, fine-grain, splu or olap; several, or 'all'.")
+        list[str],
+        typer.Argument(metavar="NAME", help="small-domain, fine-grain, splu, olap or planner; several, or 'all'."),
     ],
     data: Annotated[
         Path | None,
@@ -29,7 +33,12 @@ def reproduce(
         int | None, typer.Option(metavar="N", help="Draws of each experiment. Without it: 20; for splu 3.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write everything as a Markdown page, verdicts first.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write everything as a Markdown page, verdicts first, with its charts in a folder FILE-charts beside "
+            "it (needs the extra 'report').",
+        ),
     ] = None,
     quiet: console.Quiet = False,
     as_json: console.AsJson = False,
@@ -40,7 +49,7 @@ def reproduce(
 
     Example: deniable reproduce fine-grain
     """
-    from deniable.evaluation.papers import PAPERS, page
+    from deniable.evaluation.papers import PAPERS
 
     wanted = list(PAPERS) if names == ["all"] else names
     for name in wanted:
@@ -56,11 +65,7 @@ def reproduce(
             options = {} if draws is None else {"draws": draws}
             made.append(PAPERS[name](data, workers=os.cpu_count() or 1, progress=progress, **options))
     if out is not None:
-        try:
-            out.write_text(page(made), encoding="utf-8")
-        except OSError as error:
-            raise OutputError(f"{str(out)!r} cannot be written: {error.strerror}.") from None
-        console.say(f"Wrote {out}.")
+        _write(out, made)
     if as_json:
         console.emit({"reproductions": [each.to_dict() for each in made]})
         return
@@ -70,3 +75,24 @@ def reproduce(
             print(f"\n{item.name}: {item.verdict.upper()}\n{item.about}")
             console.show_table(item.columns, item.rows)
             print(item.why)
+
+
+def _write(out: Path, made: list[Reproduction]) -> None:
+    """The page, and its charts where they can be drawn; without them the page says so."""
+    from deniable.evaluation.papers import page
+    from deniable.report import charts, figures
+
+    folder: Path | None = out.with_name(f"{out.stem}-charts")
+    try:
+        charts.require()
+    except ExtraMissingError as missing:
+        folder = None
+        console.say(f"No charts: {missing}")
+    if folder is not None:
+        items = [item for each in made for item in each.items]
+        figures.write_all(folder, {item.slug: figures.svg(item.chart) for item in items if item.chart is not None})
+    try:
+        out.write_text(page(made, None if folder is None else folder.name), encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{str(out)!r} cannot be written: {error.strerror}.") from None
+    console.say(f"Wrote {out}{'' if folder is None else f' and {folder}'}.")

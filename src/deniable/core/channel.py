@@ -141,6 +141,13 @@ class Channel:
         result: Floats = f * self.coins + replaced * self.replacing
         return result
 
+    def expected(self, scores: npt.ArrayLike) -> Floats:
+        """E[z(y) | x] = p_x z_x + (1-p_x) sum_y r_y z_y for scores z of published values. Works on the last axis."""
+        z = np.asarray(scores, dtype=np.float64)
+        drawn = (z * self.replacing).sum(-1, keepdims=True)
+        result: Floats = z * self.coins + (1 - self.coins) * drawn
+        return result
+
     @property
     def invertible(self) -> bool:
         """Whether published counts determine the original ones: at most one coin is zero (and that value is drawn)."""

@@ -92,6 +92,11 @@ class Privacy:
             problems.append(_not_below("rho1", rho1, "rho2", rho2))
         if rho2 is None and not per_value:
             problems.append("rho2 is missing: say how sure an attacker may become, for example rho2='1/6'.")
+        if per_value and (rho1 is not None or rho2 is not None):
+            problems.append(
+                "per_value excludes rho1 and rho2: it says what each value needs, and a value that it does not name is "
+                "exempt. Fix: name every value that must be protected in per_value, or leave per_value out."
+            )
         if adversary not in ADVERSARIES:
             known = " or ".join(repr(name) for name in ADVERSARIES)
             problems.append(

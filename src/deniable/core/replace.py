@@ -140,9 +140,13 @@ def _range_problems(low: Any, high: Any, step: Any, replacing: str) -> list[str]
     if isinstance(low, datetime.date) != isinstance(high, datetime.date):
         return [f"low = {low} and high = {high} are a number and a date: give two of a kind."]
     if low >= high:
-        return [f"low = {low} is not below high = {high}."]
+        swap = f" Fix: low={high}, high={low}." if low > high else " Fix: a range holds two points or more."
+        return [f"low = {low} is not below high = {high}.{swap}"]
     if step is not None and (isinstance(step, bool) or not isinstance(step, int | float) or not 0 < step < math.inf):
         return [f"step = {step!r} is not allowed: it is a number above 0."]
+    width = (high - low).days if isinstance(low, datetime.date) else high - low
+    if step is not None and step > width:
+        return [f"step = {step!r} is longer than the range from {low} to {high}. Fix: a step of at most {width}."]
     return []
 
 

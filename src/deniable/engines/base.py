@@ -53,6 +53,7 @@ class PartJob:
         plan: the channels; None for a range of numbers.
         range: the range, for numbers that are replaced within one.
         swapped: whether replaced values are permuted among themselves instead of drawn.
+        strata: the engine's own; how public columns become the cell of a row. None: rows are dealt to cells by chance.
     """
 
     columns: tuple[str, ...]
@@ -61,6 +62,7 @@ class PartJob:
     plan: Plan | None = None
     range: NumberRange | None = None
     swapped: bool = False
+    strata: Any = None
 
     @property
     def cells_published(self) -> bool:
@@ -102,6 +104,8 @@ class Job:
     def __post_init__(self) -> None:
         if len(self.parts) > 1 and self.cells_published:
             raise InternalError("only a release of one part can publish the cells of its rows")
+        if sum(part.dropped > 0 for part in self.parts) > 1:  # a row that two parts drop would be counted twice
+            raise InternalError("only one part can leave rows out; leave them out of the source instead")
 
     @property
     def sensitive(self) -> tuple[str, ...]:

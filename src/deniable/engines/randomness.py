@@ -18,6 +18,7 @@ import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -265,6 +266,7 @@ def discrete_laplace_variance(epsilon: float) -> float:
     return 2 * math.exp(-epsilon) / math.expm1(-epsilon) ** 2
 
 
+@lru_cache(maxsize=8)
 def _geometric_thresholds(epsilon: float) -> Words:
     """floor(a^k 2^64) for k = 1, 2, ... until it is 0, in rising order; whole numbers with 64 guard bits."""
     _check_epsilon(epsilon)

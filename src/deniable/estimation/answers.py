@@ -68,7 +68,7 @@ def single(found: Answers, options: Options) -> Estimate:
         options.confidence,
         float(found.smallest[0, 0]),
         float(found.largest[0, 0]),
-        options.method,
+        options.said,
         float(np.sqrt(found.raw[0, 0])),
     )
 

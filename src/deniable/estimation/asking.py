@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 from weakref import WeakKeyDictionary
 
@@ -18,7 +19,15 @@ from deniable.estimation.questions import Resolver
 from deniable.estimation.shrinkage import Shrinkage, fit_shrinkage
 from deniable.estimation.weights import States, with_missing
 
-Method = Literal["inverse", "mle", "shrunk"]
+Method = Literal["inverse", "mle", "shrunk", "four-state", "four-state exact"]
+
+# What an estimate says of how it was computed, where the name of the method alone would promise too much.
+SAID = {
+    "four-state": "four-state as published (a = f/N): about 1/(c+1) too low, and biased by any amount where the public "
+    "condition is correlated with the value; the interval holds the sampling error only",
+    "four-state exact": "four-state exact (a = f(c-1)/(c(N-f))): biased by any amount where the public condition is "
+    "correlated with the value; the interval holds the sampling error only",
+}
 
 
 @dataclass(frozen=True)
@@ -33,10 +42,20 @@ class Options:
         if self.method not in get_args(Method):
             known = get_args(Method)
             raise OptionError(
-                f"method = {self.method!r} is not known: choose 'inverse' (unbiased), 'mle' (never negative) or "
-                f"'shrunk' (smallest error).{did_you_mean(self.method, known)}"
+                f"method = {self.method!r} is not known: choose 'inverse' (unbiased), 'mle' (never negative), 'shrunk' "
+                "(smallest error), or for decoy groups 'four-state' or 'four-state exact'."
+                f"{did_you_mean(self.method, known)}"
             )
         normal_quantile(self.confidence)
+
+    @property
+    def four_state(self) -> bool:
+        return self.method in SAID
+
+    @property
+    def said(self) -> str:
+        """The method, for an estimate."""
+        return SAID.get(self.method, self.method)
 
     @property
     def z(self) -> float:
@@ -49,14 +68,16 @@ class Asking:
 
     manifest: Parameters
     counter: Counter
-    states: States = field(init=False)
     _total: Floats | None = None
     _shrinkage: Shrinkage | None = None
 
     def __post_init__(self) -> None:
         if not is_joint(self.manifest):  # those have a tensor channel instead of states
             self.manifest = with_missing(self.manifest)
-            self.states = States.of(self.manifest)
+
+    @cached_property
+    def states(self) -> States:
+        return States.of(self.manifest)
 
     def resolver(self) -> Resolver:
         return Resolver(self.manifest, self.counter)

@@ -16,6 +16,7 @@ from deniable.core.manifest import Part
 from deniable.core.replace import NumberRange
 from deniable.estimation.predicates import Leaf, require_known
 from deniable.estimation.published import Bools, Floats, Ints
+from deniable.estimation.tensor import Dense, Factor
 
 EPOCH_ORDINAL = 719163  # of 1970-01-01
 
@@ -36,6 +37,8 @@ class PerturbedColumn:
         values: all values that may be published, without missing.
         masses: their replacing masses; one more, the last, where missing is a value.
         exempt: whether missing values are published as they are.
+        hidden: whether its cells are not published; then it has no coin, and masses that mean nothing.
+        mixture: the channel of all its hidden cells together, where that is published.
     """
 
     name: str
@@ -43,6 +46,8 @@ class PerturbedColumn:
     values: pa.Array
     masses: Floats
     exempt: bool
+    hidden: bool = False
+    mixture: Floats | None = None
 
     @classmethod
     def of(cls, part: Part, kind: str) -> PerturbedColumn:
@@ -51,6 +56,10 @@ class PerturbedColumn:
         if part.range is not None:
             grid = NumberRange.from_dict(part.range)
             return cls(name, grid.coin, grid_values(grid), grid.weights(), exempt)
+        values = pa.array([value for value in part.domain if value is not None])
+        if not part.channels:
+            mixture = None if part.mixture is None else np.asarray(part.mixture, np.float64)
+            return cls(name, 0.0, values, np.zeros(len(part.domain)), exempt, True, mixture)
         channel = part.channels[0]
         if len(part.channels) != 1 or (channel.keep != channel.keep[0]).any():
             raise QuestionError(
@@ -59,8 +68,18 @@ class PerturbedColumn:
         order = np.argsort([value is None for value in part.domain], kind="stable")
         if order.tolist() != list(range(len(order))):
             raise ManifestError(f"manifest.json is damaged: missing is not the last value of {name!r}.")
-        values = pa.array([value for value in part.domain if value is not None])
         return cls(name, float(channel.coins[0]), values, channel.replacing, exempt)
+
+    def factor(self) -> Factor | Dense:
+        """The column's channel over its values."""
+        if not self.hidden:
+            return Factor(self.coin, self.masses, int(self.exempt))
+        if self.mixture is None:
+            raise QuestionError(
+                f"The release publishes neither the cells of its rows nor the channel of {self.name!r} as a whole: "
+                "questions about it cannot be answered so. Fix: method='four-state exact'."
+            )
+        return Dense(self.name, self.mixture, int(self.exempt))
 
     def mask(self, leaf: Leaf) -> Bools:
         """Which of the values, missing last where it is one, satisfy a condition."""

@@ -50,7 +50,7 @@ def four_states(observed: npt.ArrayLike, c: int, *, others: Others = "exact", me
     y, shape = _questions(observed, 1)
     rows = y.sum((1, 2))
     if method == "inverse":
-        f = _marginal(y[:, :, 1].sum(1), rows, c, others)
+        f = marginal(y[:, :, 1].sum(1), rows, c, others)
         x = _times(y, _inverse(_factor(f, rows, c, others)), 2)
         return x.reshape(shape)
     low, high = np.zeros_like(rows), rows / c
@@ -76,7 +76,7 @@ def several_columns(
     columns = list(enumerate(sizes, start=2))
     x = y
     for axis, c in columns:
-        f = _marginal(_with_value(y, axis), rows, c, others)
+        f = marginal(_with_value(y, axis), rows, c, others)
         x = _times(x, _inverse(_factor(f, rows, c, others)), axis)
     if method == "bayes":
         x = _fixed_point(np.where(np.isfinite(x), x, y), y, rows, columns, others)
@@ -121,7 +121,7 @@ def _with_value(x: Floats, axis: int) -> Floats:
     return half
 
 
-def _marginal(shown: Floats, rows: Floats, c: int, others: Others) -> Floats:
+def marginal(shown: Floats, rows: Floats, c: int, others: Others) -> Floats:
     """The f_s at which the published number of rows with s is as expected: f/c + a(f) (N - f) = shown.
 
     With the exact a that is f = shown; with the published one a quadratic equation.
@@ -134,7 +134,7 @@ def _marginal(shown: Floats, rows: Floats, c: int, others: Others) -> Floats:
     return root
 
 
-def _chance(f: Floats, rows: Floats, c: int, others: Others) -> Floats:
+def chance(f: Floats, rows: Floats, c: int, others: Others) -> Floats:
     """a, the probability that a row without s shows s."""
     without = rows - f if others == "exact" else rows
     scale = (c - 1) / c if others == "exact" else 1.0
@@ -142,9 +142,18 @@ def _chance(f: Floats, rows: Floats, c: int, others: Others) -> Floats:
     return np.clip(chance, 0.0, 1 / c)  # f_s <= N/c in every table that can be grouped
 
 
+def chance_slope(f: Floats, rows: Floats, c: int, others: Others) -> Floats:
+    """da / df', a's derivative by the number of rows that show s: da/df df/df', f from ``marginal``."""
+    if others == "exact":
+        return np.divide((c - 1) / c * rows, (rows - f) ** 2, out=np.zeros_like(f), where=rows > f)
+    turn = 1 / c + 1 - 2 * f / np.maximum(rows, 1e-300)  # d(f/c + f/N (N - f)) / df
+    slope: Floats = np.divide(1.0, turn * rows, out=np.zeros_like(f), where=turn * rows > 0)
+    return slope
+
+
 def _factor(f: Floats, rows: Floats, c: int, others: Others) -> Floats:
     """[[1-a, a], [(c-1)/c, 1/c]] for each question."""
-    a = _chance(f, rows, c, others)
+    a = chance(f, rows, c, others)
     factor = np.empty((len(a), 2, 2))
     factor[:, 0, 0], factor[:, 0, 1] = 1 - a, a
     factor[:, 1] = (c - 1) / c, 1 / c
@@ -164,7 +173,7 @@ def _inverse(factor: Floats) -> Floats:
 
 def _cut(y: Floats, f: Floats, rows: Floats, c: int, others: Others) -> Floats:
     """Rows with s in (not Q, Q) for a given f: the inverse cut to [0, rows], which is the likeliest."""
-    a = _chance(f, rows, c, others)[:, None]
+    a = chance(f, rows, c, others)[:, None]
     total = y.sum(2)
     spread = np.maximum(1 / c - a, 1e-15)
     return np.clip((y[:, :, 1] - a * total) / spread, 0.0, total)

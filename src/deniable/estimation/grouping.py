@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from deniable.core.errors import QuestionError
 from deniable.estimation.asking import Asking, Options, asking
+from deniable.estimation.four_state import answer_four_state
 from deniable.estimation.joint import is_joint
 from deniable.estimation.likelihood import likelihood_counts
 from deniable.estimation.linear import Answers, Weighing, without_claim
@@ -48,6 +49,9 @@ def answer(
         raise QuestionError(
             f"method = {options.method!r} answers counts only; sums and averages are estimated with method='inverse'."
         )
+    if options.four_state:
+        keys, labels, count = answer_four_state(published, predicate, options, groups)
+        return Grouped(keys, labels, count, {}, {})
     bounds = {column: number_bounds(ask, column) for column in values}
     if is_joint(published.manifest):
         return Grouped(*answer_parts(published, predicate, options, groups, values))

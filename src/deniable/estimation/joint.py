@@ -5,7 +5,8 @@ coin with replacing masses b, so
 
     w(pattern) = A^-T t,    t[pattern] = whether the predicate holds,    E[w | original row] = 1[it satisfies]
 
-for any combination by and / or.
+for any combination by and / or. The channel of a column of decoy groups (a matrix) is not so simple when seen through
+conditions; rows are tallied by the values of such a *wide* column, and t and w have an axis for them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from deniable.core.errors import QuestionError
 from deniable.core.manifest import Part
@@ -25,6 +27,7 @@ from deniable.estimation.predicates import And, Leaf, Predicate
 from deniable.estimation.published import Bools, Counter, Floats, Ints
 from deniable.estimation.published import Leaf as PublicLeaf
 from deniable.estimation.questions import public_mask, require_column
+from deniable.estimation.swapping import swapped_columns
 from deniable.estimation.tensor import Factor, Tensor
 
 MOST_COLUMNS = 16
@@ -33,9 +36,9 @@ MOST_LABELS = 2**22
 
 
 def is_joint(manifest: Any) -> bool:
-    """Whether a release has several parts, or a range of numbers: then this module answers."""
+    """Whether a release has several parts, a range of numbers or a swapped column: then this module answers."""
     parts = getattr(manifest, "parts", ())
-    return len(parts) > 1 or any(part.range is not None for part in parts)
+    return len(parts) > 1 or any(part.range is not None for part in parts) or bool(swapped_columns(manifest))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,19 +68,21 @@ class Joint:
     counter: Counter
     predicate: Predicate
     bits: list[Bits] = field(default_factory=list)
+    wide: list[Bits] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         by_column: dict[str, list[Leaf]] = {}
-        for leaf in _leaves(self.predicate):
+        for leaf in leaves_of(self.predicate):
             require_column(self.manifest, leaf.column)
             by_column.setdefault(leaf.column, []).append(leaf)
         for name, leaves in by_column.items():
             part = part_of(self.manifest, name)
             column = None if part is None else PerturbedColumn.of(part, self.manifest.types[name])
-            self.bits.append(Bits(tuple(leaves), column))
+            wide = column is not None and column.hidden
+            (self.wide if wide else self.bits).append(Bits(tuple(leaves), column))
         # Public columns first: their bits index the outer axis, the perturbed ones' the tensor's.
         self.bits.sort(key=lambda bits: bits.column is not None)
-        perturbed = sum(bits.column is not None for bits in self.bits)
+        perturbed = sum(bits.column is not None for bits in self.bits) + len(self.wide)
         if perturbed > MOST_COLUMNS or len(self.flat) > MOST_CONDITIONS:
             raise QuestionError(
                 f"The question combines {perturbed} perturbed columns and {len(self.flat)} conditions; at most "
@@ -99,7 +104,7 @@ class Joint:
                     entries.append(((name, public_mask(self.counter, leaf)), leaf))
                 else:
                     bits.column.require(leaf)
-                    entries.append(((name, np.append(holds(leaf, values), leaf.missing)), leaf))
+                    entries.append(((name, np.append(_holds(bits.column, leaf, values), leaf.missing)), leaf))
         return entries
 
     @cached_property
@@ -107,23 +112,55 @@ class Joint:
         return Tensor(tuple(factor for bits in self.bits if (factor := bits.factor()) is not None))
 
     @cached_property
+    def values(self) -> Tensor:
+        """The channels of wide columns, over their values."""
+        tensor = Tensor(tuple(bits.column.factor() for bits in self.wide if bits.column is not None))
+        if 2 ** len(self.flat) * math.prod(tensor.shape) > MOST_LABELS:
+            raise QuestionError("The question has more combinations of values than can be answered. Fix: ask in parts.")
+        return tensor
+
+    @cached_property
+    def whole(self) -> Tensor:
+        return Tensor((*self.tensor.factors, *self.values.factors))
+
+    @property
+    def perturbed_names(self) -> list[str]:
+        """The columns of the tensor's factors."""
+        return [bits.leaves[0].column for bits in self.bits if bits.column is not None]
+
+    @property
+    def wide_names(self) -> list[str]:
+        return [bits.leaves[0].column for bits in self.wide]
+
+    def wide_places(self, keys: Ints) -> Ints:
+        """Where published codes [groups, wide columns] stand among the combinations of values."""
+        columns = [bits.column for bits in self.wide if bits.column is not None]
+        return places(self.counter, columns, self.values.shape, keys)
+
+    @cached_property
     def truth(self) -> Floats:
-        """t over patterns: [public patterns, states of the first perturbed column, ..]."""
+        """t over patterns: [public patterns, states of the first perturbed column, .., values of wide columns]."""
         number = len(self.flat)
         patterns = np.arange(2**number)
         known = {
-            id(leaf): ((patterns >> (number - 1 - place)) & 1).astype(bool)
+            id(leaf): ((patterns >> (number - 1 - place)) & 1).astype(bool).reshape(-1, *[1] * len(self.wide))
             for place, (_, leaf) in enumerate(self.flat)
             if leaf is not None
         }
-        result = np.broadcast_to(_evaluate(self.predicate, known), patterns.shape)
-        return result.reshape(-1, *self.tensor.shape).astype(np.float64)
+        for axis, bits in enumerate(self.wide):
+            assert bits.column is not None
+            for leaf in bits.leaves:
+                bits.column.require(leaf)
+                mask = np.append(bits.column.mask(leaf), [leaf.missing] * int(bits.column.exempt))
+                known[id(leaf)] = mask.reshape(-1, *[1] * (len(self.wide) - 1 - axis))
+        result = np.broadcast_to(_evaluate(self.predicate, known), (len(patterns), *self.values.shape))
+        return result.reshape(-1, *self.whole.shape).astype(np.float64)
 
     @cached_property
     def weights(self) -> Floats:
         """w for each pattern; exactly 0 or 1 where public columns decide."""
         axes = tuple(range(1, self.truth.ndim))
-        w = self.tensor.weights(self.truth)
+        w = self.whole.weights(self.truth)
         return np.where(self.truth.all(axis=axes, keepdims=True), 1.0, w * self.truth.any(axis=axes, keepdims=True))
 
     @cached_property
@@ -141,6 +178,15 @@ class Joint:
         return np.repeat(np.asarray(per_public, np.float64).reshape(-1), math.prod(self.tensor.shape))
 
 
+def _holds(column: PerturbedColumn, leaf: Leaf, values: pa.Array) -> Bools:
+    try:
+        return holds(leaf, values)
+    except QuestionError as wrong:
+        kind = column.values.type
+        ask = "a value or a list of values" if pa.types.is_string(kind) else f"values of type {kind}"
+        raise QuestionError(f"The condition on {column.name!r}: {wrong} Fix: ask for {ask}.") from None
+
+
 def part_of(manifest: Any, column: str) -> Part | None:
     """The part that a column belongs to; None for a public column."""
     for part in manifest.parts:
@@ -151,10 +197,19 @@ def part_of(manifest: Any, column: str) -> Part | None:
     return None
 
 
-def _leaves(node: Predicate) -> list[Leaf]:
+def places(counter: Counter, columns: Sequence[PerturbedColumn], shape: Sequence[int], keys: Ints) -> Ints:
+    """Where published codes [groups, columns] stand among the combinations of the columns' values."""
+    place = np.zeros(len(keys), np.int64)
+    for i, (column, size) in enumerate(zip(columns, shape, strict=True)):
+        codes = column.states(counter.distinct(column.name))
+        place = place * size + codes[keys[:, i]]
+    return place
+
+
+def leaves_of(node: Predicate) -> list[Leaf]:
     if isinstance(node, Leaf):
         return [node]
-    return [leaf for part in node.parts for leaf in _leaves(part)]
+    return [leaf for part in node.parts for leaf in leaves_of(part)]
 
 
 def _evaluate(node: Predicate, known: Mapping[int, Bools]) -> Bools:
@@ -190,15 +245,11 @@ class Labels:
 
     @cached_property
     def tensor(self) -> Tensor:
-        return Tensor(tuple(Factor(c.coin, c.masses, int(c.exempt)) for c in self.columns))
+        return Tensor(tuple(column.factor() for column in self.columns))
 
     def positions(self, counter: Counter, keys: Ints) -> Ints:
         """Where published codes [groups, names] stand among the combinations."""
-        place = np.zeros(len(keys), np.int64)
-        for i, (name, column) in enumerate(zip(self.names, self.columns, strict=True)):
-            codes = column.states(counter.distinct(name))
-            place = place * self.tensor.shape[i] + codes[keys[:, i]]
-        return place
+        return places(counter, self.columns, self.tensor.shape, keys)
 
     def chosen(self, predicate: Predicate) -> tuple[Predicate, Ints]:
         """The predicate without its conditions on these columns, and the combinations that satisfy those."""
@@ -206,7 +257,7 @@ class Labels:
         inside = [np.ones(size, bool) for size in self.tensor.shape]
         rest: list[Predicate] = []
         for part in parts:
-            named = {leaf.column for leaf in _leaves(part)} & set(self.names)
+            named = {leaf.column for leaf in leaves_of(part)} & set(self.names)
             if not named:
                 rest.append(part)
             elif isinstance(part, Leaf):
@@ -227,6 +278,6 @@ class Labels:
     def values(self, chosen: Ints) -> tuple[tuple[Hashable, ...], ...]:
         if not self.names:
             return ((),)
-        places = np.unravel_index(chosen, self.tensor.shape)
-        lists = [column.label(place) for column, place in zip(self.columns, places, strict=True)]
+        at = np.unravel_index(chosen, self.tensor.shape)
+        lists = [column.label(place) for column, place in zip(self.columns, at, strict=True)]
         return tuple(zip(*lists, strict=True))

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
+from itertools import product
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +21,10 @@ from deniable.core.errors import OptionError, QuestionError
 from deniable.estimation.asking import Options
 from deniable.estimation.joint import MOST_LABELS, Joint, Labels
 from deniable.estimation.linear import Answers
-from deniable.estimation.predicates import Predicate, conjunction
+from deniable.estimation.predicates import Predicate, conjunction, not_
 from deniable.estimation.published import Counter, Floats, Ints, Published
-from deniable.estimation.questions import _merged
+from deniable.estimation.questions import merged
+from deniable.estimation.swapping import Swapped, swapped_columns, swapped_in
 from deniable.estimation.tensor import Tensor
 
 
@@ -34,7 +37,7 @@ def answer_parts(
     hidden = [name for name in groups if name in manifest.sensitive_columns]
     public = [name for name in groups if name not in hidden]
     labels = Labels.of(manifest, hidden)
-    rest, chosen = labels.chosen(_merged(predicate))
+    rest, chosen = labels.chosen(merged(predicate))
     joint = Joint(manifest, counter, rest)
     say_condition(joint, labels)
     tallied = Tallied(joint, labels, counter, public, hidden, values)
@@ -50,7 +53,7 @@ class NoisyQuestionWarning(UserWarning):
 
 def say_condition(joint: Joint, labels: Labels) -> None:
     """Warn, in words, where the condition number makes an answer worthless."""
-    words = Tensor((*labels.tensor.factors, *joint.tensor.factors)).condition_in_words()
+    words = Tensor((*labels.tensor.factors, *joint.whole.factors)).condition_in_words()
     if words:
         warnings.warn(words, NoisyQuestionWarning, stacklevel=2)
 
@@ -70,9 +73,15 @@ def count_each(
 
 def check_options(options: Options) -> None:
     if options.calibrate:
-        raise OptionError("calibrate=True is for releases of one sensitive column. Fix: leave calibrate out.")
+        raise OptionError(
+            "calibrate=True is for releases of one sensitive column, not swapped. Fix: leave calibrate out."
+        )
+    if options.four_state:
+        raise OptionError(f"method = {options.method!r} answers counts, not cubes. Fix: group_by the columns.")
     if options.method == "shrunk":
-        raise OptionError("method = 'shrunk' is for releases of one sensitive column: choose 'inverse' or 'mle'.")
+        raise OptionError(
+            "method = 'shrunk' is for releases of one sensitive column, not swapped: choose 'inverse' or 'mle'."
+        )
 
 
 class Tallied:
@@ -88,7 +97,8 @@ class Tallied:
         values: Sequence[str],
     ) -> None:
         self.joint, self.labels = joint, labels
-        blocks = list(counter.tally([*public, *hidden], joint.leaves, joint.classes, values))
+        wide = joint.wide_names
+        blocks = list(counter.tally([*public, *hidden, *wide], joint.leaves, joint.classes, values))
         keys = np.concatenate([block.keys for block in blocks])
         self.keys, group = (
             np.unique(keys[:, : len(public)], axis=0, return_inverse=True)
@@ -96,23 +106,28 @@ class Tallied:
             else (np.zeros((1, 0), np.int64), np.zeros(len(keys), np.int64))
         )
         self.group = group.reshape(-1)
-        self.place = labels.positions(counter, keys[:, len(public) :])
+        self.place = labels.positions(counter, keys[:, len(public) : len(public) + len(hidden)])
+        self.wide = joint.wide_places(keys[:, len(public) + len(hidden) :])
         self.shape = (len(self.keys), math.prod(labels.tensor.shape))
         if math.prod(self.shape) > MOST_LABELS:
             raise QuestionError("The question has more groups than can be answered. Fix: group by fewer columns.")
-        self.counts = np.concatenate([block.counts[:, :, 0] for block in blocks])
+        # A counter of one column of categories tells its values apart as well; here its conditions do.
+        self.counts = np.concatenate([block.counts.sum(2) for block in blocks])
         self.moments = {
             name: [
-                np.concatenate([getattr(block.moments[name], what)[:, :, 0] for block in blocks])
+                np.concatenate([getattr(block.moments[name], what).sum(2) for block in blocks])
                 for what in ("rows", "sums", "squares")
             ]
             for name in values
         }
         self.ends = {name: _ends(counter.distinct(name)) for name in values}
+        swapped = swapped_columns(joint.manifest)
+        self.swapped_labels = swapped_in(labels.tensor, labels.names, swapped)
+        self.swapped_conditions = swapped_in(joint.tensor, joint.perturbed_names, swapped)
         axes = tuple(range(1, joint.truth.ndim))
-        self.weight = joint.weights.reshape(-1)
+        self.weight = joint.weights.reshape(self.counts.shape[1], -1)[:, self.wide].T  # as counts: [keys, patterns]
         self.possible = joint.by_pattern(joint.truth.any(axis=axes))
-        self.certain = joint.by_pattern(joint.truth.all(axis=axes)) if not labels.names else np.zeros(len(self.weight))
+        self.certain = joint.by_pattern(joint.truth.all(axis=axes)) * (not labels.names)
 
     def _spread(self, per_group: Floats) -> Floats:
         total = np.zeros(self.shape)
@@ -121,11 +136,11 @@ class Tallied:
 
     def first(self, tally: Floats) -> Floats:
         """Sum of w over rows, by [public group, label]."""
-        return self.labels.tensor.invert(self._spread(tally @ self.weight)).reshape(self.shape)
+        return self.labels.tensor.invert(self._spread((tally * self.weight).sum(1))).reshape(self.shape)
 
     def second(self, tally: Floats) -> Floats:
         """Sum of w^2."""
-        return self.labels.tensor.squares(self._spread(tally @ self.weight**2)).reshape(self.shape)
+        return self.labels.tensor.squares(self._spread((tally * self.weight**2).sum(1))).reshape(self.shape)
 
     def bound(self, tally: Floats, mask: Floats) -> Floats:
         total = np.zeros(len(self.keys))
@@ -134,7 +149,7 @@ class Tallied:
 
     def count(self, options: Options, chosen: Ints) -> Answers:
         value = self.first(self.counts)
-        variance = np.maximum(self.second(self.counts) - value, 0.0)
+        variance = self._spread_of(self.second(self.counts) - value, self._pairs(self.counts))
         if options.method == "mle":
             value = self._likely()
         ends = self.bound(self.counts, self.certain), self.bound(self.counts, self.possible)
@@ -142,22 +157,63 @@ class Tallied:
 
     def _likely(self) -> Floats:
         """Counts by the fixed point of the iterative Bayesian rule over labels and patterns together."""
-        tensor = Tensor((*self.labels.tensor.factors, *self.joint.tensor.factors))
-        if math.prod(self.shape) * self.counts.shape[1] > MOST_LABELS:
+        if self._size > MOST_LABELS:
             raise QuestionError("method = 'mle' cannot hold so many groups. Fix: method='inverse', or fewer groups.")
-        total = np.zeros((*self.shape, self.counts.shape[1]))
-        np.add.at(total, (self.group, self.place), self.counts)
+        split = self._cells(self.counts, "likelihood").reshape(*self.shape, len(self.joint.truth), -1)
+        return np.einsum("glon,on->gl", split, self.joint.truth.reshape(len(self.joint.truth), -1))
+
+    @property
+    def _size(self) -> int:
+        return math.prod((*self.shape, self.counts.shape[1], *self.joint.values.shape))
+
+    def _cells(self, tally: Floats, method: Literal["likelihood", "invert"]) -> Floats:
+        """A tally as it was before the perturbation: [group, label, public pattern, states of each column ..]."""
+        tensor = Tensor((*self.labels.tensor.factors, *self.joint.whole.factors))
+        total = np.zeros((*self.shape, tally.shape[1], math.prod(self.joint.values.shape)))
+        np.add.at(total.swapaxes(2, 3), (self.group, self.place, self.wide), tally)
         outer = len(self.joint.truth)
         observed = np.moveaxis(total.reshape(*self.shape, outer, -1), 2, 1)
-        fitted = tensor.likelihood(observed.reshape(len(self.keys), outer, *tensor.shape))
-        split = fitted.reshape(len(self.keys), outer, self.shape[1], -1)
-        return np.einsum("goln,on->gl", split, self.joint.truth.reshape(outer, -1))
+        found = getattr(tensor, method)(observed.reshape(len(self.keys), outer, *tensor.shape))
+        by_label = found.reshape(len(self.keys), outer, self.shape[1], *self.joint.whole.shape)
+        return np.moveaxis(by_label, 2, 1)
+
+    def _pairs(self, tally: Floats, base: Floats | None = None, ratio: Floats | None = None) -> Floats:
+        """What pairs of rows that share a swapped column add to the variance of a sum, less ``ratio`` times another."""
+        found = np.zeros(self.shape)
+        for one in self.swapped_labels:
+            values, whole = (self._less(each, tally, base, ratio) for each in (self.first, partial(self._whole, one)))
+            found += one.of_label(*(a.reshape(-1, *self.labels.tensor.shape) for a in (values, whole))).reshape(
+                self.shape
+            )
+        if self.swapped_conditions and self._size <= MOST_LABELS:
+            cells = self._less(partial(self._cells, method="invert"), tally, base, ratio)
+            for one in self.swapped_conditions:
+                found += one.of_condition(cells.reshape(-1, *self.joint.truth.shape), self.joint.truth).reshape(
+                    self.shape
+                )
+        return found
+
+    def _whole(self, label: Swapped, tally: Floats) -> Floats:
+        return label.whole(self.first(tally).reshape(-1, *self.labels.tensor.shape)).reshape(self.shape)
+
+    def _less(
+        self, estimate: Callable[[Floats], Floats], tally: Floats, base: Floats | None, ratio: Floats | None
+    ) -> Floats:
+        value = estimate(tally)
+        if base is None or ratio is None:
+            return value
+        return value - ratio.reshape(*self.shape, *[1] * (value.ndim - 2)) * estimate(base)
+
+    def _spread_of(self, independent: Floats, pairs: Floats) -> Floats:
+        """The variance: what rows have on their own, and what pairs add; never below what rounding leaves open."""
+        least = sum(one.rounding for one in (*self.swapped_labels, *self.swapped_conditions))
+        return np.maximum(independent + pairs, least)
 
     def sum(self, name: str, chosen: Ints) -> Answers:
         _, sums, squares = self.moments[name]
         low, high = self.ends[name]
         value = self.first(sums)
-        variance = np.maximum(self.second(squares) - self.first(squares), 0.0)
+        variance = self._spread_of(self.second(squares) - self.first(squares), self._pairs(sums))
         ends = [self.bound(sums, self.certain), self.bound(sums, self.possible)]
         if low < 0 < high:
             ends = [np.full(self.shape, -np.inf), np.full(self.shape, np.inf)]
@@ -173,6 +229,7 @@ class Tallied:
             ratio = total / number
             both = self.second(sums) - total
             variance = self.second(squares) - self.first(squares) - 2 * ratio * both + ratio**2 * doubt
+            variance = self._spread_of(variance, self._pairs(sums, rows, np.where(np.isfinite(ratio), ratio, 0.0)))
             unsure = z**2 * doubt / number**2
             variance = np.where(unsure < 1, np.maximum(variance, 0.0) / (number * (1 - unsure)) ** 2, np.inf)
         unknown = (number <= 0) | ~np.isfinite(ratio)
@@ -200,13 +257,32 @@ def cube(
     options = Options(method, None, confidence)  # type: ignore[arg-type]
     check_options(options)
     joint = Joint(published.manifest, published.counter(), conjunction({**(where or {}), **conditions}))
+    if joint.wide:
+        return _cube_by_counts(published, conditions, where or {}, options)
     asked = list(conditions)
     places = {leaf.column: place for place, (_, leaf) in enumerate(joint.flat) if leaf is not None}
     (block,) = joint.counter.tally((), joint.leaves, joint.classes)
-    counts = block.counts[0, :, 0].reshape(-1, *joint.tensor.shape)
+    counts = block.counts[0].sum(1).reshape(-1, *joint.tensor.shape)
     fitted = joint.tensor.likelihood(counts) if method == "mle" else joint.tensor.invert(counts)
-    variance = np.maximum(joint.tensor.squares(counts) - joint.tensor.invert(counts), 0.0)
+    inverse = joint.tensor.invert(counts)
+    swapped = swapped_in(joint.tensor, joint.perturbed_names, swapped_columns(joint.manifest))
+    pairs = sum(one.of_label(inverse, one.whole(inverse)) for one in swapped)  # each combination is a label
+    variance = np.maximum(joint.tensor.squares(counts) - inverse + pairs, 0.0)
     return _cube_table(joint, asked, places, fitted.reshape(-1), variance.reshape(-1), options)
+
+
+def _cube_by_counts(
+    published: Published, conditions: Mapping[str, Any], where: Mapping[str, Any], options: Options
+) -> pa.Table:
+    """The cube one count at a time, where a column's channel cannot be seen through its conditions."""
+    combinations = list(product((False, True), repeat=len(conditions)))
+    asked = [
+        {**where, **{name: conditions[name] if bit else not_(conditions[name]) for name, bit in bits.items()}}
+        for bits in (dict(zip(conditions, each, strict=True)) for each in combinations)
+    ]
+    found = zip(("value", "stderr", "value_low", "value_high"), count_each(published, asked, options), strict=True)
+    truth = {name: [bits[place] for bits in combinations] for place, name in enumerate(conditions)}
+    return pa.table({**truth, **dict(found)})
 
 
 def _cube_table(

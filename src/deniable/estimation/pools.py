@@ -10,6 +10,7 @@ import numpy as np
 
 from deniable.core.errors import QuestionError
 from deniable.estimation.asking import Asking, Method, Options, asking
+from deniable.estimation.four_state import count_each_four_state
 from deniable.estimation.grouping import SET_ENTRIES, by_method, interval
 from deniable.estimation.joint import is_joint
 from deniable.estimation.linear import Answers, Weighing, without_claim
@@ -42,6 +43,11 @@ def count_many(
     With ``every_value`` the conditions name public columns only, and each is answered for every sensitive value.
     """
     options = Options(method, calibrate, confidence)
+    if options.four_state:
+        if every_value:
+            raise QuestionError(f"every_value=True does not go with method = {method!r}. Fix: group_by the column.")
+        found = count_each_four_state(published, wheres, options)
+        return Pool(found.value, np.sqrt(found.variance), *interval(found, options.z))
     if is_joint(published.manifest):
         if every_value:
             raise QuestionError("every_value=True is for one sensitive column. Fix: group_by the columns you mean.")

@@ -70,6 +70,13 @@ def between(low: Any, high: Any) -> Between:
     """A range for ``where``, both ends in: ``where={"age": between(25, 45)}``."""
     if low is None or high is None:
         raise QuestionError("between(low, high) needs both ends.")
+    try:
+        reversed_ends = bool(high < low)
+    except TypeError:
+        kinds = f"{type(low).__name__} and {type(high).__name__}"
+        raise QuestionError(f"between({low!r}, {high!r}) compares {kinds}: give two ends of one kind.") from None
+    if reversed_ends:
+        raise QuestionError(f"between({low!r}, {high!r}) is empty. Fix: between({high!r}, {low!r}).")
     return Between(low, high)
 
 

@@ -89,7 +89,7 @@ class Resolver:
 
     def resolve(self, predicate: Predicate) -> Asked:
         leaves: list[PublicLeaf] = []
-        truth = self._truth(_merged(predicate), leaves)
+        truth = self._truth(merged(predicate), leaves)
         if len(leaves) > 20 or 2 ** len(leaves) * self.m > MOST_ENTRIES:
             raise QuestionError(
                 f"The condition combines {len(leaves)} different conditions on public columns, more than can be "
@@ -153,14 +153,14 @@ def _classes(sets: Bools) -> tuple[Ints, Bools]:
     return numbers[inverse.reshape(-1)].astype(np.int64), distinct[filled]
 
 
-def _merged(node: Predicate) -> Predicate:
+def merged(node: Predicate) -> Predicate:
     """Flatten nested and / or, and join conditions on the same column into one: fewer patterns."""
     if isinstance(node, Leaf):
         return node
     kind = type(node)
     parts: list[Predicate] = []
     for part in node.parts:
-        part = _merged(part)
+        part = merged(part)
         parts.extend(part.parts if isinstance(part, kind) else [part])
     by_column: dict[str, list[Leaf]] = {}
     rest: list[Predicate] = []

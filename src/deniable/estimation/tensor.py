@@ -3,7 +3,8 @@
     A = A_1 (x) .. (x) A_k,    A_r = p_r I + (1 - p_r) b_r 1^T
 
 b_r is the replacing mass of each state of column r: (1 - b, b) for "does not satisfy, satisfies", or one mass per
-category. A itself is never built: with n_1 .. n_k states an operation takes O(k n_1 .. n_k), for predicates O(k 2^k).
+category. A column of decoy groups has a matrix over its values instead. A itself is never built: with n_1 .. n_k states
+an operation takes O(k n_1 .. n_k), for predicates O(k 2^k).
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from deniable.core.errors import InternalError, QuestionError
+from deniable.estimation.fixed_point import Fit, fixed_point
 
 Floats = npt.NDArray[np.float64]
-MOST_STEPS = 5000
-PRECISE = 1e-7  # of the rows: how little a step may still move before the fixed point is taken as reached
+Operation = Callable[[Floats], Floats]
 WORTHLESS = 1e4
+SINGULAR = 1e6  # matrices are published to six digits: beyond, an inverse would be made of their rounding
+MERGED = 16  # states of factors that are multiplied out; never anywhere near the square of all states
+PIECE = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +96,63 @@ class Factor:
 
 
 @dataclass(frozen=True, eq=False)
+class Dense:
+    """One column's channel over all its values, as a matrix: that of a column whose cells are not published.
+
+    Attributes:
+        name: of the column, for what is said when it cannot be inverted.
+        matrix: P[y][x].
+        fixed: how many further states are published as they are.
+    """
+
+    name: str
+    matrix: Floats
+    fixed: int = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.matrix) + self.fixed
+
+    def apply(self, x: Floats) -> Floats:
+        """P x on the last axis."""
+        return self._times(self.matrix, x)
+
+    def transposed(self, z: Floats) -> Floats:
+        return self._times(self.matrix.T, z)
+
+    def invert(self, y: Floats) -> Floats:
+        return self._times(self._inverse, y)
+
+    def weights(self, t: Floats) -> Floats:
+        """P^-T t: w with sum_y P[y][x] w_y = t_x."""
+        return self._times(self._inverse.T, t)
+
+    def squares(self, y: Floats) -> Floats:
+        """sum_y (P^-1[x][y])^2 y_y."""
+        return self._times(self._inverse**2, y)
+
+    @cached_property
+    def condition(self) -> float:
+        """The condition number in the 1-norm."""
+        return float(np.linalg.cond(self.matrix, 1))
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        if not self.condition < SINGULAR:
+            raise QuestionError(
+                f"Some values of {self.name!r} cannot be told apart in this release: its channel has no inverse. "
+                "Fix: method='four-state exact', or publish with Decoys(grouping='mixed')."
+            )
+        inverse: Floats = np.linalg.inv(self.matrix).astype(np.float64)
+        return inverse
+
+    def _times(self, matrix: Floats, x: Floats) -> Floats:
+        m = len(self.matrix)
+        moved = x[..., :m] @ matrix.T
+        return np.concatenate([moved, x[..., m:]], axis=-1) if self.fixed else moved
+
+
+@dataclass(frozen=True, eq=False)
 class Tensor:
     """The channel of several columns. Arrays hold one axis per factor, the first factor's first, after any others.
 
@@ -100,7 +162,7 @@ class Tensor:
     True
     """
 
-    factors: tuple[Factor, ...]
+    factors: tuple[Factor | Dense, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -142,58 +204,58 @@ class Tensor:
     def likelihood(self, y: Floats) -> Floats:
         """The fixed point of the iterative Bayesian rule: counts >= 0 that make y likeliest (OLAP 4.3; SPEC 8).
 
-            x <- x * A^T (y / A x)
-
-        accelerated by squared extrapolation, which never accepts a less likely point. Axes before the factors' are a
-        batch.
+        Axes before the factors' are a batch. How near the fixed point this is: see ``fixed_point``.
         """
-        k = len(self.factors)
-        lead = y.shape[: y.ndim - k]
-        flat = y.reshape(-1, *self.shape)
-        total = flat.sum(axis=tuple(range(1, k + 1)), keepdims=True)
-        x = np.broadcast_to(total / math.prod(self.shape), flat.shape).copy()
-        x = np.maximum(self.invert(flat), 0.1 * x)
-        x *= total / np.maximum(x.sum(axis=tuple(range(1, k + 1)), keepdims=True), 1e-300)
-        for _ in range(MOST_STEPS // 3):
-            x, moved = self._accelerated(x, flat, total)
-            if moved <= PRECISE * max(float(total.max(initial=0.0)), 1.0):
-                break
-        result: Floats = x.reshape(*lead, *self.shape)
-        return result
+        return self.fit(y).counts.reshape(y.shape)
 
-    def _step(self, x: Floats, y: Floats) -> Floats:
-        seen = self.apply(x)
-        ratio = np.divide(y, seen, out=np.zeros_like(y, dtype=np.float64), where=seen > 0)
-        return x * self.transposed(ratio)
+    def fit(self, y: Floats) -> Fit:
+        """The same with what it took, as [batch, states]."""
+        size = math.prod(self.shape)
+        lead = math.prod(y.shape[: y.ndim - len(self.factors)])
+        forward = self._steps([factor.apply for factor in self.factors])
+        back = self._steps([factor.transposed for factor in self.factors])
+        flat = y.reshape(lead, size).astype(np.float64)
+        return fixed_point(partial(_through, forward), partial(_through, back), flat)
 
-    def _accelerated(self, x: Floats, y: Floats, total: Floats) -> tuple[Floats, float]:
-        axes = tuple(range(1, x.ndim))
-        one = self._step(x, y)
-        two = self._step(one, y)
-        r, v = one - x, two - 2 * one + x
-        size = np.sqrt((v * v).sum(axis=axes, keepdims=True))
-        length = np.sqrt((r * r).sum(axis=axes, keepdims=True)) / np.maximum(size, 1e-300)
-        length = np.where(size > 0, np.maximum(length, 1.0), 1.0)
-        far = np.maximum(x + 2 * length * r + length**2 * v, 0.1 * two)
-        far *= total / np.maximum(far.sum(axis=axes, keepdims=True), 1e-300)
-        better = self._log_likelihood(far, y) >= self._log_likelihood(two, y)
-        chosen = np.where(better.reshape(-1, *[1] * len(axes)), far, two)
-        return chosen, float(np.abs(chosen - x).max(initial=0.0))
-
-    def _log_likelihood(self, x: Floats, y: Floats) -> Floats:
-        seen = self.apply(x)
-        logs = np.log(np.where((y > 0) & (seen > 0), seen, 1.0))
-        result: Floats = (y * logs).sum(axis=tuple(range(1, x.ndim)))
-        return result
-
-    def _each(self, x: Floats, operations: Sequence[Callable[[Floats], Floats]]) -> Floats:
+    def _each(self, x: Floats, operations: Sequence[Operation]) -> Floats:
         if x.shape[x.ndim - len(self.factors) :] != self.shape:
             raise InternalError(f"an array of shape {x.shape} does not end in the states {self.shape}")
-        result = np.asarray(x, dtype=np.float64)
-        for place, operation in enumerate(operations):
-            axis = x.ndim - len(operations) + place
-            result = np.moveaxis(operation(np.moveaxis(result, axis, -1)), -1, axis)
-        return result
+        flat = np.asarray(x, dtype=np.float64).reshape(-1, math.prod(self.shape))
+        return _through(self._steps(operations), flat).reshape(x.shape)
+
+    def _steps(self, operations: Sequence[Operation]) -> list[tuple[int, Operation]]:
+        """Small neighbouring factors as one small matrix: fewer and faster passes over the states."""
+        steps: list[tuple[int, Operation]] = []
+        merged: list[Floats] = []
+        for size, operation in zip(self.shape, operations, strict=True):
+            if merged and len(merged[0]) * size > MERGED:
+                steps.append(_product(merged.pop()))
+            if size > MERGED:
+                steps.append((size, operation))
+                continue
+            matrix = operation(np.eye(size))  # row i is what state i becomes
+            merged = [np.kron(merged[0], matrix).astype(np.float64) if merged else matrix]
+        return [*steps, *map(_product, merged)]
+
+
+def _product(matrix: Floats) -> tuple[int, Operation]:
+    return len(matrix), partial(_times, matrix)
+
+
+def _times(matrix: Floats, x: Floats) -> Floats:
+    """x @ matrix, in pieces that are too small for threads, whose waiting for each other costs more than they save."""
+    result = np.empty(x.shape)
+    for first in range(0, len(x), PIECE):
+        np.matmul(x[first : first + PIECE], matrix, out=result[first : first + PIECE])
+    return result
+
+
+def _through(steps: Sequence[tuple[int, Operation]], flat: Floats) -> Floats:
+    """Each step on its axis of [batch, states]; the axis goes to the end, which brings the next one to the front."""
+    moved = flat.T
+    for size, step in steps:
+        moved = step(moved.reshape(size, -1).T)
+    return moved.reshape(flat.shape)
 
 
 def rows_needed(coin: float, error: float, delta: float = 0.05) -> int:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import QuestionError
 from deniable.estimation.published import Bools, Floats, Parameters
+from deniable.estimation.tensor import SINGULAR
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,7 @@ class States:
         if mixture is None:
             raise QuestionError(
                 "This release does not publish the cells of its rows, nor the channel of the whole table: "
-                "questions about the sensitive column cannot be answered from it."
+                "questions about the sensitive column cannot be answered from it so. Fix: method='four-state exact'."
             )
         return cls(m, (), (np.arange(m),), np.asarray(mixture, np.float64))
 
@@ -78,7 +79,7 @@ class States:
         """Whether every channel can be inverted. Where one cannot (all values redrawn), its rows are estimated from
         the replacing distribution alone, and no interval is claimed."""
         if self.mixture is not None:
-            return bool(np.linalg.cond(self.mixture) < 1e12)
+            return bool(np.linalg.cond(self.mixture) < SINGULAR)
         return all(channel.invertible for channel in self.channels)
 
     def weights(self, chosen: Bools) -> Floats:
@@ -114,6 +115,7 @@ class WithMissing:
     rows: int
     marginal: Any
     cells_published: bool = True
+    mixture: Any = None
 
 
 def with_missing(manifest: Parameters) -> Parameters:
@@ -122,15 +124,20 @@ def with_missing(manifest: Parameters) -> Parameters:
     missing: Hashable = (None,) * len(names) if len(names) > 1 else None
     if getattr(manifest, "missing", "value") != "exempt" or missing in manifest.domain:
         return manifest
-    if not manifest.cells_published and len(manifest.channels) > 1:
-        raise QuestionError("Questions to unpublished cells with exempt missing values cannot be answered.")
+    domain, public = (*manifest.domain, missing), tuple(manifest.public_columns)
+    if not manifest.cells_published and len(manifest.channels) != 1:
+        mixture = getattr(manifest, "mixture", None)
+        if mixture is not None:  # one more value that is always published as itself
+            mixture = np.pad(np.asarray(mixture, np.float64), (0, 1))
+            mixture[-1, -1] = 1.0
+        return WithMissing(domain, (), (), names, public, manifest.rows, manifest.marginal, False, mixture)
     kept = Channel((missing,), np.array([SCALE]), np.array([SCALE]))
     return WithMissing(
-        (*manifest.domain, missing),
+        domain,
         (*manifest.channels, kept),
         (*manifest.cell_positions, np.array([len(manifest.domain)])),
         names,
-        tuple(manifest.public_columns),
+        public,
         manifest.rows,
         manifest.marginal,
     )

@@ -1,14 +1,16 @@
-"""The story of SDR's introduction as a table: Anatomy falls to corruption, randomization does not.
+"""The story of SDR's introduction as a table: Anatomy and generalization fall to corruption, randomization does not.
 
-Everyone is protected to the same degree: Anatomy with l = 6 says that nobody becomes surer than 1/6, and so do the
-randomized releases with rho2 = 1/6. Then the attacker learns the values of 0, 1, .., l-1 members of a person's group
-and guesses that person's value. Against a randomized release the attacker gets more than against Anatomy: the person's
-own row.
+Everyone is protected to the same degree: groups with l = 6 say that nobody becomes surer than 1/6, and so do the
+randomized releases with rho2 = 1/6. Then the attacker learns the values of 0, 1, .., 5 of every five other members of
+a person's group and guesses that person's value. Anatomy's groups have six members, so these are the values of 0, 1,
+.., 5 people; boxes are larger. Against a randomized release the attacker gets more than a group: the person's own row.
+Perturbed generalization is attacked in its boxes, each of which shows one perturbed row.
 """
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -16,15 +18,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from deniable.audit.attacks.corruption import corruption
+from deniable.audit.attacks.corruption import corruption, sample_corruption
 from deniable.audit.attacks.evidence import Evidence, views_of
+from deniable.audit.attacks.result import AttackResult, Flags
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.engines.local.encoding import Encoder, scan_domain
 from deniable.engines.local.grouping import anatomy_groups
 from deniable.engines.local.sources import open_source
 from deniable.engines.randomness import Keystream, Secret
+from deniable.evaluation.boxed import Boxed
+from deniable.evaluation.perturbed_generalization import Sampled
 from deniable.evaluation.synthetic import census
+from deniable.evaluation.tables import CodedTable
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.uniform import Uniform
@@ -49,6 +55,7 @@ def corruption_story(seed: int = 2010, rows: int = ROWS) -> list[dict[str, Any]]
     draws = Keystream(Secret.from_key(_key(seed, "anatomy")), "groups")
     groups = anatomy_groups(values, histogram.m, GROUP, draws)
     unknown = _unknown_left(groups)
+    boxed = _Boxes.of(table, seed)
     methods: list[tuple[str, Codes, Codes, Evidence]] = [
         ("anatomy", groups, values, Evidence.as_published(histogram.counts))
     ]
@@ -62,9 +69,48 @@ def corruption_story(seed: int = 2010, rows: int = ROWS) -> list[dict[str, Any]]
         for name, groups_of, views, evidence in methods:
             seen = np.full(len(values), True) if name == "anatomy" else target
             found = corruption(groups_of[seen], views[seen], evidence, values[seen], corrupted[seen])
-            line = {"known": known, "method": name, "promised": 1 / GROUP, **found.to_dict()}
-            lines.append({key: line[key] for key in KEYS})
+            lines.append(_line(known, name, found))
+        lines += [_line(known, name, found) for name, found in boxed.attacked(known).items()]
     return lines
+
+
+def _line(known: int, method: str, found: AttackResult) -> dict[str, Any]:
+    line = {"known": known, "method": method, "promised": 1 / GROUP, **found.to_dict()}
+    return {key: line[key] for key in KEYS}
+
+
+@dataclass(frozen=True, eq=False)
+class _Boxes:
+    """The same people in boxes: with their true values, and with one perturbed row of each box."""
+
+    table: CodedTable
+    diverse: Boxed
+    sampled: Sampled
+
+    @classmethod
+    def of(cls, table: pa.Table, seed: int) -> _Boxes:
+        coded = CodedTable.of(table, SENSITIVE)
+        stream = Keystream(Secret.from_key(_key(seed, "perturbed generalization")), "sample")
+        sampled = Sampled.draw(coded, GROUP, Privacy(rho2=Fraction(1, GROUP)), stream)
+        return cls(coded, Boxed.of(coded, np.arange(coded.rows), GROUP, GROUP), sampled)
+
+    def attacked(self, known: int) -> dict[str, AttackResult]:
+        """Both attacked by someone who knows this many of every five others in a box."""
+        values, counts = self.table.codes.astype(np.int64), self.table.histogram.counts
+        true, drawn = self.diverse.groups, self.sampled.boxed.groups
+        channel = Evidence.of_channels(counts, [self.sampled.channel], [np.arange(len(counts))])
+        return {
+            "generalize": corruption(true, values, Evidence.as_published(counts), values, _corrupted(true, known)),
+            "perturbed-generalization": sample_corruption(
+                drawn, self.sampled.shown, channel, values, _corrupted(drawn, known)
+            ),
+        }
+
+
+def _corrupted(groups: Codes, known: int) -> Flags:
+    """``known`` of every five others, rounded down, so that 0 is nobody and 5 is all but one."""
+    sizes = np.bincount(groups)[groups]
+    return sizes - _unknown_left(groups) < (sizes - 1) * known // (GROUP - 1)
 
 
 def _released(

@@ -12,21 +12,27 @@ import multiprocessing
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from deniable.core.errors import DeniableError, OptionError, OutputError
 from deniable.engines.base import Progress, no_progress
 from deniable.evaluation.drawing import stream_of
 from deniable.evaluation.metrics import (
+    BANDS,
+    POINTS,
     SELECTIVITIES,
     Spread,
+    errors_by_band,
     errors_by_selectivity,
     fitted_line,
     reconstruction_error,
+    spread,
+    spread_out,
     spreads,
 )
 from deniable.evaluation.pools import QuestionPool
@@ -42,11 +48,15 @@ class Row:
     Attributes:
         numbers: mean and spread of every measure: ``relative 0.001``, ``absolute 0.001``, .., ``reconstruction``,
             ``kept``, ``draw seconds``, ``answer seconds``, ``slope``, ``r2``.
+        bands: mean relative error by (low, high) selectivity, where enough questions were asked.
+        cloud: (true, estimated) counts of the first draw, the same questions for every row.
     """
 
     setting: str
     estimator: str
     numbers: Mapping[str, Spread]
+    bands: Mapping[tuple[float, float], Spread] = field(default_factory=dict)
+    cloud: tuple[tuple[float, float], ...] = ()
 
     @property
     def name(self) -> str:
@@ -57,7 +67,12 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         numbers = {name: {"mean": each.mean, "deviation": each.deviation} for name, each in self.numbers.items()}
-        return {"setting": self.setting, "estimator": self.estimator, **numbers}
+        bands = [
+            {"from": low, "to": high, "mean": each.mean, "deviation": each.deviation}
+            for (low, high), each in self.bands.items()
+        ]
+        cloud = [list(pair) for pair in self.cloud]
+        return {"setting": self.setting, "estimator": self.estimator, **numbers, "bands": bands, "cloud": cloud}
 
 
 @dataclass(frozen=True)
@@ -103,14 +118,27 @@ class _Work:
             answered = setting.run(self.pool, stream_of(self.seed, draw, setting.label))
         except DeniableError as refused:
             return [{"setting": setting.label, "draw": draw, "refused": str(refused)}]
-        return [
-            {"setting": setting.label, "draw": draw, "estimator": name, "numbers": self._numbers(answered, name)}
-            for name in answered.answers
-        ]
+        lines: list[dict[str, Any]] = []
+        for name in answered.answers:
+            estimates = self.pool.pick(answered.answers[name])
+            line = {"setting": setting.label, "draw": draw, "estimator": name}
+            lines.append({**line, "numbers": self._numbers(answered, name, estimates), **self._drawn(estimates, draw)})
+        return lines
 
-    def _numbers(self, answered: Answered, name: str) -> dict[str, float]:
+    def _drawn(self, estimates: npt.NDArray[np.float64], draw: int) -> dict[str, Any]:
+        """What charts need: errors by band, and of the first draw the points of a cloud."""
+        truth, rows = self.pool.truth, self.pool.table.rows
+        bands = [[low, high, error] for (low, high), error in errors_by_band(estimates, truth, rows).items()]
+        if draw > 0:
+            return {"bands": bands}
+        asked = spread_out(truth, self.selectivities[0] * rows)
+        if not len(asked):  # all questions are smaller: show them, rather than none
+            asked = spread_out(truth, 1)
+        pairs = zip(truth[asked].tolist(), estimates[asked].tolist(), strict=True)
+        return {"bands": bands, "cloud": [[true, round(found, 2)] for true, found in pairs if np.isfinite(found)]}
+
+    def _numbers(self, answered: Answered, name: str, estimates: npt.NDArray[np.float64]) -> dict[str, float]:
         truth, table = self.pool.truth, self.pool.table
-        estimates = self.pool.pick(answered.answers[name])
         found = errors_by_selectivity(estimates, truth, table.rows, self.selectivities)
         numbers = {
             f"{kind} {share:g}": error
@@ -193,9 +221,14 @@ def _fingerprint(work: _Work) -> str:
     """What lines of a file must have been computed for: the questions, their answers, the seed and the settings."""
     digest = hashlib.sha256(work.pool.truth.tobytes())
     digest.update(work.pool.condition_rows.tobytes())
-    digest.update(repr((work.seed, work.selectivities, work.pool.table.rows)).encode())
+    digest.update(repr((work.seed, work.selectivities, BANDS, POINTS, work.pool.table.rows)).encode())
     digest.update(repr(work.settings).encode())
     return digest.hexdigest()[:16]
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    """A new file is its owner's alone: clouds hold exact counts of the original."""
+    return os.open(path, flags, 0o600)
 
 
 class _Log:
@@ -213,7 +246,7 @@ class _Log:
                 self._kept = text[: text.rfind("\n") + 1]
                 if self._kept != text:
                     self.path.write_text(self._kept, encoding="utf-8")
-                self._file = self.path.open("a", encoding="utf-8")
+                self._file = open(self.path, "a", encoding="utf-8", opener=_for_the_owner)
             except OSError as problem:
                 raise OutputError(f"{str(self.path)!r} cannot be used: {problem.strerror}.") from None
         return self
@@ -255,8 +288,22 @@ def _result(work: _Work, draws: int, found: list[dict[str, Any]]) -> Result:
         if reasons:
             refused[setting.label] = reasons[0]
         for estimator in dict.fromkeys(line["estimator"] for line in lines if "estimator" in line):
-            numbers = [line["numbers"] for line in lines if line.get("estimator") == estimator]
-            rows.append(Row(setting.label, estimator, spreads(numbers)))
+            rows.append(_row(setting.label, estimator, [each for each in lines if each.get("estimator") == estimator]))
     limits = [share * work.pool.table.rows for share in work.selectivities]
     questions = tuple(int(np.sum((work.pool.truth >= limit) & (work.pool.truth > 0))) for limit in limits)
     return Result(work.pool.name, questions, draws, work.seed, work.selectivities, tuple(rows), refused)
+
+
+def _row(setting: str, estimator: str, lines: list[dict[str, Any]]) -> Row:
+    """One row of the table from the lines of its draws, the first draw first."""
+    bands: dict[tuple[float, float], list[float]] = {}
+    for line in lines:
+        for low, high, error in line["bands"]:
+            bands.setdefault((low, high), []).append(error)
+    return Row(
+        setting,
+        estimator,
+        spreads([line["numbers"] for line in lines]),
+        {ends: spread(errors) for ends, errors in bands.items()},
+        tuple((true, found) for true, found in lines[0].get("cloud", ())),
+    )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 SELECTIVITIES = (0.001, 0.005, 0.01)
+BANDS = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)  # ends of bands of selectivity, for charts
+FEWEST = 5  # questions of a band: the mean of fewer says little
+POINTS = 300  # of a cloud of (true, estimated)
 
 
 def relative_error(estimates: npt.ArrayLike, truth: npt.ArrayLike) -> Floats:
@@ -36,6 +40,30 @@ def errors_by_selectivity(
         "relative": tuple(mean_between(relative, truth, limit) for limit in limits),
         "absolute": tuple(mean_between(absolute, truth, limit) for limit in limits),
     }
+
+
+def errors_by_band(
+    estimates: Floats, truth: Floats, rows: int, bands: Sequence[float] = BANDS
+) -> dict[tuple[float, float], float]:
+    """Mean relative error of the questions of selectivity in [low, high), for bands that hold at least five."""
+    relative, found = relative_error(estimates, truth), {}
+    for low, high in pairwise(bands):
+        if int(np.sum((truth > 0) & (truth >= low * rows) & (truth < high * rows))) >= FEWEST:
+            found[low, high] = mean_between(relative, truth, low * rows, high * rows)
+    return found
+
+
+def spread_out(truth: Floats, least: float, most: int = POINTS) -> npt.NDArray[np.int64]:
+    """At most ``most`` questions with at least ``least`` true rows, evenly over their order by size; no chance in it.
+
+    >>> spread_out(np.array([5.0, 0.0, 1.0, 9.0, 7.0]), 1, most=3).tolist()
+    [2, 4, 3]
+    """
+    asked = np.nonzero(truth >= max(least, 1.0))[0]
+    asked = asked[np.argsort(truth[asked], kind="stable")]
+    places = np.round(np.linspace(0, len(asked) - 1, min(most, len(asked)))).astype(np.int64)
+    chosen: npt.NDArray[np.int64] = asked[places]
+    return chosen
 
 
 def reconstruction_error(estimates: npt.ArrayLike, counts: npt.ArrayLike, least: float = 0.0) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,54 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from deniable.core.errors import DeniableError, OptionError, RequirementError
+from deniable.core.errors import OptionError, RequirementError
 from deniable.core.histogram import Histogram
-from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
-from deniable.evaluation.prediction import predicted_relative_error
+from deniable.evaluation.candidates import REVEALS, Candidate, candidate
+from deniable.evaluation.pools import QuestionPool
+from deniable.evaluation.profiles import ByPool, BySelectivity, profile_of
+from deniable.evaluation.rival_candidates import rival_candidates
 from deniable.mechanisms import Designed, FineGrain, Identity, Mechanism, SmallDomain, Uniform
-
-SELECTIVITIES = (0.001, 0.005, 0.01)
-MARGINAL_VARIANCE = 2 * math.exp(-1) / (1 - math.exp(-1)) ** 2  # of the noise on the published histogram, epsilon 1
-REVEALS = {
-    "uniform": "nothing beyond the columns",
-    "small-domain": "the cell: a row's value is one of the cell's",
-    "fine-grain": "nothing beyond the columns",
-    "identity": "rarer values speak louder to those who know more than frequencies",
-    "designed": "rarer values speak louder to those who know more than frequencies",
-}
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """What one mechanism would do for this table: its plan and predicted errors, or why it cannot."""
-
-    name: str
-    plan: Plan | None
-    refusal: str
-    errors: tuple[float, ...]
-    seconds: float
-
-    @property
-    def epsilon(self) -> float:
-        return math.inf if self.plan is None else self.plan.guarantee.epsilon
-
-    def to_dict(self) -> dict[str, Any]:
-        if self.plan is None:
-            return {"mechanism": self.name, "refused": self.refusal}
-        return {
-            "mechanism": self.name,
-            "adversary": self.plan.guarantee.adversary,
-            "cells": len(self.plan.cells),
-            "coin": round(self.plan.average_coin, 4),
-            "kept": round(self.plan.record_utility, 4),
-            "epsilon": None if math.isinf(self.epsilon) else round(self.epsilon, 3),
-            "errors": [None if math.isnan(error) else round(error, 4) for error in self.errors],
-            "reveals": REVEALS.get(self.name, ""),
-            "guarantee": str(self.plan.guarantee),
-            "seconds": round(self.seconds, 3),
-        }
 
 
 @dataclass(frozen=True)
@@ -67,84 +27,106 @@ class Comparison:
 
     Attributes:
         candidates: one per mechanism, the recommended one first, refused ones last.
+        rivals: the baselines under the same requirement, for comparison.
         selectivities: the shares of the table that questions are about; one predicted error for each.
         reason: why the first is recommended, in two sentences.
+        questions: how many questions the errors are means over, for each selectivity; None without a pool.
+        independence: the errors of an answer that needs no release, on a pool.
     """
 
     candidates: tuple[Candidate, ...]
+    rivals: tuple[Candidate, ...]
     selectivities: tuple[float, ...]
     reason: str
+    questions: tuple[int, ...] | None = None
+    independence: tuple[float, ...] | None = None
 
     @property
     def recommended(self) -> Candidate:
         return self.candidates[0]
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        found = {
             "recommended": self.recommended.name,
             "reason": self.reason,
             "selectivities": list(self.selectivities),
             "candidates": [candidate.to_dict() for candidate in self.candidates],
+            "rivals": [candidate.to_dict() for candidate in self.rivals],
         }
+        if self.questions is None:
+            return found
+        return {**found, "questions": list(self.questions), "independence": list(self.independence or ())}
 
 
-def standard_mechanisms() -> tuple[Mechanism, ...]:
-    """The mechanisms that a requirement (rho1, rho2) alone makes comparable."""
-    return (Uniform(), SmallDomain(), FineGrain(), Identity(), Designed())
+def standard_mechanisms(pool: QuestionPool | None = None) -> tuple[Mechanism, ...]:
+    """The mechanisms that a requirement (rho1, rho2) alone makes comparable; designed for a pool where there is one."""
+    designed = Designed() if pool is None else Designed(profile=pool.profile)
+    return (Uniform(), SmallDomain(), FineGrain(), Identity(), designed)
 
 
 def compare(
     histogram: Histogram | Mapping[Any, int],
     privacy: Privacy,
     *,
-    selectivities: Sequence[float] = SELECTIVITIES,
+    selectivities: Sequence[float] | None = None,
     mechanisms: Sequence[Mechanism] | None = None,
+    pool: QuestionPool | None = None,
+    rivals: bool = True,
 ) -> Comparison:
-    """Plan with every mechanism, predict its errors, and recommend one."""
+    """Plan with every mechanism, predict its errors, and recommend one.
+
+    Args:
+        histogram: how many rows hold each value.
+        privacy: the requirement.
+        selectivities: predict the errors of counts about these shares of the rows; with a pool, of its questions that
+            are at least as large.
+        mechanisms: compare these instead of the standard ones.
+        pool: predict the errors of these questions.
+        rivals: whether to list the baselines too.
+    """
     counts = Histogram.of(histogram)
-    found = [_candidate(mechanism, counts, privacy, selectivities) for mechanism in mechanisms or standard_mechanisms()]
-    usable = [candidate for candidate in found if candidate.plan is not None]
+    profile = profile_of(counts, pool, selectivities)
+    wanted = mechanisms or standard_mechanisms(pool)
+    found = [candidate(mechanism, counts, privacy, profile) for mechanism in wanted]
+    usable = [each for each in found if each.plan is not None]
     if not usable:
-        reasons = "\n".join(f"- {candidate.name}: {candidate.refusal}" for candidate in found)
+        reasons = "\n".join(f"- {each.name}: {each.refusal}" for each in found)
         raise RequirementError(f"No mechanism meets this requirement:\n{reasons}")
-    usable.sort(key=_score)
-    ordered = (*usable, *(candidate for candidate in found if candidate.plan is None))
-    return Comparison(ordered, tuple(selectivities), _reason(usable, privacy, selectivities))
+    usable.sort(key=lambda each: each.score)
+    others = rival_candidates(counts, privacy, profile) if rivals else []
+    return Comparison(
+        (*usable, *(each for each in found if each.plan is None)),
+        tuple(sorted(others, key=lambda each: (each.guarantee is None, each.score))),
+        profile.selectivities,
+        _reason(usable, privacy, profile),
+        profile.sizes() if isinstance(profile, ByPool) else None,
+        profile.independence() if isinstance(profile, ByPool) else None,
+    )
 
 
-def _candidate(mechanism: Mechanism, counts: Histogram, privacy: Privacy, selectivities: Sequence[float]) -> Candidate:
-    begin = time.perf_counter()
-    try:
-        plan = mechanism.plan(counts, privacy)
-        variance = MARGINAL_VARIANCE if privacy.adversary == "frequency" else None
-        errors = predicted_relative_error(plan, counts, selectivities, marginal_variance=variance)
-    except DeniableError as refused:
-        return Candidate(mechanism.name, None, str(refused), (), time.perf_counter() - begin)
-    return Candidate(mechanism.name, plan, "", tuple(errors.tolist()), time.perf_counter() - begin)
-
-
-def _score(candidate: Candidate) -> tuple[float, float]:
-    """Smaller is better: the geometric mean of the predicted errors, then epsilon."""
-    errors = [error for error in candidate.errors if not math.isnan(error)]
-    return (float(np.exp(np.mean(np.log(errors)))) if errors and min(errors) > 0 else math.inf, candidate.epsilon)
-
-
-def _reason(usable: Sequence[Candidate], privacy: Privacy, selectivities: Sequence[float]) -> str:
+def _reason(usable: Sequence[Candidate], privacy: Privacy, profile: BySelectivity | ByPool) -> str:
     best = usable[0]
     shown = [
-        f"{percent(error, 2)} off at {percent(share, 2)} of the rows"
-        for share, error in zip(selectivities, best.errors, strict=True)
+        f"{percent(error, 2)} {_size(share, profile)}"
+        for share, error in zip(profile.selectivities, best.errors, strict=True)
         if not math.isnan(error)
     ]
     first = f"{best.name} has the smallest predicted error of the mechanisms that meet the requirement"
-    first += f" ({', '.join(shown)})." if shown else "."
+    first += f": {', '.join(shown)}." if shown else "."
     if len(usable) > 1:
-        ratio = _score(usable[1])[0] / _score(best)[0] if _score(best)[0] > 0 else math.inf
-        second = f" Next is {usable[1].name}, whose errors are {ratio:.2g} times as large"
+        mine, next_ = best.score[0], usable[1].score[0]
+        larger = f"{next_ / mine:.2g} times as large" if 0 < mine < math.inf and next_ < math.inf else "no smaller"
+        second = f" Next is {usable[1].name}, whose errors are {larger}"
         second += f"; {best.name} reveals: {REVEALS.get(best.name, 'see its guarantee')}."
     else:
         second = f" It is the only one that withstands the adversary {privacy.adversary!r}."
     return first + second
+
+
+def _size(share: float, profile: BySelectivity | ByPool) -> str:
+    if not isinstance(profile, ByPool):
+        return f"at {percent(share, 2)} of the rows"
+    return f"where the answer is {percent(share, 2)} of the rows or more" if share else "over the whole pool"
 
 
 @dataclass(frozen=True)
@@ -201,7 +183,7 @@ def _error_at(
         privacy = Privacy(rho1=rho1, rho2=rho2, adversary=adversary)
     except RequirementError:
         return math.inf
-    found = _candidate(mechanism, counts, privacy, [selectivity])
+    found = candidate(mechanism, counts, privacy, BySelectivity(counts, (selectivity,)))
     return math.inf if found.plan is None or math.isnan(found.errors[0]) else found.errors[0]
 
 

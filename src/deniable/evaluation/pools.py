@@ -8,16 +8,18 @@ draw is counted by one ``bincount`` over them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.errors import OptionError, QuestionError
+from deniable.core.errors import OptionError, QuestionError, did_you_mean
+from deniable.core.profile import QuestionProfile
 from deniable.engines.local.columns import mixed
 from deniable.estimation.published import Counter
 from deniable.estimation.questions import Asked, Resolver
@@ -35,6 +37,7 @@ MOST_COLUMNS = 3
 SMALL = (1, 10)  # true rows, both ends in (SPLU 6.1)
 LARGE = (0.005, 0.05)  # share of all rows, the upper end out (SPLU 6.1)
 DISTINCT_KEYS = 2**62
+POOLS = ("sdr", "splu", "FILE.sql")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,8 @@ class QuestionPool:
         rows: for each condition the rows that satisfy it.
         sets: value sets, [sets, m].
         condition, chosen: for each question its condition and its value set.
+        masks: for each condition its columns, and which codes of each satisfy it; None where it is not a conjunction of
+            columns, so that a release without single public values cannot be asked.
     """
 
     name: str
@@ -55,6 +60,7 @@ class QuestionPool:
     sets: Bools
     condition: Ints
     chosen: Ints
+    masks: tuple[Mapping[str, Bools] | None, ...] = ()
 
     def __len__(self) -> int:
         return len(self.condition)
@@ -86,9 +92,29 @@ class QuestionPool:
         return self.pick(self.by_value @ self.sets.T)
 
     @cached_property
+    def profile(self) -> QuestionProfile:
+        """The questions as counts, for planning."""
+        return QuestionProfile(self.table.domain, self.by_value, self.sets, self.condition, self.chosen)
+
+    @cached_property
     def condition_rows(self) -> Floats:
         """N_R, the rows of every condition."""
         return np.array([len(rows) for rows in self.rows], dtype=np.float64)
+
+
+def pools_named(table: CodedTable, name: str, seed: int = 1) -> list[QuestionPool]:
+    """The pools that a user names: ``sdr``, ``splu`` (two of them), or a file of questions."""
+    if name == "sdr":
+        return [sdr_pool(table, seed=seed)]
+    if name == "splu":
+        return [small_pool(table, seed=seed), large_pool(table, seed=seed)]
+    path = Path(name)
+    if not path.is_file():
+        raise OptionError(
+            f"pool = {name!r} is neither a known pool nor a file.{did_you_mean(name, POOLS[:2])} "
+            f"Choose one of: {', '.join(POOLS)}."
+        )
+    return [sql_pool(table, path.read_text(encoding="utf-8"), name=path.name)]
 
 
 def sdr_pool(table: CodedTable, *, conditions: int = CONDITIONS, seed: int = 1) -> QuestionPool:
@@ -96,15 +122,18 @@ def sdr_pool(table: CodedTable, *, conditions: int = CONDITIONS, seed: int = 1) 
     _require(table, conditions)
     rng = np.random.default_rng(seed)
     names = _usable(table)
-    rows = []
+    rows, masks = [], []
     for _ in range(conditions):
         d = min(int(rng.integers(1, MOST_COLUMNS + 1)), len(names))
         columns = rng.choice(len(names), size=d, replace=False)
-        equal = np.ones(table.rows, bool)
+        equal, asked = np.ones(table.rows, bool), dict[str, Bools]()
         for place in columns:
             column = table.columns[names[place]]
-            equal &= column.codes == rng.integers(len(column.values))
+            value = rng.integers(len(column.values))
+            equal &= column.codes == value
+            asked[names[place]] = np.arange(column.size) == value
         rows.append(np.flatnonzero(equal).astype(np.int32))
+        masks.append(asked)
     every = np.arange(table.m)
     return QuestionPool(
         "sdr",
@@ -113,6 +142,7 @@ def sdr_pool(table: CodedTable, *, conditions: int = CONDITIONS, seed: int = 1) 
         np.eye(table.m, dtype=bool),
         np.repeat(np.arange(conditions), table.m),
         np.tile(every, conditions),
+        tuple(masks),
     )
 
 
@@ -148,7 +178,8 @@ def _sized_pool(name: str, table: CodedTable, questions: int, seed: int, low: in
         chosen[question] = key % table.m
         condition[question] = conditions.setdefault((names, key // table.m), len(conditions))
     rows = _rows_of(table, list(conditions))
-    return QuestionPool(name, table, rows, np.eye(table.m, dtype=bool), condition, chosen)
+    masks = tuple(_masks_of(table, columns, key) for columns, key in conditions)
+    return QuestionPool(name, table, rows, np.eye(table.m, dtype=bool), condition, chosen, masks)
 
 
 def _fitting(table: CodedTable, low: int, high: int) -> tuple[list[tuple[tuple[str, ...], Ints]], list[float]]:
@@ -188,33 +219,43 @@ def _rows_of(table: CodedTable, conditions: Sequence[tuple[tuple[str, ...], int]
     return tuple(rows)
 
 
+def _masks_of(table: CodedTable, names: Sequence[str], key: int) -> dict[str, Bools]:
+    """The columns of a condition that is given as a mixed-radix key."""
+    masks = {}
+    for name in reversed(names):
+        key, value = divmod(key, table.columns[name].size)
+        masks[name] = np.arange(table.columns[name].size) == value
+    return masks
+
+
 def sql_pool(table: CodedTable, text: str, *, name: str = "sql") -> QuestionPool:
     """The user's own questions, one ``SELECT COUNT(*) FROM release WHERE ..`` in each line.
 
     Empty lines and lines that begin with ``--`` are skipped. The text is read like any question to a release, so the
     original and the release are asked exactly the same thing.
     """
-    rows, sets = [], []
+    rows, sets, masks = [], [], []
     for number, line in enumerate(text.splitlines(), start=1):
         question = line.strip().rstrip(";")
         if not question or question.startswith("--"):
             continue
         try:
-            found, values = _resolved(table, question)
+            found, values, asked = _resolved(table, question)
         except QuestionError as problem:
             raise QuestionError(f"Line {number}: {problem}") from None
         rows.append(found)
         sets.append(values)
+        masks.append(asked)
     if not rows:
         raise QuestionError(
             "The file asks nothing. Write one question in each line, for example: "
             f"SELECT COUNT(*) FROM release WHERE {table.sensitive} = '...'"
         )
     distinct, inverse = np.unique(np.array(sets), axis=0, return_inverse=True)
-    return QuestionPool(name, table, tuple(rows), distinct, np.arange(len(rows)), inverse.reshape(-1))
+    return QuestionPool(name, table, tuple(rows), distinct, np.arange(len(rows)), inverse.reshape(-1), tuple(masks))
 
 
-def _resolved(table: CodedTable, question: str) -> tuple[Rows, Bools]:
+def _resolved(table: CodedTable, question: str) -> tuple[Rows, Bools, dict[str, Bools] | None]:
     query = parse(question, table)
     if [item.what for item in query.items] != [Aggregate("count", None)] or query.groups or query.having is not None:
         raise QuestionError("A pool holds plain counts: SELECT COUNT(*) FROM release WHERE ..")
@@ -224,7 +265,17 @@ def _resolved(table: CodedTable, question: str) -> tuple[Rows, Bools]:
             f"Join the condition on {table.sensitive!r} to those on public columns with AND; anything else is more "
             "than one count. Fix: ask in parts."
         )
-    return _matching(table, asked), asked.sets[0]
+    return _matching(table, asked), asked.sets[0], _conjunction(asked)
+
+
+def _conjunction(asked: Asked) -> dict[str, Bools] | None:
+    """Which codes of each column are asked for, where all leaves must hold; None for any other formula."""
+    if np.flatnonzero(asked.classes >= 0).tolist() != [len(asked.classes) - 1]:
+        return None
+    masks: dict[str, Bools] = {}
+    for column, mask in asked.leaves:
+        masks[column] = masks.get(column, np.ones(len(mask), bool)) & mask
+    return masks
 
 
 def _matching(table: CodedTable, asked: Asked) -> Rows:

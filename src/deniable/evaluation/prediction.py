@@ -5,13 +5,16 @@ are perturbed independently, and a row of value x falls into cell c with the pla
 
     Var = sum_x n_x ( sum_c s_cx sum_y P_c[y][x] w_c(y)^2  -  1[x in S] )
 
-where n_x is the number of the question's rows with value x. It is exact up to the dealing, which takes rows of a value
-without replacement; a normal error of standard deviation sd has the mean absolute value sqrt(2/pi) sd.
+where n_x is the number of the question's rows with value x. Where nobody sees the cells, one set of weights serves all
+of them, and the mean of w given x differs from cell to cell: mu_cx. Rows of a value are dealt without replacement, so
+this part of the variance, sum_c s_cx mu_cx^2 - 1[x in S], counts only (f_x - n_x) / (f_x - 1). A normal error of
+standard deviation sd has the mean absolute value sqrt(2/pi) sd.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +22,7 @@ import numpy.typing as npt
 from deniable.core.errors import OptionError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
+from deniable.core.profile import QuestionProfile
 
 Floats = npt.NDArray[np.float64]
 CHUNK = 4_000_000  # numbers in one array of questions x values
@@ -41,11 +45,33 @@ def predicted_variance(
     m = plan.histogram.m
     if inside.shape[-1] != m or counts.shape[-1] != m:
         raise OptionError(f"A question names {inside.shape[-1]} and {counts.shape[-1]} values; the plan has {m}.")
-    of_rows = _variance(plan, inside, counts)
+    each, whole = row_variances(plan, inside), plan.histogram.counts
+    of_rows: Floats = np.maximum((each.within * counts + each.dealt * _dealt(counts, whole)).sum(-1), 0.0)
     if marginal_variance is None:
         return of_rows
-    of_table = _variance(plan, inside, plan.histogram.counts[None, :].astype(np.float64))
-    return calibrated_variance(of_rows, of_table, marginal_variance * inside.sum(-1))
+    return calibrated_variance(of_rows, each.of_table(whole), marginal_variance * inside.sum(-1))
+
+
+def pool_variance(plan: Plan, profile: QuestionProfile, *, marginal_variance: float | None = None) -> Floats:
+    """The variance of every question of a pool: the same, for many conditions and value sets at once."""
+    asked, whole = profile.in_order(plan.histogram.domain), plan.histogram.counts
+    step = max(CHUNK // asked.sets.shape[1], 1)
+    parts = []
+    for start in range(0, len(asked.sets), step):
+        some = asked.sets[start : start + step].astype(np.float64)
+        each = row_variances(plan, some)
+        found = asked.by_value @ each.within.T + _dealt(asked.by_value, whole) @ each.dealt.T
+        of_rows = np.maximum(found, 0.0)
+        if marginal_variance is not None:
+            of_rows = calibrated_variance(of_rows, each.of_table(whole), marginal_variance * some.sum(-1))
+        parts.append(of_rows)
+    return asked.pick(np.concatenate(parts, axis=1))
+
+
+def _dealt(rows: Floats, whole: npt.NDArray[np.int64]) -> Floats:
+    """n_x (f_x - n_x) / (f_x - 1): how much of the variance of dealing is left in n_x of f_x rows."""
+    left: Floats = rows * np.maximum(whole - rows, 0.0) / np.maximum(whole - 1, 1)
+    return left
 
 
 def calibrated_variance(of_rows: npt.ArrayLike, of_table: npt.ArrayLike, noise: npt.ArrayLike) -> Floats:
@@ -96,31 +122,38 @@ def _value_variances(plan: Plan, counts: Floats) -> Floats:
     """The variance of every single value's count over the whole table, some values at a time."""
     m = plan.histogram.m
     some = max(CHUNK // m, 1)
-    starts = range(0, m, some)
-    parts = [_variance(plan, np.eye(min(some, m - start), m, start), counts[None, :]) for start in starts]
+    parts = [
+        row_variances(plan, np.eye(min(some, m - start), m, start)).of_table(counts) for start in range(0, m, some)
+    ]
     return np.concatenate(parts)
 
 
-def _variance(plan: Plan, inside: Floats, counts: Floats) -> Floats:
+class RowVariances(NamedTuple):
+    """What one row of value x adds to the variance of the count of each value set, [sets, m]: by its draw, and by the
+    cell that it is dealt to where nobody sees the cell."""
+
+    within: Floats
+    dealt: Floats
+
+    def of_table(self, counts: npt.NDArray[Any]) -> Floats:
+        """Of the count over the whole table, where all rows of a value are dealt as planned."""
+        return np.maximum(self.within @ counts, 0.0)
+
+
+def row_variances(plan: Plan, sets: Floats) -> RowVariances:
+    """Each row's part in the variance."""
     if not plan.cells_published and len(plan.cells) > 1:
-        squares = _unpublished(plan, inside, counts)
-    else:
-        squares = sum((_cell_squares(plan, cell, inside, counts) for cell in plan.cells), np.zeros(len(inside)))
-    variance: Floats = np.maximum(squares - (inside * counts).sum(-1), 0.0)
-    return variance
+        return _unpublished(plan, sets)
+    squares = np.zeros(sets.shape)
+    for cell in plan.cells:
+        places = plan.positions(cell)
+        weights = cell.channel.weights(sets[:, places])
+        squares[:, places] += cell.channel.expected(weights**2) * _shares(plan, cell)
+    return RowVariances(squares - sets, np.zeros(sets.shape))
 
 
-def _cell_squares(plan: Plan, cell: Cell, inside: Floats, counts: Floats) -> Floats:
-    """sum_y o_y w(y)^2 over one published cell, o its expected published counts."""
-    places = plan.positions(cell)
-    weights = cell.channel.weights(inside[:, places])
-    observed = cell.channel.apply(counts[:, places] * _shares(plan, cell))
-    squares: Floats = (observed * weights**2).sum(-1)
-    return squares
-
-
-def _unpublished(plan: Plan, inside: Floats, counts: Floats) -> Floats:
-    """The same where nobody sees the cells: one channel for all, P[y][x] = sum_c s_cx P_c[y][x]."""
+def _unpublished(plan: Plan, sets: Floats) -> RowVariances:
+    """One channel for all, P[y][x] = sum_c s_cx P_c[y][x], and its weights."""
     m = plan.histogram.m
     mixed = np.zeros((m, m))
     for cell in plan.cells:
@@ -130,13 +163,17 @@ def _unpublished(plan: Plan, inside: Floats, counts: Floats) -> Floats:
     mixed[:, empty] = 0.0
     mixed[empty, empty] = 1.0
     try:
-        weights = np.linalg.solve(mixed.T, inside.T).T
+        weights = np.linalg.solve(mixed.T, sets.T).T
     except np.linalg.LinAlgError:
         raise OptionError(
             f"The error of mechanism {plan.mechanism!r} cannot be predicted: its channel cannot be inverted."
         ) from None
-    squares: Floats = ((counts @ mixed.T) * weights**2).sum(-1)
-    return squares
+    means = np.zeros(sets.shape)  # sum_c s_cx mu_cx^2
+    for cell in plan.cells:
+        places = plan.positions(cell)
+        means[:, places] += cell.channel.expected(weights[:, places]) ** 2 * _shares(plan, cell)
+    means[:, empty] = sets[:, empty]
+    return RowVariances(weights**2 @ mixed - means, means - sets)
 
 
 def _shares(plan: Plan, cell: Cell) -> Floats:

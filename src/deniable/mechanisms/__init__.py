@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from deniable.core.errors import OptionError, did_you_mean
+from deniable.core.errors import OptionError
 from deniable.mechanisms.base import Mechanism, PlansFromPublic, WithoutChannels
 from deniable.mechanisms.baselines.anatomy import Anatomy
+from deniable.mechanisms.baselines.generalize import Generalize
+from deniable.mechanisms.baselines.laplace import Laplace
 from deniable.mechanisms.baselines.pram import Pram
 from deniable.mechanisms.baselines.redraw import Redraw
 from deniable.mechanisms.decoys import Decoys
@@ -12,7 +14,9 @@ from deniable.mechanisms.designed import Designed, Identity
 from deniable.mechanisms.fine_grain import FineGrain, tolerance
 from deniable.mechanisms.requirement_file import read_requirements
 from deniable.mechanisms.retention import Retention
+from deniable.mechanisms.retention_spelling import spelled_retention
 from deniable.mechanisms.small_domain import SmallDomain
+from deniable.mechanisms.spelling import spelled
 from deniable.mechanisms.uniform import Uniform
 
 __all__ = [
@@ -21,7 +25,9 @@ __all__ = [
     "Decoys",
     "Designed",
     "FineGrain",
+    "Generalize",
     "Identity",
+    "Laplace",
     "Mechanism",
     "PlansFromPublic",
     "Pram",
@@ -37,19 +43,18 @@ __all__ = [
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     mechanism.name: mechanism
-    for mechanism in (Uniform, SmallDomain, FineGrain, Identity, Designed, Pram, Redraw, Decoys, Anatomy)
+    for mechanism in (
+        *(Uniform, SmallDomain, FineGrain, Identity, Designed),
+        *(Pram, Redraw, Decoys, Anatomy, Generalize, Laplace, Retention),
+    )
 }
 
 
 def mechanism_named(mechanism: str | Mechanism) -> Mechanism:
-    """A mechanism object, from its name or as it is."""
+    """A mechanism object, from its name (``"decoys"``, ``"decoys:c=5"``) or as it is."""
     if isinstance(mechanism, str):
-        if mechanism not in MECHANISMS:
-            raise OptionError(
-                f"mechanism = {mechanism!r} is not known.{did_you_mean(mechanism, MECHANISMS)} "
-                f"Choose one of: {', '.join(MECHANISMS)}."
-            )
-        return MECHANISMS[mechanism]()
+        name, colon, columns = mechanism.partition(":")
+        return spelled_retention(columns) if colon and name == Retention.name else spelled(mechanism, MECHANISMS)
     if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):
         raise OptionError(
             f"mechanism = {mechanism!r} is not a mechanism: give a name ({', '.join(MECHANISMS)}) "

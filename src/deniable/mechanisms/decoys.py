@@ -39,7 +39,8 @@ class Decoys:
     """Decoy groups of c rows with c different values.
 
     Attributes:
-        c: the size of the groups. Left out: 5, or what ``small_sums``, ``large_sums`` and the requirement ask for.
+        c: the size of the groups. Left out: the smallest that the requirement, ``small_sums`` and ``large_sums`` allow;
+            5 where nothing is asked.
         leftovers: the n mod c rows that no group can take: ``"refuse"`` the table, or ``"drop"`` them.
         small_sums: which counts must be uncertain, and how much; asks for large groups.
         large_sums: which counts must be accurate, and how much; asks for small groups.
@@ -71,13 +72,11 @@ class Decoys:
                 raise OptionError(f"{name} = {value!r} is not known: choose {known}.{did_you_mean(value, allowed)}")
 
     def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
-        check_histogram(histogram)
-        needed = _smallest_size(histogram, privacy)
-        c = self._size(histogram, needed)
+        c = self.size(histogram, privacy)
         group = mixed_groups if self.grouping == "mixed" else balanced_groups
         groups, left = group(histogram.counts, c)
         if len(left) and self.leftovers == "refuse":
-            raise self._left_over(histogram, c, len(left), needed)
+            raise self._left_over(histogram, c, len(left), _smallest_size(histogram, privacy) or 2)
         cells = [_cell(histogram, places, h) for places, h in groups]
         options: dict[str, Any] = {
             "c": c,
@@ -99,10 +98,19 @@ class Decoys:
             options=options,
         )
 
-    def _size(self, histogram: Histogram, needed: int) -> int:
+    def size(self, histogram: Histogram, privacy: Privacy | None) -> int:
+        """c: as given, or found; refused where the table, the requirement or what is asked of sums does not allow it.
+
+        The largest posterior is 1/c exactly, whatever the grouping, so rho2 needs c = ceil(1 / rho2).
+        """
+        check_histogram(histogram)
+        limited = _smallest_size(histogram, privacy)
+        needed = limited or 2
         largest = min(largest_size(histogram.counts), histogram.rows)
         c = self.c
-        if c is None:
+        if c is None and self.small_sums is None and self.large_sums is None:
+            c = limited or DEFAULT_SIZE
+        elif c is None:
             c = self._found(range(needed, min(largest, LARGEST_SIZE) + 1), needed, largest, histogram)
         if c > largest:
             raise _too_large(histogram, c, largest)
@@ -121,8 +129,6 @@ class Decoys:
 
     def _found(self, sizes: range, needed: int, largest: int, histogram: Histogram) -> int:
         """The smallest size that keeps small sums private, else the largest that keeps large sums accurate."""
-        if self.small_sums is None and self.large_sums is None:
-            return max(DEFAULT_SIZE, needed)
         if not len(sizes):
             raise _too_large(histogram, needed, largest)
         if self.small_sums is None:
@@ -208,10 +214,10 @@ def _cell(histogram: Histogram, places: Counts, rows: int) -> Cell:
     return Cell(Histogram(values, np.full(len(values), rows, dtype=np.int64)), Channel.of(values, 0.0))
 
 
-def _smallest_size(histogram: Histogram, privacy: Privacy | None) -> int:
-    """The smallest c with 1/c <= rho2 for every value that the requirement protects."""
+def _smallest_size(histogram: Histogram, privacy: Privacy | None) -> int | None:
+    """The smallest c with 1/c <= rho2 for every value that the requirement protects; None where it protects none."""
     if privacy is None:
-        return 2
+        return None
     if privacy.adversary == "any-prior":
         raise RequirementError(
             "mechanism 'decoys' cannot withstand adversary 'any-prior': in a decoy group other values are impossible. "
@@ -221,7 +227,7 @@ def _smallest_size(histogram: Histogram, privacy: Privacy | None) -> int:
     limits += [
         rho2 for value, (rho1, rho2) in privacy.per_value.items() if histogram.get(value, 0) <= rho1 * histogram.rows
     ]
-    return max([2, *(-(-limit.denominator // limit.numerator) for limit in limits)])
+    return max([2, *(-(-limit.denominator // limit.numerator) for limit in limits)]) if limits else None
 
 
 def _too_large(histogram: Histogram, c: int, largest: int) -> RequirementError:

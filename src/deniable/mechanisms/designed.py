@@ -2,15 +2,16 @@
 
 Every posterior is brought up to rho2 at once, so a share of about rho2 of the rows keeps its value, the most that any
 channel can keep: sum_y Pr[y] Pr[y | y] <= rho2. The replacing distribution r ~ f^a is chosen to minimise the predicted
-error of the questions in ``profile``. The derivation is in docs/explanation/designed-channels.md.
+error of the questions in ``profile``: counts by their selectivity, or an owner's own questions. The derivation is in
+docs/explanation/designed-channels.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
+from deniable.core.profile import QuestionProfile
 from deniable.mechanisms.base import PlansFromPublic, options_of
 from deniable.mechanisms.designed_coins import (
     Cover,
@@ -28,7 +30,6 @@ from deniable.mechanisms.designed_coins import (
     constant_coin,
     covers,
     designed_coins,
-    profile_error,
 )
 from deniable.mechanisms.fine_grain import matched_requirements
 from deniable.mechanisms.posterior import Limits, feasible_channel, frequency_guarantee
@@ -38,12 +39,17 @@ from deniable.mechanisms.requirement import (
     protected_values,
     require_feasible,
 )
+from deniable.mechanisms.variances import pool_error, profile_error
 
 Replacing = Literal["optimised", "frequency", "uniform"]
 POWERS = tuple(a / 20 for a in range(31))  # r ~ f^a
-# No coin above 1/2: rho2 would allow rare values to be kept almost surely, which leaves them nothing to deny.
+# Caps on coins, below max(1/2, rho2): rho2 alone would let rare values be kept almost surely, with nothing to deny.
 CAPS = (0.5, 0.25, 0.12, 0.06, 0.03, 0.01, 0.003, 0.001)
-TIGHT = "The share of rows of each value, to about three digits: rho2 left no room to hide it in the coins."
+TIGHT = "The share of rows of each value, to about three digits: nothing was left to hide it behind in the coins."
+CHOSEN_FOR_A_POOL = (
+    "The largest coin and the shape of the replacing distribution are the best of some hundred for the owner's own "
+    "questions, and tell that much about their answers."
+)
 EXEMPT_CAPS = (0.5, 0.0625, 0.125, 0.25, 0.75, 0.9)
 
 
@@ -53,8 +59,10 @@ class Designed(PlansFromPublic):
 
     Attributes:
         replacing: r ~ f^a: ``"frequency"``: a = 1, measured best on CENSUS (`deniable reproduce small-domain`);
-            ``"optimised"``: the a of the smallest predicted error; ``"uniform"``: a = 0.
-        profile: selectivities (shares of all rows) of the counts whose error is minimised.
+            ``"optimised"``: the a of the smallest predicted error; ``"uniform"``: a = 0. Left out: by frequency, and
+            optimised for an owner's own questions.
+        profile: the counts whose error is minimised: selectivities (shares of all rows), or a ``QuestionProfile`` of
+            the owner's own questions (``dn.question_profile``).
 
     >>> rows = Histogram.of({"flu": 500, "cold": 450, "asthma": 400, "gout": 350, "hiv": 300})
     >>> plan = Designed().plan(rows, Privacy(rho2="2/5"))
@@ -62,17 +70,22 @@ class Designed(PlansFromPublic):
     True
     """
 
-    replacing: Replacing = "frequency"
-    profile: tuple[float, ...] = (0.001, 0.005, 0.01)
+    replacing: Replacing | None = None
+    profile: tuple[float, ...] | QuestionProfile = (0.001, 0.005, 0.01)
     name: ClassVar[str] = "designed"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "profile", tuple(self.profile))
+        if self.replacing is None:
+            own = isinstance(self.profile, QuestionProfile)
+            object.__setattr__(self, "replacing", "optimised" if own else "frequency")
         if self.replacing not in get_args(Replacing):
             raise OptionError(
                 f"replacing = {self.replacing!r} is not known: choose one of {', '.join(get_args(Replacing))}."
-                + did_you_mean(self.replacing, get_args(Replacing))
+                + did_you_mean(str(self.replacing), get_args(Replacing))
             )
+        if isinstance(self.profile, QuestionProfile):
+            return
+        object.__setattr__(self, "profile", tuple(self.profile))
         if not self.profile or not all(0 < a < 1 for a in self.profile):
             raise OptionError(
                 f"profile = {self.profile!r} must name selectivities between 0 and 1. Fix: profile=(0.001, 0.01)."
@@ -89,13 +102,19 @@ class Designed(PlansFromPublic):
         raise _too_tight(histogram, limits)
 
     def _channel(self, histogram: Histogram, limits: Limits, cover: Cover) -> Channel | None:
-        search = _Search(cover.base, cover.prior / histogram.rows, as_limits(limits), self.profile)
+        profile = self.profile
+        if isinstance(profile, QuestionProfile):
+            profile = profile.in_order(histogram.domain)
+        search = _Search(cover.base, cover.prior / histogram.rows, as_limits(limits), profile)
         start = 0.0 if self.replacing == "uniform" else 1.0
         exempt_caps = EXEMPT_CAPS if None in limits else EXEMPT_CAPS[:1]
-        best = search.best([(start, cap, exempt_cap) for cap in CAPS for exempt_cap in exempt_caps])
+        best = search.best([(start, cap, exempt_cap) for cap in _caps(limits) for exempt_cap in exempt_caps])
         if best is None:
             return None
-        if self.replacing == "optimised":
+        constant = search.constant()
+        if constant is not None and self.replacing != "uniform" and constant.error < best.error:
+            best = constant
+        elif self.replacing == "optimised":
             best = search.best([(power, best.cap, best.exempt_cap) for power in POWERS]) or best
         channel = Channel.of(histogram.domain, best.coins, best.replacing, coarse=True)
         return feasible_channel(histogram, channel, limits)
@@ -143,11 +162,18 @@ class _Search:
     base: Counts
     prior: Floats
     limits: Floats
-    profile: tuple[float, ...]
+    profile: tuple[float, ...] | QuestionProfile
 
     def best(self, trials: Sequence[tuple[float, float, float]]) -> _Trial | None:
         made = [trial for numbers in trials if (trial := self._trial(*numbers)) is not None]
         return min(made, key=lambda trial: trial.error, default=None)
+
+    def constant(self) -> _Trial | None:
+        """Identity perturbation, a member of the family."""
+        r = self.base / self.base.sum()
+        coin = constant_coin(self.prior, r, self.limits)
+        coins = np.full(len(r), coin)
+        return _Trial(self._error(coins, r), coin, coin, coins, r) if coin > 0 else None
 
     def _trial(self, power: float, cap: float, exempt_cap: float) -> _Trial | None:
         r = (self.base / self.base.max()) ** power
@@ -155,7 +181,19 @@ class _Search:
         coins = designed_coins(self.prior, r, self.limits, cap, exempt_cap)
         if coins is None:
             return None
-        return _Trial(profile_error(coins, r, self.base.astype(np.float64), self.profile), cap, exempt_cap, coins, r)
+        return _Trial(self._error(coins, r), cap, exempt_cap, coins, r)
+
+    def _error(self, coins: Floats, r: Floats) -> float:
+        counts = self.base.astype(np.float64)
+        if isinstance(self.profile, QuestionProfile):
+            return pool_error(coins, r, counts, self.profile)
+        return profile_error(coins, r, counts, self.profile)
+
+
+def _caps(limits: Limits) -> tuple[float, ...]:
+    """From max(1/2, rho2) down; closely spaced above 1/2, where a coin too large leaves nothing to hide behind."""
+    room = max(max(float(limit) for limit in limits if limit is not None) - CAPS[0], 0.0)
+    return (*(CAPS[0] + room * k / 16 for k in range(16 if room else 0, 0, -1)), *CAPS)
 
 
 def _requirement(histogram: Histogram, privacy: Privacy | None, name: str) -> tuple[Privacy, list[Fraction | None]]:
@@ -224,6 +262,21 @@ def _plan(
         cells=(Cell(histogram, channel),),
         cells_published=False,
         privacy=privacy,
-        guarantee=frequency_guarantee(histogram, privacy, limits, channel, (TIGHT,) if cover.tight else ()),
-        options=options_of(mechanism),
+        guarantee=frequency_guarantee(histogram, privacy, limits, channel, tuple(_said(mechanism, cover))),
+        options=_options(mechanism),
     )
+
+
+def _said(mechanism: Designed | Identity, cover: Cover) -> Iterator[str]:
+    if cover.tight:
+        yield TIGHT
+    if isinstance(mechanism, Designed) and isinstance(mechanism.profile, QuestionProfile):
+        yield CHOSEN_FOR_A_POOL
+
+
+def _options(mechanism: Designed | Identity) -> dict[str, Any]:
+    """For the manifest; of an owner's own questions only how many there were."""
+    options = options_of(mechanism)
+    if isinstance(options.get("profile"), QuestionProfile):
+        options["profile"] = f"{len(options['profile']):,} questions of the owner"
+    return options

@@ -35,7 +35,8 @@ class Cover(NamedTuple):
     Attributes:
         prior: counts that are never below the true ones; the coins rely on them.
         base: counts that the replacing distribution is made of.
-        tight: whether ``prior`` is the true counts; coins, which have three digits, then show shares to three digits.
+        tight: whether ``prior`` is the true counts or next to them; coins, which have three digits, then show shares to
+            three digits.
     """
 
     prior: Counts
@@ -58,8 +59,8 @@ def covers(histogram: Histogram, public: Histogram | None = None) -> Iterator[Co
             margin *= 2
         base = np.maximum(public.counts, 1) + margin
         yield Cover(base, base)
-    yield Cover(coarse, base)
-    yield Cover(_rounded_up(histogram.counts, 1), base)
+    yield Cover(coarse, base, tight=step == 1)
+    yield Cover(_rounded_up(histogram.counts, 1), base, tight=True)
     yield Cover(np.maximum(histogram.counts, 1), base, tight=True)
 
 
@@ -115,32 +116,6 @@ def constant_coin(prior: Floats, r: Floats, limits: Floats) -> float:
         fits = bool((largest_coins(prior, r, limits, 1 - middle * prior.sum()) >= middle).all())
         low, high = (middle, high) if fits else (low, middle)
     return low
-
-
-def value_variances(p: Floats, r: Floats, counts: Floats) -> Floats:
-    """The exact variance of each value's reconstructed count under one channel, O(m) for all values (SPEC 8).
-
-    Var_x = sum_y o_y w_y^2 - f_x with o = P f and the weights w of the value set {x}.
-    """
-    s = (r / p) / (1 + (r * (1 - p) / p).sum())
-    observed = counts * p + r * (counts * (1 - p)).sum()
-    elsewhere = observed * ((1 - p) / p) ** 2
-    variances: Floats = observed * ((1 - (1 - p) * s) / p) ** 2 + s**2 * (elsewhere.sum() - elsewhere) - counts
-    return variances
-
-
-def profile_error(p: Floats, r: Floats, counts: Floats, profile: Sequence[float]) -> float:
-    """The predicted relative error of counts at the given selectivities, as a geometric mean over the selectivities.
-
-    A question of selectivity a about x takes a/pi_x of the rows, so its variance is Var_x a/pi_x and its error
-    sqrt(2/pi) sd / (a n), averaged over the values that are frequent enough to be asked about.
-    """
-    n = counts.sum()
-    share = counts / n
-    variances = np.maximum(value_variances(p, r, counts), 0.0)
-    asked = [a for a in profile if (share >= a).any()] or [float(np.median(share))]
-    errors = [float(np.sqrt(2 / np.pi * variances / (share * a)).compress(share >= a).mean()) / n for a in asked]
-    return float(np.exp(np.mean(np.log(np.maximum(errors, 1e-300)))))
 
 
 def as_limits(limits: Sequence[Fraction | None]) -> Floats:

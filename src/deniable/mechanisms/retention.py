@@ -18,7 +18,7 @@ import numpy as np
 
 from deniable.core.breach import identity_limit, relative_prior_limit, safe_threshold
 from deniable.core.channel import SCALE, Channel, uniform_weights, weights_of
-from deniable.core.errors import OptionError, RequirementError, listing
+from deniable.core.errors import OptionError, RequirementError, TableError, listing
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
@@ -70,6 +70,11 @@ class Retention:
     name: ClassVar[str] = "retention"
 
     def __init__(self, columns: Mapping[str, Replace] | None = None) -> None:
+        if columns is not None and not isinstance(columns, Mapping):
+            raise OptionError(
+                f"Retention needs a mapping from columns to how they are perturbed; got {type(columns).__name__}. "
+                "Fix: Retention({'job': Replace(coin=0.5)})."
+            )
         given = dict(columns or {})
         for column, replace in given.items():
             if not isinstance(replace, Replace):
@@ -84,8 +89,9 @@ class Retention:
         if not self.columns:
             if privacy is None or not names:
                 raise OptionError(
-                    "mechanism 'retention' needs its columns. Fix: mechanism=Retention({'age': Replace(coin=0.5, "
-                    "low=17, high=90)}), or sensitive= and privacy=."
+                    "mechanism 'retention' needs its columns and how each is perturbed. Fix: sensitive= and privacy=, "
+                    "or mechanism=Retention({'age': Replace(coin=0.5, low=17, high=90)}), as text "
+                    "'retention:age=0.5@17..90'."
                 )
             return Retention({name: Replace(privacy=privacy) for name in names})
         if privacy is not None:
@@ -114,7 +120,10 @@ class Retention:
     def plan_column(self, column: str, histogram: Histogram, public: Histogram | None) -> Plan:
         """The plan of one column of categories. ``public`` is its noisy histogram, which identity draws from."""
         replace = self.columns[column]
-        check_histogram(histogram)
+        try:
+            check_histogram(histogram)
+        except TableError as wrong:
+            raise TableError(f"The column {column!r}: {wrong}") from None
         if replace.replacing == "uniform":
             weights = uniform_weights(histogram.m)
         else:

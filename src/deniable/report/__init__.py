@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from deniable.core.errors import OptionError, OutputError, did_you_mean
+from deniable.engines.local.storage import MANIFEST
 from deniable.opening import open_release
 from deniable.release import Release
 from deniable.report import charts, page, text
 from deniable.report.analyst import analyst_report
 from deniable.report.evidence import from_release, plans_from_audit
+from deniable.report.measured import evaluation_report
 from deniable.report.owner import owner_report
 
-__all__ = ["AUDIENCES", "FORMATS", "document", "render", "write"]
+__all__ = ["AUDIENCES", "FORMATS", "document", "evaluation_report", "render", "write"]
 
 Audience = Literal["owner", "analyst"]
 AUDIENCES = ("owner", "analyst")
@@ -36,7 +38,8 @@ def document(
         release: a release, or its folder.
         audience: ``"owner"`` (privacy first) or ``"analyst"`` (how to use it; nothing but what the release holds).
         audit: for the owner: ``deniable.auditing.audit(original, release).to_dict()``.
-        evaluation: for the owner: ``{"caption": str, "columns": [...], "rows": [[...]]}`` of measured errors.
+        evaluation: for the owner, measured errors: what ``deniable evaluate --json`` prints (``{"results": [...]}``,
+            with charts), or a table of your own, ``{"caption": str, "columns": [...], "rows": [[...]]}``.
     """
     check_choice("for", audience, AUDIENCES)
     if audience == "analyst" and (audit is not None or evaluation is not None):
@@ -67,7 +70,7 @@ def render(content: page.Document, form: str = "html") -> str:
 def write(content: page.Document, out: Path, form: str, release: Path | None) -> None:
     """Write a report; one for the owner is readable by its owner alone, and never stands inside the release."""
     private = content.audience == "owner"
-    if private and release is not None:
+    if private:
         refuse_inside(out, release)
     rendered = render(content, form)
     try:
@@ -80,14 +83,24 @@ def write(content: page.Document, out: Path, form: str, release: Path | None) ->
         raise OutputError(f"{str(out)!r} cannot be written: {error.strerror}.") from None
 
 
-def refuse_inside(out: Path, release: Path) -> None:
-    """An owner's report in the release folder would be published with it."""
-    folder, place = release.resolve(), out.resolve()
-    if folder == place or folder in place.parents:
+def refuse_inside(out: Path, release: Path | None = None) -> None:
+    """What is for the owner would be published with the release if it stood in its folder, or in that of another."""
+    place = out.resolve()
+    named = set() if release is None else {release.resolve()}
+    if any(folder in named or is_release(folder) for folder in (place, *place.parents)):
         raise OutputError(
-            f"out = {str(out)!r} is inside the release, and the owner's report must never be published. "
-            "Fix: choose a file outside of the release folder, or write the report --for analyst."
+            f"out = {str(out)!r} is inside {'the' if named else 'a'} release, and what is for the owner must never be "
+            "published. Fix: choose a file outside of the release folder."
         )
+
+
+def is_release(folder: Path) -> bool:
+    """Whether a folder holds a release, a broken one too: its manifest says so at its beginning."""
+    manifest = folder / MANIFEST
+    if not manifest.is_file():
+        return False
+    with manifest.open("rb") as file:
+        return b"deniable-release" in file.read(200)
 
 
 def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -15,6 +15,17 @@ ROLES = {
 }
 
 
+ROLES_OF = {
+    "anatomy": {"cell": "the group of the row"},
+    "generalize": {
+        "public": "what the rows of a group have in common",
+        "sensitive": "as it was",
+        "cell": "the group of the row",
+    },
+}
+_OPEN = f'import deniable as dn\n\nrelease = dn.open_release("{HERE}")\n'
+
+
 def analyst_report(found: Evidence) -> Document:
     """Questions and answers, intervals, errors, values, columns, the promise, the certificate."""
     listed = (
@@ -32,13 +43,33 @@ def analyst_report(found: Evidence) -> Document:
     return Document(
         "analyst",
         f"Release '{shown(found.manifest.name)}': how to use it",
-        f"{found.manifest.rows:,} rows in which every value of {sections.sensitive_names(found)} is deniable.",
+        f"{found.manifest.rows:,} rows in groups, made by the mechanism {found.manifest.mechanism}."
+        if found.counts_only
+        else f"{found.manifest.rows:,} rows in which every value of {sections.sensitive_names(found)} is deniable.",
         tuple(section for section in listed if section is not None),
         "Written by deniable from the release alone: it may be passed on with it.",
     )
 
 
+def _groups_in_short(found: Evidence) -> Section:
+    """The same of a release of groups, which perturbs nothing and answers single counts only."""
+    names = sections.sensitive_names(found)
+    facts = Facts((("Rows", f"{found.manifest.rows:,}", ""), ("Sensitive", names, "in groups of rows")))
+    text = (
+        "Rows were put into groups, and nothing was perturbed: README.md, beside the data, says what is shown of each "
+        "group. Answers assume that the rows of a group are alike."
+    )
+    only = "Sums, averages, histograms, group-bys and SQL are refused, so this report has no examples of them."
+    return Section(
+        "short",
+        "In short",
+        (*sections.seed_warning(found), Text(text), facts, Note("info", "counts only", only, "Ask as below.")),
+    )
+
+
 def _in_short(found: Evidence) -> Section:
+    if found.counts_only:
+        return _groups_in_short(found)
     names = sections.sensitive_names(found)
     histogram = any(part.marginal is not None for part in found.manifest.parts)
     facts = (
@@ -67,7 +98,18 @@ def _in_short(found: Evidence) -> Section:
     )
 
 
+def _ask_counts(found: Evidence) -> Section:
+    blocks: list[Block] = [Code("pip install deniable", "sh"), Text("In the folder of the release, in Python:")]
+    for example in found.examples:
+        blocks += [Heading(example.question), Code(_OPEN + f"print({example.python})", "python"), example.answer]
+    if not found.examples:
+        blocks.append(Code(_OPEN + "print(release.count())", "python"))
+    return Section("ask", "Ask questions", tuple(blocks))
+
+
 def _ask(found: Evidence) -> Section:
+    if found.counts_only:
+        return _ask_counts(found)
     blocks: list[Block] = [
         Code("pip install deniable", "sh"),
         Text("The table is called release. Every number comes with the ends of its interval, _low and _high."),
@@ -82,12 +124,19 @@ def _ask(found: Evidence) -> Section:
         Text("In the folder of the release:"),
         Code(f"deniable query {HERE} {_shell(sql)}", "sh"),
         Heading("In Python"),
-        Code(f'import deniable as dn\n\nrelease = dn.open_release("{HERE}")\nprint({python})', "python"),
+        Code(_OPEN + f"print({python})", "python"),
     ]
     return Section("ask", "Ask questions", tuple(blocks))
 
 
 def _intervals(found: Evidence) -> Section:
+    if found.counts_only:
+        groups = (
+            "The interval covers what groups hide, if within a group public columns tell nothing about the value.",
+            "Where they do, the answer is off by more, and nothing in the release says by how much.",
+            "It does not cover what the table itself is: a sample of a population, or a table with mistakes.",
+        )
+        return Section("intervals", "What an interval covers", (Bullets(groups),))
     items = [
         "The interval covers the randomness of the perturbation: of 100 releases of the same table, 95 have an "
         "interval that contains the count of the original table.",
@@ -119,13 +168,14 @@ def _values(found: Evidence) -> Section | None:
 def _columns(found: Evidence) -> Section:
     manifest = found.manifest
     public = {row[0]: row for row in found.public}
+    roles = {**ROLES, **ROLES_OF.get(manifest.mechanism, {})}
     rows: list[tuple[object, ...]] = []
     for column in manifest.columns:
         _, _, many, which = public.get(column.name, (None, None, None, ""))
         if column.role == "sensitive":
             domain = manifest.column_domains.get(column.name, ())
             many, which = len(domain) or None, "listed above" if domain else _range(found, column.name)
-        rows.append((column.name, column.type, ROLES[column.role], many, which))
+        rows.append((column.name, column.type, roles[column.role], many, which or "not listed"))
     columns: dict[str, Kind] = {
         "column": "text",
         "type": "text",

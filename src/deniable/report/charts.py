@@ -22,7 +22,8 @@ SHARES = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1]
 BELIEFS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1]
 
 
-def _altair() -> Any:
+def library() -> Any:
+    """altair, or what to install."""
     try:
         import altair
         import vl_convert  # noqa: F401  (altair calls it to draw SVG)
@@ -33,7 +34,7 @@ def _altair() -> Any:
 
 def require() -> None:
     """Raise unless charts can be drawn here."""
-    _altair()
+    library()
 
 
 def to_svg(chart: Any) -> str:
@@ -47,7 +48,7 @@ def error_against_rho2(
     rows: Sequence[dict[str, Any]], selectivity: float, width: int = WIDTH, *, title: str = COST
 ) -> Any:
     """Predicted error against how sure an attacker may become, one line per mechanism."""
-    alt = _altair()
+    alt = library()
     chart = (
         alt.Chart(alt.Data(values=list(rows)), width=width, height=HEIGHT)
         .mark_line(point=True)
@@ -57,12 +58,12 @@ def error_against_rho2(
             **_by_line(alt, "mechanism", [row["mechanism"] for row in rows], "mechanism"),
         )
     )
-    return _themed(chart.properties(title=title) if title else chart, width)
+    return themed(chart.properties(title=title) if title else chart, width)
 
 
 def cells_picture(cells: Sequence[dict[str, Any]]) -> Any:
     """Which values each cell holds: a row per cell, a column per value, shaded by the share of the cell's rows."""
-    alt = _altair()
+    alt = library()
     return (
         alt.Chart(alt.Data(values=list(cells)), width=WIDTH, title="The cells of the plan")
         .mark_rect()
@@ -89,7 +90,7 @@ def posterior_against_prior(
         limit: (prior, posterior) of the requirement: the rectangle that beliefs must stay in.
         reach: where the axis of the prior ends.
     """
-    alt = _altair()
+    alt = library()
     x = alt.X("prior:Q", title="believed before", axis=_percents(alt), scale=alt.Scale(domain=[0, reach]))
     y = alt.Y("posterior:Q", title="believed after, at most", axis=_percents(alt), scale=alt.Scale(domain=[0, 1]))
     layers = [
@@ -117,12 +118,12 @@ def posterior_against_prior(
             .mark_point(filled=True, size=28, opacity=0.9, color=PALETTE["series3"])
             .encode(x=x, y=y)
         )
-    return _themed(alt.layer(*layers).properties(width=width, height=min(HEIGHT, width)), width)
+    return themed(alt.layer(*layers).properties(width=width, height=min(HEIGHT, width)), width)
 
 
 def histogram_with_intervals(rows: Sequence[dict[str, Any]], title: str, width: int = WIDTH) -> Any:
     """A bar for each value's estimated count and a line for its interval; rows (value, estimate, low, high)."""
-    alt = _altair()
+    alt = library()
     room = 110 if width <= NARROW else 200  # for the names of values
     label = alt.Axis(labelLimit=room)
     base = alt.Chart(alt.Data(values=list(rows))).encode(y=alt.Y("value:N", title=None, sort=None, axis=label))
@@ -133,15 +134,15 @@ def histogram_with_intervals(rows: Sequence[dict[str, Any]], title: str, width: 
     ends = [
         base.mark_tick(color=PALETTE["ink"], thickness=1.5, height=8).encode(x=f"{end}:Q") for end in ("low", "high")
     ]
-    return _themed(
+    return themed(
         alt.layer(bars, spans, *ends).properties(width=width - room // 2, height=BAR * max(len(rows), 1)), width
     )
 
 
 def error_against_size(rows: Sequence[dict[str, Any]], width: int = WIDTH) -> Any:
     """Relative error against the size of a question; rows (share, error, line)."""
-    alt = _altair()
-    return _themed(
+    alt = library()
+    return themed(
         alt.Chart(alt.Data(values=list(rows)), width=width, height=min(HEIGHT, width))
         .mark_line(point=True)
         .encode(
@@ -173,7 +174,7 @@ def _percents(alt: Any) -> Any:
     return alt.Axis(format=".0%", tickCount=5)
 
 
-def _themed(chart: Any, width: int) -> Any:
+def themed(chart: Any, width: int) -> Any:
     """The looks that all charts share; no ARIA inside, because the whole picture carries one description."""
     ink, muted, grid = PALETTE["ink"], PALETTE["muted"], PALETTE["grid"]
     return (
@@ -205,5 +206,5 @@ def _themed(chart: Any, width: int) -> Any:
             symbolSize=400,
             symbolStrokeWidth=2.5,
         )
-        .configure_title(color=ink, anchor="start")
+        .configure_title(color=ink, anchor="start", subtitleColor=ink, subtitleFontSize=12, offset=12)
     )

@@ -12,18 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core import values
-from deniable.core.errors import DeniableError, VerificationError
+from deniable.core.errors import DeniableError, QuestionError, VerificationError
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Manifest, Part
 from deniable.core.privacy import Privacy
-from deniable.evaluation.planner import SELECTIVITIES, compare, error_curve
+from deniable.evaluation.planner import compare, error_curve
 from deniable.evaluation.prediction import calibrated_variance, predicted_error
+from deniable.evaluation.profiles import SELECTIVITIES
 from deniable.release import Release
-from deniable.report.examples import Example, examples
+from deniable.report.examples import Example, counted_examples, examples
 from deniable.report.tables import shown
 
 COMPARED = 500  # values up to which the other mechanisms are planned too
 DRAWN = 200  # values up to which their errors are also predicted for other requirements
+COUNTED = 500  # values up to which a release that answers single counts is asked about each
 FEW = 6
 SHARES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 LEAST_ROWS = 10
@@ -36,6 +38,7 @@ class Estimates:
     columns: tuple[str, ...]
     rows: tuple[dict[str, Any], ...]
     errors: tuple[dict[str, Any], ...]
+    unpredicted: str = "the release has too few rows"  # why there are no errors, where there are none
 
     @property
     def name(self) -> str:
@@ -49,10 +52,11 @@ class Evidence:
     Attributes:
         certificate: as ``Certificate.to_dict``.
         public: rows (column, type, different values, which).
+        counts_only: whether the release answers nothing but single counts, as releases of groups do.
         audit: as ``Audit.to_dict``; facts about the original table, for the owner alone. So are the next three.
         comparison: as ``Comparison.to_dict``.
         curve: as ``error_curve``.
-        evaluation: ``{"caption", "columns", "rows"}``, the result of an experiment.
+        evaluation: ``{"results": [Result.to_dict(), ...]}``, or a table ``{"caption", "columns", "rows"}``.
     """
 
     manifest: Manifest
@@ -60,6 +64,7 @@ class Evidence:
     estimates: tuple[Estimates, ...]
     examples: tuple[Example, ...]
     public: tuple[tuple[Any, ...], ...]
+    counts_only: bool = False
     audit: Mapping[str, Any] | None = None
     comparison: Mapping[str, Any] | None = None
     curve: tuple[dict[str, Any], ...] = ()
@@ -68,6 +73,10 @@ class Evidence:
 
 def from_release(release: Release) -> Evidence:
     """What the release itself holds: nothing here comes from anywhere else."""
+    try:
+        release.counter()
+    except QuestionError:
+        return _from_counts(release)
     found = tuple(
         estimate
         for part in release.manifest.parts
@@ -80,6 +89,34 @@ def from_release(release: Release) -> Evidence:
         examples=examples(release, found[0].rows if found else ()),
         public=tuple(_public(release, name) for name in release.manifest.public_columns),
     )
+
+
+def _from_counts(release: Release) -> Evidence:
+    """The same of a release that answers ``count`` and nothing else: histograms value by value, no predicted errors."""
+    found = tuple(_counted(release, part) for part in release.manifest.parts if 0 < len(part.domain) <= COUNTED)
+    return Evidence(
+        manifest=release.manifest,
+        certificate=_certificate(release),
+        estimates=found,
+        examples=counted_examples(release, found[0].rows if found else ()),
+        public=tuple(
+            _described(name, release.manifest.types[name], pc.unique(release.table[name].combine_chunks()))
+            for name in release.manifest.public_columns
+            if name in release.table.column_names
+        ),
+        counts_only=True,
+    )
+
+
+def _counted(release: Release, part: Part) -> Estimates:
+    rows: list[dict[str, Any]] = []
+    for value in part.domain:
+        several = value if isinstance(value, tuple) and len(part.columns) > 1 else (value,)
+        one = release.count(dict(zip(part.columns, several, strict=True)))
+        rows.append({"value": value, "estimate": one.value, "low": one.low, "high": one.high})
+    ordered = tuple(sorted(rows, key=lambda row: -float(row["estimate"])))
+    why = "it depends on how alike the rows of a group are, which the release does not say"
+    return Estimates(part.columns, ordered, (), why)
 
 
 def plans_from_audit(
@@ -180,8 +217,10 @@ def _certificate(release: Release) -> Mapping[str, Any]:
 
 def _public(release: Release, name: str) -> tuple[Any, ...]:
     """A public column in a row: its name, its type, how many values, and which where they are few or numbers."""
-    kind = release.manifest.types[name]
-    distinct: pa.Array = release.counter().distinct(name)
+    return _described(name, release.manifest.types[name], release.counter().distinct(name))
+
+
+def _described(name: str, kind: str, distinct: pa.Array) -> tuple[Any, ...]:
     which = ""
     if len(distinct) <= FEW:
         which = "; ".join(shown(value, 30) for value in distinct.to_pylist())

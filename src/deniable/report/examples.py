@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deniable.core.errors import DeniableError
 from deniable.core.manifest import Manifest
@@ -20,7 +21,7 @@ GROUPS = range(2, 9)  # how many groups fit into an example
 
 @dataclass(frozen=True)
 class Example:
-    """A question in words, in SQL and in Python, and the release's answer."""
+    """A question in words, in SQL (empty where it is not understood) and in Python, and the release's answer."""
 
     question: str
     sql: str
@@ -37,6 +38,31 @@ def examples(release: Release, frequent: Sequence[dict[str, Any]]) -> tuple[Exam
         except DeniableError:  # not every mechanism answers every kind of question
             continue
         found.append(Example(question, sql, python or f"release.sql({sql!r})", _table(answer)))
+    return tuple(found)
+
+
+def counted_examples(release: Release, frequent: Sequence[dict[str, Any]]) -> tuple[Example, ...]:
+    """Up to two counts, for releases that answer nothing else: of a value, and of a value among some rows."""
+    column = release.manifest.parts[0].columns[0]
+    value = next(_plain_values(release.manifest, frequent), None)
+    if value is None:
+        return ()
+    asked: list[dict[str, Any]] = [{column: value}]
+    for name in (name for name in release.manifest.public_columns if name in release.table.column_names):
+        values = pc.unique(release.table[name].combine_chunks())
+        first = values[0].as_py() if len(values) in GROUPS else None
+        if isinstance(first, str | int | float) and shown(first, SHORT) == str(first):
+            asked.append({name: first, column: value})
+            break
+    found = []
+    for where in asked:
+        try:
+            answer = release.count(where)
+        except DeniableError:  # a condition that this release does not know
+            continue
+        words = " and ".join(f"{shown(name)} = {each}" for name, each in where.items())
+        table = pa.table({"n": [answer.value], "n_low": [answer.low], "n_high": [answer.high]})
+        found.append(Example(f"How many rows have {words}?", "", f"release.count(where={where!r})", _table(table)))
     return tuple(found)
 
 
@@ -102,12 +128,18 @@ def _condition(manifest: Manifest, frequent: Sequence[dict[str, Any]]) -> tuple[
             f"{shown(column)} from {low:g} to {middle:g}",
         )
         return sql, words, f"release.count(where={{{column!r}: dn.between({low:g}, {middle:g})}})"
-    for row in frequent:
-        value = row["value"][0] if len(part.columns) > 1 else row["value"]
-        if isinstance(value, str | int | float) and shown(value, SHORT) == str(value):
-            python = f"release.count(where={{{column!r}: {value!r}}})"
-            return f"{identifier(column)} = {literal(value)}", f"{shown(column)} = {value}", python
+    for value in _plain_values(manifest, frequent):
+        python = f"release.count(where={{{column!r}: {value!r}}})"
+        return f"{identifier(column)} = {literal(value)}", f"{shown(column)} = {value}", python
     return None
+
+
+def _plain_values(manifest: Manifest, frequent: Sequence[dict[str, Any]]) -> Iterator[Any]:
+    """The values of the first sensitive column that can be shown as they are, frequent ones first."""
+    for row in frequent:
+        value = row["value"][0] if len(manifest.parts[0].columns) > 1 else row["value"]
+        if isinstance(value, str | int | float) and shown(value, SHORT) == str(value):
+            yield value
 
 
 def _public_columns(release: Release) -> tuple[str | None, str | None]:

@@ -10,10 +10,11 @@ from functools import partial
 from typing import Any
 
 from deniable.core.probability import percent
-from deniable.evaluation.planner import SELECTIVITIES
+from deniable.evaluation.profiles import SELECTIVITIES
 from deniable.report import charts, sections
 from deniable.report.evidence import Evidence, json_key, true_counts
-from deniable.report.page import Block, Document, Facts, Figure, Note, Section, Text
+from deniable.report.measured import measured_blocks
+from deniable.report.page import Block, Document, Facts, Figure, Heading, Note, Section, Text
 from deniable.report.tables import Kind, Table, shown
 
 CURVE = 60  # points of a curve
@@ -35,12 +36,14 @@ def owner_report(found: Evidence, folder: str) -> Document:
         _evaluation(found),
         sections.verification(found, folder),
     )
-    secret = "It holds facts about the original table: keep it to yourself." if found.audit else ""
+    known = found.audit or found.evaluation
+    secret = "It holds facts about the original table: keep it to yourself." if known else ""
     return Document(
         "owner",
         f"Release '{shown(found.manifest.name)}': what it gives away, and what it keeps",
-        f"{found.manifest.rows:,} rows; {sections.sensitive_names(found)} perturbed by the mechanism "
-        f"{found.manifest.mechanism}. {secret}".strip(),
+        f"{found.manifest.rows:,} rows; {sections.sensitive_names(found)} "
+        f"{'published in groups' if found.counts_only else 'perturbed'} by the mechanism {found.manifest.mechanism}. "
+        f"{secret}".strip(),
         tuple(section for section in listed if section is not None),
         "Written by deniable for the owner of the table. Do not publish this report with the release.",
     )
@@ -95,6 +98,8 @@ def _posteriors(found: Evidence, part: Mapping[str, Any] | None, gamma: Fraction
         lines += [
             {"line": told, "prior": b, "posterior": _grown(b, gamma)} for b in (i * step for i in range(CURVE + 1))
         ]
+    if gamma is None and not dots:
+        return [Text(f"{_NO_BOUND.replace('the dots show', 'the promise says')} Single values are not listed here.")]
     name = "" if part is None else f" about {', '.join(map(shown, part['columns']))}"
     parts = [_bounded(found, told) if gamma is not None else _NO_BOUND]
     if dots:
@@ -240,9 +245,14 @@ def _alternatives(found: Evidence) -> Section | None:
 
 
 def _evaluation(found: Evidence) -> Section | None:
-    """The result of an experiment, as it was given: a caption, columns and rows."""
+    """The results of an experiment with their charts; or a table, as it was given: a caption, columns and rows."""
     if found.evaluation is None:
         return None
+    if "results" in found.evaluation:
+        blocks: list[Block] = []
+        for told in found.evaluation["results"]:
+            blocks += [Heading(f"Pool {shown(told['pool'])}"), *measured_blocks(told)]
+        return Section("evaluation", "Measured errors", tuple(blocks))
     rows = [tuple(row) for row in found.evaluation["rows"]]
     numeric = [
         all(isinstance(row[i], int | float | None) and not isinstance(row[i], bool) for row in rows)

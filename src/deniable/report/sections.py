@@ -19,7 +19,8 @@ BARS = 25
 
 def sensitive_names(found: Evidence) -> str:
     """The sensitive columns in words."""
-    return ", ".join(shown(name) for name in found.manifest.sensitive_columns)
+    apart = [name for part in found.manifest.parts for name in part.columns]  # as where they stand in a second table
+    return ", ".join(shown(name) for name in found.manifest.sensitive_columns or apart)
 
 
 def as_share(text: str | None) -> str:
@@ -126,7 +127,7 @@ def histogram_blocks(one: Estimates, truth: Sequence[int] = ()) -> list[Block]:
 def error_blocks(one: Estimates) -> list[Block]:
     """How far off answers are, by the size of the question."""
     if not one.errors:
-        return [Text(f"The error of answers about {one.name} cannot be predicted: the release has too few rows.")]
+        return [Text(f"The error of answers about {one.name} cannot be predicted: {one.unpredicted}.")]
     columns: dict[str, Kind] = {"rows counted": "share", "how": "text", "relative error": "share"}
     rows = [(row["share"], row["line"], row["error"]) for row in one.errors]
     caption = (

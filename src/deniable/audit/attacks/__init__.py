@@ -1,7 +1,7 @@
 """Attacks on releases: each plays one adversary against any mechanism, and says how often it is right."""
 
 from deniable.audit.attacks.classifier import classifier
-from deniable.audit.attacks.corruption import corruption
+from deniable.audit.attacks.corruption import corruption, sample_corruption
 from deniable.audit.attacks.decoy_reconstruction import decoy_reconstruction, minimality
 from deniable.audit.attacks.duplicates import duplicates
 from deniable.audit.attacks.evidence import Evidence, views_of
@@ -23,5 +23,6 @@ __all__ = [
     "linking",
     "minimality",
     "repeated",
+    "sample_corruption",
     "views_of",
 ]

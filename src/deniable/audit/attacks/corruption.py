@@ -8,6 +8,11 @@ channel, the frequencies; and is a perfect Bayesian about which row belongs to w
     Pr[x] ~ prior(x) sum_j Pr[view_j | x] * perm(L without row j),   L[i][j] = Pr[view_j | value of member i]
 
 where an unknown member's likelihood is averaged over the prior. The permanent sums over all ways to match the others.
+Where true values are published (Anatomy, generalization) this is how often x occurs in the group, known members taken
+away, and groups may be of any size. Where one row of a group is published, and nobody knows whose (perturbed
+generalization), the others only dilute it:
+
+    Pr[x] ~ prior(x) (Pr[view | x] + sum over known members i of Pr[view | value of i] + unknown others * Pr[view])
 """
 
 from __future__ import annotations
@@ -33,6 +38,8 @@ def corruption(groups: Codes, views: Codes, evidence: Evidence, original: Codes,
         original: for each person, their true value.
         known: whom the attacker knows. The first unknown member of each group is attacked.
     """
+    if evidence.exact:
+        return _by_counting(groups, views, original, known)
     order = np.lexsort((known, groups))  # unknown members first, so the target is each group's first row
     starts = np.flatnonzero(np.r_[True, np.diff(groups[order]) != 0])
     sizes = np.diff(np.r_[starts, len(order)])
@@ -49,9 +56,49 @@ def corruption(groups: Codes, views: Codes, evidence: Evidence, original: Codes,
         guess = _beliefs(views[members], original[members], known[members], evidence).argmax(1)
         attacked.append(original[members[:, 0]])
         right.append(guess == attacked[-1])
+    return _judged(np.concatenate(right), np.concatenate(attacked), known)
+
+
+def sample_corruption(groups: Codes, shown: Codes, evidence: Evidence, original: Codes, known: Flags) -> AttackResult:
+    """Attack one member of each group of which a single row is published; ``shown`` is the view of each group's row.
+
+    Groups are numbered 0, 1, ..; all else is as in ``corruption``.
+    """
+    target = _targets(groups, known)
+    number = len(shown)
+    likelihood = evidence.likelihood[shown]
+    own = evidence.likelihood[shown[groups[known]], original[known]]
+    from_known = np.bincount(groups[known], weights=own, minlength=number)
+    others = np.bincount(groups[~known], minlength=number) - 1
+    rest = from_known + others * (likelihood @ evidence.prior)
+    belief = evidence.prior * (likelihood + rest[:, None])
+    attacked = original[target]
+    return _judged(belief[groups[target]].argmax(1) == attacked, attacked, known)
+
+
+def _by_counting(groups: Codes, shown: Codes, original: Codes, known: Flags) -> AttackResult:
+    """Values are published as they are: guess what is most frequent when the known members are taken away."""
+    m = int(max(shown.max(initial=0), original.max(initial=0))) + 1
+    keys = np.concatenate((groups * m + shown, groups[known] * m + original[known]))
+    weights = np.concatenate((np.ones(len(groups)), -np.ones(int(known.sum()))))
+    pairs, place = np.unique(keys, return_inverse=True)
+    left = np.bincount(place, weights=weights)
+    order = np.lexsort((pairs % m, -left, pairs // m))  # in each group the most frequent first, then the first value
+    found, first = np.unique(pairs[order] // m, return_index=True)
+    target = _targets(groups, known)
+    guess = (pairs[order] % m)[first][np.searchsorted(found, groups[target])]
+    return _judged(guess == original[target], original[target], known)
+
+
+def _targets(groups: Codes, known: Flags) -> Codes:
+    """The first unknown member of each group that has one."""
+    unknown = np.flatnonzero(~known)
+    return unknown[np.unique(groups[unknown], return_index=True)[1]]
+
+
+def _judged(right: Flags, attacked: Codes, known: Flags) -> AttackResult:
     share = float(known.mean()) if len(known) else 0.0
-    blind = blind_guess(np.concatenate(attacked))
-    return judged("corruption", np.concatenate(right), blind, f"{share:.1%} of the people are known")
+    return judged("corruption", right, blind_guess(attacked), f"{share:.1%} of the people are known")
 
 
 def _beliefs(views: Codes, values: Codes, known: Flags, evidence: Evidence) -> Floats:

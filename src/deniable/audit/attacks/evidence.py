@@ -61,6 +61,12 @@ class Evidence:
         m = len(self.prior)
         return Evidence(self.likelihood.reshape(-1, m, m).sum(0), self.prior)
 
+    @property
+    def exact(self) -> bool:
+        """Whether rows show their true values."""
+        square = self.likelihood.shape == (len(self.prior), len(self.prior))
+        return square and bool((self.likelihood == np.eye(len(self.prior))).all())
+
     @cached_property
     def posterior(self) -> Floats:
         """Pr[value | view], one row per view; the prior where a view never occurs."""

@@ -19,6 +19,7 @@ from deniable.engines.local.dealing import Dealer
 from deniable.engines.local.encoding import Encoder, scan_domain
 from deniable.engines.local.inspection import OrderWatch, identifier_warnings
 from deniable.engines.local.kernel import Kernel
+from deniable.engines.local.leaving import WithoutRows
 from deniable.engines.local.ranges import RangeEncoder, RangeKernel
 from deniable.engines.local.shuffling import (
     Words,
@@ -28,6 +29,7 @@ from deniable.engines.local.shuffling import (
     shuffled_through_files,
 )
 from deniable.engines.local.sources import Source
+from deniable.engines.local.strata import StrataDealer
 from deniable.engines.randomness import Keystream
 
 CELL = "cell"
@@ -53,6 +55,10 @@ class LocalEngine:
         """Count the sensitive column: the first pass."""
         found = scan_domain(self.source, list(sensitive), missing, domain, progress=progress)
         return Scan(Histogram(tuple(found.domain), found.counts), found.exempt_rows, (), found.encoder)
+
+    def leave_out(self, rows: npt.NDArray[np.int64]) -> None:
+        """Read the source without these rows from now on."""
+        self.source = WithoutRows(self.source, rows)
 
     def warnings(self, public: Sequence[str]) -> list[str]:
         """What the owner should know about the columns that are to be published as they are."""
@@ -127,7 +133,7 @@ class _PartWorker:
         self.encoder: Encoder | RangeEncoder = part.encoding
         self.keys = Keystream(job.secret, "release", job.name, *part.columns)
         self.draws = self.keys.subkey("draws")
-        self.dealer: Dealer | None = None
+        self.dealer: Dealer | StrataDealer | None = None
         self.kernel: Kernel | RangeKernel
         self.swapped: Codes | None = None
         if part.plan is None:
@@ -136,12 +142,16 @@ class _PartWorker:
             return
         channels = [cell.channel for cell in part.plan.cells]
         self.kernel = Kernel(channels, [part.plan.positions(cell) for cell in part.plan.cells])
-        if len(channels) > 1:
+        if part.strata is not None:
+            self.dealer = StrataDealer(part.strata)
+        elif len(channels) > 1:
             self.dealer = Dealer(part.plan, self.keys.subkey("dealing"))
 
     def coded(self, batch: pa.RecordBatch) -> Coded:
         """The code of each row, and the cell that it is dealt to; called in the order of the rows."""
         codes = self.encoder.encode(batch)
+        if isinstance(self.dealer, StrataDealer):
+            return codes, self.dealer.deal(batch, codes)
         return codes, None if self.dealer is None else _dealt(self.dealer, codes, self.encoder.exempt_mask(codes))
 
     def words(self, job: Job, batch: pa.RecordBatch, start: int) -> Words:

@@ -107,22 +107,42 @@ def _blocks(above: npt.NDArray[np.bool_], d: int, rounds: int, blocks: int, nois
     size = len(above)
     if d == size:
         return np.broadcast_to(np.arange(size), (blocks, rounds, d))
-    picks = np.empty((blocks, rounds, d), dtype=np.int64)
+    drawn = np.empty((blocks, rounds * d), dtype=np.int64)
     ends = np.empty((blocks, size), dtype=np.int64)
     some = max(AT_ONCE // size, 1)
     for first in range(0, blocks, some):
         lanes = slice(first, min(first + some, blocks))
-        number = lanes.stop - first
-        levels = np.broadcast_to(above.astype(np.int64) << 32, (number, size)).copy()
-        for turn in range(rounds):
-            keys = levels + noise.halves(number * size).reshape(number, size)
-            drawn = np.argpartition(keys, size - d, axis=1)[:, size - d :]
-            picks[lanes, turn] = drawn
-            np.put_along_axis(levels, drawn, np.take_along_axis(levels, drawn, 1) - (1 << 32), axis=1)
-        ends[lanes] = levels
+        _passes(above, d, drawn[lanes], ends[lanes], noise)
+    picks: Integers = drawn.reshape(blocks, rounds, d)
     if above.all():
         return picks
     return np.take_along_axis(_renamed(above, ends)[:, None, :], picks, axis=2)
+
+
+def _passes(above: npt.NDArray[np.bool_], d: int, picks: Integers, ends: Integers, noise: _Noise) -> None:
+    """The draws of some blocks side by side, pass by pass: a pass takes every place once, in random order.
+
+    The first pass takes those above. Where a pass leaves r < d, the round that takes these r also takes d - r of the
+    places one below, which are any but these; they open the next pass. ``ends`` says which are above in the end.
+    """
+    number, size = ends.shape
+    begin = np.flatnonzero(above)
+    filled = len(begin)
+    picks[:, :filled] = begin[np.argsort(noise.halves(number * filled).reshape(number, filled), axis=1)]
+    ends[:] = 0
+    while filled < picks.shape[1]:
+        keys = noise.halves(number * size).reshape(number, size).astype(np.int64)
+        over = filled % d
+        if over:
+            np.put_along_axis(keys, picks[:, filled - over : filled], 1 << 32, axis=1)
+            opening = np.argpartition(keys, d - over - 1, axis=1)[:, : d - over]
+            keys = noise.halves(number * size).reshape(number, size).astype(np.int64)  # the others are in no order yet
+            np.put_along_axis(keys, opening, -1, axis=1)
+        taken = np.argsort(keys, axis=1)[:, : picks.shape[1] - filled]
+        picks[:, filled : filled + taken.shape[1]] = taken
+        filled += taken.shape[1]
+        if filled == picks.shape[1]:
+            np.put_along_axis(ends, taken, -1, axis=1)
 
 
 def _renamed(above: npt.NDArray[np.bool_], ends: Integers) -> Integers:

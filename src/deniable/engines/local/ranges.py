@@ -7,6 +7,7 @@ replacement. A client that perturbs its own row uses the same thresholds as the 
 from __future__ import annotations
 
 import datetime
+import math
 import secrets
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -150,8 +151,26 @@ def kind_of(column: str, dtype: pa.DataType, replace: Replace) -> Kind:
         )
     for name, number in (("low", replace.low), ("high", replace.high), ("step", replace.step)):
         if isinstance(number, float) and not number.is_integer():
-            raise OptionError(f"{name} = {number} is not whole, but the column {column!r} holds {kind}s.")
+            nearest = math.ceil(number) if name == "high" else max(math.floor(number), int(name == "step"))
+            raise OptionError(
+                f"{name} = {number} is not whole, but the column {column!r} holds {kind}s. Fix: {name}={nearest}, or "
+                "convert the column to floats."
+            )
+    if kind == "integer":
+        _require_type_holds(column, dtype, replace)
     return kind
+
+
+def _require_type_holds(column: str, dtype: pa.DataType, replace: Replace) -> None:
+    """Replacements come from the whole range, so the column's type must hold all of it."""
+    whole = np.iinfo(dtype.to_pandas_dtype())
+    for name, number in (("low", replace.low), ("high", replace.high)):
+        assert isinstance(number, int | float)
+        if not whole.min <= number <= whole.max:
+            raise OptionError(
+                f"{name} = {number} does not fit the column {column!r}, whose type {dtype} holds {whole.min} to "
+                f"{whole.max}. Fix: a narrower range, or convert the column to int64."
+            )
 
 
 def numbers_of(column: str, values: pa.Array, kind: Kind) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:

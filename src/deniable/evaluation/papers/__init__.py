@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from deniable.evaluation.papers import fine_grain, olap, small_domain, splu
+from deniable.evaluation.papers import fine_grain, olap, planning, small_domain, splu
 from deniable.evaluation.papers.items import Item, Reproduction
 
 __all__ = ["PAPERS", "Item", "Reproduction", "page"]
@@ -15,11 +15,16 @@ PAPERS: dict[str, Callable[..., Reproduction]] = {
     "fine-grain": fine_grain.reproduce,
     "splu": splu.reproduce,
     "olap": olap.reproduce,
+    "planner": planning.reproduce,
 }
 
+NO_CHARTS = (
+    "There are no charts on this page: drawing them needs the extra `report` (pip install 'deniable[report]').\n\n"
+)
 
-def page(reproductions: list[Reproduction]) -> str:
-    """One page of documentation: verdicts first, then every table."""
+
+def page(reproductions: list[Reproduction], folder: str | None = None) -> str:
+    """One page of documentation: verdicts first, then every table, with charts from a folder beside the page."""
     items: list[tuple[str, Any]] = [(each.title, item) for each in reproductions for item in each.items]
     verdicts = "".join(f"| {item.name} | {item.verdict} |\n" for _, item in items)
     names = " ".join(each.name for each in reproductions)
@@ -28,5 +33,6 @@ def page(reproductions: list[Reproduction]) -> str:
         f"Written by `deniable reproduce {names} --out FILE`; do not edit. Every item shows the paper's figure, "
         "ours, and whether they agree. *Differs* is a result too, and comes with what is known about why. *Ours* has "
         "no counterpart in a paper. Independence, N_R f_x / n, needs no release: it is the line to beat.\n\n"
-        f"| item | verdict |\n|---|---|\n{verdicts}\n" + "\n".join(each.markdown() for each in reproductions)
+        f"{'' if folder else NO_CHARTS}"
+        f"| item | verdict |\n|---|---|\n{verdicts}\n" + "\n".join(each.markdown(folder) for each in reproductions)
     )

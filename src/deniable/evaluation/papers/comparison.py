@@ -8,8 +8,9 @@ from fractions import Fraction
 import numpy as np
 
 from deniable.core.privacy import Privacy
+from deniable.evaluation.chart import INDEPENDENCE, Chart, cloud, line
 from deniable.evaluation.experiment import Result, run_experiment
-from deniable.evaluation.metrics import SELECTIVITIES
+from deniable.evaluation.metrics import SELECTIVITIES, Spread
 from deniable.evaluation.papers.items import Item, decimals, per_cent
 from deniable.evaluation.pools import sdr_pool
 from deniable.evaluation.settings import Anatomized, Perturbed, Setting
@@ -20,6 +21,13 @@ DRAWS = 20
 RHO1, RHO2 = Fraction(1, 13), Fraction(1, 6)
 AIM = (0.25, 0.12, 0.09)
 POOLS = (1, 2, 3, 4, 5)
+IN_POOLS = {
+    "uniform, calibrated": ("uniform", "calibrated"),
+    "designed, frequency, calibrated": ("designed, frequency", "calibrated"),
+    "designed, optimised, calibrated": ("designed, optimised", "calibrated"),
+    "Anatomy": ("anatomy", ""),
+    INDEPENDENCE: ("independence", ""),
+}
 SPEC_5 = {
     ("uniform", "inverse"): "1.66 / .84 / .56",
     ("uniform", "calibrated"): "1.30 / .52 / .31",
@@ -89,6 +97,28 @@ def _spec_5(result: Result) -> Item:
         f"{'every' if ahead else 'some'} selectivity; {len(held)} of {len(AIM)} limits are met on this pool "
         "(the next item has others). At 0.1 % no better than independence, which needs no release: "
         f"{'; '.join(useless) if useless else 'none'}.",
+        by_selectivity("All mechanisms and estimators", result),
+    )
+
+
+def by_selectivity(title: str, result: Result) -> Chart:
+    """Errors by selectivity, a panel for each estimator; what has no estimator stands in every panel."""
+    estimators = list(dict.fromkeys(row.estimator for row in result.rows if row.estimator))
+    series = []
+    for estimator in estimators:
+        for row in result.rows:
+            if row.estimator in ("", estimator):
+                errors: dict[float, Spread] = {share: row.numbers[f"relative {share:g}"] for share in SELECTIVITIES}
+                series.append(line(row.setting, errors, panel=estimator))
+    return Chart(
+        title,
+        "selectivity of at least",
+        "mean relative error",
+        tuple(series),
+        log_x=True,
+        log_y=True,
+        percent=True,
+        percent_x=True,
     )
 
 
@@ -110,6 +140,7 @@ def pools(table: CodedTable, *, draws: int = DRAWS, workers: int = 1) -> Item:
         met[row.name] = sum(all(e <= limit for e, limit in zip(errors, AIM, strict=True)) for errors in found)
         rows.append((row.name, *(" / ".join(f"{error:.2f}" for error in errors) for errors in found)))
     name = "designed, optimised, calibrated"
+    by_pool = list(zip(POOLS, results, strict=True))
     differences = "; ".join(_difference(results, share) for share in SELECTIVITIES)
     return Item(
         "The same on other pools",
@@ -122,6 +153,17 @@ def pools(table: CodedTable, *, draws: int = DRAWS, workers: int = 1) -> Item:
         f".25 / .12 / .09 on {met[name]} of {len(POOLS)} pools. Compare within a column. "
         "Error with r as optimised minus error with r ~ f, calibrated, mean over pools ± standard error: "
         f"{differences}.",
+        Chart(
+            "Error of counts of at least 0.1 % of the rows, pool by pool",
+            "pool",
+            "mean relative error",
+            tuple(
+                line(name, {seed: each.row(*place).numbers[f"relative {SELECTIVITIES[0]:g}"] for seed, each in by_pool})
+                for name, place in IN_POOLS.items()
+            ),
+            log_y=True,
+            percent=True,
+        ),
     )
 
 
@@ -138,7 +180,7 @@ def _difference(results: Sequence[Result], share: float) -> str:
 
 
 def _figure_3(result: Result) -> Item:
-    rows, order = [], []
+    rows, order, clouds = [], [], []
     for name, setting, estimator in (
         ("uniform", "uniform", "inverse"),
         ("Anatomy", "anatomy", ""),
@@ -147,6 +189,7 @@ def _figure_3(result: Result) -> Item:
     ):
         row = result.row(setting, estimator)
         order.append(row.numbers["r2"].mean)
+        clouds.append(cloud(name, row.cloud, panel=name))
         rows.append((name, f"{row.numbers['slope'].mean:.2f}", f"{row.numbers['r2'].mean:.3f}"))
     return Item(
         "SDR Figure 3 (THESIS Figure 18)",
@@ -157,4 +200,11 @@ def _figure_3(result: Result) -> Item:
         order[0] < order[1] < order[2],
         "The paper's order, by concentration around the diagonal, is small-domain, Anatomy, uniform; the verdict is "
         "about the order of R². A slope below 1 means that answers are drawn towards independence.",
+        Chart(
+            "True and estimated counts, one draw",
+            "true count",
+            "estimate",
+            (*clouds, cloud(INDEPENDENCE, result.row("independence").cloud, panel=INDEPENDENCE)),
+            cloud=True,
+        ),
     )

@@ -13,6 +13,7 @@ from deniable.core.errors import OptionError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import amplification_limit
 from deniable.engines.base import Progress, no_progress
+from deniable.evaluation.chart import Chart, line
 from deniable.evaluation.metrics import SELECTIVITIES, Spread
 from deniable.evaluation.papers.items import Item, Reproduction, census_table, per_cent, with_spread
 from deniable.evaluation.papers.zipf import DRAWS, ROWS, channel_errors, zipf
@@ -99,6 +100,7 @@ def _table(
     about: str,
 ) -> Item:
     rows, uniform_off, fine_off = [], [], []
+    drawn: dict[str, dict[int, tuple[Spread, ...]]] = {}
     for number, (fine_paper, uniform_paper) in paper.items():
         histogram, theta = tables[number]
         kinds = [optimal_channel(histogram, theta), our_channel(histogram, theta), uniform_channel(histogram, theta)]
@@ -111,6 +113,10 @@ def _table(
             uniform_off.append(str(number))
         if fine is None or not _inside(fine, fine_paper):
             fine_off.append(str(number))
+        for kind, found in (("fine-grain, its optimum", fine), ("our fine-grain", ours), ("uniform", uniform)):
+            drawn.setdefault(kind, {})
+            if found is not None:
+                drawn[kind][number] = found
         printed = (_printed(fine_paper), _shown(fine), _shown(ours), _printed(uniform_paper), _shown(uniform))
         rows.append((str(number), *printed))
     return Item(
@@ -124,6 +130,35 @@ def _table(
         f"Uniform: {_outside(varied, uniform_off)}. Fine-grain: {_outside(varied, fine_off)}. Where the deviation is "
         "nearly as large as the mean that says little: the optimum for record utility all but gives up on rare values. "
         "There our fine-grain adds a little of uniform perturbation; elsewhere the two are the same.",
+        _chart(varied, paper, drawn),
+    )
+
+
+def _chart(
+    varied: str,
+    paper: Mapping[int, tuple[Errors, Errors]],
+    drawn: Mapping[str, Mapping[int, tuple[Spread, ...]]],
+) -> Chart | None:
+    """Errors against what is varied, a panel for each selectivity; a single table is no line."""
+    if len(paper) < 2:
+        return None
+    marks = {"fine-grain, its optimum": 0, "uniform": 1}
+    return Chart(
+        "Error of the reconstructed histogram",
+        varied,
+        "mean relative error",
+        tuple(
+            line(
+                kind,
+                {x: errors[place] for x, errors in found.items()},
+                paper={x: both[marks[kind]][place] / 100 for x, both in paper.items()} if kind in marks else None,
+                panel=f"values >= {per_cent(share)}",
+            )
+            for place, share in enumerate(SELECTIVITIES)
+            for kind, found in drawn.items()
+        ),
+        log_y=True,
+        percent=True,
     )
 
 
@@ -153,10 +188,11 @@ def utilities(histogram: Histogram, theta: int) -> tuple[float, float]:
 
 
 def figure_26(education: Histogram) -> Item:
-    rows, ahead = [], []
+    rows, ahead, drawn = [], [], {}
     for theta in TABLE_8:
         fine, uniform = utilities(education, theta)
         ahead.append(fine - uniform)
+        drawn[theta] = (fine, uniform)
         rows.append((str(theta), per_cent(fine), per_cent(uniform), f"{100 * (fine - uniform):+.1f} points"))
     return Item(
         "THESIS Figure 26, left",
@@ -166,7 +202,13 @@ def figure_26(education: Histogram) -> Item:
         all(0.05 <= more <= 0.2 for more in ahead),
         "The thesis says that fine-grain retains 5 to 20 % more than uniform perturbation on CENSUS; ours is "
         f"{100 * min(ahead):.1f} to {100 * max(ahead):.1f} percentage points more here.",
+        _utility_chart("theta", drawn, ("fine-grain", "uniform")),
     )
+
+
+def _utility_chart(x: str, drawn: Mapping[int, tuple[float, ...]], names: tuple[str, ...]) -> Chart:
+    series = (line(name, {at: each[place] for at, each in drawn.items()}) for place, name in enumerate(names))
+    return Chart(f"Rows published as they are, against {x}", x, "record utility", tuple(series), percent=True)
 
 
 def figure_28() -> Item:
@@ -190,6 +232,11 @@ def figure_28() -> Item:
         "other tables: "
         f"{'both hold' if as_cut else 'not both hold'}; not cut: {'both hold' if as_uncut else 'not both hold'}. "
         "(Cut, values disappear as the skew grows, and the smaller domain helps uniform perturbation.)",
+        _utility_chart(
+            "skew lambda",
+            dict(zip((1, 2, 3, 4), found, strict=True)),
+            ("fine-grain", "uniform", "fine-grain, not cut", "uniform, not cut"),
+        ),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deniable.core.errors import OptionError
+from deniable.evaluation.chart import Chart
 from deniable.evaluation.metrics import Spread
 
 CENSUS = "census_occ100k.parquet"
@@ -29,6 +31,7 @@ class Item:
         columns, rows: the two side by side.
         agrees: the verdict; None where the paper has nothing to compare with.
         why: in one or two sentences.
+        chart: the same to look at, where a chart tells more than the table.
     """
 
     name: str
@@ -37,6 +40,16 @@ class Item:
     rows: tuple[tuple[str, ...], ...]
     agrees: bool | None
     why: str
+    chart: Chart | None = None
+
+    @property
+    def slug(self) -> str:
+        """The name as part of a file's name.
+
+        >>> Item("SDR Figure 4 (THESIS Figure 19)", "", (), (), None, "").slug
+        'sdr-figure-4-thesis-figure-19'
+        """
+        return "-".join(re.findall(r"[a-z0-9]+", self.name.lower()))
 
     @property
     def verdict(self) -> str:
@@ -50,12 +63,17 @@ class Item:
             "rows": [list(row) for row in self.rows],
             "verdict": self.verdict,
             "why": self.why,
+            "chart": None if self.chart is None else self.chart.to_dict(),
         }
 
-    def markdown(self) -> str:
+    def markdown(self, folder: str | None = None) -> str:
+        """The item as part of a page; its chart stands in a folder beside the page, where there is one."""
         head = f"| {' | '.join(self.columns)} |\n|{'---|' * len(self.columns)}\n"
         body = "".join(f"| {' | '.join(row)} |\n" for row in self.rows)
-        return f"### {self.name}\n\n{self.about}\n\n{head}{body}\n**Verdict: {self.verdict}.** {self.why}\n"
+        picture = ""
+        if self.chart is not None and folder is not None:
+            picture = f"![{_alternative(self.chart)}]({folder}/{self.slug}.svg)\n\n"
+        return f"### {self.name}\n\n{self.about}\n\n{picture}{head}{body}\n**Verdict: {self.verdict}.** {self.why}\n"
 
 
 @dataclass(frozen=True)
@@ -69,8 +87,12 @@ class Reproduction:
     def to_dict(self) -> dict[str, Any]:
         return {"name": self.name, "title": self.title, "items": [item.to_dict() for item in self.items]}
 
-    def markdown(self) -> str:
-        return f"## {self.title}\n\n" + "\n".join(item.markdown() for item in self.items)
+    def markdown(self, folder: str | None = None) -> str:
+        return f"## {self.title}\n\n" + "\n".join(item.markdown(folder) for item in self.items)
+
+
+def _alternative(chart: Chart) -> str:
+    return chart.described.replace("[", "(").replace("]", ")")
 
 
 def data_folder(file: str, given: str | os.PathLike[str] | None = None) -> Path:

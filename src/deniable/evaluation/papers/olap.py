@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 from deniable.core.breach import joint_limit
 from deniable.engines.base import Progress, no_progress
 from deniable.estimation.tensor import Factor, Tensor
+from deniable.evaluation.chart import INDEPENDENCE, Chart, level, line
 from deniable.evaluation.metrics import Spread
 from deniable.evaluation.papers import olap_zipf
 from deniable.evaluation.papers.items import ADULT, Item, Reproduction, data_table, near
-from deniable.evaluation.papers.olap_zipf import Errors, l1_errors, yes
+from deniable.evaluation.papers.olap_zipf import ESTIMATED, Errors, independence, l1_errors, yes
 
 TITLE = "Privacy preserving OLAP (OLAP)"
 DRAWS = 20
@@ -48,12 +49,14 @@ def reproduce(
     table = data_table(ADULT, data)
     train = table.filter(pc.equal(table["split"], "train"))
     few = min(draws, olap_zipf.MOST_DRAWS)
-    found = measured(satisfied(train), draws)
+    bits = satisfied(train)
+    found = measured(bits, draws)
+    zero = {k: independence(bits[:, :k]) for k in (1, 2, 3, 4)}
     steps: list[Callable[[], Item]] = [
-        lambda: against_coin("OLAP Figure 4", found, 2),
-        lambda: against_coin("OLAP Figure 5", found, 3),
+        lambda: against_coin("OLAP Figure 4", found, 2, zero[2]),
+        lambda: against_coin("OLAP Figure 5", found, 3, zero[3]),
         conditions,
-        lambda: against_columns(found),
+        lambda: against_columns(found, zero),
         lambda: olap_zipf.figure_9(few),
         lambda: olap_zipf.figure_10(few),
         olap_zipf.figures_11_12,
@@ -97,7 +100,8 @@ def never_worse(found: Iterable[Errors]) -> bool:
     return all(iterative.mean <= 1.01 * inverse.mean for _, iterative, inverse in found)
 
 
-def against_coin(name: str, grid: Grid, k: int) -> Item:
+def against_coin(name: str, grid: Grid, k: int, zero: float) -> Item:
+    """Errors for k columns at every coin; ``zero`` is the error of independence."""
     found = {coin: grid[coin, k] for coin in COINS}
     draws = found[COINS[0]][0].draws
     ordered = never_worse(found.values())
@@ -106,17 +110,32 @@ def against_coin(name: str, grid: Grid, k: int) -> Item:
     return Item(
         name,
         f"l1 distance of the 2^{k} shares from the truth for {k} predicates on Adult's training rows, the same "
-        f"coin p for every column, {draws} draws. The paper shows curves.",
+        f"coin p for every column, {draws} draws. The paper shows curves. Multiplying the exact shares of single "
+        f"columns, which needs nothing joint, is off by {zero:.3f}.",
         ("p", "as published", "iterative", "inversion"),
         tuple((f"{coin:g}", *(_shown(each) for each in line)) for coin, line in found.items()),
         ordered and low and below,
         f"The paper: iteration is never worse than inversion ({yes(ordered)}, read as: by over 1 %); both are far "
         f"below what is published ({yes(below)} from p = 0.3, read as less than half); the error at p = 0.3 is "
         f"low ({yes(low)}, read as at most {LOW}).",
+        Chart(
+            f"Error of {2**k} shares against the coin",
+            "coin p",
+            "l1 distance from the truth",
+            (
+                *(
+                    line(how, {coin: each[place] for coin, each in found.items()})
+                    for place, how in enumerate(ESTIMATED)
+                ),
+                level(INDEPENDENCE, zero, COINS),
+            ),
+            log_y=True,
+        ),
     )
 
 
-def against_columns(found: Grid) -> Item:
+def against_columns(found: Grid, zero: Mapping[int, float]) -> Item:
+    """Errors for 1 to 4 columns; ``zero`` is the error of independence for each number of them."""
     rows = [(f"{coin:g}", str(k), *(_shown(each) for each in found[coin, k])) for k in (1, 2, 3, 4) for coin in COINS]
     growing = all(
         found[coin, k][which].mean < found[coin, k + 1][which].mean
@@ -140,6 +159,20 @@ def against_columns(found: Grid) -> Item:
         growing and falling and ordered,
         f"The paper: both errors grow with the number of columns ({yes(growing)}) and as p falls ({yes(falling)}); "
         f"iteration is never worse ({yes(ordered)}, read as: by over 1 %).",
+        Chart(
+            "Error against the number of columns",
+            "columns",
+            "l1 distance from the truth",
+            tuple(
+                series
+                for place, panel in ((1, "Figure 7: iterative"), (2, "Figure 8: inversion"))
+                for series in (
+                    *(line(f"p = {c:g}", {k: found[c, k][place] for k in zero}, panel=panel) for c in FEW_COINS),
+                    line(INDEPENDENCE, {k: each for k, each in zero.items() if k > 1}, panel=panel),
+                )
+            ),
+            log_y=True,
+        ),
     )
 
 
@@ -158,6 +191,13 @@ def conditions() -> Item:
         exponential and falling,
         f"The paper: it grows exponentially with the columns ({yes(exponential)}) and as p falls ({yes(falling)}). "
         "Its curves do not say in which norm.",
+        Chart(
+            "Condition number against the number of columns",
+            "columns",
+            "condition number",
+            tuple(line(f"p = {coin:g}", {k: found[coin, k] for k in (1, 2, 4, 6, 8)}) for coin in FEW_COINS),
+            log_y=True,
+        ),
     )
 
 
@@ -205,6 +245,12 @@ def coins_without_breach(name: str, table: pa.Table, k: int) -> Item:
         f"p can be 0.8 for rare sets and 0.3 for its largest s (at rho1 = 0.5 {yes(at_half)}; up to {RHO1[-1]} "
         f"{yes(beyond)}). By Theorem 5 the coin falls as rho1 grows: 0.8 holds up to rho1 = {ends[0.1]:g}, 0.3 up to "
         f"{ends[paper]:g}, among those shown. At our largest s the coin at rho1 = 0.5 is {found[0.5, ours]:.2f}.",
+        Chart(
+            f"The largest coin without a breach, {k} columns",
+            "rho1",
+            "coin p",
+            tuple(line(kind, {rho1: found[rho1, s] for rho1 in RHO1}) for s, kind in kinds.items()),
+        ),
     )
 
 

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.replace import Replace
+from deniable.evaluation.chart import Chart, level
+from deniable.evaluation.chart import line as charted
 from deniable.evaluation.metrics import Spread, spread
 from deniable.evaluation.papers.items import Item, per_cent, with_spread
 from deniable.evaluation.papers.olap_zipf import yes
@@ -82,7 +84,23 @@ def trees(table: pa.Table, draws: int, *, coins: tuple[float, ...] = COINS) -> I
         f"p >= 0.7: {yes(close)}. It is behind a naive tree beyond noise (three standard errors of the paired "
         f"differences) at {_named(behind)}, and ahead of both beyond noise at {_named(ahead)}; elsewhere the draws do "
         "not tell it from at least one of them. How cautious splits are was chosen on other draws of the same table.",
+        _chart(lines, original, most),
     )
+
+
+def _chart(lines: list[Line], original: float, most: float) -> Chart:
+    series = []
+    for public, panel in ((True, "class public"), (False, "class perturbed")):
+        those = [line for line in lines if line.public == public]
+        coins = [line.coin for line in those]
+        series += [
+            charted("reconstructed", {line.coin: spread(line.reconstructed) for line in those}, panel=panel),
+            charted("naive, same tree", {line.coin: spread(line.naive) for line in those}, panel=panel),
+            charted("naive, scikit-learn", {line.coin: spread(line.scikit) for line in those}, panel=panel),
+            level("scikit-learn on the originals", original, coins, panel=panel),
+            level("always the larger class", most, coins, panel=panel),
+        ]
+    return Chart("Accuracy of trees", "coin p", "accuracy on test rows", tuple(series), percent=True, from_zero=False)
 
 
 def measured(train: pa.Table, test: pa.Table, coin: float, public: bool, draws: int) -> Line:

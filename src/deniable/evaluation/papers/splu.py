@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ import pyarrow as pa
 from deniable.core.sums import chebyshev, miss, splu_lemma_1
 from deniable.engines.base import Progress, no_progress
 from deniable.estimation.decoys import Others, several_columns
+from deniable.evaluation.chart import INDEPENDENCE, Chart, level, line
 from deniable.evaluation.drawing import draw_plan, stream_of
 from deniable.evaluation.metrics import Spread, mean_between, relative_error, spread
 from deniable.evaluation.papers.items import Item, Reproduction, census_table, with_spread
@@ -30,6 +31,8 @@ DRAWS = 3
 INTERVALS = 10
 ERROR = Fraction(3, 10)
 FOUR, FULL = "four states", "full channel"
+DRAWN = {f"decoys, {FOUR}": "decoys, four states", f"decoys, {FULL}": "decoys, full channel", "anatomy": "Anatomy"}
+SAME = {"ln 2": "Laplace, epsilon = ln 2", "ln 3": "Laplace, epsilon = ln 3"}
 Errors = dict[str, list[Spread]]
 
 
@@ -56,11 +59,12 @@ def reproduce(
 
 def figure_4() -> Item:
     """T_E against T_f: the paper's bound, the corrected one, and the truth."""
-    rows, broken = [], 0
+    rows, broken, drawn = [], 0, {}
     for f in (100, 200, 500, 1000, 2000):
         exact = miss(f, 5, Fraction(1, 10), strictly=False)
         lemma, right = splu_lemma_1(f, 5, Fraction(1, 10)), chebyshev(f, 5, Fraction(1, 10))
         broken += exact > lemma
+        drawn[f] = (float(lemma), min(float(right), 1.0), float(exact))
         rows.append((str(f), f"{float(lemma):.4f}", f"{min(float(right), 1.0):.3f}", f"{float(exact):.4f}"))
     return Item(
         "SPLU Figure 4 (Theorem 3)",
@@ -70,6 +74,17 @@ def figure_4() -> Item:
         broken == 0,
         f"The paper's Lemma 1 divides by n twice; the truth exceeds its bound at {broken} of {len(rows)} sizes. The "
         "corrected bound, (1 - 1/c) / (e² f), holds; we promise the exact binomial tail.",
+        Chart(
+            "How likely a sum is off by 10 % or more",
+            "rows of the sum",
+            "probability",
+            tuple(
+                line(name, {f: each[place] for f, each in drawn.items()})
+                for place, name in enumerate(("the paper's bound", "Chebyshev's bound", "exactly"))
+            ),
+            log_x=True,
+            log_y=True,
+        ),
     )
 
 
@@ -86,6 +101,12 @@ def figure_5() -> Item:
         tuple(rows),
         least >= 0.6,
         f"The paper: c = 10 gives alpha = 3, e = .3, T_P = .6. Ours: {least:.4f}, the exact binomial tail.",
+        Chart(
+            "How likely a small sum is off by over 30 %",
+            "rows of the sum",
+            "probability",
+            tuple(line(f"c = {c}", {f: found[f, c] for f in range(1, 11)}) for c in sizes),
+        ),
     )
 
 
@@ -105,13 +126,28 @@ def measured(pool: QuestionPool, settings: list[Setting], bins: tuple[tuple[floa
     return found
 
 
+def _against_size(title: str, found: Mapping[int, Errors], names: Mapping[str, str], same: Errors) -> Chart:
+    """Errors against the group size c, with what does not depend on it as level lines."""
+    return Chart(
+        title,
+        "group size c",
+        "mean relative error",
+        (
+            *(line(told, {c: each[name][0] for c, each in found.items()}) for name, told in names.items()),
+            *(level(SAME.get(name, name), each[0], found) for name, each in same.items()),
+        ),
+        log_y=True,
+        percent=True,
+    )
+
+
 def figure_7(pool: QuestionPool, draws: int) -> Item:
     """Small counts: the error should be large."""
     small = ((1.0, 11.0),)
     by_size: list[tuple[str, ...]] = []
-    four, anatomy = [], []
+    four, anatomy, drawn = [], [], {}
     for c in SIZES:
-        found = measured(pool, [DecoyGroups(c), Anatomized(c)], small, draws)
+        found = drawn[c] = measured(pool, [DecoyGroups(c), Anatomized(c)], small, draws)
         four.append(found[f"decoys, {FOUR}"][0].mean)
         anatomy.append(found["anatomy"][0].mean)
         names = (f"decoys, {FOUR}", f"decoys, {FULL}", "anatomy")
@@ -132,6 +168,7 @@ def figure_7(pool: QuestionPool, draws: int) -> Item:
         f"The paper: the error of decoys grows with c ({_yes(rises)}), is above Anatomy's for larger c ({_yes(above)} "
         f"from c = 5), and Laplace's with epsilon = ln 3 is small beside them ({_yes(noisy < min(four[2], redraw))}). "
         "Large errors are what small-sum privacy wants.",
+        _against_size("Error of counts of 1 to 10 rows: large is private", drawn, DRAWN, same),
     )
 
 
@@ -156,15 +193,26 @@ def figure_8(pool: QuestionPool, draws: int) -> Item:
         f"20 % elsewhere ({_yes(bounded)}), and below Anatomy (in {better} of {len(four)} ranges). The four states "
         "are biased where a public condition goes with the value, which more rows do not mend; the full "
         "channel is unbiased and noisier.",
+        Chart(
+            "Error of large counts by their size, c = 5",
+            "rows counted, of all rows (middle of the range)",
+            "mean relative error",
+            tuple(
+                line(name, {(low + high) / 2: each for (low, high), each in zip(BINS, errors, strict=True)})
+                for name, errors in found.items()
+            ),
+            percent=True,
+            percent_x=True,
+        ),
     )
 
 
 def figure_9(pool: QuestionPool, draws: int) -> Item:
     """Large counts by c."""
     whole = ((pool.truth.min(), np.inf),)
-    rows, four, anatomy = [], [], []
+    rows, four, anatomy, drawn = [], [], [], {}
     for c in SIZES:
-        found = measured(pool, [DecoyGroups(c), Anatomized(c)], whole, draws)
+        found = drawn[c] = measured(pool, [DecoyGroups(c), Anatomized(c)], whole, draws)
         four.append(found[f"decoys, {FOUR}"][0].mean)
         anatomy.append(found["anatomy"][0].mean)
         names = (f"decoys, {FOUR}", "decoys, exact a", f"decoys, {FULL}", "anatomy")
@@ -181,6 +229,7 @@ def figure_9(pool: QuestionPool, draws: int) -> Item:
         tuple(rows),
         below == len(four) and dbr,
         f"The paper: decoys below Anatomy (at {below} of {len(four)} sizes here) and below DBR ({_yes(dbr)}).",
+        _against_size("Error of counts of 0.5 to 5 % of the rows", drawn, DRAWN, others),
     )
 
 
@@ -192,11 +241,12 @@ def figure_12(census: pa.Table, draws: int) -> Item:
     joint = _pairs(ages.codes, occupation.codes, occupation.m)
     low, high = 0.001 * occupation.rows, 0.007 * occupation.rows
     asked = np.nonzero((joint >= low) & (joint < high))
-    rows, found = [], []
+    rows, found, curves = [], [], {}
     for c in (2, 4, 5, 6, 8):
         drawn = [_two_columns(ages, occupation, joint, asked, c, draw) for draw in range(draws)]
         published, exact = (spread(column) for column in zip(*drawn, strict=True))
         found.append(published.mean)
+        curves[c] = (published, exact)
         rows.append((str(c), with_spread(published), with_spread(exact)))
     independent = np.outer(ages.histogram.counts, occupation.histogram.counts) / occupation.rows
     zero = float(relative_error(independent[asked], joint[asked]).mean())
@@ -212,6 +262,17 @@ def figure_12(census: pa.Table, draws: int) -> Item:
         "The paper: the accuracy can match that with one sensitive column (read as at most 20 % with the a that it "
         f"publishes). That holds at {sum(error <= 0.2 for error in found)} of {len(found)} sizes. Multiplying the two "
         f"published distributions, which needs no joint release, is off by {100 * zero:.1f} %.",
+        Chart(
+            "Two sensitive columns: error of pairs",
+            "group size c",
+            "mean relative error",
+            (
+                line("a as published", {c: each[0] for c, each in curves.items()}),
+                line("exact a", {c: each[1] for c, each in curves.items()}),
+                level(INDEPENDENCE, zero, curves),
+            ),
+            percent=True,
+        ),
     )
 
 

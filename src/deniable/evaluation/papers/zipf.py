@@ -14,6 +14,7 @@ from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.local.columns import smallest
 from deniable.engines.local.kernel import Kernel
+from deniable.evaluation.chart import Chart, line
 from deniable.evaluation.drawing import draw_plan, stream_of
 from deniable.evaluation.metrics import Spread, reconstruction_error, spread
 from deniable.evaluation.papers.items import Item, with_spread
@@ -79,6 +80,7 @@ def channel_errors(
 def zipf_table(name: str, shapes: Sequence[tuple[int, float]], *, draws: int = DRAWS) -> Item:
     """Reconstruction error on Zipf tables; rho1 is the largest frequency of a protected value, as in SDR Table 2."""
     rows, off, inside = [], [], [0, 0, 0]
+    drawn: dict[float, tuple[float, float, Spread, Spread, Spread]] = {}
     for m, skew in shapes:
         pp, up = ZIPF[m, int(skew)]
         histogram, rounded = zipf(m, skew), zipf(m, skew, rounded=True)
@@ -97,6 +99,7 @@ def zipf_table(name: str, shapes: Sequence[tuple[int, float]], *, draws: int = D
                 off.append(f"{what} at {shown}, ours {'lower' if 100 * found.mean < paper else 'higher'}")
         for place, reading in enumerate((uniform, *others)):
             inside[place] += abs(100 * reading.mean - up) <= 200 * reading.deviation
+        drawn[m if name.endswith("5") else skew] = (up / 100, pp / 100, uniform, bound, ours)
         rest = (with_spread(bound), with_spread(ours), *(with_spread(other) for other in others))
         rows.append((shown, f"{up} %", with_spread(uniform), f"{pp} %", *rest))
     return Item(
@@ -117,6 +120,18 @@ def zipf_table(name: str, shapes: Sequence[tuple[int, float]], *, draws: int = D
         + (f"Outside: {'; '.join(off)}." if off else "All do.")
         + f" Uniform is inside for {inside[0]} of {len(rows)} as read here, {inside[1]} with rho1 = 1/13, {inside[2]} "
         "rounded.",
+        Chart(
+            "Error of the reconstructed histogram, Zipf tables",
+            "values m" if name.endswith("5") else "skew lambda",
+            "mean relative error",
+            (
+                line("uniform", {x: e[2] for x, e in drawn.items()}, paper={x: e[0] for x, e in drawn.items()}),
+                line("small-domain", {x: e[3] for x, e in drawn.items()}, paper={x: e[1] for x, e in drawn.items()}),
+                line("small-domain, default cost", {x: e[4] for x, e in drawn.items()}),
+            ),
+            log_y=True,
+            percent=True,
+        ),
     )
 
 

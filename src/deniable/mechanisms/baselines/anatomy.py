@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from deniable.core.errors import OptionError, RequirementError
+from deniable.core.errors import OptionError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
 from deniable.mechanisms.base import WithoutChannels
-from deniable.mechanisms.decoy_planning import cut_to_fit
-from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, protected_values
+from deniable.mechanisms.baselines.diversity import check_requirement, grouped_guarantee, rows_to_suppress
+from deniable.mechanisms.requirement import EVERY_RELEASE
 
 
 @dataclass(frozen=True)
@@ -41,58 +41,20 @@ class Anatomy(WithoutChannels):
 
     def suppressed(self, histogram: Histogram) -> Counts:
         """How many rows of each value cannot be published: the fewest, of the most frequent values (SDR 6.3)."""
-        check_histogram(histogram)
-        counts = histogram.counts
-        values = int((counts > 0).sum())
-        if values < self.l:
-            raise RequirementError(
-                f"l = {self.l} is too large: the sensitive column has {values} different values. "
-                f"Fix: l={max(values, 2)}."
-            )
-        cut: Counts = counts - cut_to_fit(counts, self.l)
-        return cut
+        return rows_to_suppress(histogram, self.l)
 
     def guarantee(self, histogram: Histogram, privacy: Privacy | None) -> Guarantee:
         """What the two tables promise; refused when a requirement asks for more."""
-        self._check(histogram, privacy)
+        check_requirement(self.name, self.l, 2, histogram, privacy)
         sure = percent(Fraction(1, self.l))
-        lost = int(self.suppressed(histogram).sum())
         not_protected = [
             *EVERY_RELEASE,
             f"A row's value is one of the {self.l} or a few more values of its group, which are published: whoever can "
             f"rule some of them out, or knows the values of others in the group, becomes surer than {sure}.",
             "The exact count of every value is published.",
         ]
-        if lost:
-            share = percent(Fraction(lost, histogram.rows), 2)
-            not_protected.append(f"{share} of the rows are left out; they have one of the most frequent values.")
-        return Guarantee(
-            adversary="frequency",
-            rho1=None if privacy is None else privacy.rho1,
-            rho2=None if privacy is None else privacy.rho2,
-            worst=Fraction(1, self.l),
-            gamma=None,
-            not_protected=tuple(not_protected),
-            sentence=(
-                f"An attacker who knows how frequent each value is, and nothing more about a person, becomes at most "
-                f"{sure} sure of that person's value: a group has at least {self.l} values, each once."
-            ),
+        sentence = (
+            f"An attacker who knows how frequent each value is, and nothing more about a person, becomes at most "
+            f"{sure} sure of that person's value: a group has at least {self.l} values, each once."
         )
-
-    def _check(self, histogram: Histogram, privacy: Privacy | None) -> None:
-        if privacy is None:
-            return
-        if privacy.adversary == "any-prior":
-            raise RequirementError(
-                "mechanism 'anatomy' cannot withstand adversary 'any-prior': in a group other values are impossible. "
-                "Fix: adversary='frequency', or mechanism='uniform'."
-            )
-        limits = [rho2 for _, rho2 in privacy.per_value.values()]
-        if privacy.rho2 is not None and protected_values(histogram, privacy).any():
-            limits.append(privacy.rho2)
-        needed = max([2, *(-(-limit.denominator // limit.numerator) for limit in limits)])
-        if self.l < needed:
-            raise RequirementError(
-                f"l = {self.l} lets an attacker become {percent(Fraction(1, self.l))} sure, more than rho2 allows. "
-                f"Fix: l={needed}."
-            )
+        return grouped_guarantee(privacy, histogram, self.l, sentence, not_protected)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from deniable.core import exact
 from deniable.core.channel import Channel
-from deniable.core.errors import RequirementError, shortened
+from deniable.core.errors import RequirementError, did_you_mean, listing, shortened
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Cell, Plan
@@ -18,6 +18,7 @@ from deniable.core.privacy import Privacy, amplification_limit
 from deniable.core.probability import percent
 from deniable.mechanisms.requirement import EVERY_RELEASE, protected_values, require_feasible
 
+GRID = 8  # rows
 Limits = list[Fraction | None]  # each value's largest posterior; None: exempt
 
 
@@ -33,17 +34,9 @@ def plan_of_channel(
 ) -> Plan:
     """A plan with this channel; refused, with the ``fix``, when it does not meet a requirement that is given."""
     limits = limits_of(histogram, privacy)
-    same = exact.posterior_same(channel.keep, channel.replace, histogram.counts)
-    other = exact.posterior_other(channel.keep, channel.replace, histogram.counts)
-    sure = [max(pair) for pair in zip(same, other, strict=True)]
+    sure = surest(channel, histogram)
     protected = [x for x in range(histogram.m) if privacy is None or limits[x] is not None]
-    for x in protected:
-        limit = limits[x]
-        if limit is not None and sure[x] > limit:
-            raise RequirementError(
-                f"mechanism {name!r} lets an attacker become {percent(sure[x])} sure of "
-                f"{shortened(histogram.domain[x])}; {percent(limit)} is required. {fix}"
-            )
+    check_posteriors(name, histogram, limits, sure, fix)
     _check_amplification(name, privacy, channel, fix)
     return Plan(
         mechanism=name,
@@ -63,6 +56,23 @@ def plan_of_channel(
     )
 
 
+def surest(channel: Channel, histogram: Histogram) -> list[Fraction]:
+    """max over y of Pr[x | y] for each x, for an attacker whose prior is the histogram (SPEC 2)."""
+    same = exact.posterior_same(channel.keep, channel.replace, histogram.counts)
+    other = exact.posterior_other(channel.keep, channel.replace, histogram.counts)
+    return [max(pair) for pair in zip(same, other, strict=True)]
+
+
+def check_posteriors(name: str, histogram: Histogram, limits: Limits, sure: Sequence[Fraction], fix: str) -> None:
+    """Refuse, with the ``fix``, what lets an attacker become surer of a value than its limit."""
+    for x, (limit, posterior) in enumerate(zip(limits, sure, strict=True)):
+        if limit is not None and posterior > limit:
+            raise RequirementError(
+                f"mechanism {name!r} lets an attacker become {percent(posterior)} sure of "
+                f"{shortened(histogram.domain[x])}; {percent(limit)} is required. {fix}"
+            )
+
+
 def limits_of(histogram: Histogram, privacy: Privacy | None) -> Limits:
     """The largest posterior of each value that the requirement allows an attacker who knows the frequencies."""
     limits: Limits = [None] * histogram.m
@@ -72,6 +82,12 @@ def limits_of(histogram: Histogram, privacy: Privacy | None) -> Limits:
         mask = protected_values(histogram, privacy)
         require_feasible(histogram, privacy, mask)
         limits = [privacy.rho2 if protected else None for protected in mask]
+    unknown = [value for value in privacy.per_value if value not in histogram]
+    if unknown:
+        raise RequirementError(
+            f"per_value names {listing(unknown)}, which is not a value of the sensitive column."
+            + did_you_mean(unknown[0], histogram.domain)
+        )
     for value, (rho1, rho2) in privacy.per_value.items():
         if histogram[value] <= rho1 * histogram.rows:
             limits[histogram.position(value)] = rho2
@@ -81,26 +97,34 @@ def limits_of(histogram: Histogram, privacy: Privacy | None) -> Limits:
 
 
 def coarse_counts(histogram: Histogram) -> Counts:
-    """Counts on a grid of 8 rows (fewer in small tables) or 1 %, from which no exact count can be read (SPEC 11.6)."""
-    room = histogram.rows // (16 * histogram.m)
-    step = min(8, 1 << max(room.bit_length() - 1, 0))
-    up = histogram.counts // step * step + step
+    """Counts on a grid of 8 rows or 1 %, from which no exact count can be read (SPEC 11.6)."""
+    up = histogram.counts // GRID * GRID + GRID
     length = np.frexp(up.astype(np.float64))[1].astype(np.int64)
     unit = np.left_shift(np.int64(1), np.maximum(length - 8, 0))
     coarse: Counts = -(-up // unit) * unit
     return coarse
 
 
-def _check_amplification(name: str, privacy: Privacy | None, channel: Channel, fix: str) -> None:
-    """Against any prior the amplification decides (THESIS Thm 1)."""
-    if privacy is None or privacy.adversary != "any-prior":
-        return
+def allowed_amplification(privacy: Privacy) -> Fraction:
+    """The largest amplification that keeps every pair of a requirement against any prior."""
+    return min(amplification_limit(rho1, rho2) for rho1, rho2 in pairs_of(privacy))
+
+
+def pairs_of(privacy: Privacy) -> list[tuple[Fraction, Fraction]]:
+    """Every (rho1, rho2) of a requirement against any prior, which needs rho1."""
     pairs = [*privacy.per_value.values()]
     if privacy.rho2 is not None:
         if privacy.rho1 is None:
             raise RequirementError("adversary 'any-prior' needs rho1. Fix: give rho1, for example rho1='1/13'.")
         pairs.append((privacy.rho1, privacy.rho2))
-    allowed = min(amplification_limit(rho1, rho2) for rho1, rho2 in pairs)
+    return pairs
+
+
+def _check_amplification(name: str, privacy: Privacy | None, channel: Channel, fix: str) -> None:
+    """Against any prior the amplification decides (THESIS Thm 1)."""
+    if privacy is None or privacy.adversary != "any-prior":
+        return
+    allowed = allowed_amplification(privacy)
     if channel.exact_gamma is None or channel.exact_gamma > allowed:
         raise RequirementError(
             f"mechanism {name!r} has an amplification of {channel.gamma:.4g}; against adversary 'any-prior' the "

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from deniable.core.channel import Channel, Floats
 from deniable.core.histogram import Counts
+from deniable.mechanisms import variances
 
 CostName = Literal["variance", "bound", "relative"]
 COSTS: tuple[CostName, ...] = ("variance", "bound", "relative")
@@ -86,19 +87,10 @@ def weighted_variance(sums: Sums, rho2: float) -> Floats:
 
 
 def value_variances(counts: Counts, channel: Channel) -> Floats:
-    """Var_x for each value of one cell under any channel; infinite when a coin is 0.
-
-        Var_x = sum_y o_y W[x][y]^2 - f_x,   o = P f,   W = P^-1 = (I - r s^T / (1 + r.s)) / p,   s = (1-p)/p
-
-    (each row adds E[W[x][Y]^2 | x'] - 1[x' = x]); in O(m), since W is diagonal plus rank one.
-    """
-    p, r, o = channel.coins, channel.replacing, channel.apply(counts)
+    """Var_x for each value of one cell under any channel; infinite when a coin is 0."""
     if not (channel.keep > 0).all():
         return np.full(channel.m, np.inf)
-    s = (1 - p) / p
-    pull = r / (1 + r @ s)
-    variances: Floats = (o - 2 * o * pull * s + pull**2 * (o @ s**2)) / p**2 - counts
-    return variances
+    return variances.value_variances(channel.coins, channel.replacing, counts.astype(np.float64))
 
 
 def _gamma_minus_one(sums: Sums, rho2: float) -> tuple[Floats, npt.NDArray[np.bool_]]:

@@ -76,6 +76,9 @@ class SmallDomain:
         ]
         if not 0 < self.delta < 1:
             problems.append(f"delta = {self.delta} is not allowed: it must lie strictly between 0 and 1.")
+        least = self.min_rows
+        if least is not None and (isinstance(least, bool) or not isinstance(least, int) or least < 1):
+            problems.append(f"min_rows = {least!r} is not allowed: choose a whole number from 1 on, or leave it out.")
         problems += problems_of(apart, self.categories, self.min_categories)
         if problems:
             raise OptionError("\n".join(problems))

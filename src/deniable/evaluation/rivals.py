@@ -1,0 +1,181 @@
+"""Rivals in an experiment: what has no channel, or answers in a way of its own (SPEC 9)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from deniable.core.privacy import Privacy
+from deniable.engines.local.grouping import anatomy_groups
+from deniable.engines.randomness import Keystream
+from deniable.estimation.anatomy import AnatomyTables
+from deniable.estimation.boxes import BoxCounts
+from deniable.estimation.decoys import Others, four_states
+from deniable.evaluation.answered import SET_ENTRIES, Answered, Bools, Floats, estimated, generator
+from deniable.evaluation.boxed import Boxed
+from deniable.evaluation.drawing import draw_release
+from deniable.evaluation.pools import QuestionPool
+from deniable.generalizing import rows_kept
+from deniable.mechanisms import Anatomy, Decoys, Generalize
+from deniable.mechanisms import Laplace as LaplaceMechanism
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """Laplace's mechanism: true answers with noise of scale 1/epsilon, each question paid for anew (SPEC 9)."""
+
+    epsilon: float
+    label: str = field(default="laplace")
+
+    def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
+        rng = generator(stream)
+        true = pool.by_value @ pool.sets.T
+        begin = time.perf_counter()
+        answers = true + rng.laplace(scale=1 / self.epsilon, size=true.shape)
+        counts = pool.table.histogram.counts
+        histogram = counts + rng.laplace(scale=1 / self.epsilon, size=counts.shape)
+        return Answered({"": answers}, {"": histogram}, None, (0.0, time.perf_counter() - begin))
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Laplace's mechanism with the budget that a requirement allows: spent on each question anew, as in SPLU 6, and
+    shared by all questions of the pool, as whoever answers them must (SPEC 9)."""
+
+    mechanism: LaplaceMechanism
+    privacy: Privacy
+    label: str = "laplace"
+
+    def epsilons(self, pool: QuestionPool) -> dict[str, float]:
+        """The epsilon of one question, either way."""
+        budget = self.mechanism.budget(pool.table.histogram, self.privacy)
+        return {"budget for each": budget, "budget shared": budget / max(len(pool), 1)}
+
+    def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
+        found = {name: Noisy(epsilon).run(pool, stream.subkey(name)) for name, epsilon in self.epsilons(pool).items()}
+        answers = {name: each.answers[""] for name, each in found.items()}
+        histogram = {name: each.histogram[""] for name, each in found.items()}
+        return Answered(answers, histogram, None, (0.0, sum(each.seconds[1] for each in found.values())))
+
+
+@dataclass(frozen=True)
+class Redrawn:
+    """DBR: every sensitive value redrawn from the column's own distribution; published counts are the answers."""
+
+    label: str = "redraw"
+
+    def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
+        table = pool.table
+        begin = time.perf_counter()
+        published = generator(stream).choice(table.m, size=table.rows, p=table.histogram.relative)
+        drawn = time.perf_counter()
+        answers = pool.tally(published, table.m) @ pool.sets.T
+        answered = time.perf_counter()
+        histogram = np.bincount(published, minlength=table.m).astype(np.float64)
+        kept = float((published == table.codes).mean())
+        return Answered({"": answers}, {"": histogram}, kept, (drawn - begin, answered - drawn))
+
+
+@dataclass(frozen=True)
+class Anatomized:
+    """Anatomy: rows in groups of l different values, published as two tables (SPEC 9; SDR 10.10)."""
+
+    l: int
+    label: str = "anatomy"
+    privacy: Privacy | None = None
+
+    def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
+        table = pool.table
+        begin = time.perf_counter()
+        mechanism = Anatomy(self.l)
+        mechanism.guarantee(table.histogram, self.privacy)  # refused, where it promises too little
+        suppressed = mechanism.suppressed(table.histogram)
+        cell = anatomy_groups(table.codes, table.m, self.l, stream.subkey("groups"), suppressed)
+        drawn = time.perf_counter()
+        tables = AnatomyTables.of_codes(table.codes, cell, table.m)
+        answers = _anatomy_counts(tables, pool, cell >= 0) @ pool.sets.T
+        answered = time.perf_counter()
+        histogram = (table.histogram.counts - suppressed).astype(np.float64)
+        return Answered({"": answers}, {"": histogram}, None, (drawn - begin, answered - drawn))
+
+
+def _anatomy_counts(tables: AnatomyTables, pool: QuestionPool, there: Bools) -> Floats:
+    """Counts [conditions, m]; conditions are handed over some at a time, as one flag per row that is left."""
+    place = np.cumsum(there) - 1
+    step = max(1, SET_ENTRIES // len(there))
+    parts = []
+    for start in range(0, len(pool.rows), step):
+        some = pool.rows[start : start + step]
+        matching = np.zeros((len(some), len(tables.cell)), bool)
+        for flags, rows in zip(matching, some, strict=True):
+            flags[place[rows[there[rows]]]] = True
+        parts.append(tables.counts(matching))
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class Generalized:
+    """Generalization: boxes of k rows or more, no value above 1/l of a box (Mondrian), rows spread evenly in boxes."""
+
+    k: int
+    l: int
+    label: str = "generalize"
+    privacy: Privacy | None = None
+
+    def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
+        table = pool.table
+        begin = time.perf_counter()
+        mechanism = Generalize(self.k, self.l)
+        mechanism.guarantee(table.histogram, self.privacy)
+        suppressed = mechanism.suppressed(table.histogram)
+        kept = rows_kept(table.codes, suppressed, stream.subkey("suppression"))
+        boxed = Boxed.of(table, kept, self.k, self.l)
+        drawn = time.perf_counter()
+        counts = BoxCounts.of_codes(boxed.groups, table.codes[kept], table.m, boxed.boxes.num_rows)
+        by_value = np.array([counts.by_value(share, table.m) for share in boxed.shares(pool)])
+        answers = by_value @ pool.sets.T
+        answered = time.perf_counter()
+        histogram = (table.histogram.counts - suppressed).astype(np.float64)
+        return Answered({"": answers}, {"": histogram}, None, (drawn - begin, answered - drawn))
+
+
+@dataclass(frozen=True)
+class DecoyGroups:
+    """Decoy groups of size c (SPEC 7), answered by four states and by the plan's full channel.
+
+    The up to c - 1 rows that no group can take are kept here, in a smaller group: n is the same for every c.
+    """
+
+    c: int
+    label: str = "decoys"
+
+    def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
+        table = pool.table
+        begin = time.perf_counter()
+        draw = draw_release(table, Decoys(c=self.c, leftovers="drop"), None, stream)
+        drawn = time.perf_counter()
+        tally = pool.tally(draw.published, table.m)
+        total = np.bincount(draw.published, minlength=table.m).astype(np.float64)
+        answers = {
+            "four states": _four_state_answers(pool, tally, total, self.c, "as published"),
+            "exact a": _four_state_answers(pool, tally, total, self.c, "exact"),
+            "full channel": estimated(draw.asking, tally, pool.sets, "inverse"),
+        }
+        answered = time.perf_counter()
+        kept = float((draw.published == table.codes).mean())
+        return Answered(answers, dict.fromkeys(answers, total), kept, (drawn - begin, answered - drawn))
+
+
+def _four_state_answers(pool: QuestionPool, tally: Floats, total: Floats, c: int, others: Others) -> Floats:
+    """Only what the pool asks about is computed; everything else stays 0 and is never looked at."""
+    needed = np.zeros(tally.shape, bool)
+    np.logical_or.at(needed, pool.condition, pool.sets[pool.chosen])
+    condition, value = np.nonzero(needed)
+    rows, shown = tally.sum(axis=1)[condition], tally[condition, value]
+    others_shown = total[value] - shown
+    observed = np.stack([total.sum() - rows - others_shown, others_shown, rows - shown, shown], axis=1)
+    found = np.zeros(tally.shape)
+    found[condition, value] = four_states(observed.reshape(-1, 2, 2), c, others=others)[:, 1, 1]
+    return found @ pool.sets.T.astype(np.float64)

@@ -1,0 +1,216 @@
+"""Measured errors (``Result.to_dict`` of an experiment) as blocks of a page, and as a page of their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from deniable.core.probability import percent
+from deniable.evaluation.chart import INDEPENDENCE, Chart, Point, Series, cloud
+from deniable.report import figures
+from deniable.report.page import Block, Document, Facts, Figure, Note, Section, Text
+from deniable.report.tables import Kind, Table, share, shown
+
+INTERACTIVE = "laplace"  # answers questions one by one, and publishes nothing
+OWN = "its own"  # where there is one way to estimate
+Told = Mapping[str, Any]  # a result as Result.to_dict gives it
+
+
+def evaluation_report(results: Sequence[Told], what: str) -> Document:
+    """One page about experiments on one table, for its owner."""
+    listed = [
+        Section(f"pool-{number}", f"Pool {shown(told['pool'])}", tuple(measured_blocks(told)))
+        for number, told in enumerate(results, start=1)
+    ]
+    keep = Note(
+        "caution",
+        "for the owner alone",
+        "This page shows exact counts of the original table. Nothing was published to make it.",
+        "Keep it with the table, and do not publish it.",
+    )
+    how = Text(
+        "Releases of the table were drawn and thrown away. The same questions were asked of each, and of "
+        "independence, which multiplies the rows that satisfy the public condition by the value's share of the "
+        "table: that needs no release, and is the line to beat."
+    )
+    return Document(
+        "owner",
+        f"What a release of {shown(what)} would be worth",
+        "How far off answers are, measured on the table itself.",
+        (Section("owner", "Before you read on", (keep, how)), *listed),
+        "Written by deniable for the owner of the table. Do not publish it.",
+    )
+
+
+def measured_blocks(told: Told) -> list[Block]:
+    """Everything that is known of one pool: in short, a table, errors by size, true against estimated, costs."""
+    draws = f"{told['draws']:,} draw{'s' * (told['draws'] != 1)} of each mechanism"
+    blocks: list[Block] = [*_in_short(told), _table(told, draws), *_by_size(told, draws), *_clouds(told), _costs(told)]
+    blocks += [Note("info", f"{shown(name)} does not apply", why) for name, why in told["refused"].items()]
+    return blocks
+
+
+def _in_short(told: Told) -> list[Block]:
+    """The smallest error beside that of independence, at the largest selectivity that was asked."""
+    for selectivity in reversed(_selectivities(told)):
+        errors = {_name(row): _mean(row, f"relative {selectivity}") for row in told["rows"]}
+        zero = errors.pop(INDEPENDENCE, math.nan)
+        known = {name: error for name, error in errors.items() if math.isfinite(error) and name != INTERACTIVE}
+        if math.isfinite(zero) and known:
+            break
+    else:
+        return []
+    best = min(known, key=lambda name: known[name])
+    useless = [name for name, error in known.items() if error >= zero]
+    asked = f"questions about at least {percent(float(selectivity), 2)} of the rows"
+    facts = Facts(
+        (
+            ("Line to beat", share(zero, 2), f"mean relative error of independence, {asked}"),
+            ("Smallest error of a release", share(known[best], 2), best),
+            ("Questions", f"{told['questions'][selectivity]:,}", asked),
+        )
+    )
+    blocks: list[Block] = [facts]
+    if useless:
+        text = f"At {asked}: {'; '.join(useless)}."
+        blocks.append(Note("caution", "no better than independence, which needs no release", text))
+    if INTERACTIVE in errors:
+        text = (
+            "Its owner answers each question with noise. Every further question uses up privacy; here all were asked."
+        )
+        blocks.append(Note("info", f"{INTERACTIVE} publishes no rows", text))
+    return blocks
+
+
+def _table(told: Told, draws: str) -> Block:
+    if not any(told["questions"].values()):
+        least = percent(float(_selectivities(told)[0]), 2)
+        return Text(f"No question of this pool is about {least} of the rows or more: errors of smaller ones follow.")
+    columns: dict[str, Kind] = {"mechanism": "text", "estimator": "text"}
+    for selectivity in _selectivities(told):
+        columns[f">= {percent(float(selectivity), 2)} ({told['questions'][selectivity]:,})"] = "share"
+    first = _selectivities(told)[0]
+    columns |= {"rows off": "number", "slope": "number", "R²": "number"}
+    rows = [
+        (
+            row["setting"],
+            row["estimator"] or OWN,
+            *(_mean(row, f"relative {selectivity}") for selectivity in _selectivities(told)),
+            *(_mean(row, name) for name in (f"absolute {first}", "slope", "r2")),
+        )
+        for row in told["rows"]
+    ]
+    caption = (
+        f"Mean relative error by selectivity (questions), over {draws}; rows off, on average, and the line through "
+        f"true and estimated counts, of questions about at least {percent(float(first), 2)} of the rows."
+    )
+    return Table.of(caption, columns, rows)
+
+
+def _by_size(told: Told, draws: str) -> list[Block]:
+    chart = errors_chart(told)
+    if not any(each.points for each in chart.series):
+        return [Text("There are too few questions of any size for a chart of errors by size.")]
+    columns: dict[str, Kind] = {"mechanism": "text", "estimator": "text", "rows from": "share", "to": "share"}
+    columns |= {"relative error": "share", "deviation": "share"}
+    rows = [
+        (row["setting"], row["estimator"] or OWN, band["from"], band["to"], band["mean"], band["deviation"])
+        for row in told["rows"]
+        for band in row["bands"]
+    ]
+    caption = (
+        f"Mean relative error of questions by the share of all rows that they count, over {draws}; bars: one standard "
+        "deviation over draws either way. Dotted: independence, which needs no release. A mechanism above it teaches "
+        "nothing about questions of that size."
+    )
+    table = Table.of("Errors by the size of questions.", columns, rows)
+    return [Figure("Errors by the size of the question", caption, _drawing(chart), table)]
+
+
+def errors_chart(told: Told) -> Chart:
+    """Errors of releases by band of selectivity, a panel for each estimator; those with one way only are in all."""
+    estimators = list(dict.fromkeys(row["estimator"] for row in told["rows"] if row["estimator"])) or [""]
+    series = [
+        Series(shown(row["setting"]), tuple(map(_in_band, row["bands"])), (), estimator)
+        for estimator in estimators
+        for row in told["rows"]
+        if row["estimator"] in ("", estimator) and row["setting"] != INTERACTIVE
+    ]
+    return Chart(
+        "Errors by the size of the question",
+        "rows counted, of all rows",
+        "mean relative error",
+        tuple(series),
+        log_x=True,
+        log_y=True,
+        percent=True,
+        percent_x=True,
+    )
+
+
+def _in_band(band: Told) -> Point:
+    """A band of selectivity as a point: at its middle on a logarithmic axis, which shows no error of 0."""
+    return Point(math.sqrt(band["from"] * band["to"]), max(band["mean"], 1e-4), band["deviation"])
+
+
+def _clouds(told: Told) -> list[Block]:
+    rows = [row for row in told["rows"] if row["cloud"]]
+    if not rows:
+        return []
+    chart = Chart(
+        "True and estimated counts",
+        "true count",
+        "estimate",
+        tuple(cloud(_name(row), [(true, found) for true, found in row["cloud"]], panel=_name(row)) for row in rows),
+        cloud=True,
+    )
+    columns: dict[str, Kind] = {"mechanism": "text", "questions shown": "count", "middle half, from": "number"}
+    columns |= {"to": "number", "5 % below": "number", "5 % above": "number"}
+    caption = (
+        f"One draw of each; the same questions for all, {len(rows[0]['cloud']):,} of them, evenly from small to large. "
+        "Across: the true count; up: the estimate; on the line they are the same. Estimates beyond the edges, among "
+        "them all of 0 and below, are drawn at the edge."
+    )
+    summary = Table.of("Estimated as a multiple of the true count.", columns, [_quotients(row) for row in rows])
+    return [Figure("True and estimated counts", caption, _drawing(chart), summary)]
+
+
+def _quotients(row: Told) -> tuple[Any, ...]:
+    """Where estimate / truth lies: the middle half, and the ends that five per cent are beyond."""
+    true, found = np.array(row["cloud"], dtype=np.float64).T
+    low, first, last, high = np.quantile(found / true, [0.05, 0.25, 0.75, 0.95]).tolist()
+    return _name(row), len(true), first, last, low, high
+
+
+def _costs(told: Told) -> Table:
+    columns: dict[str, Kind] = {"mechanism": "text", "estimator": "text", "histogram off": "share"}
+    columns |= {"rows kept": "share", "seconds to draw": "number", "seconds to answer": "number"}
+    names = ("reconstruction", "kept", "draw seconds", "answer seconds")
+    rows = [(row["setting"], row["estimator"] or OWN, *(_mean(row, name) for name in names)) for row in told["rows"]]
+    caption = (
+        "The mean relative error of the whole table's histogram; the share of rows published as they are; and how long "
+        "a draw and all answers took."
+    )
+    return Table.of(caption, columns, rows)
+
+
+def _drawing(chart: Chart) -> Callable[[int], Any]:
+    return partial(figures.draw, chart)
+
+
+def _selectivities(told: Told) -> list[str]:
+    return list(told["questions"])
+
+
+def _mean(row: Told, name: str) -> float:
+    """A number of a row; JSON has null where there is none."""
+    found = row.get(name)
+    return math.nan if found is None or found["mean"] is None else float(found["mean"])
+
+
+def _name(row: Told) -> str:
+    return shown(f"{row['setting']}, {row['estimator']}" if row["estimator"] else row["setting"])

@@ -1,0 +1,143 @@
+"""Rivals in experiments: they answer as their releases do, and perturbed generalization is unbiased but coarse."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deniable as dn
+from deniable.core.errors import OptionError, QuestionError
+from deniable.core.privacy import Privacy
+from deniable.evaluation.drawing import stream_of
+from deniable.evaluation.experiment import run_experiment
+from deniable.evaluation.perturbed_generalization import PerturbedGeneralization, Sampled
+from deniable.evaluation.pools import QuestionPool, large_pool, sdr_pool, sql_pool
+from deniable.evaluation.rivals import DecoyGroups, Generalized, Laplace
+from deniable.evaluation.settings import Anatomized, setting_named
+from deniable.evaluation.synthetic import census
+from deniable.evaluation.tables import CodedTable
+from deniable.mechanisms import Generalize
+from deniable.mechanisms import Laplace as LaplaceMechanism
+
+PRIVACY = Privacy("1/13", "1/6")
+
+
+@pytest.fixture(scope="module")
+def pool() -> QuestionPool:
+    return sdr_pool(CodedTable.of(census(20_000, seed=5), "occupation"), conditions=60)
+
+
+def mixed_table(n: int) -> pa.Table:
+    rng = np.random.default_rng(2)
+    return pa.table(
+        {
+            "sex": pa.array(rng.choice(["F", "M"], n), mask=rng.random(n) < 0.1),
+            "age": pa.array(rng.integers(18, 30, n), mask=rng.random(n) < 0.1),
+            "pay": rng.integers(0, 8, n) / 2,
+            "disease": rng.choice(list("abcdefgh"), n),
+        }
+    )
+
+
+QUESTIONS = """
+SELECT COUNT(*) FROM release WHERE sex = 'F' AND disease = 'a'
+SELECT COUNT(*) FROM release WHERE age BETWEEN 20 AND 24 AND disease IN ('a', 'b')
+SELECT COUNT(*) FROM release WHERE age IS NULL AND sex = 'M'
+SELECT COUNT(*) FROM release WHERE sex IS NULL AND pay BETWEEN 1 AND 2.5
+SELECT COUNT(*) FROM release WHERE age >= 20 AND age <= 22 AND sex = 'M'
+"""
+WHERES = (
+    {"sex": "F", "disease": "a"},
+    {"age": dn.between(20, 24), "disease": ["a", "b"]},
+    {"age": None, "sex": "M"},
+    {"sex": None, "pay": dn.between(1, 2.5)},
+    {"age": dn.between(20, 22), "sex": "M"},
+)
+
+
+def test_an_experiment_asks_boxes_what_a_release_is_asked() -> None:
+    table = mixed_table(2_000)
+    asked = sql_pool(CodedTable.of(table, "disease"), QUESTIONS)
+    answers = asked.pick(Generalized(10, 3).run(asked, stream_of(1, 0, "x")).answers[""])
+    release = dn.publish(table, sensitive="disease", mechanism=Generalize(k=10, l=3), key=bytes(32))
+    assert answers == pytest.approx([release.count(where).value for where in WHERES])
+
+
+def test_conditions_that_are_no_conjunction_are_refused_by_boxes_alone() -> None:
+    question = "SELECT COUNT(*) FROM release WHERE (sex = 'F' OR age > 25) AND disease = 'a'"
+    asked = sql_pool(CodedTable.of(mixed_table(2_000), "disease"), question)
+    with pytest.raises(QuestionError, match="joined with AND"):
+        Generalized(10, 3).run(asked, stream_of(1, 0, "x"))
+    result = run_experiment(asked, [Generalized(10, 3), Anatomized(3)], draws=1)
+    assert list(result.refused) == ["generalize"]
+
+
+@pytest.mark.parametrize("make", [sdr_pool, large_pool])
+def test_a_pool_knows_its_conditions(make: object) -> None:
+    table = CodedTable.of(census(5_000, seed=3), "occupation")
+    made = make(table, seed=2)  # type: ignore[operator]
+    for rows, masks in list(zip(made.rows, made.masks, strict=True))[:50]:
+        holds = np.ones(table.rows, bool)
+        for name, mask in masks.items():
+            holds &= mask[table.columns[name].codes]
+        assert np.array_equal(np.flatnonzero(holds), rows)
+
+
+def test_rivals_get_what_the_requirement_allows(pool: QuestionPool) -> None:
+    assert setting_named("generalize", PRIVACY) == Generalized(10, 6, privacy=PRIVACY)
+    assert setting_named("generalize", Privacy(rho2="1/20")) == Generalized(20, 20, privacy=Privacy(rho2="1/20"))
+    assert setting_named("anatomy", Privacy(per_value={"x": ("1/9", "2/7")})).l == 4  # type: ignore[attr-defined]
+    assert setting_named("laplace", PRIVACY) == Laplace(LaplaceMechanism(), PRIVACY)
+    assert setting_named("decoys:c=9", PRIVACY) == DecoyGroups(9, "decoys:c=9")
+    assert setting_named("anatomy:l=8", PRIVACY).l == 8  # type: ignore[attr-defined]
+    assert setting_named("small-domain:cost=bound", PRIVACY).mechanism.cost == "bound"  # type: ignore[attr-defined]
+    with pytest.raises(OptionError, match="Did you mean 'anatomy'"):
+        setting_named("anatomie", PRIVACY)
+    names = ("generalize", "anatomy", "laplace", "perturbed-generalization")
+    everyone = Privacy("1/13", "1/6", adversary="any-prior")
+    result = run_experiment(pool, [setting_named(name, everyone) for name in names], draws=1)
+    assert set(result.refused) == {"generalize", "anatomy"}, "groups withstand only those who know frequencies"
+
+
+def test_laplace_spends_its_budget_on_each_question_or_shares_it(pool: QuestionPool) -> None:
+    setting = Laplace(LaplaceMechanism(), PRIVACY)
+    epsilons = setting.epsilons(pool)
+    assert epsilons["budget for each"] == pytest.approx(math.log(Fraction(12, 5)))
+    assert epsilons["budget shared"] * len(pool) == pytest.approx(epsilons["budget for each"])
+    answers = setting.run(pool, stream_of(1, 0, "laplace")).answers
+    for name, epsilon in epsilons.items():
+        off = np.abs(answers[name] - pool.by_value @ pool.sets.T)
+        # E|noise| = 1/epsilon, 3,000 draws of deviation 1/epsilon: 5.5 deviations are 0.1; 20 % off is 2 of these.
+        assert off.mean() * epsilon == pytest.approx(1, abs=0.11)
+
+
+def test_a_sample_shows_one_perturbed_row_of_each_box() -> None:
+    table = CodedTable.of(census(5_000, seed=3), "occupation")
+    made = Sampled.draw(table, 10, PRIVACY, stream_of(1, 0, "sample"))
+    assert made.sizes.min() >= 10
+    assert made.sizes.sum() == table.rows
+    assert np.array_equal(made.boxed.groups[made.member], np.arange(len(made.sizes)))
+    other = Sampled.draw(table, 10, PRIVACY, stream_of(1, 1, "sample"))
+    assert not np.array_equal(other.member, made.member)
+    assert np.array_equal(other.boxed.groups, made.boxed.groups), "boxes are not drawn"
+
+
+def test_perturbed_generalization_is_unbiased_and_pays_for_its_sample(pool: QuestionPool) -> None:
+    """Over draws the histogram is right; its spread is several times that of all rows perturbed."""
+    loose = Privacy("1/13", "9/10")
+    draws, table = 60, pool.table
+    top = np.argsort(-table.histogram.counts)[:10]
+    setting = PerturbedGeneralization(10, loose)
+    small = QuestionPool("one", table, pool.rows[:1], pool.sets, pool.condition[:1], pool.chosen[:1], pool.masks[:1])
+    found = np.array([setting.run(small, stream_of(1, d, "pg")).histogram[""][top].sum() for d in range(draws)])
+    truth = table.histogram.counts[top].sum()
+    error = found.std(ddof=1) / np.sqrt(draws)
+    assert error < 0.05 * truth / 5.5, "a bias of 5 % would be seen"
+    assert abs(found.mean() - truth) < 5.5 * error  # Student's t, 59 degrees: false alarm below 1e-6
+    result = run_experiment(pool, [setting, setting_named("uniform", loose, ("inverse",))], draws=2)
+    coarse, fine = (result.row(*name).errors([0.005])[0] for name in ((setting.label,), ("uniform", "inverse")))
+    assert coarse > 2 * fine

@@ -1,0 +1,168 @@
+"""Laplace: the budget that a requirement allows, what it promises, and what it refuses."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from deniable.core.errors import OptionError, RequirementError, TableError
+from deniable.core.histogram import Histogram
+from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
+from deniable.engines import randomness
+from deniable.mechanisms import Laplace, Mechanism, mechanism_named
+from deniable.mechanisms.baselines import laplace
+
+COUNTS = Histogram(tuple("abcdefgh"), np.array([3001, 2003, 1499, 1201, 1009, 701, 411, 175]))
+
+
+def test_it_is_registered_and_has_no_plan():
+    assert mechanism_named("laplace") == Laplace()
+    assert isinstance(Laplace(), Mechanism)
+    with pytest.raises(OptionError, match="no plan of channels"):
+        Laplace().plan(COUNTS, None)
+
+
+@pytest.mark.parametrize("adversary", ["frequency", "any-prior"])
+def test_the_budget_is_the_logarithm_of_the_amplification_limit_and_never_above_it(adversary):
+    for rho1, rho2 in [("1/13", "1/6"), ("1/2", "3/4"), ("1/3", "0.34"), ("0.02", "0.9")]:
+        privacy = Privacy(rho1=rho1, rho2=rho2, adversary=adversary)
+        mechanism = Laplace(questions=7)
+        budget = mechanism.budget(COUNTS, privacy)
+        limit = amplification_limit(Fraction(rho1), Fraction(rho2))
+        assert budget == pytest.approx(math.log(limit), rel=1e-8)
+        assert mechanism.amplification(budget) <= limit
+        assert mechanism.guarantee(COUNTS, privacy).worst <= Fraction(rho2)
+
+
+def test_without_rho1_every_value_is_its_own_prior_and_no_exact_count_can_be_read_off():
+    limit = min(amplification_limit(COUNTS.frequency(x), Fraction(1, 2)) for x in COUNTS)
+    budget = Laplace().budget(COUNTS, Privacy(rho2="1/2"))
+    assert 0.99 * math.log(limit) < budget <= math.log(limit)
+    assert budget == pytest.approx(float(f"{budget:.3g}"), rel=1e-12)
+    without = Laplace().budget(COUNTS, Privacy(rho2="1/2", exempt=["a"]))
+    second = amplification_limit(COUNTS.frequency("b"), Fraction(1, 2))
+    assert 0.99 * math.log(second) < without <= math.log(second)
+    near = Histogram(COUNTS.domain, COUNTS.counts + np.array([1, -1, 0, 0, 0, 0, 0, 0]))
+    assert Laplace().budget(near, Privacy(rho2="1/2")) == budget
+
+
+def test_per_value_requirements_are_respected():
+    pairs = {"g": ("1/20", "1/5"), "h": ("1/40", "1/4")}
+    limits = [amplification_limit(Fraction(low), Fraction(high)) for low, high in pairs.values()]
+    for adversary in ("frequency", "any-prior"):
+        privacy = Privacy(per_value=pairs, adversary=adversary)
+        assert Laplace().budget(COUNTS, privacy) == pytest.approx(math.log(min(limits)), rel=1e-8)
+    # 'g' is more frequent than the belief that is to be covered: 'h' alone decides against those who know that
+    frequent = {"g": ("1/100", "1/50"), "h": ("1/40", "1/4")}
+    assert Laplace().budget(COUNTS, Privacy(per_value=frequent)) == pytest.approx(math.log(limits[1]), rel=1e-8)
+    other = amplification_limit(Fraction(1, 100), Fraction(1, 50))
+    any_prior = Privacy(per_value=frequent, adversary="any-prior")
+    assert Laplace().budget(COUNTS, any_prior) == pytest.approx(math.log(other), rel=1e-8)
+
+
+def test_without_a_requirement_the_budget_is_one():
+    assert Laplace().budget(COUNTS, None) == 1.0
+    assert Laplace(epsilon=3).budget(COUNTS, None) == 3.0
+
+
+def test_a_budget_that_exceeds_the_requirement_is_refused_with_the_largest_that_works():
+    privacy = Privacy(rho1="1/13", rho2="1/6")
+    with pytest.raises(RequirementError, match=r"epsilon = 0\.88 is more.*epsilon=0\.875, the largest"):
+        Laplace(epsilon=0.88).guarantee(COUNTS, privacy)
+    assert Laplace(epsilon=0.875).guarantee(COUNTS, privacy).gamma <= Fraction(12, 5)
+
+
+@pytest.mark.parametrize(
+    ("budget", "questions"), [(0.01, 1), (0.01, 100), (0.5, 3), (1.0, 7), (math.log(3), 3), (20.0, 1), (500.0, 100)]
+)
+def test_gamma_is_e_to_the_epsilon_that_is_spent_rounded_up(budget, questions):
+    gamma = Laplace(epsilon=budget, questions=questions).amplification(budget)
+    with localcontext() as context:
+        context.prec = 80
+        spent = Fraction(budget / questions) * questions
+        exact = Fraction((Decimal(spent.numerator) / Decimal(spent.denominator)).exp())
+    assert exact <= gamma <= exact * (1 + Fraction(2, 10**9))
+
+
+def test_the_shares_that_are_allowed_are_those_the_noise_is_made_for():
+    assert (laplace.LEAST, laplace.MOST) == (randomness.SMALLEST_EPSILON, randomness.LARGEST_EPSILON)
+    with pytest.raises(OptionError, match="questions=10,000 or fewer"):
+        Laplace(questions=20_000).budget(COUNTS, None)
+    with pytest.raises(OptionError, match=r"allowed are 0\.0001 to 20"):
+        Laplace(epsilon=100, questions=2)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, True, "1", 501])
+def test_bad_budgets_are_named(epsilon):
+    with pytest.raises(OptionError, match="epsilon = "):
+        Laplace(epsilon=epsilon)
+
+
+@pytest.mark.parametrize("questions", [0, -3, 1.5, True, 10**7])
+def test_bad_numbers_of_questions_are_named(questions):
+    with pytest.raises(OptionError, match="questions = "):
+        Laplace(questions=questions)
+
+
+def test_requirements_that_no_answer_can_meet_are_refused():
+    with pytest.raises(RequirementError, match="needs rho1"):
+        Laplace().guarantee(COUNTS, Privacy(rho2="1/2", adversary="any-prior"))
+    with pytest.raises(RequirementError, match="'a' alone is 30 %"):
+        Laplace().guarantee(COUNTS, Privacy(rho2="1/4"))
+    with pytest.raises(RequirementError, match="per_value names 'flu'"):
+        Laplace().guarantee(COUNTS, Privacy(per_value={"flu": ("1/9", "1/3")}))
+    with pytest.raises(TableError, match="no rows"):
+        Laplace().guarantee(Histogram.of({"a": 0, "b": 0}), None)
+
+
+def test_the_guarantee_says_what_it_does_not_cover():
+    said = " ".join(Laplace(questions=40).guarantee(COUNTS, None).not_protected)
+    for word in ("keeps the original table", "40 questions", "average of many answers", "Public columns", "2e-14"):
+        assert word in said
+    assert "at most 2.719" in Laplace().guarantee(COUNTS, None).sentence  # e, rounded to the safe side
+
+
+# -- brute force ------------------------------------------------------------------------------------------------------
+
+
+def answers(counts, epsilon, spread):
+    """Pr[answer | true count] for each possible answer, the tail left out."""
+    a = math.exp(-epsilon)
+    noise = np.abs(np.arange(-spread, spread + 1)[None, :] - np.asarray(counts)[:, None])
+    return (1 - a) / (1 + a) * a**noise
+
+
+def posteriors(tables, priors, questions, epsilon, x, spread=60):
+    """The largest Pr[person 0 has x | both answers], over all pairs of answers."""
+    first, second = (answers([question(table) for table in tables], epsilon, spread) for question in questions)
+    joint = priors[:, None, None] * first[:, :, None] * second[:, None, :]
+    mine = np.array([table[0] == x for table in tables])
+    return float((joint[mine].sum(0) / joint.sum(0)).max())
+
+
+def test_no_answers_take_a_belief_beyond_the_bound_and_some_take_it_there():
+    """Bayes over all tables of three people: values independent, or the exact histogram known."""
+    budget, values, x = 0.9, "abc", "a"
+    mechanism = Laplace(epsilon=budget, questions=2)
+    gamma, share = mechanism.amplification(budget), mechanism.share(budget)
+    questions = (lambda t: t.count(x), lambda t: int(t[0] == x))  # everyone, and person 0 alone
+    for belief in (Fraction(1, 13), Fraction(1, 3), Fraction(3, 4)):
+        law = {"a": float(belief), "b": float(1 - belief) / 3, "c": 2 * float(1 - belief) / 3}
+        tables = list(itertools.product(values, repeat=3))
+        # The others hold no 'a', so only person 0 moves the answers: this is where the bound is met.
+        priors = np.array([law[t[0]] * ("a" not in t[1:]) / 4 for t in tables])
+        found = posteriors(tables, priors, questions, share, x)
+        bound = float(worst_posterior(belief, gamma))
+        assert found <= bound * (1 + 1e-9)
+        assert found > 0.999 * bound  # a budget overspent by 5 % would be seen
+        independent = np.array([math.prod(law[v] for v in t) for t in tables])
+        assert posteriors(tables, independent, questions, share, x) <= bound * (1 + 1e-9)
+    known = sorted(set(itertools.permutations("aabbbc")))
+    bound = float(worst_posterior(Fraction(2, 6), gamma))
+    for pair in ((lambda t: t[:3].count(x), lambda t: int(t[0] == x)), (lambda t: t[:2].count(x),) * 2):
+        assert posteriors(known, np.full(len(known), 1 / len(known)), pair, share, x) <= bound * (1 + 1e-9)
