@@ -40,7 +40,7 @@ NO_ROWS = (
 
 def publish_answers(mechanism: Laplace, request: Request) -> NoisyAnswers:
     """An object that answers counts about the table."""
-    scan = request.engine.scan(request.sensitive, request.missing, request.domain, request.progress)
+    scan = request.scan(request.sensitive, request.domain)
     guarantee = mechanism.guarantee(scan.histogram, request.privacy)
     budget = mechanism.budget(scan.histogram, request.privacy)
     codes, rows = codes_and_rows(request, scan.encoding)
@@ -60,7 +60,7 @@ def publish_answers(mechanism: Laplace, request: Request) -> NoisyAnswers:
         guarantee=guarantee_dict(guarantee),
         randomness=Randomness(request.secret.source, request.secret.seed, request.shuffle, "row number"),
     )
-    keys = Keystream(request.secret, "release", request.name, *request.sensitive)
+    keys = request.keys
     return NoisyAnswers(manifest, rows=rows, codes=codes, keys=keys, epsilon=mechanism.share(budget))
 
 

@@ -19,7 +19,6 @@ from deniable.engines.base import Scan
 from deniable.engines.local.engine import CELL
 from deniable.engines.local.grouping import anatomy_groups
 from deniable.engines.local.shuffling import order_of
-from deniable.engines.randomness import Keystream
 from deniable.groups_release import GROUPS, GroupsRelease
 from deniable.mechanisms import Anatomy, WithoutChannels
 from deniable.request import Request
@@ -30,9 +29,9 @@ Ints = npt.NDArray[np.int64]
 def publish_groups(mechanism: Anatomy, request: Request) -> GroupsRelease:
     """An Anatomy release, in memory."""
     sensitive = request.sensitive
-    scan = request.engine.scan(sensitive, request.missing, request.domain, request.progress)
+    scan = request.scan(request.sensitive, request.domain)
     guarantee = mechanism.guarantee(scan.histogram, request.privacy)
-    keys = Keystream(request.secret, "release", request.name, *sensitive)
+    keys = request.keys
     codes, rows = codes_and_rows(request, scan.encoding)
     m = scan.histogram.m
     groups = anatomy_groups(codes, m, mechanism.l, keys.subkey("anatomy"), mechanism.suppressed(scan.histogram))

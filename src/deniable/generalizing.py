@@ -28,9 +28,9 @@ Ints = npt.NDArray[np.int64]
 def publish_generalized(mechanism: Generalize, request: Request) -> GeneralizedRelease:
     """A generalized release, in memory."""
     _check(request)
-    scan = request.engine.scan(request.sensitive, request.missing, request.domain, request.progress)
+    scan = request.scan(request.sensitive, request.domain)
     guarantee = mechanism.guarantee(scan.histogram, request.privacy)
-    keys = Keystream(request.secret, "release", request.name, *request.sensitive)
+    keys = request.keys
     codes, rows = codes_and_rows(request, scan.encoding)
     words = keys.subkey("order").words(0, len(codes))
     kept = rows_kept(codes, mechanism.suppressed(scan.histogram), keys.subkey("suppression"))

@@ -18,8 +18,7 @@ from deniable.core.manifest import Marginal
 from deniable.core.parts import Mixture
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.engines.base import PartJob, Progress
-from deniable.engines.local.engine import LocalEngine
+from deniable.engines.base import PartJob
 from deniable.engines.local.leaving import drawn_rows
 from deniable.engines.local.ranges import RangeEncoder, scan_range
 from deniable.engines.local.strata import scan_strata
@@ -30,6 +29,7 @@ from deniable.mechanisms.decoy_columns import common_size, guarantee_of_columns,
 from deniable.mechanisms.decoys import replanned
 from deniable.mechanisms.retention import Perturbed, Retention, guarantee
 from deniable.planning import chosen_mechanism
+from deniable.request import Request
 
 MARGINAL_EPSILON = 1.0
 LARGEST_MIXTURE = 1000  # values; a dense channel of more would not fit a manifest that people open
@@ -47,47 +47,38 @@ class Planned:
     guarantee: Guarantee
 
 
-def one_part(
-    mechanism: str | Mechanism,
-    engine: LocalEngine,
-    names: tuple[str, ...],
-    keys: Keystream,
-    privacy: Privacy | None,
-    missing: str,
-    domain: Any,
-    marginals: bool | None,
-    progress: Progress,
-) -> Planned:
-    """All sensitive columns as one compound column; several columns of decoy groups each on its own."""
-    if isinstance(mechanism, Decoys) and len(names) > 1:
-        return decoy_parts(mechanism, engine, names, keys, privacy, missing, domain, marginals, progress)
-    scan = engine.scan(names, missing, domain, progress)
-    wanted = (privacy is None or privacy.adversary == "frequency") if marginals is None else marginals
-    if wanted and privacy is not None and privacy.adversary == "any-prior":
+def planned_parts(mechanism: str | Mechanism, request: Request) -> Planned:
+    """What an engine is to execute for this mechanism."""
+    if isinstance(mechanism, Retention):
+        return _retention_parts(mechanism, request)
+    if isinstance(mechanism, Pram) and mechanism.strata:
+        return _strata_part(mechanism, request)
+    if isinstance(mechanism, Decoys) and len(request.sensitive) > 1:
+        return _decoy_parts(mechanism, request)
+    return _one_part(mechanism, request)
+
+
+def _one_part(mechanism: str | Mechanism, request: Request) -> Planned:
+    """All sensitive columns as one compound column."""
+    names, privacy = request.sensitive, request.privacy
+    scan = request.scan(names, request.domain)
+    knows = privacy is None or privacy.adversary == "frequency"
+    wanted = knows if request.marginals is None else request.marginals
+    if wanted and not knows:
         raise RequirementError(
             "marginals = True does not go with adversary 'any-prior': the noisy histogram would let the odds of any "
             f"belief grow by a further factor of e^{MARGINAL_EPSILON:g}, beyond rho2. Fix: leave marginals out."
         )
-    marginal = _marginal(keys, scan.histogram) if wanted else None
+    marginal = _marginal(request.keys, scan.histogram) if wanted else None
     plan = _plan(chosen_mechanism(mechanism, scan.histogram, privacy), scan.histogram, privacy, marginal)
     part = PartJob(names, scan.encoding, scan.rows, plan)
     guaranteed = plan.guarantee if marginal is None else _with_histogram(plan.guarantee, marginal)
     return Planned((part,), (marginal,), plan.mechanism, plan.options, plan.privacy, guaranteed)
 
 
-def strata_part(
-    mechanism: Pram,
-    engine: LocalEngine,
-    names: tuple[str, ...],
-    public: tuple[str, ...],
-    keys: Keystream,
-    privacy: Privacy | None,
-    missing: str,
-    domain: Any,
-    marginals: bool | None,
-    progress: Progress,
-) -> Planned:
+def _strata_part(mechanism: Pram, request: Request) -> Planned:
     """All sensitive columns as one compound column, perturbed within strata of public columns."""
+    public, keys = request.public, request.keys
     for column in mechanism.strata:
         if column not in public:
             raise ColumnError(
@@ -95,13 +86,13 @@ def strata_part(
                 f"columns that are published as they are.{did_you_mean(column, public)} "
                 f"Fix: name some of {listing(public)}."
             )
-    scan = engine.scan(names, missing, domain, progress)
-    strata = scan_strata(engine.source, mechanism.strata, scan.encoding, progress)
+    scan = request.scan(request.sensitive, request.domain)
+    strata = scan_strata(request.engine.source, mechanism.strata, scan.encoding, request.progress)
     histograms = strata.histograms(scan.histogram.domain)
     noisy = [_marginal(keys.subkey("stratum", str(number)), each) for number, each in enumerate(histograms)]
     shown = [Histogram(each.domain, np.maximum(one.counts, 1)) for each, one in zip(histograms, noisy, strict=True)]
-    plan = mechanism.plan_strata(histograms, privacy, domain=scan.histogram.domain, public=shown)
-    marginal = None if marginals is False else _marginal(keys, scan.histogram)
+    plan = mechanism.plan_strata(histograms, request.privacy, domain=scan.histogram.domain, public=shown)
+    marginal = None if request.marginals is False else _marginal(keys, scan.histogram)
     promised = dataclasses.replace(
         plan.guarantee,
         not_protected=(
@@ -113,35 +104,26 @@ def strata_part(
     )
     if marginal is not None:
         promised = _with_histogram(promised, marginal)
-    part = PartJob(names, scan.encoding, scan.rows, plan, strata=strata)
+    part = PartJob(request.sensitive, scan.encoding, scan.rows, plan, strata=strata)
     return Planned((part,), (marginal,), plan.mechanism, plan.options, plan.privacy, promised)
 
 
-def decoy_parts(
-    mechanism: Decoys,
-    engine: LocalEngine,
-    names: tuple[str, ...],
-    keys: Keystream,
-    privacy: Privacy | None,
-    missing: str,
-    domain: Any,
-    marginals: bool | None,
-    progress: Progress,
-) -> Planned:
+def _decoy_parts(mechanism: Decoys, request: Request) -> Planned:
     """Every column a part of its own, grouped independently; the rows left over are left out of the source."""
-    declared = dict(domain_of_columns(domain, names))
-    scans = {name: engine.scan((name,), missing, declared.get(name), progress) for name in names}
+    names, privacy, keys = request.sensitive, request.privacy, request.keys
+    declared = domain_of_columns(request.domain, names)
+    scans = {name: request.scan((name,), declared.get(name)) for name in names}
     histograms = {name: scan.histogram for name, scan in scans.items()}
     c = common_size(mechanism, histograms, privacy)
     left = left_over(mechanism, histograms, c, scans[names[0]].rows)
     if left:
-        engine.leave_out(drawn_rows(keys.subkey("leftovers"), scans[names[0]].rows, left))
+        request.engine.leave_out(drawn_rows(keys.subkey("leftovers"), scans[names[0]].rows, left))
         # A value of which no row remains stays in the domain: the list of values is that of the table.
-        scans = {name: engine.scan((name,), missing, histograms[name].domain, progress) for name in names}
+        scans = {name: request.scan((name,), histograms[name].domain) for name in names}
         histograms = {name: scan.histogram for name, scan in scans.items()}
     plans = plans_of_columns(mechanism, histograms, privacy, c)
     parts = tuple(PartJob((name,), scan.encoding, scan.rows, plans[name]) for name, scan in scans.items())
-    wanted = marginals is not False  # decoy groups withstand the frequency adversary only, who knows it anyway
+    wanted = request.marginals is not False  # decoy groups withstand the frequency adversary only, who knows it anyway
     noisy = tuple(_marginal(keys.subkey(name), histograms[name]) if wanted else None for name in names)
     promised = guarantee_of_columns(plans, left)
     if noisy[0] is not None:
@@ -162,17 +144,9 @@ def _with_histogram(promised: Guarantee, marginal: Marginal, columns: int = 1) -
     return dataclasses.replace(promised, not_protected=(*promised.not_protected, said))
 
 
-def retention_parts(
-    mechanism: Retention,
-    engine: LocalEngine,
-    keys: Keystream,
-    missing: str,
-    domain: Any,
-    marginals: bool | None,
-    progress: Progress,
-) -> Planned:
+def _retention_parts(mechanism: Retention, request: Request) -> Planned:
     """Every column a part of its own: a range of numbers or a channel over categories."""
-    declared = domain_of_columns(domain, tuple(mechanism.columns))
+    declared = domain_of_columns(request.domain, tuple(mechanism.columns))
     parts: list[PartJob] = []
     noisy: list[Marginal | None] = []
     perturbed: list[Perturbed] = []
@@ -182,17 +156,17 @@ def retention_parts(
                 raise OptionError(
                     f"domain lists values of {column!r}, which is replaced within a range. Fix: leave it out."
                 )
-            found = scan_range(engine.source, column, replace, missing, progress)
+            found = scan_range(request.engine.source, column, replace, request.missing, request.progress)
             grid = mechanism.range_coin(column, found.grid)
-            encoder = RangeEncoder(column, found.dtype, grid, exempt=missing == "exempt")
+            encoder = RangeEncoder(column, found.dtype, grid, exempt=request.missing == "exempt")
             parts.append(PartJob((column,), encoder, found.rows, range=grid))
             noisy.append(None)
             perturbed.append(mechanism.perturbed(column, grid))
             continue
-        scan = engine.scan((column,), missing, declared.get(column), progress)
+        scan = request.scan((column,), declared.get(column))
         # Identity draws from the noisy histogram, so the manifest shows it anyway; others publish it when asked to.
-        wanted = replace.replacing == "identity" or bool(marginals)
-        marginal = _marginal(keys.subkey(column), scan.histogram) if wanted else None
+        wanted = replace.replacing == "identity" or bool(request.marginals)
+        marginal = _marginal(request.keys.subkey(column), scan.histogram) if wanted else None
         plan = mechanism.plan_column(column, scan.histogram, _public_histogram(scan.histogram, marginal))
         parts.append(PartJob((column,), scan.encoding, scan.rows, plan, swapped=replace.replacing == "swapping"))
         noisy.append(marginal)

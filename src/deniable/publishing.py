@@ -29,11 +29,11 @@ from deniable.engines.local import storage
 from deniable.engines.local.binning import BinnedSource
 from deniable.engines.local.engine import CELL, LocalEngine, require_distinct, watch_order
 from deniable.engines.local.sources import Source, open_source
-from deniable.engines.randomness import Keystream, Secret
-from deniable.mechanisms import Mechanism, Pram, WithoutChannels, mechanism_named
+from deniable.engines.randomness import Secret
+from deniable.mechanisms import Mechanism, WithoutChannels, mechanism_named
 from deniable.mechanisms.retention import Retention
 from deniable.opening import open_release
-from deniable.parts import Planned, mixture_of, one_part, retention_parts, strata_part
+from deniable.parts import Planned, mixture_of, planned_parts
 from deniable.planning import AUTO
 from deniable.release import Release, finish_folder
 from deniable.request import Request
@@ -103,20 +103,12 @@ def publish(
     _check_options(missing, format, name)
     secret = _secret(key, key_file, seed, out)
     engine = LocalEngine(source)
+    request = Request(engine, names, public, privacy, secret, name, missing, domain, shuffle, marginals, progress)
     if isinstance(chosen, WithoutChannels):
-        request = Request(engine, names, public, privacy, secret, name, missing, domain, shuffle, progress)
-        return publish_rival(
-            chosen, request, row_id=row_id, marginals=marginals, out=out, overwrite=overwrite, format=format
-        )
-    keys = Keystream(secret, "release", name, *names)
+        return publish_rival(chosen, request, row_id=row_id, out=out, overwrite=overwrite, format=format)
     if row_id is not None:
-        require_distinct(source, row_id, keys)
-    if isinstance(chosen, Retention):
-        planned = retention_parts(chosen, engine, keys, missing, domain, marginals, progress)
-    elif isinstance(chosen, Pram) and chosen.strata:
-        planned = strata_part(chosen, engine, names, public, keys, privacy, missing, domain, marginals, progress)
-    else:
-        planned = one_part(chosen, engine, names, keys, privacy, missing, domain, marginals, progress)
+        require_distinct(source, row_id, request.keys)
+    planned = planned_parts(chosen, request)
     warnings = [*engine.warnings(public), *(source.warnings if isinstance(source, BinnedSource) else ())]
     if not shuffle:
         warnings += [warning for part in planned.parts for warning in watch_order(source, part)]

@@ -1,19 +1,20 @@
-"""What a user asked to publish, for publishers that are no plan of channels."""
+"""What a user asked to publish, in the terms that every publisher shares."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from deniable.core.privacy import Privacy
-from deniable.engines.base import Progress
+from deniable.engines.base import Progress, Scan
 from deniable.engines.local.engine import LocalEngine
-from deniable.engines.randomness import Secret
+from deniable.engines.randomness import Keystream, Secret
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asked for, in the terms that every publisher shares."""
+    """A table, its columns' roles, and what is required of the release. The attributes are those of ``publish``."""
 
     engine: LocalEngine
     sensitive: tuple[str, ...]
@@ -24,4 +25,14 @@ class Request:
     missing: str
     domain: Any
     shuffle: bool
+    marginals: bool | None
     progress: Progress
+
+    @cached_property
+    def keys(self) -> Keystream:
+        """The randomness of everything that is not drawn row by row."""
+        return Keystream(self.secret, "release", self.name, *self.sensitive)
+
+    def scan(self, columns: tuple[str, ...], domain: Any = None) -> Scan:
+        """Count some columns as one."""
+        return self.engine.scan(columns, self.missing, domain, self.progress)

@@ -25,13 +25,12 @@ def publish_rival(
     request: Request,
     *,
     row_id: str | None,
-    marginals: bool | None,
     out: str | os.PathLike[str] | None,
     overwrite: bool,
     format: str,
 ) -> Release:
     """A release in memory, or in a folder where ``out`` names one."""
-    if request.missing == "exempt" or row_id is not None or marginals:
+    if request.missing == "exempt" or row_id is not None or request.marginals:
         raise OptionError(
             f"mechanism {mechanism.name!r} takes no missing='exempt', row_id or marginals. Fix: leave them out."
         )
