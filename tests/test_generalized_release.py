@@ -243,6 +243,14 @@ def test_questions_that_cannot_be_answered_are_refused(table: pa.Table) -> None:
         release.count({"disease": "z"})
 
 
+@pytest.mark.parametrize("mechanism", ["generalize:k=5,l=2", "anatomy:l=2"])
+def test_a_confidence_that_is_none_is_refused(table: pa.Table, mechanism: str) -> None:
+    release = dn.publish(table, sensitive="disease", mechanism=mechanism, key=KEY)
+    for confidence in (0, 1, 2):
+        with pytest.raises(OptionError, match="confidence"):
+            release.count(confidence=confidence)
+
+
 def test_what_cannot_be_published_is_refused(table: pa.Table) -> None:
     with pytest.raises(ColumnError, match="needs a public column"):
         published(table.select(["disease"]))

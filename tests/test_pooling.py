@@ -1,6 +1,7 @@
 """Releases of several owners: the same columns of other people, other columns of the same people."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -114,6 +115,40 @@ def test_columns_of_two_owners_are_asked_about_together():
     )
     assert together.verify().holds
     assert any("correlated" in line for line in together.manifest.guarantee["not_protected"])
+
+
+def test_requirements_of_the_owners_stay_in_the_joined_release_and_are_verified():
+    left, right, *_ = owners()
+    one = dn.publish(left, mechanism=Retention({"age": Replace(privacy=(10, 0.1, 0.9), low=0, high=99)}), key=bytes(32))
+    two = dn.publish(right, sensitive="ill", privacy=dn.Privacy("1/3", "2/3"), key=bytes([1]) * 32)
+    together = join(one, two, on="id")
+    words = str(together.verify())
+    assert "no breach in 'age': coin" in words
+    assert "requirement of 'ill': rho1 = 1/3, rho2 = 2/3" in words
+    assert any("'age'" in line and "as required" in line for line in together.manifest.guarantee["also"])
+
+
+def test_a_joined_column_of_identity_promises_only_what_its_release_tells():
+    left, right, *_ = owners()
+    one = dn.publish(left, mechanism=Retention({"age": Replace(coin=0.6, low=0, high=99)}), key=bytes(32))
+    own = dn.publish(right, mechanism=Retention({"ill": Replace(coin=0.5, replacing="identity")}), key=bytes([1]) * 32)
+    other = dn.publish(
+        right, sensitive="ill", mechanism="identity", privacy=dn.Privacy(rho2="4/5"), key=bytes([1]) * 32
+    )
+    for two in (own, other):
+        together = join(one, two, on="id")
+        assert together.verify().holds
+        said = next(line for line in together.manifest.guarantee["also"] if line.startswith("'ill'"))
+        assert "Lemma 1" in said
+    told = join(one, other, on="id").manifest.options["columns"]["ill"]
+    assert Fraction(told["relative_prior"]) > 1
+
+
+def test_swapped_columns_are_not_pooled():
+    columns = {"job": Replace(coin=0.6, replacing="swapping")}
+    same = [publish(table(500, 4), number, columns, drop=("id", "age")) for number in (1, 2)]
+    with pytest.raises(dn.DeniableError, match="'job' is swapped among the rows of each release"):
+        pool(same)
 
 
 def test_releases_that_cannot_be_joined_say_why():

@@ -3,6 +3,8 @@
 import datetime
 import json
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +15,7 @@ import deniable as dn
 from deniable.core.manifest import Manifest
 from deniable.core.replace import Replace
 from deniable.engines.local.kernel import Kernel
-from deniable.engines.local.ranges import respond
+from deniable.engines.local.one_row import respond
 from deniable.engines.randomness import Keystream, Secret
 from deniable.mechanisms.retention import Retention
 
@@ -132,16 +134,24 @@ def test_the_certificate_recomputes_every_column(tmp_path):
     assert Manifest.from_json(release.manifest.to_json()).to_json() == release.manifest.to_json()
 
 
+def told(manifest, column):
+    return manifest["mechanism"]["options"]["columns"][column]
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (lambda m: m["sensitive"][0]["range"].__setitem__("keep", int(0.55 * 2**32)), "amplification"),
         (lambda m: m["sensitive"][0]["range"].__setitem__("high", 95), "amplification"),
         (lambda m: m["sensitive"][1]["range"].__setitem__("keep", int(0.21 * 2**32)), "no breach in 'born'"),
+        (lambda m: told(m, "ill").__setitem__("relative_prior", "1/3"), "replacements of 'ill'"),
+        (lambda m: m["sensitive"][3]["cells"][0].__setitem__("keep", [int(0.4 * 2**32)] * 3), "no breach in 'ill'"),
     ],
 )
-def test_a_tampered_range_does_not_verify(tmp_path, change, words):
-    publish(columns={name: COLUMNS[name] for name in ("age", "born", "job")}, out=tmp_path / "r")
+def test_a_tampered_range_or_channel_does_not_verify(tmp_path, change, words):
+    like_the_column = Replace(privacy=dn.Privacy("1/4", "1/2"), replacing="identity")  # coin 1/3
+    columns = {name: COLUMNS[name] for name in ("age", "born", "job")} | {"ill": like_the_column}
+    publish(columns=columns, out=tmp_path / "r")
     path = tmp_path / "r" / "manifest.json"
     manifest = json.loads(path.read_text())
     change(manifest)
@@ -359,3 +369,72 @@ def test_a_client_s_bad_row_is_refused(change, words):
         respond({**row, **change}, parts)
     with pytest.raises(dn.DeniableError, match="no value for 'age'"):
         respond({"job": "b"}, parts)
+
+
+# -- decimals --------------------------------------------------------------------------------------------------------
+
+
+def prices(n=3000):
+    cents = np.random.default_rng(8).integers(0, 10_001, n)
+    return pa.table({"price": pa.array([Decimal(int(c)) / 100 for c in cents], pa.decimal128(10, 2))}), cents
+
+
+def test_decimals_stay_decimals_and_are_asked_about_exactly():
+    data, cents = prices()
+    release = publish(data, {"price": Replace(coin=1, low=0, high=100)}, drop=(), shuffle=False)
+    assert release.table["price"].equals(data["price"])
+    assert release.manifest.parts[0].range["step"] == 0.01
+    for low, high in ((0, 19.99), (0.07, 0.29), (Decimal("57.85"), Decimal("99.99"))):
+        true = ((cents >= round(100 * float(low))) & (cents <= round(100 * float(high)))).sum()
+        assert release.count({"price": dn.between(low, high)}).value == true, (low, high)
+    found = release.sql("SELECT COUNT(*) AS n FROM release WHERE price <= 19.99").column("n")[0].as_py()
+    assert found == (cents <= 1999).sum()
+
+
+def test_public_decimals_are_compared_as_decimals():
+    """19.99 as a float is not 1999 / 100 as Arrow divides it: rows at the end of a range would be lost."""
+    data, cents = prices()
+    rows = data.append_column("ill", pa.array(["no", "yes"] * 1500))
+    release = publish(rows, {"ill": Replace(coin=0.5)}, drop=())
+    ends = [
+        end for end in sorted(set(cents.tolist())) if pa.scalar(Decimal(end) / 100).cast("float64").as_py() > end / 100
+    ]
+    assert len(ends) > 50
+    for end in ends[:50]:
+        assert release.count({"price": dn.between(0, end / 100)}).value == (cents <= end).sum()
+
+
+def test_decimals_are_replaced_on_their_grid(tmp_path):
+    data, cents = prices()
+    release = publish(
+        data, {"price": Replace(coin=0.5, low=Decimal(0), high=Decimal(100))}, drop=(), out=tmp_path / "r"
+    )
+    assert release.table["price"].type == data["price"].type
+    found = release.count({"price": dn.between(0, 49.99)})
+    assert abs(found.value - (cents <= 4999).sum()) < 5 * found.stderr
+    row = dn.respond({"price": Decimal("3.25")}, release, draw=lambda: 0)
+    assert row == {"price": Decimal("3.25")}
+    wide = pa.table({"price": pa.array([Decimal("1.25"), Decimal("9999999.75")] * 9, pa.decimal128(12, 2))})
+    coarse = publish(wide, {"price": Replace(coin=1, low=0, high=10**7)}, drop=(), shuffle=False)
+    assert coarse.manifest.parts[0].range["step"] == 10
+    assert set(coarse.table["price"].to_pylist()) == {Decimal(0), Decimal(10**7)}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"low": 0, "high": 100.005}, "high = 100.005 does not fit.*2 decimals"),
+        ({"low": 0, "high": 10**9}, "high = 1000000000 does not fit"),
+        ({"low": 0, "high": 100, "step": 0.125}, "step = 0.125 does not fit"),
+        ({"low": 0, "high": 50}, "outside the declared range"),
+    ],
+)
+def test_ranges_that_a_type_of_decimals_does_not_hold_are_refused(options, words):
+    with pytest.raises(dn.DeniableError, match=words):
+        publish(prices()[0], {"price": Replace(coin=0.5, **options)}, drop=())
+
+
+def test_numbers_of_other_kinds_are_numbers():
+    as_numpy = Replace(np.float32(0.5), np.int64(0), np.float64(9.5), step=np.float32(0.5))
+    assert as_numpy == Replace(0.5, 0, 9.5, step=0.5)
+    assert Replace(Fraction(1, 2), Decimal("0.5"), Decimal(9)) == Replace(0.5, 0.5, 9)

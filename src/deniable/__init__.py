@@ -10,7 +10,10 @@ from importlib.metadata import version as _version
 from typing import Any as _Any
 
 from deniable.auditing import audit
+from deniable.breaching import breach
+from deniable.collecting import collect
 from deniable.core.bins import Bins, Quantiles
+from deniable.core.breach import largest_coin
 from deniable.core.channel import Channel
 from deniable.core.errors import DeniableError, VerificationError
 from deniable.core.guarantee import Guarantee
@@ -21,7 +24,7 @@ from deniable.core.replace import Replace
 from deniable.core.sums import LargeSums, SmallSums
 from deniable.estimation import Estimate, between, not_
 from deniable.opening import open_release
-from deniable.planning import plan
+from deniable.planning import beliefs, plan
 from deniable.pooling import join, pool
 from deniable.profiling import question_profile
 from deniable.publishing import publish
@@ -46,8 +49,12 @@ __all__ = [
     "SmallSums",
     "VerificationError",
     "audit",
+    "beliefs",
     "between",
+    "breach",
+    "collect",
     "join",
+    "largest_coin",
     "not_",
     "open_release",
     "plan",

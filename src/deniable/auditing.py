@@ -4,34 +4,45 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
+from deniable.attacking import attacks_on_groups, attacks_on_rows
 from deniable.audit.audit import Audit
 from deniable.audit.audit import audit as audit_figures
-from deniable.audit.rows import Codes, Rows
+from deniable.audit.grouped import GroupRows
+from deniable.audit.groups import ROWS, Published
+from deniable.audit.rows import Rows
+from deniable.audited_columns import joint_counts, with_intervals
 from deniable.core import values
 from deniable.core.errors import DeniableError, TableError
 from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.manifest import Manifest, Part, cells_of
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
-from deniable.engines.local.encoding import DomainScan, scan_domain
+from deniable.engines.local.encoding import scan_domain
 from deniable.engines.local.sources import Source, open_source
 from deniable.engines.local.strata import scan_strata
+from deniable.generalized_release import GeneralizedRelease
+from deniable.groups_release import TwoTables
+from deniable.matching import (
+    CELL,
+    Scanned,
+    as_published,
+    audited_rows,
+    matched,
+    observed,
+    read_original,
+    scanned,
+)
 from deniable.mechanisms import MECHANISMS, Decoys
 from deniable.mechanisms.base import PlansFromPublic
 from deniable.opening import open_release
 from deniable.release import Release
-
-CELL = "cell"
 
 
 def audit(
@@ -40,6 +51,7 @@ def audit(
     *,
     plan: Plan | None = None,
     categories: Mapping[Hashable, Hashable] | None = None,
+    attacks: bool = False,
 ) -> Audit:
     """What attackers learn from a release, for the eyes of its owner: it holds exact figures of the original table.
 
@@ -48,29 +60,82 @@ def audit(
         release: a release, or its folder. Nothing is written into it.
         plan: the plan that was executed. Left out, it is made again where the mechanism allows it.
         categories: value -> category: is any cell of a single category?
+        attacks: also play the attackers on these rows, and say how often each is right (``Audit.attacks``).
     """
     opened = release if isinstance(release, Release) else open_release(release)
-    source = open_source(original)
+    source = as_published(open_source(original), opened.manifest)
+    if isinstance(opened, TwoTables):
+        return _of_groups(source, opened, categories, attacks)
     manifest, hidden = _with_hidden_cells(opened.manifest, source, plan)
     plan = plan or _plan_of_strata(manifest, source)
+    manifest = with_intervals(manifest)
     table = opened.table
-    listed = [part for part in manifest.parts if part.channels]
-    scans = [_scan(source, part) for part in listed]
-    histograms = [Histogram(part.domain, scan.counts) for part, scan in zip(listed, scans, strict=True)]
-    published = [_codes(table, scan) for scan in scans]
-    several = [len(part.channels) > 1 for part in listed]
-    plans = [
-        hidden.get(part.columns) or plan or (_planned_again(manifest, part, histogram) if many else None)
-        for part, histogram, many in zip(listed, histograms, several, strict=True)
+    scans = [scanned(source, part) for part in manifest.parts if part.channels]
+    plans = [_plan_for(scan, manifest, hidden.get(scan.part.columns) or plan) for scan in scans]
+    published = [scan.codes(table) for scan in scans]
+    shown = [
+        observed(table, scan, codes) if scan.part.cells_published and len(scan.part.channels) > 1 else None
+        for scan, codes in zip(scans, published, strict=True)
     ]
-    observed = [
-        _observed(table, part, codes) if part.cells_published and many else None
-        for part, codes, many in zip(listed, published, several, strict=True)
-    ]
-    rows = _rows(source, table, manifest, scans[0], published) if scans else None
-    return audit_figures(
-        manifest, histograms, plans=plans, observed=observed, rows=rows, categories=categories or _categories(manifest)
+    match = matched(read_original(source, manifest), table, manifest.public_columns)
+    found = audit_figures(
+        manifest,
+        [Histogram(scan.part.domain, scan.counts) for scan in scans],
+        plans=plans,
+        observed=shown,
+        rows=audited_rows(match, table, manifest, scans, published) if scans else None,
+        categories=categories or _categories(manifest),
+        joints=joint_counts(source, [scan.part for scan in scans], [scan.found for scan in scans]),
     )
+    if not attacks:
+        return found
+    return dataclasses.replace(found, attacks=attacks_on_rows(manifest, table, match, scans, found))
+
+
+def _of_groups(
+    source: Source, release: TwoTables, categories: Mapping[Hashable, Hashable] | None, attacks: bool
+) -> Audit:
+    """A release of groups that hold true values: what someone's group says about them."""
+    manifest, table = release.manifest, release.table
+    scan = scanned(source, manifest.parts[0])
+    groups = group_rows(release)
+    original = read_original(source, manifest)
+    if isinstance(release, GeneralizedRelease):
+        cells = np.asarray(table.column(CELL).to_numpy()).astype(np.int64)
+        nothing = np.zeros(0, np.int64)
+        rows = Rows({CELL: cells}, cells, nothing, nothing)
+    else:
+        match = matched(original, table, manifest.public_columns)
+        columns = {name: both[: match.rows] for name, both in match.public.items()}
+        rows = Rows(columns, match.published, scan.codes(original), match.people)
+    found = audit_figures(manifest, [], groups=groups, rows=rows, categories=categories)
+    if not attacks:
+        return found
+    return dataclasses.replace(found, attacks=attacks_on_groups(release, original, scan, groups))
+
+
+def group_rows(release: TwoTables) -> GroupRows:
+    """How many rows of each group have each value, from the tables that are published."""
+    columns = release.manifest.parts[0].columns
+    if isinstance(release, GeneralizedRelease):
+        found = Published.of(release.table, columns, None)
+    else:
+        found = Published.of(release.groups, columns, ROWS)
+    place = {value: i for i, value in enumerate(release.manifest.domain)}
+    there = [i for i, value in enumerate(found.value) if value in place]
+    group, value, rows = (
+        np.array([numbers[i] for i in there], dtype=np.int64)
+        for numbers in (found.cell, [place.get(value, -1) for value in found.value], found.rows)
+    )
+    return GroupRows(group, value, rows)
+
+
+def _plan_for(scan: Scanned, manifest: Manifest, plan: Plan | None) -> Plan | None:
+    """The plan of a part: the one at hand, or made again where its cells are several."""
+    if plan is not None and plan.histogram.domain == scan.part.domain:
+        return plan
+    several = len(scan.part.channels) > 1
+    return _planned_again(manifest, scan.part, Histogram(scan.part.domain, scan.counts)) if several else None
 
 
 def _with_hidden_cells(
@@ -84,10 +149,10 @@ def _with_hidden_cells(
     made: dict[tuple[str, ...], Plan] = {}
     shown = []
     for part in manifest.parts:
-        if not part.channels and part.mixture is not None:
+        if not part.channels and manifest.mechanism == Decoys.name:
             again = plan
             if again is None or again.histogram.domain != part.domain:
-                again = _decoys(manifest).plan(Histogram(part.domain, _scan(source, part).counts), None)
+                again = _decoys(manifest).plan(Histogram(part.domain, scanned(source, part).counts), None)
             channels, positions = cells_of(again)
             part = dataclasses.replace(part, channels=channels, cell_positions=positions)
             made[part.columns] = again
@@ -99,78 +164,12 @@ def _decoys(manifest: Manifest) -> Decoys:
     return Decoys(**{name: manifest.options[name] for name in ("c", "leftovers", "grouping")})
 
 
-def _scan(source: Source, part: Part) -> DomainScan:
-    """The original histogram over the release's domain; a table that does not fit is another table."""
-    domain: Any = list(part.domain)
-    if len(part.columns) > 1:
-        domain = {
-            name: list(dict.fromkeys(entry[i] for entry in part.domain if isinstance(entry, tuple)))
-            for i, name in enumerate(part.columns)
-        }
-    return scan_domain(source, list(part.columns), part.missing, domain)
-
-
-def _codes(table: pa.Table, scan: DomainScan) -> Codes:
-    batches = table.select(scan.encoder.columns).combine_chunks().to_batches()
-    pieces = [scan.encoder.encode(batch).astype(np.int64) for batch in batches]
-    return np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
-
-
-def _observed(table: pa.Table, part: Part, codes: Codes) -> list[Counts]:
-    """For each published cell, how many rows show each value."""
-    cells = np.asarray(table.column(CELL).to_numpy())
-    m = len(part.domain)
-    return [
-        np.bincount(codes[(cells == cell) & (codes < m)], minlength=m).astype(np.int64)
-        for cell in range(len(part.channels))
-    ]
-
-
-def _rows(source: Source, table: pa.Table, manifest: Manifest, scan: DomainScan, published: Sequence[Codes]) -> Rows:
-    names = list(manifest.public_columns)
-    needed = [*names, *(name for name in scan.encoder.columns if name not in names)]
-    original = pa.Table.from_batches(source.batches(needed), schema=pa.schema([source.schema.field(n) for n in needed]))
-    coded = {name: _together(table.column(name), original.column(name)) for name in names}
-    n = table.num_rows
-    combined = _combined(list(coded.values()), n + original.num_rows)
-    columns: dict[str, Codes] = {name: both[:n] for name, both in coded.items()}
-    for part, codes in zip((part for part in manifest.parts if part.channels), published, strict=True):
-        columns["+".join(part.columns)] = codes
-    if CELL in table.column_names and any(part.cells_published for part in manifest.parts):
-        columns[CELL] = np.asarray(table.column(CELL).to_numpy())
-    return Rows(columns, combined[:n], _codes(original, scan), combined[n:])
-
-
-def _together(published: pa.ChunkedArray, original: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    """One numbering for the values of a column in the release and in the table."""
-    if original.type != published.type:
-        try:
-            original = original.cast(published.type)
-        except pa.ArrowException:
-            original, published = original.cast(pa.string()), published.cast(pa.string())
-    both = pa.chunked_array([*published.chunks, *original.chunks], type=published.type).combine_chunks()
-    if pa.types.is_dictionary(both.type):
-        both = both.cast(both.type.value_type)
-    encoded = pc.dictionary_encode(both, null_encoding="encode")
-    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-    codes: npt.NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes
-
-
-def _combined(columns: Sequence[npt.NDArray[np.int64]], rows: int) -> npt.NDArray[np.int64]:
-    """The number of each row's combination of values."""
-    total = np.zeros(rows, dtype=np.int64)
-    for codes in columns:
-        total = np.unique(total * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].astype(np.int64)
-    return total
-
-
 def _plan_of_strata(manifest: Manifest, source: Source) -> Plan | None:
     """Where cells are strata of public columns, the original table says exactly which rows each of them took."""
     if not manifest.options.get("strata"):
         return None
     part = manifest.parts[0]
-    scan = _scan(source, part)
+    scan = scan_domain(source, list(part.columns), part.missing, list(part.domain))
     rows = scan_strata(source, manifest.options["strata"], scan.encoder).histograms(part.domain)
     if [stratum.domain for stratum in rows] != [channel.values for channel in part.channels]:
         raise TableError("The table has other strata, or other values in them, than the release: it is another table.")

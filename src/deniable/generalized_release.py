@@ -17,6 +17,7 @@ from deniable.engines.local.engine import CELL
 from deniable.engines.local.values import lookup
 from deniable.estimation import Estimate
 from deniable.estimation.boxes import BoxCounts, Ranges, Sets
+from deniable.estimation.estimate import normal_quantile
 from deniable.estimation.predicates import Between, Leaf, Not, compare, conjunction, require_known
 from deniable.groups_release import TwoTables, holds_for
 
@@ -33,6 +34,7 @@ class GeneralizedRelease(TwoTables):
         The standard error holds if they do, independently of each other and of the sensitive value; where they do not,
         the estimate is biased, and nothing in the release says by how much.
         """
+        normal_quantile(confidence)
         share = np.ones(self.groups.num_rows)
         wanted = np.ones(len(self.manifest.domain), dtype=bool)
         for leaf in conjunction(where).parts:

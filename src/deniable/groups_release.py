@@ -22,6 +22,7 @@ from deniable.engines.local.engine import CELL
 from deniable.engines.local.shuffling import rechunked
 from deniable.estimation import Estimate
 from deniable.estimation.anatomy import AnatomyTables
+from deniable.estimation.estimate import normal_quantile
 from deniable.estimation.predicates import Leaf, conjunction, require_known
 from deniable.release import ROW_GROUP, Release, finish_folder
 
@@ -99,6 +100,7 @@ class GroupsRelease(TwoTables):
         The standard error holds if public columns tell nothing about the value within a group; where they do, the
         estimate is biased, and nothing in the release says by how much.
         """
+        normal_quantile(confidence)
         matching = np.ones(self.table.num_rows, dtype=bool)
         wanted = np.ones(len(self.manifest.domain), dtype=bool)
         sensitive = self.manifest.parts[0].columns

@@ -23,16 +23,15 @@ from deniable.engines.local.leaving import drawn_rows
 from deniable.engines.local.ranges import RangeEncoder, scan_range
 from deniable.engines.local.strata import scan_strata
 from deniable.engines.randomness import Keystream, discrete_laplace, discrete_laplace_variance
-from deniable.estimation.decoys import FullChannel
+from deniable.hidden_channels import mixture_from
 from deniable.mechanisms import Decoys, Mechanism, PlansFromPublic, Pram
 from deniable.mechanisms.decoy_columns import common_size, guarantee_of_columns, left_over, plans_of_columns
-from deniable.mechanisms.decoys import replanned
-from deniable.mechanisms.retention import Perturbed, Retention, guarantee
+from deniable.mechanisms.retention import Retention
+from deniable.mechanisms.retention_guarantee import Perturbed, guarantee, told_of
 from deniable.planning import chosen_mechanism
 from deniable.request import Request
 
 MARGINAL_EPSILON = 1.0
-LARGEST_MIXTURE = 1000  # values; a dense channel of more would not fit a manifest that people open
 
 
 @dataclass(frozen=True)
@@ -62,14 +61,7 @@ def _one_part(mechanism: str | Mechanism, request: Request) -> Planned:
     """All sensitive columns as one compound column."""
     names, privacy = request.sensitive, request.privacy
     scan = request.scan(names, request.domain)
-    knows = privacy is None or privacy.adversary == "frequency"
-    wanted = knows if request.marginals is None else request.marginals
-    if wanted and not knows:
-        raise RequirementError(
-            "marginals = True does not go with adversary 'any-prior': the noisy histogram would let the odds of any "
-            f"belief grow by a further factor of e^{MARGINAL_EPSILON:g}, beyond rho2. Fix: leave marginals out."
-        )
-    marginal = _marginal(request.keys, scan.histogram) if wanted else None
+    marginal = _marginal(request.keys, scan.histogram) if _histogram_wanted(request) else None
     plan = _plan(chosen_mechanism(mechanism, scan.histogram, privacy), scan.histogram, privacy, marginal)
     part = PartJob(names, scan.encoding, scan.rows, plan)
     guaranteed = plan.guarantee if marginal is None else _with_histogram(plan.guarantee, marginal)
@@ -123,13 +115,31 @@ def _decoy_parts(mechanism: Decoys, request: Request) -> Planned:
         histograms = {name: scan.histogram for name, scan in scans.items()}
     plans = plans_of_columns(mechanism, histograms, privacy, c)
     parts = tuple(PartJob((name,), scan.encoding, scan.rows, plans[name]) for name, scan in scans.items())
-    wanted = request.marginals is not False  # decoy groups withstand the frequency adversary only, who knows it anyway
+    wanted = _histogram_wanted(request)
     noisy = tuple(_marginal(keys.subkey(name), histograms[name]) if wanted else None for name in names)
     promised = guarantee_of_columns(plans, left)
     if noisy[0] is not None:
         promised = _with_histogram(promised, noisy[0], len(names))
     options = plans[names[0]].options
     return Planned(parts, noisy, mechanism.name, options, privacy, promised)
+
+
+def _histogram_wanted(request: Request) -> bool:
+    """By default where the adversary knows the distribution anyway, and no small sum must stay uncertain."""
+    privacy = request.privacy
+    knows = privacy is None or privacy.adversary == "frequency"
+    uncertain = privacy is not None and privacy.small_sums is not None
+    if request.marginals and not knows:
+        raise RequirementError(
+            "marginals = True does not go with adversary 'any-prior': the noisy histogram would let the odds of any "
+            f"belief grow by a further factor of e^{MARGINAL_EPSILON:g}, beyond rho2. Fix: leave marginals out."
+        )
+    if request.marginals and uncertain:
+        raise RequirementError(
+            "marginals = True does not go with small_sums: the noisy histogram tells every count, small ones too, to "
+            "within about two rows. Fix: leave marginals out."
+        )
+    return knows and not uncertain if request.marginals is None else request.marginals
 
 
 def _with_histogram(promised: Guarantee, marginal: Marginal, columns: int = 1) -> Guarantee:
@@ -167,12 +177,15 @@ def _retention_parts(mechanism: Retention, request: Request) -> Planned:
         # Identity draws from the noisy histogram, so the manifest shows it anyway; others publish it when asked to.
         wanted = replace.replacing == "identity" or bool(request.marginals)
         marginal = _marginal(request.keys.subkey(column), scan.histogram) if wanted else None
-        plan = mechanism.plan_column(column, scan.histogram, _public_histogram(scan.histogram, marginal))
+        public = _public_histogram(scan.histogram, marginal)
+        plan = mechanism.plan_column(column, scan.histogram, public)
         parts.append(PartJob((column,), scan.encoding, scan.rows, plan, swapped=replace.replacing == "swapping"))
         noisy.append(marginal)
         noise = 0.0 if marginal is None else marginal.epsilon
-        perturbed.append(mechanism.perturbed(column, plan.cells[0].channel, noise))
-    return Planned(tuple(parts), tuple(noisy), mechanism.name, mechanism.options, None, guarantee(perturbed))
+        relative = mechanism.relative_prior(column, scan.histogram, public)
+        perturbed.append(mechanism.perturbed(column, plan.cells[0].channel, noise, relative))
+    options = told_of(perturbed, mechanism.options)
+    return Planned(tuple(parts), tuple(noisy), mechanism.name, options, None, guarantee(perturbed))
 
 
 def domain_of_columns(domain: Any, columns: tuple[str, ...]) -> Mapping[str, Sequence[Hashable]]:
@@ -214,12 +227,5 @@ def _plan(mechanism: Mechanism, histogram: Histogram, privacy: Privacy | None, m
 
 def mixture_of(plan: Plan, marginal: Marginal | None) -> Mixture | None:
     """The channel of a table whose cells are not published, as its noisy histogram tells it; six digits."""
-    if marginal is None or plan.histogram.m > LARGEST_MIXTURE:
-        return None
     public = _public_histogram(plan.histogram, marginal)
-    assert public is not None
-    again = replanned(public, plan.options["c"], plan.options["grouping"])
-    matrix = FullChannel.of_plan(again, without=again.options.get("dropped_cell")).matrix.round(6)
-    empty = ~matrix.any(0)
-    matrix[empty, empty] = 1.0
-    return tuple(tuple(row) for row in matrix.tolist())
+    return None if public is None else mixture_from(public, plan.options["c"], plan.options["grouping"])

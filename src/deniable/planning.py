@@ -1,4 +1,5 @@
-"""``dn.plan``: one mechanism's plan, or the planner's choice. It joins mechanisms with evaluation."""
+"""``dn.plan``: one mechanism's plan, or the planner's choice; ``dn.beliefs``: what attackers can make of it. It joins
+mechanisms with evaluation."""
 
 from __future__ import annotations
 
@@ -8,8 +9,11 @@ from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
+from deniable.evaluation.beliefs import beliefs
 from deniable.evaluation.planner import compare
 from deniable.mechanisms import Mechanism, mechanism_named
+
+__all__ = ["AUTO", "beliefs", "chosen_mechanism", "plan"]
 
 AUTO = "auto"
 

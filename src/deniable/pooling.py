@@ -5,20 +5,23 @@ Every row was perturbed by its owner before it came here; nothing is perturbed a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.channel import Channel
+from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import ColumnError, OptionError, listing
 from deniable.core.manifest import Column, Manifest, Marginal, Part, Randomness, guarantee_dict
-from deniable.core.replace import NumberRange
+from deniable.core.privacy import Privacy
+from deniable.core.replace import Breach, NumberRange
 from deniable.estimation.swapping import swapped_columns
-from deniable.mechanisms.retention import Perturbed, guarantee
+from deniable.mechanisms.retention_guarantee import Perturbed, guarantee
 from deniable.release import Release
 
 
@@ -67,6 +70,9 @@ def _difference(one: Manifest, other: Manifest) -> str:
         return f"the columns differ ({listing(off)})." if off else "the columns stand in another order or role."
     if len(one.parts) != len(other.parts):
         return "one perturbs its columns together, the other one by one."
+    swapped = [*swapped_columns(one), *swapped_columns(other)]
+    if swapped:
+        return f"{listing(list(dict.fromkeys(swapped)))} is swapped among the rows of each release, not of the pool."
     for mine, theirs in zip(one.parts, other.parts, strict=True):
         what = listing(list(mine.columns))
         if mine.columns != theirs.columns or mine.missing != theirs.missing or mine.range != theirs.range:
@@ -135,20 +141,13 @@ def join(left: Release, right: Release, on: str) -> Release:
         *(column for column in columns if column.role == "sensitive"),
     ]
     parts = tuple(part for manifest in manifests for part in manifest.parts)
-    perturbed = [_perturbed(part, manifest) for manifest in manifests for part in manifest.parts]
-    # Swapped columns keep the number of rows that they were swapped among, partners or not: errors depend on it.
-    among = {name: rows for manifest in manifests for name, rows in swapped_columns(manifest).items()}
-    options = {
-        "columns": {
-            one.column: {"replacing": one.replacing} | ({"rows": among[one.column]} if one.column in among else {})
-            for one in perturbed
-        }
-    }
+    perturbed = [perturbed_of(part, manifest) for manifest in manifests for part in manifest.parts]
+    told = {part.columns[0]: _told(part, manifest) for manifest in manifests for part in manifest.parts}
     manifest = replace(
         left.manifest,
         name=" x ".join(manifest.name for manifest in manifests),
         mechanism="retention",
-        options=options,
+        options={"columns": told},
         rows=table.num_rows,
         columns=tuple(ordered),
         parts=tuple(replace(part, marginal=None) for part in parts),  # they are of the owners' tables, not of the match
@@ -187,15 +186,56 @@ def _check_joinable(side: str, release: Release, on: str) -> None:
             )
 
 
-def _perturbed(part: Part, manifest: Manifest) -> Perturbed:
+def _told(part: Part, manifest: Manifest) -> dict[str, Any]:
+    """How a column was perturbed, and its requirement, as a manifest of several columns has it."""
     name = part.columns[0]
-    told: dict[str, Any] = dict(manifest.options.get("columns", {})).get(name, {})
+    told: dict[str, Any] = dict(manifest.options.get("columns", {}).get(name, {}))
+    if not told:
+        like_the_column = part.range is None and not part.channels[0].is_uniform
+        told["replacing"] = "identity" if like_the_column else "uniform"
+        if like_the_column:
+            told["relative_prior"] = str(_relative_prior(part, manifest.rows))
+        stated = manifest.privacy
+        if stated is not None and not like_the_column and None not in (stated["rho1"], stated["rho2"]):
+            told["privacy"] = {name: stated[name] for name in ("rho1", "rho2", "adversary")}
+    # Swapped columns keep the number of rows that they were swapped among, partners or not: errors depend on it.
+    swapped = swapped_columns(manifest)
+    return told | ({"rows": swapped[name]} if name in swapped else {})
+
+
+def _relative_prior(part: Part, rows: int) -> Fraction:
+    """How many times likelier than its replacements a value is, at most, as far as the release itself tells it."""
+    weights = part.channels[0].replace.tolist()
+    if part.marginal is None:
+        return Fraction(SCALE, min(weights))
+    slack = math.ceil(14 / part.marginal.epsilon)  # the noise exceeds it once in a million
+    most = [max(part.marginal.counts[place], 0) + slack for place in part.cell_positions[0].tolist()]
+    return max(Fraction(count * SCALE, rows * weight) for count, weight in zip(most, weights, strict=True))
+
+
+def perturbed_of(part: Part, manifest: Manifest) -> Perturbed:
+    """What a column of a manifest promises."""
+    told = _told(part, manifest)
     if part.range is not None:
         grid = NumberRange.from_dict(part.range)
-        rounded = grid.step if grid.kind == "number" or grid.step != 1 else None
-        return Perturbed(name, "uniform", grid.keep, grid.exact_gamma, 0.0, rounded)
-    channel = part.channels[0]
-    replacing = told.get("replacing", "uniform" if channel.is_uniform else "identity")
-    gamma = None if replacing == "swapping" else channel.exact_gamma
-    noise = 0.0 if part.marginal is None else part.marginal.epsilon
-    return Perturbed(name, replacing, int(channel.keep[0]), gamma, noise)
+        gamma, keep, rounded = grid.exact_gamma, grid.keep, grid.rounds_to
+    else:
+        channel = part.channels[0]
+        gamma, keep, rounded = channel.exact_gamma, int(channel.keep[0]), None
+    return Perturbed(
+        column=part.columns[0],
+        replacing=told["replacing"],
+        keep=keep,
+        gamma=None if told["replacing"] == "swapping" else gamma,
+        noise=0.0 if part.marginal is None else part.marginal.epsilon,
+        rounded=rounded,
+        relative=Fraction(told.get("relative_prior", 1)),
+        required=_required(told),
+    )
+
+
+def _required(told: Mapping[str, Any]) -> Breach | Privacy | None:
+    if "breach" in told:
+        s, rho1, rho2 = map(Fraction, told["breach"])
+        return s, rho1, rho2
+    return Privacy(told["privacy"]["rho1"], told["privacy"]["rho2"]) if "privacy" in told else None

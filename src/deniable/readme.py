@@ -10,6 +10,9 @@ r_y = replace/2^32 (in a range of numbers: 1 / the number of its points), so P[y
 HIDDEN = """which rows lend each other values is not published;
 `manifest.json` holds, for each sensitive column, what that comes to in the whole table: mixture[y][x] = P[y][x], the
 probability that a value x is published as y, as the noisy histogram tells it. Columns are independent of each other."""
+UNSAID = """which rows lend each other values is not published,
+nor is a histogram. The number of rows that show a value estimates how many have it, in the whole table and nowhere
+else. For the rows of a question deniable plans the groups once more, from these numbers, and has P from that."""
 OF_GROUPS = {
     "anatomy": """Public columns are as they were. The values of {sensitive} are not beside them: `groups.parquet`
 says how often each value occurs among the rows of a group (column `cell`), not which row has which. Count the rows of
@@ -38,7 +41,8 @@ def analyst_readme(manifest: Manifest) -> str:
         if manifest.randomness.source == "seed"
         else ""
     )
-    hidden = any(part.mixture is not None for part in manifest.parts)
+    known = HIDDEN if any(part.mixture is not None for part in manifest.parts) else UNSAID
+    how = known if manifest.mechanism == "decoys" else CHANNELS
     by_cell = ", cell by cell (column `cell`), and add up" if manifest.cells_published else ""
     return f"""# A release with deniable values
 
@@ -57,7 +61,7 @@ or in Python:
     release = dn.open_release(".")
     print(release.count(where={{{first!r}: {example!r}}}))
 
-`deniable verify .` recomputes the guarantee. Without deniable: {HIDDEN if hidden else CHANNELS}
+`deniable verify .` recomputes the guarantee. Without deniable: {how}
 Solve P f = o for the true counts f, o being the counts you see among the rows of your question{by_cell}.
 
 ## What is promised

@@ -23,7 +23,8 @@ from deniable.core.manifest import DataFile, Manifest
 from deniable.engines.local import storage
 from deniable.engines.local.counting import LocalCounter
 from deniable.engines.local.shuffling import rechunked
-from deniable.estimation import Estimate, multidimensional
+from deniable.estimation import Estimate, cubes
+from deniable.hidden_channels import asked_of
 from deniable.readme import analyst_readme
 
 ROW_GROUP = 2**18
@@ -75,47 +76,52 @@ class Release:
             return LocalCounter(storage.data_path(self.folder, self.manifest), self.manifest)
         return LocalCounter(self.table, self.manifest)
 
+    @cached_property
+    def _asked(self) -> Any:
+        """The release as estimation sees it."""
+        return asked_of(self)
+
     def count(self, where: Mapping[str, Any] | None = None, **options: Any) -> Estimate:
         """How many rows satisfy ``where``: column -> value, list of values, ``between``, ``not_`` or None (missing).
 
         Options: ``method="inverse" | "mle" | "shrunk"``, or for decoy groups ``"four-state" | "four-state exact"``;
         ``calibrate=``, ``confidence=0.95``.
         """
-        return estimation.count(self, where, **options)
+        return estimation.count(self._asked, where, **options)
 
     def sum(self, column: str, where: Mapping[str, Any] | None = None, **options: Any) -> Estimate:
         """The sum of a public numeric column over the rows that satisfy ``where``."""
-        return estimation.sum_of(self, column, where, **options)
+        return estimation.sum_of(self._asked, column, where, **options)
 
     def mean(self, column: str, where: Mapping[str, Any] | None = None, **options: Any) -> Estimate:
         """The average of a public numeric column over the rows that satisfy ``where``."""
-        return estimation.mean(self, column, where, **options)
+        return estimation.mean(self._asked, column, where, **options)
 
     def group_by(
         self, columns: str | Sequence[str], where: Mapping[str, Any] | None = None, **options: Any
     ) -> pa.Table:
         """How many rows each group has, with intervals; columns may be public or sensitive."""
-        return estimation.group_by(self, columns, where, **options)
+        return estimation.group_by(self._asked, columns, where, **options)
 
     def histogram(self, where: Mapping[str, Any] | None = None, **options: Any) -> pa.Table:
         """How many rows hold each sensitive value, among those that satisfy ``where``."""
-        return estimation.histogram(self, where, **options)
+        return estimation.histogram(self._asked, where, **options)
 
     def count_many(self, wheres: Sequence[Mapping[str, Any]], **options: Any) -> estimation.Pool:
         """Many counts in one array computation; ``every_value=True`` asks each condition with every sensitive value."""
-        return estimation.count_many(self, wheres, **options)
+        return estimation.count_many(self._asked, wheres, **options)
 
     def cube(
         self, columns: Mapping[str, Any] | Sequence[str], where: Mapping[str, Any] | None = None, **options: Any
     ) -> Any:
         """Counts of all combinations: of the 2^k truths of conditions (a mapping), or of all values (a list)."""
         if isinstance(columns, Mapping):
-            return multidimensional.cube(self, columns, where=where, **options)
+            return cubes.cube(self._asked, columns, where=where, **options)
         return self.group_by(columns, where, **options)
 
     def sql(self, question: str, **options: Any) -> pa.Table:
         """Answer a question in SQL; every aggregate ``n`` comes with ``n_low`` and ``n_high``."""
-        return estimation.sql(self, question, **options)
+        return estimation.sql(self._asked, question, **options)
 
     # -- keeping it ---------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from deniable.core.errors import ColumnError, OptionError, listing
 from deniable.core.manifest import Manifest
-from deniable.engines.local import ranges
+from deniable.engines.local import one_row
 from deniable.estimation.swapping import swapped_columns
 from deniable.release import Release
 
@@ -22,6 +22,11 @@ def respond(
         release: whose columns, coins and replacements count.
         draw: a source of 64-bit numbers; by default the operating system's.
     """
+    return one_row.respond(row, row_local(release).parts, draw)
+
+
+def row_local(release: Release | Manifest) -> Manifest:
+    """The manifest, if a row can be perturbed on its own as its rows were."""
     manifest = release.manifest if isinstance(release, Release) else release
     if not isinstance(manifest, Manifest):
         raise OptionError(f"respond needs a release or its manifest; got {type(manifest).__name__}.")
@@ -37,4 +42,4 @@ def respond(
                 f"{listing(list(part.columns))} is perturbed by {manifest.mechanism!r} in cells or together, which "
                 "depends on other rows. Fix: respond to releases of 'uniform' or Retention({..})."
             )
-    return ranges.respond(row, manifest.parts, draw)
+    return manifest

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 from deniable.answering import publish_answers
-from deniable.bucketizing import publish_groups
+from deniable.bucketizing import publish_groups, write_groups
 from deniable.core.errors import OptionError
 from deniable.generalizing import publish_generalized
 from deniable.mechanisms import Anatomy, Generalize, Laplace, WithoutChannels
@@ -34,5 +35,7 @@ def publish_rival(
         raise OptionError(
             f"mechanism {mechanism.name!r} takes no missing='exempt', row_id or marginals. Fix: leave them out."
         )
+    if isinstance(mechanism, Anatomy) and out is not None:
+        return write_groups(mechanism, request, Path(out), overwrite, format)
     made = PUBLISHERS[type(mechanism)](mechanism, request)
     return made if out is None else made.save(out, overwrite=overwrite, format=format)

@@ -59,6 +59,58 @@ def test_an_error_is_turned_into_the_strongest_requirement(table):
         assert row["error"] <= 0.2
 
 
+def test_exempt_values_count_where_the_error_is_turned_round(table):
+    """They silently did not: the most frequent value stood in the way of a smaller rho2."""
+    args = (table, "--sensitive", "disease", "--for-error", "60%", "--question", "5%", "--json")
+    plain, exempt = (
+        {row["mechanism"]: row["rho2"] for row in json.loads(run(*args, *more).stdout)["strongest"]}
+        for more in ((), ("--exempt", "a", "--exempt", "b"))
+    )
+    assert exempt["designed"] < plain["designed"]
+    refused = json.loads(run(*args, "--adversary", "any-prior", "--rho1", "1/5").stdout)["strongest"]
+    assert {row["mechanism"] for row in refused if "refused" in row} == {"small-domain", "identity", "designed"}
+
+
+def test_questions_of_other_sizes_are_predicted_for(table):
+    done = run(table, "--sensitive", "disease", "--rho2", "1/3", "--question", "2%", "--question", "5%", "--json")
+    found = json.loads(done.stdout)
+    assert found["selectivities"] == [0.02, 0.05]
+    assert found["candidates"][0]["errors"][0] > found["candidates"][0]["errors"][1]
+
+
+def test_the_tolerance_rule_is_an_option_of_plan_and_publish(table, tmp_path):
+    found = json.loads(run(table, "--sensitive", "disease", "--tolerance", "2", "--json").stdout)
+    assert {each["mechanism"] for each in found["candidates"] if "errors" in each} == {
+        "fine-grain",
+        "identity",
+        "designed",
+    }
+    out = ("--tolerance", "2", "--mechanism", "fine-grain", "--drop", "name", "--out", str(tmp_path / "r"), "-q")
+    done = CliRunner().invoke(app, ["publish", table, "--sensitive", "disease", *out])
+    assert done.exit_code == 0, done.output
+    stated = json.loads((tmp_path / "r" / "manifest.json").read_text())["privacy"]["per_value"]
+    assert len(stated) == 12
+
+
+def test_every_value_of_one_channel_is_explained_in_both_directions(table):
+    args = (table, "--sensitive", "disease", "--tolerance", "2", "--explain", "fine-grain")
+    told = json.loads(run(*args, "--json").stdout)["values"]
+    assert [row["value"] for row in told] == list("abcdefghijkl")
+    assert all(row["grows to"] <= row["rho2"] and row["downward"] == (row["falls to"] >= row["rho1"]) for row in told)
+    assert "Downward: whoever believes it" in run(*args).stdout
+
+
+def test_both_adversaries_are_told_and_drawn_for_every_mechanism(table, tmp_path):
+    chart = tmp_path / "beliefs.svg"
+    args = (table, "--sensitive", "disease", "--rho2", "1/3", "--beliefs-chart", str(chart))
+    found = json.loads(run(*args, "--json").stdout)
+    for each in (*found["candidates"], *found["rivals"]):
+        assert each["worst_posterior"]["frequency"] <= each["worst"] + 1e-4
+        assert each["worst_posterior"]["any-prior"] > 0
+    text = chart.read_text()
+    assert all(name in text for name in ("designed", "anatomy", "any attacker", "knows how frequent"))
+
+
 def test_cells_are_shown_and_charts_drawn(table, tmp_path):
     done = run(
         *(table, "--sensitive", "disease", "--rho2", "1/3", "--explain", "small-domain", "--question", "5%"),
@@ -68,6 +120,8 @@ def test_cells_are_shown_and_charts_drawn(table, tmp_path):
     assert "first values" in done.stdout
     for name in ("error.svg", "cells.svg"):
         assert (tmp_path / name).read_text().startswith("<svg")
+    drawn = (tmp_path / "error.svg").read_text()
+    assert all(name in drawn for name in ("designed", "uniform", "laplace (rival)", "anatomy (rival, + bias)"))
 
 
 def test_errors_are_predicted_for_the_users_own_questions(table, tmp_path):
@@ -97,6 +151,13 @@ def test_numbers_are_planned_for_as_the_intervals_they_are_published_as(tmp_path
     done = run(str(path), "--sensitive", "pay", "--bins", "pay=1000,1100,1300,1500,1700", "--rho2", "1/2", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["recommended"] == "designed"
+    shared = (str(path), "--sensitive", "pay", "--rho2", "1/2", "--explain", "uniform", "--json")
+    for spelled, first in (("equal:1000:1700:7", "[1000, 1100)"), ("quantiles:4", "[1150, 1320)")):
+        told = json.loads(run(*shared, "--bins", f"pay={spelled}").stdout)["values"]
+        assert first in {row["value"] for row in told}
+    wrong = run(*shared, "--bins", "pay=equal:1000:1700")
+    assert wrong.exit_code == 2
+    assert "equal:LOW:HIGH:COUNT" in wrong.stderr
 
 
 @pytest.mark.parametrize(
@@ -110,6 +171,12 @@ def test_numbers_are_planned_for_as_the_intervals_they_are_published_as(tmp_path
         (("--sensitive", "disease", "--rho2", "1/3", "--explain", "nothing"), "--explain nothing"),
         (("--sensitive", "disease", "--rho2", "1/3", "--pool", "sdrr"), "Did you mean 'sdr'"),
         (("--sensitive", "disease", "--for-error", "5%", "--pool", "sdr"), "--pool goes with --rho2"),
+        (("--sensitive", "disease", "--for-error", "5%", "--adversary", "any-prior"), "'any-prior' needs rho1"),
+        (("--sensitive", "disease", "--for-error", "5%", "--question", "60%"), "No single value is as much as 60 %"),
+        (("--sensitive", "disease", "--rho2", "1/3", "--question", "60%", "--chart", "x.svg"), "no mechanism has"),
+        (("--sensitive", "disease", "--tolerance", "1"), "above 1"),
+        (("--sensitive", "disease", "--tolerance", "2", "--rho2", "1/3"), "--tolerance excludes"),
+        (("--sensitive", "disease", "--tolerance", "2", "--requirements", "r.csv"), "contradict each other"),
     ],
 )
 def test_mistakes_are_one_message_and_exit_two(table, args, words):

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.core.bins import Bins, Quantiles
+from deniable.core.bins import Bins, Quantiles, as_bins
 from deniable.core.errors import OptionError
 
 
@@ -43,3 +43,21 @@ def test_quantile_edges_do_not_depend_on_single_rows():
     changed = sum(Quantiles(10).bins(np.delete(numbers, i)) != all_rows for i in range(1, 4000, 97))
     assert len(all_rows.edges) == 11
     assert changed <= 2
+
+
+@pytest.mark.parametrize("numbers", [np.arange(10.0), np.repeat([1.0, 2.0, 3.0], 40), np.full(200, np.nan)])
+def test_quantiles_of_a_few_rows_are_refused(numbers):
+    with pytest.raises(OptionError, match="single rows would decide"):
+        Quantiles(5).bins(numbers)
+
+
+@pytest.mark.parametrize("numbers", [np.full(400, 5.0), np.repeat([0.0, 1.0], [390, 10])])
+def test_quantiles_that_would_be_one_bin_are_refused(numbers):
+    with pytest.raises(OptionError, match="too few different numbers"):
+        Quantiles(4).bins(numbers)
+
+
+@pytest.mark.parametrize("given", ["quantiles:3", 10, [0, "x", 3], None])
+def test_what_is_no_bins_is_refused_in_words(given):
+    with pytest.raises(OptionError, match=r"Bins\.equal_width"):
+        as_bins(given)

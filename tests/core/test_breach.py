@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable.core.breach import (
-    identity_limit,
+    belief_limit,
     joint_limit,
     joint_posterior,
     largest_coin,
@@ -42,8 +42,20 @@ def test_the_integer_coin_is_the_largest_that_is_strictly_safe():
     keep = safe_threshold(68, "0.1", "0.95")
     assert relative_prior_limit(Fraction(keep, 2**32), TENTH, ALMOST) > 68
     assert relative_prior_limit(Fraction(keep + 1, 2**32), TENTH, ALMOST) <= 68
-    keep = safe_threshold(1, "0.1", "0.95", identity=True)
-    assert identity_limit(Fraction(keep, 2**32), ALMOST) > TENTH >= identity_limit(Fraction(keep + 1, 2**32), ALMOST)
+    for s in (1, 3):  # 1: replacements like the column itself, OLAP Lemma 1
+        keep = safe_threshold(s, "0.1", "0.95")
+        below, above = (belief_limit(Fraction(k, 2**32), ALMOST, s) for k in (keep, keep + 1))
+        assert below > TENTH >= above
+
+
+def test_the_belief_that_stays_below_rho2_is_lemma_1_where_replacements_are_like_the_column():
+    p = Fraction(1, 5)
+    assert belief_limit(p, ALMOST) == (ALMOST - p) / (1 - p)
+    assert belief_limit(1, ALMOST) < 0
+    for s, mass in ((1, Fraction(1, 20)), (5, Fraction(1, 200))):
+        limit = belief_limit(p, ALMOST, s)
+        assert posterior(limit, limit / s, p) == ALMOST
+        assert posterior(s * mass, mass, p) < ALMOST
 
 
 @given(st.floats(0.01, 0.99), st.floats(0.001, 0.5), st.floats(0.001, 0.9), st.floats(0.51, 0.99))

@@ -71,3 +71,8 @@ def test_per_value_requirements_and_a_common_one_exclude_each_other(common):
 def test_per_value_requirements_are_checked_one_by_one():
     with pytest.raises(RequirementError, match="rho1 of 'hiv'"):
         Privacy(per_value={"hiv": ("1/2", "1/3"), "flu": ("1/3", "1/2")})
+
+
+def test_a_value_cannot_be_exempt_and_have_a_requirement_of_its_own():
+    with pytest.raises(RequirementError, match="'hiv': exempt, and in per_value as well"):
+        Privacy(per_value={"hiv": ("1/10", "1/4")}, exempt=["hiv"])

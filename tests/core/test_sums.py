@@ -69,6 +69,15 @@ def test_chebyshev_never_promises_too_much(f, c):
         assert miss(f, c, error, strictly=False) <= chebyshev(f, c, error)
 
 
+@pytest.mark.parametrize("error", ["1/100", "1/10", "3/10", "1/2", "99/100"])
+@pytest.mark.parametrize("strictly", [True, False])
+def test_larger_groups_make_every_sum_less_certain(error, strictly):
+    """The size is found by halving, which needs it: what holds at some c holds at all larger (or smaller) ones."""
+    for f in (1, 2, 3, 5, 8, 10, 40):
+        tails = [miss(f, c, Fraction(error), strictly=strictly) for c in range(2, 40)]
+        assert tails == sorted(tails)
+
+
 def test_a_promise_met_with_equality_is_met():
     assert miss(1, 2, Fraction(3, 10), strictly=True) == Fraction(1, 2)
     assert SmallSums(error=0.3, below=1, at_least=0.5).holds(2)

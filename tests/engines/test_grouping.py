@@ -126,6 +126,19 @@ def test_suppressed_rows_have_no_group_and_are_chosen_at_random():
         anatomy_groups(codes, 4, 3, stream())
 
 
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_rows_are_left_out_of_whichever_value_stands_anywhere_in_the_domain(place):
+    counts = [20, 20, 20, 20]
+    counts[place] = 90
+    codes, suppressed = rows_of(counts), np.zeros(4, np.int64)
+    suppressed[place] = 60
+    groups = anatomy_groups(codes, 4, 3, stream(), suppressed)
+    assert (groups < 0).sum() == 60
+    assert (codes[groups < 0] == place).all()
+    pairs = groups[groups >= 0] * 4 + codes[groups >= 0]
+    assert len(np.unique(pairs)) == len(pairs)
+
+
 def test_ties_are_broken_at_random_and_not_by_neighbourhood():
     """All values equally frequent: any two share a group equally often."""
     f = np.full(20, 600)

@@ -7,7 +7,7 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from deniable.estimation.fixed_point import LARGE_PRECISE, PRECISE
+from deniable.estimation.fixed_point import LARGE_PRECISE, PRECISE, WINDOW
 from deniable.estimation.tensor import Factor, Tensor
 
 
@@ -122,3 +122,14 @@ def test_what_it_took_is_told():
     fit = tensor.fit(published(tensor, 1000, 9))
     assert fit.gain <= PRECISE
     assert 0 < fit.leaps <= 2000
+
+
+@pytest.mark.parametrize("scale", [1 / 100_000, 1e-9])
+def test_shares_are_fitted_as_well_as_the_counts_that_they_are_of(scale):
+    """A gain in log-likelihood is a matter of rows: as a number it is 10^5 times smaller for shares of 10^5 rows."""
+    tensor = Tensor(tuple(Factor(0.6, np.array([0.6, 0.4])) for _ in range(6)))
+    y = published(tensor, 100_000, 3)
+    counts = tensor.fit(y)
+    shares = tensor.fit(y * scale)
+    assert np.abs(shares.counts / scale - counts.counts).sum() < 1e-4 * 100_000
+    assert counts.leaps > 10 * WINDOW  # stopping at 10^-9 of one row, not of 10^5 rows, is off by 10^-3 and more

@@ -148,12 +148,13 @@ def test_a_value_in_every_group_shows_nothing_and_no_interval_is_claimed():
     pytest.fail("no key published the value often enough")
 
 
-def test_without_the_noisy_histogram_four_states_still_answer(table):
-    release = dn.publish(table, sensitive=["age", "job"], mechanism=Decoys(c=4), key=bytes(32), marginals=False)
-    assert release.manifest.parts[0].mixture is None
+def test_with_very_many_values_and_no_histogram_four_states_still_answer():
+    """Their full channel would be too large; with fewer values it is made from the published counts."""
+    many = pa.table({"job": np.arange(3000) % 1500, "sex": np.arange(3000) % 2})
+    release = dn.publish(many, sensitive="job", mechanism=Decoys(c=4), key=bytes(32), marginals=False)
     with pytest.raises(QuestionError, match="four-state exact"):
-        release.count({"job": "job 03"})
-    assert release.count({"job": "job 03"}, method="four-state exact").value > 0
+        release.count({"job": 3})
+    assert release.count({"job": [1, 2, 3]}, method="four-state exact").high > 0
 
 
 def test_values_that_cannot_be_told_apart_are_refused_by_the_full_channel():

@@ -12,7 +12,8 @@ from deniable.core.channel import SCALE, Channel
 from deniable.core.replace import NumberRange, Replace
 from deniable.engines.local.kernel import Kernel
 from deniable.engines.local.ranges import RangeKernel
-from deniable.estimation.multidimensional import NoisyQuestionWarning, cube
+from deniable.estimation.cubes import cube
+from deniable.estimation.multidimensional import NoisyQuestionWarning
 from deniable.estimation.tensor import Factor, Tensor
 from deniable.mechanisms.retention import Retention
 
@@ -307,3 +308,32 @@ def test_a_question_that_the_noise_drowns_is_answered_with_a_warning():
     with pytest.warns(NoisyQuestionWarning, match="6 perturbed columns together magnify"):
         found = release.count(dict.fromkeys(table.column_names, "a"))
     assert found.hopeless
+
+
+def test_a_cube_may_narrow_down_the_column_that_it_asks_about(table, release):
+    """The condition of ``where`` is not replaced by the one of the cube: ages of 25 to 45 among those of 30 to 90."""
+    where = {"age": dn.between(30, 90), "zip": "x"}
+    found = cube(release, {"age": dn.between(25, 45), "job": "a"}, where=where).to_pandas()
+    for row in found.itertuples():
+        asked = dn.between(30, 45) if row.age else dn.between(46, 90)
+        one = release.count({"age": asked, "zip": "x", "job": "a" if row.job else dn.not_("a")})
+        assert row.value == pytest.approx(one.value)
+        assert row.stderr == pytest.approx(one.stderr)
+        assert (row.value_low, row.value_high) == pytest.approx((one.low, one.high))
+
+
+def test_a_cube_s_intervals_stop_at_the_rows_that_public_columns_leave():
+    rng = np.random.default_rng(0)
+    data = pa.table({"zip": ["x"] * 20 + ["y"] * 980, "ill": rng.choice(["no", "yes"], 1000)})
+    few = dn.publish(data, mechanism=Retention({"ill": Replace(coin=0.05)}), key=bytes(32))
+    found = cube(few, {"ill": "yes"}, where={"zip": "x"}).to_pandas()
+    assert (found["value_high"] <= np.maximum(20, found["value"])).all()
+
+
+def test_a_cube_over_too_many_columns_says_what_it_is_worth():
+    names = [f"c{i}" for i in range(7)]
+    rng = np.random.default_rng(0)
+    data = pa.table({name: rng.choice(["n", "y"], 300) for name in names})
+    noisy = dn.publish(data, mechanism=Retention({name: Replace(coin=0.2) for name in names}), key=bytes(32))
+    with pytest.warns(NoisyQuestionWarning, match="7 perturbed columns"):
+        cube(noisy, dict.fromkeys(names, "y"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,8 @@ import pytest
 
 from deniable.core.errors import OptionError
 from deniable.core.privacy import Privacy
+from deniable.engines.randomness import Keystream
+from deniable.evaluation.answered import Answered
 from deniable.evaluation.drawing import draw_release, stream_of
 from deniable.evaluation.experiment import Result, run_experiment
 from deniable.evaluation.metrics import POINTS
@@ -18,6 +22,7 @@ from deniable.evaluation.prediction import predicted_error, predicted_variance
 from deniable.evaluation.settings import (
     Anatomized,
     DecoyGroups,
+    Independent,
     Noisy,
     Perturbed,
     Redrawn,
@@ -80,6 +85,34 @@ def test_a_stopped_experiment_goes_on_where_it_was(pool: QuestionPool, tmp_path:
     assert len(before) == 4
     assert len(log.read_text().splitlines()) == 7
     assert seen == [4, 5, 6, 7]
+
+
+@dataclass(frozen=True)
+class Slow:
+    """Independence, a quarter of a second late."""
+
+    label: str = "slow"
+
+    def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
+        time.sleep(0.25)
+        return Independent().run(pool, stream)
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError])
+def test_whoever_stops_need_not_wait_for_what_has_not_begun(
+    pool: QuestionPool, tmp_path: Path, stop: type[BaseException]
+) -> None:
+    """60 units of 0.25 s on two processes take 7.5 s; what runs or is next in line takes about one."""
+    log = tmp_path / "log.jsonl"
+
+    def stopping(done: int, total: int, what: str) -> None:
+        raise stop
+
+    begin = time.perf_counter()
+    with pytest.raises(stop):
+        run_experiment(pool, [Slow()], draws=60, workers=2, resume=log, progress=stopping)
+    assert time.perf_counter() - begin < 5
+    assert len(log.read_text(encoding="utf-8").splitlines()) == 1
 
 
 def test_clouds_hold_the_same_questions_for_every_row_and_survive_a_stop(pool: QuestionPool, tmp_path: Path) -> None:

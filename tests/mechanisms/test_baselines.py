@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -51,6 +52,14 @@ def test_with_a_noisy_histogram_counts_stay_up_to_its_noise_and_none_can_be_read
     assert any("noisy histogram" in line for line in plan.guarantee.not_protected)
     assert any("exact count" in line for line in Pram().plan(COUNTS, None).guarantee.not_protected)
     assert np.allclose(Redraw().plan(COUNTS, None, public=NOISY).cells[0].channel.replacing * 10_002, NOISY.counts)
+
+
+def test_where_nothing_is_required_the_sentence_is_in_whole_percent():
+    """30.01 % of 10,000 rows would be the exact count of the most frequent value."""
+    assert "at most 31 % sure" in str(Redraw().plan(COUNTS, None).guarantee)
+    assert "at most 33.3 % sure" in str(Redraw().plan(COUNTS, Privacy(rho2="1/3")).guarantee)
+    said = str(Pram(coin="1/3").plan(COUNTS, None).guarantee)
+    assert f"at most {math.ceil(100 * Pram(coin='1/3').plan(COUNTS, None).guarantee.worst)} % sure" in said
 
 
 def test_redraw_tells_nothing_about_a_row_and_its_weights_no_exact_count():

@@ -206,12 +206,13 @@ def test_a_requirement_decides_the_smallest_group():
 def test_the_size_is_found_from_what_sums_must_be():
     f = histogram(*[1000] * 60)
     small, large = SmallSums(error=0.3, below=3, at_least=0.6), LargeSums(error=0.1, above=1000, at_most=0.05)
-    found = Decoys(small_sums=small, large_sums=large, leftovers="drop").plan(f, None)
+    found = Decoys(leftovers="drop").plan(f, Privacy(small_sums=small, large_sums=large))
     c = found.options["c"]
     assert small.holds(c)
     assert not small.holds(c - 1)
     assert large.holds(c)
-    most = Decoys(large_sums=LargeSums(error=0.2, above=100, at_most="0.04"), leftovers="drop").plan(f, None)
+    asked = Privacy(large_sums=LargeSums(error=0.2, above=100, at_most="0.04"))
+    most = Decoys(leftovers="drop").plan(f, asked)
     c = most.options["c"]
     assert LargeSums(error=0.2, above=100, at_most="0.04").holds(c)
     assert not LargeSums(error=0.2, above=100, at_most="0.04").holds(c + 1)
@@ -221,13 +222,35 @@ def test_the_size_is_found_from_what_sums_must_be():
 def test_what_no_size_keeps_is_refused_with_the_reason():
     f = histogram(*[1000] * 60)
     with pytest.raises(RequirementError, match=r"from 2 to 60.*small sums are off with probability 0\.\d+, not 0\.9"):
-        Decoys(small_sums=SmallSums(at_least=0.9)).plan(f, None)
+        Decoys().plan(f, Privacy(small_sums=SmallSums(at_least=0.9)))
     with pytest.raises(RequirementError, match="raise above"):
-        Decoys(large_sums=LargeSums(error=0.1, above=100, at_most=0.01)).plan(f, None)
+        Decoys().plan(f, Privacy(large_sums=LargeSums(error=0.1, above=100, at_most=0.01)))
     with pytest.raises(RequirementError, match="which small_sums needs"):
-        Decoys(small_sums=SmallSums(), large_sums=LargeSums(error=0.2, above=50, at_most=0.12)).plan(f, None)
+        Decoys().plan(f, Privacy(small_sums=SmallSums(), large_sums=LargeSums(error=0.2, above=50, at_most=0.12)))
     with pytest.raises(RequirementError, match="does not keep this promise: a sum of 1 to 3 rows"):
-        Decoys(c=2, small_sums=SmallSums()).plan(f, None)
+        Decoys(c=2).plan(f, Privacy(small_sums=SmallSums()))
+
+
+def test_a_bound_on_beliefs_and_what_sums_must_be_are_both_kept():
+    f = histogram(*[1000] * 60)
+    large = LargeSums(error=0.2, above=100, at_most="0.04")
+    assert Decoys(leftovers="drop").plan(f, Privacy(rho2="1/9", small_sums=SmallSums())).options["c"] == 9
+    found = Decoys(leftovers="drop").plan(f, Privacy(rho2="1/3", small_sums=SmallSums()))
+    assert found.options["c"] == 7
+    assert found.guarantee.worst == Fraction(1, 7)
+    with pytest.raises(RequirementError, match="raise above"):
+        Decoys(leftovers="drop").plan(f, Privacy(rho2="1/50", large_sums=large))
+    with pytest.raises(RequirementError, match=r"c = 70 is too large.*c=60"):
+        Decoys(leftovers="drop").plan(f, Privacy(rho2="1/70", small_sums=SmallSums()))
+    with pytest.raises(RequirementError, match="any-prior"):
+        Decoys().plan(f, Privacy(small_sums=SmallSums(), adversary="any-prior"))
+
+
+def test_nothing_is_said_about_sums_that_nobody_asked_for():
+    """A noisy histogram may be published then, which tells small counts to within two rows."""
+    plan = Decoys(c=10).plan(histogram(*[1000] * 60), Privacy(rho2="1/2"))
+    assert plan.guarantee.also == ()
+    assert not any("sums" in line for line in plan.guarantee.not_protected)
 
 
 # -- the distribution, through the engine ---------------------------------------------------------------------------

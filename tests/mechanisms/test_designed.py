@@ -16,6 +16,7 @@ from deniable.core.privacy import Privacy
 from deniable.mechanisms.designed import Designed, Identity
 from deniable.mechanisms.designed_coins import constant_coin, covers, designed_coins
 from deniable.mechanisms.posterior import feasible_channel, posterior_curve
+from deniable.mechanisms.tolerance import tolerance
 from deniable.mechanisms.uniform import Uniform
 from deniable.mechanisms.variances import profile_error, value_variances
 
@@ -77,6 +78,13 @@ def test_the_fixed_point_makes_all_posteriors_equal_and_keeps_rho2_of_the_rows()
 def test_identity_has_the_closed_form_coin() -> None:
     prior = np.array([0.3, 0.25, 0.25, 0.2])
     assert constant_coin(prior, prior, np.full(4, 0.45)) == pytest.approx((0.45 - 0.3) / 0.7, abs=1e-9)
+    two = np.array([0.67, 0.33])  # also where r + rho2 is above 1
+    assert constant_coin(two, two, np.full(2, 0.87)) == pytest.approx((0.87 - 0.67) / 0.33, abs=1e-9)
+    over = 1.02 * two  # a cover: the bound holds for it, exactly at one of the values
+    coin = constant_coin(over, two, np.full(2, 0.87))
+    left = 1 - coin * over.sum()
+    same = over * (coin + (1 - coin) * two) / (over * coin + two * left)
+    assert max(same.max(), (over * (1 - coin) / left).max()) == pytest.approx(0.87, abs=1e-9)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=names)
@@ -98,6 +106,15 @@ def test_per_value_limits() -> None:
     assert result[rarest] <= 2 * share
     assert result[rarest] > Fraction(9, 5) * share
     assert plan.guarantee.rho2 is None
+
+
+def test_the_tolerance_rule_binds_at_each_values_own_share() -> None:
+    """Also for values of few rows, whose stated requirement is far coarser than their share."""
+    rows = Histogram(tuple("abcdefg"), [30_011, 24_017, 20_021, 15_003, 3_005, 57, 3])
+    plan = Designed().plan(rows, tolerance(rows, 3))
+    for value, posterior in zip(rows, posteriors(plan, rows.counts), strict=True):
+        assert posterior <= 3 * rows.frequency(value)
+    assert "its own rho2" in str(plan.guarantee)
 
 
 def test_no_coin_and_no_replacement_depends_on_an_exact_count() -> None:

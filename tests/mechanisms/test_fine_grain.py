@@ -14,14 +14,15 @@ from deniable.core.errors import OptionError, RequirementError
 from deniable.core.exact import own_amplifications
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy, amplification_limit
+from deniable.mechanisms.designed import Designed
 from deniable.mechanisms.fine_grain import (
     FineGrain,
     downward_amplifications,
     fine_grain_channel,
-    tolerance,
 )
 from deniable.mechanisms.fine_grain_solver import solve_coins
 from deniable.mechanisms.requirement_file import read_requirements
+from deniable.mechanisms.tolerance import tolerance
 
 EXAMPLE = Histogram.of({"a": 4, "b": 4, "c": 3, "d": 2, "e": 1})
 
@@ -194,6 +195,30 @@ def test_the_tolerance_rule_exempts_frequent_values() -> None:
         tolerance({"a": 5, "b": 5}, 2)
 
 
+def test_the_tolerance_rule_holds_for_the_shares_themselves_and_gives_no_count_away() -> None:
+    """Neighbouring tables state the same requirement, and no stated share is that of the value."""
+    counts = np.array([24_011, 22_018, 19_021, 17_003, 3_005, 443, 57, 3])
+    rows = Histogram(tuple("abcdefgh"), counts)
+    privacy = tolerance(rows, 3)
+    for value in rows:
+        share, (rho1, rho2) = rows.frequency(value), privacy.per_value[value]
+        gamma = amplification_limit(rho1, rho2)
+        assert share < rho1 < share + Fraction(1, 100)
+        assert share * gamma / (1 + share * (gamma - 1)) <= 3 * share
+        assert gamma > Fraction(97, 100) * amplification_limit(share, 3 * share)  # and it costs little
+    moved = counts + np.array([1, -1, 1, -1, 1, -1, 1, -1])
+    assert tolerance(Histogram(rows.domain, moved), 3).per_value == privacy.per_value
+    exactly = tolerance(rows, 3, exact=True).per_value
+    assert all(exactly[value] == (rows.frequency(value), 3 * rows.frequency(value)) for value in rows)
+
+
+def test_small_tables_cannot_hide_their_shares_in_requirements_and_say_so() -> None:
+    told = FineGrain().plan(EXAMPLE, tolerance(EXAMPLE, 3)).guarantee.not_protected
+    assert any("How many rows hold each value" in line for line in told)
+    own = Privacy(per_value={"a": ("1/2", "3/5"), "e": ("1/4", "1/2")})
+    assert not any("How many" in line for line in FineGrain().plan(EXAMPLE, own).guarantee.not_protected)
+
+
 def test_requirements_name_values_of_the_column() -> None:
     with pytest.raises(RequirementError, match="Did you mean 'hiv'"):
         FineGrain().plan(Histogram.of({"hiv": 3, "flu": 9}), Privacy(per_value={"hivv": (0.3, 0.5)}))
@@ -215,7 +240,27 @@ def test_requirements_come_from_a_file(tmp_path, name: str, text: str) -> None:
         "7": (Fraction(1, 100), Fraction(1, 20)),
     }
     rows = Histogram.of({5: 10, 7: 20, 9: 70})  # names in a file find numbers in a table
+    for mechanism in (FineGrain(), Designed()):
+        plan = mechanism.plan(Histogram.of({5: 10, 7: 10, 9: 980}), privacy)
+        assert plan.privacy is not None
+        assert set(plan.privacy.per_value) == {5, 7}  # as the manifest will name them
     assert FineGrain().plan(rows, privacy).guarantee.worst <= Fraction(1, 20)
+
+
+def test_requirements_from_a_file_are_verified_and_audited(tmp_path) -> None:
+    """Of a column of numbers: the names in the file are texts, those in the manifest are not."""
+    import pyarrow as pa
+
+    import deniable as dn
+
+    (tmp_path / "r.csv").write_text("value,rho1,rho2\n5,1/5,2/5\n,1/5,1/2\n")
+    table = pa.table({"x": range(1000), "code": [5, 7, 7, 9, None] * 200})
+    release = dn.publish(
+        table, sensitive="code", privacy=read_requirements(tmp_path / "r.csv"), mechanism="fine-grain", key=bytes(32)
+    )
+    assert "2 values within their own limit" in str(release.verify())
+    audited = dn.audit(table, release).to_dict()["parts"][0]["values"]
+    assert {row["value"] for row in audited if row["protected"]} == {5, None}
 
 
 @pytest.mark.parametrize(
@@ -225,6 +270,8 @@ def test_requirements_come_from_a_file(tmp_path, name: str, text: str) -> None:
         ("r.csv", "value,rho1,rho2\na,1/100,1/50\na,1/10,1/5\n", "line 3 names 'a' again"),
         ("r.csv", "value,rho1,rho2\na,1/10,1/50\n", "must be smaller"),
         ("r.csv", "value,rho1,rho2\n", "no requirement"),
+        ("r.csv", "value,rho1,rho2\na,1/100,1/50,1/10\n", "line 2 has more fields"),
+        ("r.toml", 'adversary = "any-prior"\n[values]\na = [0.1, 0.2]\n', "'adversary', which means nothing here"),
         ("r.toml", "[values]\na = 5\n", r"a = \["),
         ("r.toml", "= nonsense", "not valid TOML"),
         ("r.txt", "", r"\.csv or \.toml"),

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deniable.core.breach import joint_limit
 from deniable.core.channel import SCALE
 from deniable.core.errors import DeniableError, OptionError, RequirementError
+from deniable.core.exact import posterior_same
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.core.replace import NumberRange, Replace
@@ -32,8 +34,42 @@ def test_a_uniform_column_has_the_declared_coin_and_the_known_amplification():
 
 def test_identity_draws_from_the_noisy_histogram_and_swapping_from_the_exact_one():
     noisy = Histogram.of({"a": 58, "b": 31, "c": 11})
-    assert channel(Replace(coin=0.5, replacing="identity"), public=noisy).replacing == pytest.approx([0.58, 0.31, 0.11])
+    raised = np.array([58, 31, 11]) + 2  # so that no value has fewer rows to draw from than it has
+    assert channel(Replace(coin=0.5, replacing="identity"), public=noisy).replacing == pytest.approx(raised / 106)
     assert channel(Replace(coin=0.5, replacing="swapping"), public=noisy).replacing == pytest.approx([0.6, 0.3, 0.1])
+
+
+@pytest.mark.parametrize("asked", [(1, "1/10", "1/2"), Privacy("1/10", "1/2")])
+def test_noise_that_makes_a_rare_value_rarer_does_not_break_the_requirement(asked):
+    """Drawn from 1 row instead of 5, a value would be believed at 80 % where 50 % are allowed."""
+    counts = np.array([4000, *[1000] * 5, *[5] * 50])
+    rng = np.random.default_rng(1)
+    histogram = Histogram(tuple(range(56)), counts)
+    for _ in range(20):
+        noisy = Histogram(histogram.domain, np.maximum(counts + rng.integers(-6, 7, 56), 1))
+        found = channel(Replace(privacy=asked, replacing="identity"), histogram, noisy)
+        worst = [p for p, n in zip(posterior_same(found.keep, found.replace, counts), counts, strict=True) if n < 1000]
+        assert max(worst) < Fraction(1, 2)
+        assert found.coins[0] > 0.8 * (4 / 9)  # and it costs little
+
+
+def test_a_column_says_its_own_requirement():
+    mechanism = Retention(
+        {
+            "a": Replace(privacy=(10, 0.1, 0.9)),
+            "b": Replace(privacy=Privacy("1/4", "1/2")),
+            "c": Replace(privacy=(1, 0.2, 0.4), replacing="identity"),
+        }
+    )
+    columns = [mechanism.perturbed(name, mechanism.plan_column(name, JOBS, JOBS).cells[0].channel) for name in "abc"]
+    said = guarantee(columns).also
+    assert "less than 10 times as likely" in said[1]
+    assert "below 90 % afterwards (as required" in said[1]
+    assert "believed at up to 25 % is believed at 50 % at most" in said[2]
+    assert "at up to 20 %, believes it below 40 %" in said[3]
+    assert "All 3 perturbed columns together" in said[4]
+    limit = joint_limit([c.coin for c in columns], [0] * 3, Fraction(1, 10), Fraction(19, 20))
+    assert f"less than {float(limit):.3g} times" in said[4]
 
 
 def test_the_coin_follows_from_a_breach_that_must_not_be():

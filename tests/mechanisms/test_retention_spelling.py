@@ -40,6 +40,20 @@ def test_a_text_says_what_the_mapping_says():
     )
 
 
+def test_a_text_says_requirements_and_grids():
+    text = "retention:age=68:0.1:0.95@17..90,pay=0.5@0..5000/100,job=1/4:1/2,ill=1:10%:50%~identity"
+    assert mechanism_named(text) == Retention(
+        {
+            "age": Replace(privacy=(68, 0.1, 0.95), low=17, high=90),
+            "pay": Replace(0.5, 0, 5000, step=100),
+            "job": Replace(privacy=dn.Privacy("1/4", "1/2")),
+            "ill": Replace(privacy=(1, "10%", "50%"), replacing="identity"),
+        }
+    )
+    release = dn.publish(table(), mechanism="retention:job=1/4:1/2", key=KEY)
+    assert "requirement of 'job': rho1 = 1/4, rho2 = 1/2" in str(release.verify())
+
+
 def test_text_and_object_publish_the_same_rows():
     text = "retention:age=0.5@17..90,job=0.6"
     by_text = dn.publish(table(), mechanism=text, key=KEY)
@@ -67,6 +81,10 @@ def test_by_name_every_column_gets_the_coin_of_the_one_requirement():
         ("retention:age", "names no column and coin"),
         ("retention:=0.5", "names no column and coin"),
         ("retention:age=half", "age=half is not understood"),
+        ("retention:age=1/2:1/4", "column 'age'.*rho1 = 1/2 must be smaller than rho2"),
+        ("retention:age=x:0.1:0.9", "column 'age': 'x:0.1:0.9' is not understood"),
+        ("retention:age=1:2:3:4", "rho1:rho2"),
+        ("retention:age=0.5@17..90/x", "not understood"),
         ("retention:age=0.5@17-90", "no range low..high"),
         ("retention:age=0.5@17..old", "not understood"),
         ("retention:age=1.5", "column 'age': Replace: coin = 1.5 is not allowed"),

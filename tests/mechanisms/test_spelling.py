@@ -30,7 +30,6 @@ def test_options_follow_the_name(text, made):
         ("decoys:c=", "is no option"),
         ("decoys:c=five", "c = 'five'"),
         ("decoys:c=5,c=6", "gives c twice"),
-        ("decoys:small_sums=3", r"Decoys\(small_sums=\.\.\.\)"),
         ("pram:coins=0.5", r"Pram\(coins=\.\.\.\)"),
         ("fine-grain:weights=3", r"FineGrain\(weights=\.\.\.\)"),
         ("small-domain:categories=3", r"SmallDomain\(categories=\.\.\.\)"),

@@ -20,6 +20,7 @@ class CellReport:
         smallest_domain: the fewest values that any cell holds.
         smallest_rows: the fewest rows that any cell holds.
         fewest_categories: the fewest categories that any cell holds, where categories were given.
+        alike: rows in cells whose rows all have one value: the cell says it.
     """
 
     count: int
@@ -28,6 +29,7 @@ class CellReport:
     smallest_domain: int
     smallest_rows: int
     fewest_categories: int | None
+    alike: int = 0
 
     @property
     def share_revealed(self) -> float:
@@ -62,6 +64,7 @@ def cell_report(
         smallest_domain=min(sum(1 for rows in cell.rows if rows) for cell in used),
         smallest_rows=min(cell.size for cell in used) // unit,
         fewest_categories=fewest,
+        alike=sum(cell.size for cell in used if sum(1 for rows in cell.rows if rows) == 1) // unit,
     )
 
 

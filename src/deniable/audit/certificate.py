@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.audit.checks import FULL, Certificate, Check, cell_amplification
+from deniable.audit.decoy_promises import by_decoys
 from deniable.audit.promises import by_amplification, by_cell, by_frequency, by_value
 
 __all__ = ["Certificate", "Check", "cell_amplification", "certificate"]
@@ -91,13 +92,18 @@ def _amplifications(manifest: Mapping[str, Any]) -> list[Check]:
 def _part_amplifications(part: Mapping[str, Any]) -> list[Fraction | None]:
     if part["range"] is None:
         return [cell_amplification(cell["keep"], cell["replace"]) for cell in part["cells"]]
-    return [range_amplification(part["range"]["keep"], _points(part["range"]))]
+    return [published_amplification(part["range"])]
 
 
 def range_amplification(keep: int, points: int) -> Fraction | None:
     """(K FULL + (FULL-K) w) / ((FULL-K) w), w the numbers out of 2^32 that the least likely point owns."""
     weight = FULL // points
     return None if keep >= FULL else 1 + Fraction(keep * FULL, (FULL - keep) * weight)
+
+
+def published_amplification(scope: Mapping[str, Any]) -> Fraction | None:
+    """The amplification of a range, from its manifest; None when nothing is ever replaced."""
+    return range_amplification(scope["keep"], _points(scope))
 
 
 def _points(scope: Mapping[str, Any]) -> int:
@@ -122,20 +128,42 @@ def _breaches(manifest: Mapping[str, Any]) -> list[Check]:
         manifest["mechanism"]["options"].get("columns", {}) if manifest["mechanism"]["name"] == "retention" else {}
     )
     for part in manifest["sensitive"]:
-        asked = options.get(part["columns"][0], {})
-        if "privacy" in asked and asked["replacing"] == "uniform":
-            gamma, (rho1, rho2) = _part_amplifications(part)[0], map(Fraction, asked["privacy"].values())
+        name, asked = part["columns"][0], options.get(part["columns"][0], {})
+        like_the_column = asked.get("replacing", "uniform") != "uniform"
+        if like_the_column and "relative_prior" in asked:
+            checks += _replacements(part, manifest["rows"], Fraction(asked["relative_prior"]))
+        if "privacy" in asked and not like_the_column:
+            gamma, rho1, rho2 = _part_amplifications(part)[0], *_pair(asked["privacy"])
             holds = gamma is not None and gamma * rho1 * (1 - rho2) <= rho2 * (1 - rho1)
-            checks.append(Check(f"requirement of {part['columns'][0]!r}", holds, f"rho1 = {rho1}, rho2 = {rho2}"))
-        if "breach" not in asked:
-            continue
-        s, rho1, rho2 = map(Fraction, asked["breach"])
-        keep = part["range"]["keep"] if part["range"] is not None else max(part["cells"][0]["keep"])
-        s = Fraction(1) if asked["replacing"] != "uniform" else s
-        holds = s * (1 - rho2) * keep < (rho2 - rho1) * (FULL - keep)
-        detail = f"coin {keep / FULL:.6g}, for s = {float(s):g}, rho1 = {float(rho1):g}, rho2 = {float(rho2):g}"
-        checks.append(Check(f"no breach in {part['columns'][0]!r}", holds, detail))
+            checks.append(Check(f"requirement of {name!r}", holds, f"rho1 = {rho1}, rho2 = {rho2}"))
+        elif "privacy" in asked or "breach" in asked:
+            s, rho1, rho2 = map(Fraction, asked["breach"]) if "breach" in asked else (1, *_pair(asked["privacy"]))
+            s = Fraction(asked.get("relative_prior", 1)) if like_the_column else s
+            keep = part["range"]["keep"] if part["range"] is not None else max(part["cells"][0]["keep"])
+            holds = s * (1 - rho2) * keep < (rho2 - rho1) * (FULL - keep)
+            detail = f"coin {keep / FULL:.6g}, for s = {float(s):.4g}, rho1 = {float(rho1):g}, rho2 = {float(rho2):g}"
+            checks.append(Check(f"no breach in {name!r}", holds, detail))
     return checks
+
+
+def _pair(stated: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
+    return Fraction(stated["rho1"]), Fraction(stated["rho2"])
+
+
+def _replacements(part: Mapping[str, Any], rows: int, s: Fraction) -> list[Check]:
+    """Replacements like the column itself: no value is more than s times likelier than to be drawn.
+
+    The true counts are known up to the noise: this fails only when it fails for all counts that near.
+    """
+    if part["marginal"] is None:
+        return []
+    slack = math.ceil(14 / part["marginal"]["epsilon"])  # exceeded once in a million
+    (cell,) = part["cells"]
+    least = [max(part["marginal"]["counts"][place] - slack, 0) for place in cell["values"]]
+    wrong = sum(count * FULL > s * rows * weight for count, weight in zip(least, cell["replace"], strict=True))
+    told = f"values are at most {float(s):.4g} times as likely as their replacements, by the noisy histogram"
+    name = f"replacements of {part['columns'][0]!r}"
+    return [Check(name, not wrong, f"{wrong} values exceed it: {told}" if wrong else told)]
 
 
 def _requirement(manifest: Mapping[str, Any]) -> list[Check]:
@@ -162,6 +190,8 @@ def _requirement(manifest: Mapping[str, Any]) -> list[Check]:
     if allowed is not None:
         known = promised["basis"] in allowed
         checks.append(Check("basis", known, f"{manifest['mechanism']['name']} promises by {promised['basis']}"))
+    if manifest["mechanism"]["name"] == "decoys":
+        checks += by_decoys(manifest)
     recompute = by_basis.get(promised["basis"])
     return checks if recompute is None else [*checks, *recompute(manifest)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -21,6 +21,7 @@ GRADES: tuple[Grade, ...] = ("serious", "caution", "info")
 MUCH_REVEALED = 0.25  # a quarter of the uncertainty about a value gone before it is seen
 SURE = Fraction(1, 2)
 OFTEN_UNIQUE = 0.05
+DENIABLE = "Its value stays deniable."
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ def namer(domain: Sequence[Hashable]) -> Name:
 
 def view_in_words(view: View, name: Name) -> str:
     cell, y = view
+    if y is None:
+        return f"the row is in group {cell}"
     return f"{name(y)} is published" + ("" if cell is None else f" in cell {cell}")
 
 
@@ -97,7 +100,7 @@ def about_breaches(
     return found
 
 
-def about_any_prior(gamma: Fraction | None, privacy: dict[str, Any] | None, noise_epsilon: float) -> list[Finding]:
+def about_any_prior(gamma: Fraction | None, privacy: Mapping[str, Any] | None, noise_epsilon: float) -> list[Finding]:
     """Amplification: what someone with any belief up to rho1 can become sure of."""
     asked = privacy is not None and privacy["adversary"] == "any-prior"
     if gamma is None:
@@ -111,14 +114,13 @@ def about_any_prior(gamma: Fraction | None, privacy: dict[str, Any] | None, nois
             )
         ]
     epsilon = f"gamma {float(gamma):.4g}, epsilon {math.log(gamma):.4g}"
+    noise = f" The noisy histogram adds {noise_epsilon:g} to epsilon." if noise_epsilon else ""
     if privacy is None or privacy["rho1"] is None or privacy["rho2"] is None:
-        detail = f"odds of any value grow by at most the factor gamma ({epsilon}), whatever was believed."
+        detail = f"odds of any value grow by at most the factor gamma ({epsilon}), whatever was believed.{noise}"
         return [Finding("info", "any belief", detail, "")]
     rho1, rho2 = Fraction(privacy["rho1"]), Fraction(privacy["rho2"])
     posterior = worst_posterior(rho1, gamma)
-    detail = f"a belief of {percent(rho1)} in any value grows to at most {percent(posterior)} ({epsilon})."
-    if noise_epsilon:
-        detail += f" The noisy histogram adds {noise_epsilon:g} to epsilon."
+    detail = f"a belief of {percent(rho1)} in any value grows to at most {percent(posterior)} ({epsilon}).{noise}"
     if asked and posterior > rho2:
         return [
             Finding("serious", "any belief", f"{detail} Allowed are {percent(rho2)}.", "Do not publish this release.")
@@ -159,9 +161,57 @@ def about_cells(report: CellReport | None) -> list[Finding]:
     return [Finding(grade, "cells", detail, advice)]
 
 
-def about_rows(report: RowReport, rho2: Fraction | None, shuffled: bool, sensitive: Sequence[str]) -> list[Finding]:
-    """Order, rare combinations, repeated rows."""
+def about_groups(report: CellReport, rows: int) -> list[Finding]:
+    """What groups of true values say by themselves, and what nothing in them prevents."""
     found = []
+    if report.alike:
+        found.append(
+            Finding(
+                "serious",
+                "groups that agree",
+                f"{percent(report.alike / max(rows, 1))} of the rows are in groups whose rows all have one value: "
+                "whoever knows the group knows the value.",
+                "Publish with a larger l: every group then has l values or more.",
+            )
+        )
+    if report.fewest_categories == 1:
+        detail = "some groups hold values of a single category: whoever knows the group knows the category."
+        found.append(Finding("serious", "groups of one category", detail, "Publish with a larger l, or perturb."))
+    found.append(
+        Finding(
+            "caution" if report.share_revealed > MUCH_REVEALED else "info",
+            "groups",
+            f"a row's group takes away {report.revealed:.2f} of {report.entropy:.2f} bits of uncertainty; the smallest "
+            f"group has {report.smallest_rows} rows, the narrowest {report.smallest_domain} values.",
+            "Larger groups say less: a larger l, or a mechanism that perturbs."
+            if report.share_revealed > MUCH_REVEALED
+            else "",
+        )
+    )
+    found.append(
+        Finding(
+            "caution",
+            "known members",
+            "groups hold true values: each member of a group whom an attacker knows takes one value away, and whoever "
+            "knows all but one knows the last for certain.",
+            "Perturb (designed, small-domain, uniform) if an attacker may know some of the people.",
+        )
+    )
+    return found
+
+
+def about_rows(
+    report: RowReport, rho2: Fraction | None, shuffled: bool, sensitive: Sequence[str], deniable: str = DENIABLE
+) -> list[Finding]:
+    """Rows of another table, order, rare combinations, repeated rows."""
+    found = []
+    if report.foreign:
+        detail = (
+            f"{percent(report.foreign / max(report.rows, 1))} of the published rows have public values that the table "
+            "does not have, or has less often: the release was made from another table, or this one has changed since. "
+            "The figures here are of the table that was given."
+        )
+        found.append(Finding("serious", "another table", detail, "Audit with the table that was published."))
     telling = [name for name in report.ordered if name in (*sensitive, "cell")]
     if telling:
         detail = f"{', '.join(map(repr, telling))} depends on where in the release a row stands."
@@ -183,7 +233,7 @@ def about_rows(report: RowReport, rho2: Fraction | None, shuffled: bool, sensiti
                 "rare public combinations",
                 f"{percent(share)} of the rows are alone in their public columns, "
                 f"{percent(report.rare / report.rows)} share them with fewer than {FEW}: whoever knows these columns "
-                "finds the person's row. Its value stays deniable.",
+                f"finds the person's row. {deniable}",
                 "Drop or coarsen public columns if taking part must stay secret." if share >= OFTEN_UNIQUE else "",
             )
         )

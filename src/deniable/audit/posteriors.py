@@ -21,7 +21,8 @@ from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import InternalError
 from deniable.core.histogram import Counts
 
-View = tuple[int | None, int]  # the cell (None: not published) and the position of the published value
+# The cell (None: not published) and the position of the published value (None: the row shows none, only its group).
+View = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ class Rows:
         columns: the published columns by name (public, sensitive, cell), coded, in the published order.
         public: for each published row, which combination of public values it has.
         original: for each row of the table, the position of its sensitive value; m where it is exempt.
-        original_public: for each row of the table its combination, numbered as in ``public``.
+        original_public: for each row of the table its combination, numbered as in ``public``. Both are empty where
+            the release shows public values less exactly than the table does.
     """
 
     columns: Mapping[str, Codes]
@@ -50,6 +51,7 @@ class RowReport:
         repeated: the most rows with one and the same public combination and the same sensitive value throughout.
         repeated_rows: rows in such combinations of two rows or more.
         repeated_posterior: what an attacker who knows that one such combination is one person can become sure of.
+        foreign: published rows with a public combination that the table has less often, or not at all.
     """
 
     rows: int
@@ -60,6 +62,7 @@ class RowReport:
     repeated: int
     repeated_rows: int
     repeated_posterior: float
+    foreign: int = 0
 
 
 def row_report(rows: Rows, beliefs: Sequence[Belief]) -> RowReport:
@@ -75,6 +78,7 @@ def row_report(rows: Rows, beliefs: Sequence[Belief]) -> RowReport:
         repeated=largest,
         repeated_rows=among,
         repeated_posterior=posterior,
+        foreign=_foreign(rows),
     )
 
 
@@ -98,6 +102,15 @@ def depends_on_order(codes: Codes) -> bool:
         return False
     statistic = float((((table - expected) ** 2 / expected)[:, enough]).sum())
     return bool(stats.chi2.sf(statistic, (BLOCKS - 1) * (int(enough.sum()) - 1 + int(not enough.all()))) < CHANCE)
+
+
+def _foreign(rows: Rows) -> int:
+    """No mechanism adds rows, so a table that has a combination less often than its release is another table."""
+    if not len(rows.original_public):
+        return 0
+    count = int(max(rows.public.max(initial=0), rows.original_public.max())) + 1
+    more = np.bincount(rows.public, minlength=count) - np.bincount(rows.original_public, minlength=count)
+    return int(np.maximum(more, 0).sum())
 
 
 def _same_order(rows: Rows) -> bool:

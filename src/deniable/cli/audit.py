@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +27,10 @@ def audit(
         Path | None,
         typer.Option(metavar="FILE", help="Write the audit to this file (mode 0600) instead of the terminal."),
     ] = None,
+    attacks: Annotated[
+        bool,
+        typer.Option("--attacks", help="Also play the attackers on these rows: how often is each right?"),
+    ] = False,
     as_json: console.AsJson = False,
 ) -> None:
     """See, before anyone else does, what attackers learn from a release.
@@ -32,11 +38,13 @@ def audit(
     The audit holds exact figures of the original table: keep it. It is never written into the folder of the release.
     Exit code 0: nothing serious. 1: something serious was found. 2: the audit could not be made.
     """
+    from deniable import report as reports
     from deniable.auditing import audit as run
 
     if out is not None:
-        _refuse_inside(out, release)
-    found = run(original, release)
+        reports.refuse_inside(out, release)
+    _refuse_redirected(release)
+    found = run(original, release, attacks=attacks)
     result = {"release": str(release), **found.to_dict()}
     if out is not None:
         _write(out, json.dumps(result, indent=2, ensure_ascii=False) if as_json else str(found))
@@ -49,18 +57,26 @@ def audit(
         raise typer.Exit(FOUND)
 
 
-def _refuse_inside(out: Path, release: Path) -> None:
-    folder = release.resolve()
-    if folder == out.resolve() or folder in out.resolve().parents:
-        raise OutputError(
-            f"out = {str(out)!r} is inside the release, and an audit must never be published. "
-            "Fix: choose a file outside of the release folder."
-        )
+def _refuse_redirected(release: Path) -> None:
+    """Refuse to print into the release, where a shell was told to (``> release/audit.txt``)."""
+    try:
+        printed = os.fstat(sys.stdout.fileno())
+    except (OSError, ValueError):  # no file at all, as inside another program
+        return
+    for path in release.rglob("*") if stat.S_ISREG(printed.st_mode) else ():
+        if path.is_file() and os.path.samestat(path.stat(), printed):
+            raise OutputError(
+                f"The output goes to {str(path)!r}, inside the release, and what is for the owner must never be "
+                "published. Fix: remove that file, and choose one outside of the release folder."
+            )
 
 
 def _write(out: Path, text: str) -> None:
     """A file that only its owner can read."""
-    handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        os.fchmod(file.fileno(), 0o600)
-        file.write(text + "\n")
+    try:
+        handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(text + "\n")
+    except OSError as error:
+        raise OutputError(f"{str(out)!r} cannot be written: {error.strerror}. Fix: another file.") from None

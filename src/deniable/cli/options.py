@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
 
-from deniable.core.bins import BinsLike, Quantiles
-from deniable.core.errors import OptionError
+from deniable.core.bins import Bins, BinsLike, Quantiles
+from deniable.core.errors import OptionError, did_you_mean
+from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
+from deniable.core.sums import LargeSums, SmallSums
 from deniable.mechanisms import MECHANISMS, read_requirements
+from deniable.mechanisms import tolerance as tolerance_rule
 
 NAMES = ", ".join(MECHANISMS)
 
@@ -50,11 +53,38 @@ Requirements = Annotated[
         help="Each value its own requirement, for 'fine-grain': CSV with the columns value, rho1, rho2, or TOML.",
     ),
 ]
+Tolerance = Annotated[
+    str | None,
+    typer.Option(
+        metavar="THETA",
+        help="Each value its own requirement: nobody becomes more than THETA times as sure of it as its share of the "
+        "rows. Values of 1/THETA of the rows or more are exempt.",
+    ),
+]
+SmallTerms = Annotated[
+    str | None,
+    typer.Option(
+        "--small-sums",
+        metavar="TERMS",
+        help="Counts that must stay uncertain: 'error=0.3,below=3,at-least=0.6' means that a count of 1 to 3 rows is "
+        "off by more than 30 % with probability 60 % or more. Decoy groups alone promise that; their size follows.",
+    ),
+]
+LargeTerms = Annotated[
+    str | None,
+    typer.Option(
+        "--large-sums",
+        metavar="TERMS",
+        help="Counts that must stay accurate: 'error=0.1,above=1000,at-most=0.05' means that a count of 1,000 rows or "
+        "more is off by 10 % or more with probability 5 % or less. Decoy groups alone promise that.",
+    ),
+]
 BinEdges = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN=EDGES",
-        help="For a sensitive number: publish intervals, e.g. salary=0,20000,50000,200000 or salary=quantiles:10.",
+        help="For a sensitive number: publish intervals, e.g. salary=0,20000,50000,200000, salary=equal:0:200000:10 "
+        "(from, to, how many) or salary=quantiles:10.",
     ),
 ]
 Drop = Annotated[
@@ -69,6 +99,10 @@ Missing = Annotated[
         "'refuse'.",
     ),
 ]
+ONE_POOL_HELP = (
+    "'sdr' (200 random conditions, each with every value), or a file with one SELECT COUNT(*) FROM release WHERE .. in "
+    "each line."
+)
 POOL_HELP = (
     "'sdr' (200 random conditions, each with every value), 'splu' (5,000 small and 5,000 large counts), or a file with "
     "one SELECT COUNT(*) FROM release WHERE .. in each line."
@@ -89,19 +123,62 @@ def requirement(
     exempt: list[str] | None,
     requirements: Path | None,
     binned: bool,
+    tolerance: str | None = None,
+    histogram: Callable[[], Histogram] | None = None,
+    small_sums: str | None = None,
+    large_sums: str | None = None,
 ) -> Privacy | None:
-    """What the options require; None where they say nothing, and the mechanism decides whether it can do without."""
-    stated = rho1 is not None or rho2 is not None or exempt
+    """What the options require; None where they say nothing, and the mechanism decides whether it can do without.
+
+    ``histogram`` counts the sensitive values where the requirement depends on them (``tolerance``).
+    """
+    who: Any = adversary
+    small = None if small_sums is None else SmallSums(**_terms("--small-sums", small_sums, "below", "at_least"))
+    large = None if large_sums is None else LargeSums(**_terms("--large-sums", large_sums, "above", "at_most"))
+    stated = rho1 is not None or rho2 is not None or exempt or small is not None or large is not None
     if requirements is not None:
         if stated:
             raise OptionError(
-                "--requirements excludes --rho1, --rho2 and --exempt: the file says it all, value by value."
+                "--requirements excludes --rho1, --rho2, --exempt, --small-sums and --large-sums: the file says it "
+                "all, value by value."
             )
-        return read_requirements(requirements, adversary=adversary)  # type: ignore[arg-type]
+        if tolerance is not None:
+            raise OptionError("--requirements and --tolerance contradict each other. Fix: give one of them.")
+        return read_requirements(requirements, adversary=who)
+    if tolerance is not None and histogram is not None:
+        if stated:
+            raise OptionError(
+                "--tolerance excludes --rho1, --rho2, --exempt, --small-sums and --large-sums: it is a requirement for "
+                "each value, made from its share of the rows."
+            )
+        return tolerance_rule(histogram(), tolerance, adversary=who)
     if not stated:
         return None
-    unprotected = _typed(exempt, table, sensitive) if exempt and not binned else list(exempt or [])
-    return Privacy(rho1, rho2, adversary=adversary, exempt=unprotected)  # type: ignore[arg-type]
+    unprotected = exempted(exempt, table, sensitive, binned=binned)
+    return Privacy(rho1, rho2, adversary=who, exempt=unprotected, small_sums=small, large_sums=large)
+
+
+def exempted(
+    values: list[str] | None, table: str | list[str], sensitive: Sequence[str], *, binned: bool
+) -> list[Hashable]:
+    """Exempt values as the column has them; of a binned column they are the texts of intervals."""
+    return _typed(values, table, sensitive) if values and not binned else list(values or [])
+
+
+def _terms(option: str, text: str, size: str, chance: str) -> dict[str, Any]:
+    """``error=0.3,below=3,at-least=0.6``: terms that are left out keep their defaults."""
+    found: dict[str, Any] = {}
+    for each in text.split(","):
+        name, _, value = (part.strip() for part in each.partition("="))
+        term = name.replace("-", "_")
+        if term not in ("error", size, chance) or not value or term in found:
+            known = ("error", size, chance.replace("_", "-"))
+            raise OptionError(
+                f"{option} {text} is not understood at {each!r}.{did_you_mean(name, known)} "
+                f"Fix: {option} {','.join(f'{term}=..' for term in known)}, each once."
+            )
+        found[term] = int(value) if term == size and value.isdecimal() else value
+    return found
 
 
 def _typed(values: list[str], table: str | list[str], sensitive: Sequence[str]) -> list[Hashable]:
@@ -121,15 +198,26 @@ def _typed(values: list[str], table: str | list[str], sensitive: Sequence[str]) 
 
 
 def bins_of(texts: Sequence[str] | None) -> dict[str, BinsLike]:
-    """``column=edge,edge,...`` or ``column=quantiles:10``."""
+    """``column=edge,edge,...``, ``column=equal:low:high:count`` or ``column=quantiles:10``."""
     found: dict[str, BinsLike] = {}
     for text in texts or ():
         column, _, edges = text.partition("=")
         try:
-            kind, _, count = edges.partition(":")
-            found[column] = Quantiles(int(count)) if kind == "quantiles" else [float(edge) for edge in edges.split(",")]
+            found[column] = _bins(edges)
         except ValueError:
             raise OptionError(
-                f"--bins {text} is not understood. Fix: COLUMN=EDGE,EDGE,EDGE with numbers, or COLUMN=quantiles:10."
+                f"--bins {text} is not understood. Fix: COLUMN=EDGE,EDGE,EDGE with numbers, "
+                "COLUMN=equal:LOW:HIGH:COUNT, or COLUMN=quantiles:10."
             ) from None
     return found
+
+
+def _bins(text: str) -> BinsLike:
+    kind, *numbers = text.split(":")
+    if kind == "quantiles":
+        (count,) = numbers
+        return Quantiles(int(count))
+    if kind == "equal":
+        low, high, count = numbers
+        return Bins.equal_width(float(low), float(high), int(count))
+    return [float(edge) for edge in text.split(",")]

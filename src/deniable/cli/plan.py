@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from deniable.cli import console, options
+from deniable.cli.plan_tables import cell_shares, explained, show_explained, show_strongest
 from deniable.core.bins import BinsLike
 from deniable.core.errors import OptionError, OutputError
-from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
+from deniable.core.privacy import Adversary
 from deniable.core.probability import percent, probability
+from deniable.evaluation.beliefs import belief_chart
 from deniable.evaluation.candidates import Candidate
-from deniable.evaluation.planner import Comparison, compare, error_curve, strongest_rho2
+from deniable.evaluation.planner import Comparison, compare, error_chart, error_curve, strongest_rho2
 from deniable.evaluation.pools import QuestionPool
 from deniable.profiling import asked_table, one_pool
 from deniable.publishing import scan_table
+
+ONE_SIZE = 0.01  # of a question, where one size is asked about and none is given
+
+
+class _Turned(NamedTuple):
+    """All of a requirement but rho2."""
+
+    rho1: Fraction | None
+    adversary: Adversary
+    exempt: tuple[Hashable, ...]
 
 
 @console.guarded
@@ -31,10 +44,13 @@ def plan(
     rho1: options.Rho1 = None,
     adversary: options.Adversary = "frequency",
     requirements: options.Requirements = None,
+    tolerance: options.Tolerance = None,
     exempt: options.Exempt = None,
+    small_sums: options.SmallTerms = None,
+    large_sums: options.LargeTerms = None,
     pool: Annotated[
         str | None,
-        typer.Option(metavar="POOL", help=f"Predict the errors of these questions. {options.POOL_HELP}"),
+        typer.Option(metavar="POOL", help=f"Predict the errors of these questions. {options.ONE_POOL_HELP}"),
     ] = None,
     drop: options.Drop = None,
     for_error: Annotated[
@@ -42,13 +58,26 @@ def plan(
         typer.Option(metavar="SHARE", help="Turn it round: the smallest rho2 that answers within this error, e.g. 5%."),
     ] = None,
     question: Annotated[
-        str, typer.Option(metavar="SHARE", help="With --for-error and --chart: questions about this share of the rows.")
-    ] = "1%",
+        list[str] | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Predict the errors of counts about this share of the rows; repeat it for several. With --pool: of "
+            "its questions that large. With --for-error and --chart: one. Default: 0.1%, 0.5% and 1%; 1% where it is "
+            "one.",
+        ),
+    ] = None,
     explain: Annotated[
-        str | None, typer.Option(metavar="MECHANISM", help="Show this mechanism's cells as a table.")
+        str | None, typer.Option(metavar="MECHANISM", help="Show this mechanism's cells, and its values one by one.")
     ] = None,
     chart: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw error against rho2 for all mechanisms into this SVG file.")
+    ] = None,
+    beliefs_chart: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw what beliefs can become against what they were, for all mechanisms, into this SVG file.",
+        ),
     ] = None,
     cells_chart: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --explain: draw the cells into this SVG file.")
@@ -66,7 +95,8 @@ def plan(
     Example: deniable plan patients.csv --sensitive disease --rho2 1/6
     """
     table, binned = options.one_or_many(files), options.bins_of(bins)
-    if (rho2 is None and requirements is None) == (for_error is None):
+    required = any(stated is not None for stated in (rho2, requirements, tolerance, small_sums, large_sums))
+    if required == (for_error is not None):
         raise OptionError(
             "Give either --rho2 (how sure an attacker may become) or --for-error (the accuracy you need)."
         )
@@ -75,11 +105,19 @@ def plan(
     with console.progress_bar(shown=not quiet and not as_json) as progress:
         asked = None if pool is None else _asked(pool, table, sensitive, drop or [], binned, missing)
         histogram = scan_table(table, sensitive, missing=missing, bins=binned, progress=progress)
-    size = float(probability(question, "question"))
-    first = None if rho1 is None else probability(rho1, "rho1")
+    shares = [float(probability(each, "question")) for each in question or ()]
+    if len(shares) > 1 and (for_error is not None or chart is not None):
+        raise OptionError("--for-error and --chart ask about questions of one size. Fix: give --question once.")
+    size = shares[0] if shares else ONE_SIZE
+    turned = _Turned(
+        None if rho1 is None else probability(rho1, "rho1"),
+        adversary,  # type: ignore[arg-type]
+        tuple(options.exempted(exempt, table, sensitive, binned=bool(binned))),
+    )
+    result: Comparison | None = None
     if for_error is not None:
-        _turned_round(histogram, float(probability(for_error, "for-error")), size, first, adversary, as_json)
-        result: Comparison | None = None
+        error = float(probability(for_error, "for-error"))
+        show_strongest(strongest_rho2(histogram, error, size, **turned._asdict()), error, size, as_json=as_json)
     else:
         privacy = options.requirement(
             table,
@@ -90,18 +128,34 @@ def plan(
             exempt=exempt,
             requirements=requirements,
             binned=bool(binned),
+            tolerance=tolerance,
+            histogram=lambda: histogram,
+            small_sums=small_sums,
+            large_sums=large_sums,
         )
         assert privacy is not None
-        result = compare(histogram if asked is None else asked.table.histogram, privacy, pool=asked)
+        counts = histogram if asked is None else asked.table.histogram
+        result = compare(counts, privacy, pool=asked, selectivities=shares or None)
         _show(result, explain, as_json)
     if chart is not None:
-        from deniable.report.charts import error_against_rho2, to_svg
+        from deniable.report.figures import svg
 
-        _write(chart, to_svg(error_against_rho2(error_curve(histogram, size, rho1=first, adversary=adversary), size)))
+        found = error_curve(histogram, size, rivals=True, **turned._asdict())
+        if not found:
+            raise OptionError(
+                f"--chart: no mechanism has a predicted error for counts about {percent(size, 2)} of the rows. "
+                "Fix: --question with a smaller share, and --rho1 with --adversary any-prior."
+            )
+        _write(chart, svg(error_chart(found, size)))
+    if beliefs_chart is not None and result is not None:
+        from deniable.report.figures import svg
+
+        every = (*result.candidates, *result.rivals)
+        _write(beliefs_chart, svg(belief_chart({each.name: each.beliefs for each in every if each.beliefs})))
     if cells_chart is not None and result is not None:
         from deniable.report.charts import cells_picture, to_svg
 
-        _write(cells_chart, to_svg(cells_picture(_cell_shares(_plan_of(result, explain)))))
+        _write(cells_chart, to_svg(cells_picture(cell_shares(_plan_of(result, explain)))))
 
 
 def _asked(
@@ -113,28 +167,37 @@ def _asked(
 
 
 def _show(result: Comparison, explain: str | None, as_json: bool) -> None:
-    rows = _cell_rows(_plan_of(result, explain)) if explain is not None else []
+    told = explained(_plan_of(result, explain)) if explain is not None else {}
     if as_json:
-        console.emit({**result.to_dict(), **({"cells": rows} if explain is not None else {})})
+        console.emit({**result.to_dict(), **told})
         return
-    columns = ["mechanism", "cells", "coin", "rows kept", "at most sure", "epsilon", *_sizes(result), "reveals"]
+    belief = result.recommended.beliefs
+    start = percent(0.0 if belief is None else belief.rho1)
+    sure = ["sure: frequency", f"sure: from {start}"]
+    columns = ["mechanism", "cells", "coin", "rows kept", *sure, "epsilon", *_sizes(result), "reveals"]
     console.show_table(columns, [_row(each) for each in result.candidates if each.guarantee is not None])
     if result.rivals:
         print("\nRivals, for comparison:")
         others = [_row(each) for each in result.rivals if each.guarantee is not None]
         if result.independence is not None:
-            others.append(["no release at all", "", "", "", "", "", *map(_error, result.independence), ""])
+            others.append(["no release at all", *[""] * 6, *map(_error, result.independence), ""])
         console.show_table(columns, others)
+    print(
+        "sure: how sure of a protected value an attacker can become, who knew how frequent each value is; and who "
+        f"believed it at {start} beforehand, whatever else they knew."
+    )
     if any(each.biased for each in result.rivals):
         print("+ bias: systematically off where public columns say something about the value; --pool shows how far.")
     for candidate in (*result.candidates, *result.rivals):
         if candidate.guarantee is None:
             print(f"\n{candidate.name} does not apply: {candidate.refusal}")
     print(f"\nTake {result.recommended.name}. {result.reason}")
-    print(f"It promises: {result.recommended.guarantee}")
-    if rows:
-        print()
-        console.show_table(list(rows[0]), [list(row.values()) for row in rows])
+    promised = result.recommended.guarantee
+    print(f"It promises: {promised}")
+    for line in () if promised is None else promised.also:
+        print(line)
+    if told:
+        show_explained(told)
 
 
 def _sizes(result: Comparison) -> list[str]:
@@ -152,7 +215,9 @@ def _row(candidate: Candidate) -> list[Any]:
     shown = [f"{_error(error)}{bias}" if not math.isnan(error) else "" for error in candidate.errors]
     epsilon = "unbounded" if each["epsilon"] is None else each["epsilon"]
     channel = [each["cells"], percent(each["coin"]), percent(each["kept"])] if candidate.plan else ["", "", ""]
-    return [each["mechanism"], *channel, percent(each["worst"]), epsilon, *shown, each["reveals"]]
+    known = candidate.beliefs
+    sure = ["", ""] if known is None else [percent(known.frequency), percent(known.any_prior)]
+    return [each["mechanism"], *channel, *sure, epsilon, *shown, each["reveals"]]
 
 
 def _error(error: float) -> str:
@@ -166,50 +231,6 @@ def _plan_of(result: Comparison, name: str | None) -> Plan:
             return candidate.plan
     usable = ", ".join(candidate.name for candidate in result.candidates if candidate.plan is not None)
     raise OptionError(f"--explain {wanted} has no plan to show here. Choose one of: {usable}.")
-
-
-def _cell_rows(made: Plan) -> list[dict[str, Any]]:
-    """The cells of a plan, for the owner."""
-    return [
-        {
-            "cell": number,
-            "values": cell.channel.m,
-            "share of rows": percent(Fraction(cell.size, max(made.histogram.rows, 1))),
-            "coins": f"{percent(float(cell.channel.coins.min()))} to {percent(float(cell.channel.coins.max()))}",
-            "gamma": round(cell.channel.gamma, 3),
-            "first values": ", ".join(str(value)[:20] for value in cell.channel.values[:5]),
-        }
-        for number, cell in enumerate(made.cells)
-    ]
-
-
-def _cell_shares(made: Plan) -> list[dict[str, Any]]:
-    return [
-        {"cell": number, "value": str(value)[:40], "share": rows / max(cell.size, 1)}
-        for number, cell in enumerate(made.cells)
-        for value, rows in cell.rows.items()
-        if rows
-    ]
-
-
-def _turned_round(
-    histogram: Histogram, error: float, size: float, rho1: Fraction | None, adversary: str, as_json: bool
-) -> None:
-    found = strongest_rho2(histogram, error, size, rho1=rho1, adversary=adversary)
-    if as_json:
-        rows = [
-            {"mechanism": f.mechanism, "rho2": None if f.rho2 is None else float(f.rho2), "error": f.error}
-            for f in found
-        ]
-        console.emit({"error": error, "question": size, "strongest": rows})
-        return
-    table = [[f.mechanism, "none" if f.rho2 is None else f"{float(f.rho2):.4g}", percent(f.error, 3)] for f in found]
-    console.show_table(["mechanism", "smallest rho2", f"error at {percent(size, 2)} of the rows"], table)
-    best = found[0]
-    if best.rho2 is None:
-        print(f"\nNo mechanism answers questions about {percent(size, 2)} of the rows within {percent(error, 2)}.")
-    else:
-        print(f"\nThe strongest is {best.mechanism}: an attacker may become at most {percent(best.rho2)} sure.")
 
 
 def _write(path: Path, text: str) -> None:

@@ -33,7 +33,10 @@ def publish(
     rho1: options.Rho1 = None,
     adversary: options.Adversary = "frequency",
     requirements: options.Requirements = None,
+    tolerance: options.Tolerance = None,
     exempt: options.Exempt = None,
+    small_sums: options.SmallTerms = None,
+    large_sums: options.LargeTerms = None,
     mechanism: Annotated[
         str,
         typer.Option(
@@ -46,7 +49,7 @@ def publish(
         str | None,
         typer.Option(
             metavar="POOL",
-            help=f"With auto or designed: choose for these questions. {options.POOL_HELP}",
+            help=f"With auto or designed: choose for these questions. {options.ONE_POOL_HELP}",
         ),
     ] = None,
     bins: options.BinEdges = None,
@@ -101,6 +104,7 @@ def publish(
     Example: deniable publish patients.csv --sensitive disease --rho2 1/6 --drop name --out release/
     """
     import deniable as dn
+    from deniable.publishing import scan_table
 
     _one_source_of_randomness(key_file, new_key_file, seed)
     table, binned = options.one_or_many(files), options.bins_of(bins)
@@ -113,6 +117,10 @@ def publish(
         exempt=exempt,
         requirements=requirements,
         binned=bool(binned),
+        tolerance=tolerance,
+        histogram=lambda: scan_table(table, sensitive, missing=missing, bins=binned),
+        small_sums=small_sums,
+        large_sums=large_sums,
     )
     chosen: Any = mechanism
     if pool is not None:
@@ -157,7 +165,8 @@ def report(out: Path, warnings: Sequence[str], *, quiet: bool, as_json: bool) ->
         console.emit({"release": str(out), **parts, "warnings": list(warnings)})
         return
     print(f"Published {manifest['rows']:,} rows in {out}")
-    print(manifest["guarantee"]["sentence"])
+    for line in (manifest["guarantee"]["sentence"], *manifest["guarantee"]["also"]):
+        print(line)
     if not quiet:
         console.say("Not protected:")
         for line in manifest["guarantee"]["not_protected"]:

@@ -19,7 +19,8 @@ def report(
     original: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="The table that was published, for an audit in the owner's report. It is only read."
+            metavar="FILE",
+            help="The table that was published, for an audit and attacks in the owner's report. It is only read.",
         ),
     ] = None,
     evaluation: Annotated[
@@ -71,7 +72,7 @@ def report(
     if format_ == "html":
         reports.charts.require()
     measured = None if evaluation is None else _read(evaluation)
-    found = None if original is None else audit(original, release).to_dict()
+    found = None if original is None else audit(original, release, attacks=True).to_dict()
     content = reports.document(release, audience=who, audit=found, evaluation=measured)  # type: ignore[arg-type]
     reports.write(content, place, format_, release)
     if as_json:

@@ -10,9 +10,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.errors import OptionError
+from deniable.core.errors import OptionError, shortened
 
 MOST = 10_000
+FEWEST_ROWS = 30  # for each bin, where edges come from the table
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,11 @@ class Bins:
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Bins of about equally many rows. Their edges come from the table, rounded so that no single row decides one."""
+    """Bins of about equally many rows, at least 30 in each. Their edges come from the table, rounded.
+
+    Edges are round numbers, and the ends are open. One row more or less moves an edge to the next round number only
+    where its quantile lies just between two, which is rare in large tables.
+    """
 
     count: int
 
@@ -83,19 +88,23 @@ class Quantiles:
             raise OptionError(f"Quantiles(count={self.count}): the number of bins must lie between 2 and 1000.")
 
     def bins(self, numbers: npt.NDArray[np.float64]) -> Bins:
-        """Edges at the quantiles, rounded to a twentieth or less of the middle range"""
+        """Edges at the quantiles, rounded to a twentieth or less of the middle range."""
         known = numbers[np.isfinite(numbers)]
-        if not len(known):
-            raise OptionError("Quantiles need at least one number in the column.")
+        if len(known) < FEWEST_ROWS * self.count:
+            raise OptionError(
+                f"Quantiles(count={self.count}) needs {FEWEST_ROWS} numbers for each bin: of fewer, single rows would "
+                "decide the edges, which are published. Fix: ask for fewer bins, or give edges yourself."
+            )
         inner = np.quantile(known, np.linspace(0, 1, self.count + 1)[1:-1])
         spread = float(np.quantile(known, 0.9) - np.quantile(known, 0.1)) or float(np.ptp(known)) or 1.0
         step = 10.0 ** math.floor(math.log10(spread / 20))
         edges = sorted({round(float(edge) / step) * step for edge in inner})
-        if len(edges) < 1 or len(set(known.tolist())) < 2:
-            raise OptionError("The column takes too few different numbers for quantile bins. Fix: give edges yourself.")
         # The first and the last bin are open: their ends would be the table's extremes, which are single rows.
         ends = [edges[0] - step, *edges, edges[-1] + step]
-        return Bins(tuple(float(f"{edge:.12g}") for edge in ends), open_ends=True)
+        bins = Bins(tuple(float(f"{edge:.12g}") for edge in ends), open_ends=True)
+        if len(np.unique(bins.places(known))) < 2:
+            raise OptionError("The column takes too few different numbers for quantile bins. Fix: give edges yourself.")
+        return bins
 
 
 BinsLike = Bins | Quantiles | Sequence[float]
@@ -103,4 +112,12 @@ BinsLike = Bins | Quantiles | Sequence[float]
 
 def as_bins(given: BinsLike) -> Bins | Quantiles:
     """Bins from a list of edges, or as they are."""
-    return given if isinstance(given, Bins | Quantiles) else Bins(tuple(float(edge) for edge in given))
+    if isinstance(given, Bins | Quantiles):
+        return given
+    try:
+        return Bins(tuple(float(edge) for edge in given))
+    except (TypeError, ValueError):
+        raise OptionError(
+            f"bins = {shortened(given)} is not understood. Fix: a list of edges, Bins.equal_width(low, high, count), "
+            "or Quantiles(count)."
+        ) from None

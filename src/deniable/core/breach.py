@@ -44,9 +44,15 @@ def joint_limit(coins: Sequence[Number], masses: Sequence[Number], rho1: Number,
     return math.inf if below == 0 else above / below
 
 
-def identity_limit(coin: Number, rho2: Number) -> Number:
-    """Identity perturbation protects beliefs below (rho2 - p) / (1 - p), whatever the set (OLAP Lemma 1)."""
-    return rho2 if coin == 0 else (rho2 - coin) / (1 - coin) if coin < 1 else -math.inf
+def belief_limit(coin: Number, rho2: Number, s: Number = 1) -> Number:
+    """Beliefs below rho2 - s p (1 - rho2) / (1 - p) stay below rho2, for sets of relative prior up to s (Thm 4).
+
+    At s = 1, replacements drawn like the column itself, this is (rho2 - p) / (1 - p): OLAP Lemma 1.
+
+    >>> belief_limit(Fraction(1, 5), Fraction(95, 100), 68)
+    Fraction(1, 10)
+    """
+    return rho2 - s * coin * (1 - rho2) / (1 - coin) if coin < 1 else -math.inf
 
 
 def posterior(prior: Number, mass: Number, coin: Number) -> Number:
@@ -91,11 +97,12 @@ def largest_coin(s: Number, rho1: Probability, rho2: Probability, columns: int =
     return max(left / (left + odds), 0.0) if left > 0 else 0.0
 
 
-def safe_threshold(s: Number, rho1: Probability, rho2: Probability, *, identity: bool = False) -> int:
-    """The largest coin, as an integer out of 2^32, for which one column has no (s, rho1, rho2)-breach."""
-    exact_s, first, second = requirement(s, rho1, rho2)
-    bound = (second - first) / (1 - first) if identity else _coin_bound(exact_s, first, second)
-    return math.ceil(bound * SCALE) - 1  # strictly below
+def safe_threshold(s: Number, rho1: Probability, rho2: Probability) -> int:
+    """The largest coin, as an integer out of 2^32, for which one column has no (s, rho1, rho2)-breach.
+
+    s = 1 speaks of replacements that are drawn like the column itself: (rho2 - rho1) / (1 - rho1) (OLAP Lemma 1).
+    """
+    return math.ceil(_coin_bound(*requirement(s, rho1, rho2)) * SCALE) - 1  # strictly below
 
 
 def requirement(s: Number, rho1: Probability, rho2: Probability) -> tuple[Fraction, Fraction, Fraction]:

@@ -216,6 +216,8 @@ def privacy_dict(privacy: Privacy | None) -> dict[str, Any] | None:
             for value, (low, high) in privacy.per_value.items()
         ],
         "exempt": [values.to_json(value) for value in sorted(privacy.exempt, key=repr)],
+        **({} if privacy.small_sums is None else {"small_sums": privacy.small_sums.to_dict()}),
+        **({} if privacy.large_sums is None else {"large_sums": privacy.large_sums.to_dict()}),
     }
 
 

@@ -9,8 +9,9 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from deniable.core.errors import RequirementError, did_you_mean, shortened
+from deniable.core.errors import RequirementError, did_you_mean, listing, shortened
 from deniable.core.probability import Probability, percent, probability
+from deniable.core.sums import LargeSums, SmallSums
 
 Adversary = Literal["frequency", "any-prior"]
 ADVERSARIES: tuple[Adversary, ...] = get_args(Adversary)
@@ -57,6 +58,10 @@ class Privacy:
             model). ``"any-prior"``: whatever the attacker believed, up to rho1.
         per_value: for fine-grain requirements: value -> (rho1, rho2). Values that are not named are exempt.
         exempt: values that need no protection, whatever their frequency.
+        small_sums: which counts must be uncertain, and how much (SPLU Def. 1). Decoy groups alone promise that.
+        large_sums: which counts must be accurate, and how much (SPLU Def. 2); likewise.
+        theta: the rule that per_value was made by (``deniable.mechanisms.tolerance``): nobody may become more than
+            theta times as sure of a value as its share of the rows.
 
     >>> Privacy(rho1="1/13", rho2="1/6").gamma
     Fraction(12, 5)
@@ -67,6 +72,9 @@ class Privacy:
     adversary: Adversary
     per_value: Mapping[Hashable, tuple[Fraction, Fraction]]
     exempt: frozenset[Hashable] = field(default_factory=frozenset)
+    small_sums: SmallSums | None = None
+    large_sums: LargeSums | None = None
+    theta: Fraction | None = None
 
     def __init__(
         self,
@@ -76,6 +84,9 @@ class Privacy:
         adversary: Adversary = "frequency",
         per_value: Mapping[Hashable, tuple[Probability, Probability]] | None = None,
         exempt: Iterable[Hashable] = (),
+        small_sums: SmallSums | None = None,
+        large_sums: LargeSums | None = None,
+        theta: Fraction | None = None,
     ) -> None:
         problems: list[str] = []
 
@@ -90,8 +101,9 @@ class Privacy:
         second = None if rho2 is None else read(rho2, "rho2")
         if first is not None and second is not None and first >= second:
             problems.append(_not_below("rho1", rho1, "rho2", rho2))
-        if rho2 is None and not per_value:
+        if rho2 is None and not per_value and (rho1 is not None or (small_sums is None and large_sums is None)):
             problems.append("rho2 is missing: say how sure an attacker may become, for example rho2='1/6'.")
+        problems += _not_sums(small_sums, large_sums)
         if per_value and (rho1 is not None or rho2 is not None):
             problems.append(
                 "per_value excludes rho1 and rho2: it says what each value needs, and a value that it does not name is "
@@ -111,6 +123,9 @@ class Privacy:
                 problems.append(_not_below(f"rho1 of {shortened(value)}", pair[0], "its rho2", pair[1]))
             elif low is not None and high is not None:
                 fine[value] = (low, high)
+        both = [value for value in fine if value in frozenset(exempt)]
+        if both:
+            problems.append(f"{listing(both)}: exempt, and in per_value as well. Fix: leave it out of one of them.")
         if problems:
             raise RequirementError("\n".join(problems))
         object.__setattr__(self, "rho1", first)
@@ -118,6 +133,14 @@ class Privacy:
         object.__setattr__(self, "adversary", adversary)
         object.__setattr__(self, "per_value", MappingProxyType(fine))
         object.__setattr__(self, "exempt", frozenset(exempt))
+        object.__setattr__(self, "small_sums", small_sums)
+        object.__setattr__(self, "large_sums", large_sums)
+        object.__setattr__(self, "theta", theta)
+
+    @property
+    def sums(self) -> tuple[SmallSums | LargeSums, ...]:
+        """What is required of sums, if anything is."""
+        return tuple(asked for asked in (self.small_sums, self.large_sums) if asked is not None)
 
     @property
     def gamma(self) -> Fraction | None:
@@ -132,12 +155,26 @@ class Privacy:
         return None if self.gamma is None else math.log(self.gamma)
 
     def __str__(self) -> str:
+        said = [str(asked) for asked in self.sums]
         if self.per_value:
-            return f"per-value requirements for {len(self.per_value):,} values, adversary {self.adversary!r}"
-        assert self.rho2 is not None
-        belief = "its share of the rows" if self.rho1 is None else f"up to {percent(self.rho1)}"
-        who = "an attacker who knows the distribution" if self.adversary == "frequency" else "any attacker"
-        return f"{who} and believes a value at {belief} may not become surer than {percent(self.rho2)}"
+            said.insert(0, f"per-value requirements for {len(self.per_value):,} values, adversary {self.adversary!r}")
+        elif self.rho2 is not None:
+            belief = "its share of the rows" if self.rho1 is None else f"up to {percent(self.rho1)}"
+            who = "an attacker who knows the distribution" if self.adversary == "frequency" else "any attacker"
+            said.insert(0, f"{who} and believes a value at {belief} may not become surer than {percent(self.rho2)}")
+        return "; ".join(said)
+
+
+def _not_sums(small: object, large: object) -> list[str]:
+    asked = (
+        ("small_sums", small, SmallSums, "error=0.3, below=3, at_least=0.6"),
+        ("large_sums", large, LargeSums, "error=0.1, above=1000, at_most=0.05"),
+    )
+    return [
+        f"{name} = {value!r} is not allowed. Fix: {name}={kind.__name__}({options})."
+        for name, value, kind, options in asked
+        if value is not None and not isinstance(value, kind)
+    ]
 
 
 def _not_below(low_name: str, low: object, high_name: str, high: object) -> str:

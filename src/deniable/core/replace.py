@@ -68,6 +68,7 @@ class Replace:
         *,
         step: float | None = None,
     ) -> None:
+        coin, low, high, step = (_plain(number) for number in (coin, low, high, step))
         problems = []
         if (coin is None) == (privacy is None):
             problems.append("give either a coin (coin=0.5) or a requirement (privacy=(s, rho1, rho2)), and not both.")
@@ -114,7 +115,11 @@ class Replace:
         if isinstance(self.privacy, tuple):
             result["breach"] = [str(number) for number in self.privacy]
         elif self.privacy is not None:
-            result["privacy"] = {"rho1": str(self.privacy.rho1), "rho2": str(self.privacy.rho2)}
+            result["privacy"] = {
+                "rho1": str(self.privacy.rho1),
+                "rho2": str(self.privacy.rho2),
+                "adversary": self.privacy.adversary,
+            }
         return result
 
     def __repr__(self) -> str:
@@ -122,6 +127,15 @@ class Replace:
         shown = [f"{name}={value!r}" for name, value in fields.items() if value is not None]
         shown += [f"replacing={self.replacing!r}"] if self.replacing != "uniform" else []
         return f"Replace({', '.join(shown)})"
+
+
+def _plain(number: Any) -> Any:
+    """Numbers of NumPy, fractions and decimals as those of Python; anything else as it is."""
+    if isinstance(number, np.generic):
+        number = number.item()
+    if isinstance(number, Fraction | Decimal):
+        return int(number) if number == int(number) else float(number)
+    return number
 
 
 def _range_problems(low: Any, high: Any, step: Any, replacing: str) -> list[str]:
@@ -200,6 +214,11 @@ class NumberRange:
     @property
     def coin(self) -> float:
         return self.keep / SCALE
+
+    @property
+    def rounds_to(self) -> float | None:
+        """The step that values were rounded to; None where every value is a point of the grid by itself."""
+        return self.step if self.kind == "number" or self.step != 1 else None
 
     @property
     def exact_gamma(self) -> Fraction | None:

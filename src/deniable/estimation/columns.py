@@ -55,7 +55,11 @@ class PerturbedColumn:
         exempt = part.missing == "exempt"
         if part.range is not None:
             grid = NumberRange.from_dict(part.range)
-            return cls(name, grid.coin, grid_values(grid), grid.weights(), exempt)
+            points = grid_values(grid)
+            if kind.startswith("decimal128"):
+                precision, scale = map(int, kind[len("decimal128(") : -1].split(","))
+                points = points.cast(pa.decimal128(precision, scale))
+            return cls(name, grid.coin, points, grid.weights(), exempt)
         values = pa.array([value for value in part.domain if value is not None])
         if not part.channels:
             mixture = None if part.mixture is None else np.asarray(part.mixture, np.float64)

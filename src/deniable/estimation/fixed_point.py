@@ -27,6 +27,7 @@ LARGE, LARGE_PRECISE = 2**12, 1e-4
 LONGEST = 1e6  # a leap, in steps
 SLOWEST_FALL = 0.1  # a leap may shrink a count to a tenth; zero would be final
 NOTHING = 1e-30  # of the rows: counts are not followed below
+SHARES_OF = 1e5  # rows: what shares, whose rows are not known, are taken to be of
 TINY = 1e-280  # instead of zero, where something is divided or its logarithm taken
 
 
@@ -35,9 +36,9 @@ class Fit:
     """The likeliest counts [questions, states], and how they were reached.
 
     Attributes:
-        counts: never negative; they add up to the published rows.
+        counts: never negative; they add up to what was published.
         leaps: how many extrapolations the slowest question took.
-        gain: what the last ``WINDOW`` of them gained in log-likelihood, at most.
+        gain: what the last ``WINDOW`` of them gained in log-likelihood of rows, at most.
     """
 
     counts: Floats
@@ -46,12 +47,15 @@ class Fit:
 
 
 def fixed_point(apply: Apply, transposed: Apply, y: Floats) -> Fit:
-    """The likeliest counts for each row of published counts [questions, states].
+    """The likeliest counts for each row of published counts, or of shares, [questions, states].
 
     A question is done when ``WINDOW`` leaps together gain less than ``PRECISE`` in log-likelihood
-    (``LARGE_PRECISE`` with more than ``LARGE`` states).
+    (``LARGE_PRECISE`` with more than ``LARGE`` states). That is a statement about rows: where a number between 0 and
+    1 is published, all of them are taken for shares of ``SHARES_OF`` rows.
     """
     states = y.shape[1]
+    unit = _row(y)
+    y = y / unit
     total = y.sum(axis=1, keepdims=True)
     precise = PRECISE if states <= LARGE else LARGE_PRECISE
     climb = _Climb(apply, transposed, y, total, _scaled(y + 0.5 * total / states, total))
@@ -71,7 +75,14 @@ def fixed_point(apply: Apply, transposed: Apply, y: Floats) -> Fit:
         alive, climb = alive[going], climb.only(going)
         before = climb.height
     counts[alive] = climb.x
-    return Fit(counts, leaps, gained)
+    return Fit(counts * unit, leaps, gained)
+
+
+def _row(y: Floats) -> Floats:
+    """What one row comes to in each question's numbers: 1 for counts, less for shares."""
+    shares = np.where(y > 0, y, np.inf).min(axis=1, keepdims=True, initial=np.inf) < 1
+    row: Floats = np.where(shares, np.minimum(y.sum(axis=1, keepdims=True) / SHARES_OF, 1.0), 1.0)
+    return row
 
 
 @dataclass(eq=False)

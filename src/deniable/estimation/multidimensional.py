@@ -10,7 +10,6 @@ import math
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +20,7 @@ from deniable.core.errors import OptionError, QuestionError
 from deniable.estimation.asking import Options
 from deniable.estimation.joint import MOST_LABELS, Joint, Labels
 from deniable.estimation.linear import Answers
-from deniable.estimation.predicates import Predicate, conjunction, not_
+from deniable.estimation.predicates import Predicate, conjunction
 from deniable.estimation.published import Counter, Floats, Ints, Published
 from deniable.estimation.questions import merged
 from deniable.estimation.swapping import Swapped, swapped_columns, swapped_in
@@ -62,9 +61,16 @@ def count_each(
     published: Published, wheres: Sequence[Mapping[str, Any] | None], options: Options
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Many counts: values, standard errors, lower and upper ends."""
-    found = np.zeros((4, len(wheres)))
-    for i, where in enumerate(wheres):
-        _, _, count, _, _ = answer_parts(published, conjunction(where), options)
+    return count_predicates(published, [conjunction(where) for where in wheres], options)
+
+
+def count_predicates(
+    published: Published, predicates: Sequence[Predicate], options: Options
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """The same for conditions that are resolved already."""
+    found = np.zeros((4, len(predicates)))
+    for i, predicate in enumerate(predicates):
+        _, _, count, _, _ = answer_parts(published, predicate, options)
         value, error = count.value[0, 0], np.sqrt(count.variance[0, 0])
         low, high = np.clip([value - options.z * error, value + options.z * error], count.smallest, count.largest)[0]
         found[:, i] = value, error, min(low, value), max(high, value)
@@ -243,68 +249,3 @@ class Tallied:
 def _ends(values: pa.Array) -> tuple[float, float]:
     found = pc.min_max(values).as_py()
     return (0.0, 0.0) if found["min"] is None else (float(found["min"]), float(found["max"]))
-
-
-def cube(
-    published: Published,
-    conditions: Mapping[str, Any],
-    where: Mapping[str, Any] | None = None,
-    *,
-    method: str = "inverse",
-    confidence: float = 0.95,
-) -> pa.Table:
-    """All 2^k combinations of conditions on k columns: for each whether it holds, then value, stderr and interval."""
-    options = Options(method, None, confidence)  # type: ignore[arg-type]
-    check_options(options)
-    joint = Joint(published.manifest, published.counter(), conjunction({**(where or {}), **conditions}))
-    if joint.wide:
-        return _cube_by_counts(published, conditions, where or {}, options)
-    asked = list(conditions)
-    places = {leaf.column: place for place, (_, leaf) in enumerate(joint.flat) if leaf is not None}
-    (block,) = joint.counter.tally((), joint.leaves, joint.classes)
-    counts = block.counts[0].sum(1).reshape(-1, *joint.tensor.shape)
-    fitted = joint.tensor.likelihood(counts) if method == "mle" else joint.tensor.invert(counts)
-    inverse = joint.tensor.invert(counts)
-    swapped = swapped_in(joint.tensor, joint.perturbed_names, swapped_columns(joint.manifest))
-    pairs = sum(one.of_label(inverse, one.whole(inverse)) for one in swapped)  # each combination is a label
-    variance = np.maximum(joint.tensor.squares(counts) - inverse + pairs, 0.0)
-    return _cube_table(joint, asked, places, fitted.reshape(-1), variance.reshape(-1), options)
-
-
-def _cube_by_counts(
-    published: Published, conditions: Mapping[str, Any], where: Mapping[str, Any], options: Options
-) -> pa.Table:
-    """The cube one count at a time, where a column's channel cannot be seen through its conditions."""
-    combinations = list(product((False, True), repeat=len(conditions)))
-    asked = [
-        {**where, **{name: conditions[name] if bit else not_(conditions[name]) for name, bit in bits.items()}}
-        for bits in (dict(zip(conditions, each, strict=True)) for each in combinations)
-    ]
-    found = zip(("value", "stderr", "value_low", "value_high"), count_each(published, asked, options), strict=True)
-    truth = {name: [bits[place] for bits in combinations] for place, name in enumerate(conditions)}
-    return pa.table({**truth, **dict(found)})
-
-
-def _cube_table(
-    joint: Joint, asked: Sequence[str], places: Mapping[str, int], value: Floats, variance: Floats, options: Options
-) -> pa.Table:
-    number = len(joint.flat)
-    patterns = np.arange(2**number)
-    bit = {name: ((patterns >> (number - 1 - place)) & 1).astype(bool) for name, place in places.items()}
-    kept = np.ones(len(patterns), bool)
-    for name, holds_here in bit.items():
-        if name not in asked:
-            kept &= holds_here
-    key = np.zeros(len(patterns), np.int64)
-    for name in asked:
-        key = key * 2 + bit[name]
-    size = 2 ** len(asked)
-    total = np.bincount(key[kept], weights=value[kept], minlength=size)
-    error = np.sqrt(np.bincount(key[kept], weights=variance[kept], minlength=size))
-    half = options.z * error
-    columns = {
-        name: ((np.arange(size) >> (len(asked) - 1 - place)) & 1).astype(bool) for place, name in enumerate(asked)
-    }
-    rows = float(joint.counter.rows)
-    low, high = np.minimum(np.clip(total - half, 0, rows), total), np.maximum(np.clip(total + half, 0, rows), total)
-    return pa.table({**columns, "value": total, "stderr": error, "value_low": low, "value_high": high})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -154,6 +155,8 @@ def compare(operator: str, values: pa.Array, literal: Any) -> pa.Array:
     try:
         if isinstance(literal, float) and math.isnan(literal):
             raise QuestionError("A comparison with NaN holds for no row: use None or IS NULL for missing values.")
+        if isinstance(literal, float) and pa.types.is_decimal(kind) and math.isfinite(literal):
+            literal = Decimal(repr(literal))  # Arrow would turn the column into floats, off by a last digit at times
         scalar = pa.scalar(literal)
         if pa.types.is_temporal(kind):
             scalar = scalar.cast(kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deniable.core.errors import DeniableError
@@ -13,6 +13,7 @@ from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
+from deniable.evaluation.beliefs import Beliefs, beliefs, promised_beliefs
 from deniable.evaluation.profiles import Errors, Profile
 from deniable.mechanisms import Mechanism
 
@@ -45,6 +46,7 @@ class Candidate:
         errors: predicted mean relative errors, one for each selectivity; not a number where there is no prediction.
         rival: listed to be compared with, and never recommended.
         biased: whether its answers have a bias that only a pool of questions shows.
+        beliefs: how sure each adversary can become; None where it refuses, and until ``with_beliefs``.
     """
 
     mechanism: Mechanism
@@ -55,6 +57,7 @@ class Candidate:
     seconds: float
     rival: bool = False
     biased: bool = False
+    beliefs: Beliefs | None = None
 
     @property
     def name(self) -> str:
@@ -87,6 +90,7 @@ class Candidate:
             "coin": None if self.plan is None else round(self.plan.average_coin, 4),
             "kept": None if self.plan is None else round(self.plan.record_utility, 4),
             "worst": round(float(self.guarantee.worst), 4),
+            **({} if self.beliefs is None else {"worst_posterior": self.beliefs.to_dict()}),
             "epsilon": None if math.isinf(self.epsilon) else round(self.epsilon, 3),
             "errors": [None if math.isnan(error) else round(error, 4) for error in self.errors],
             "biased": self.biased,
@@ -108,9 +112,17 @@ def candidate(mechanism: Mechanism, counts: Histogram, privacy: Privacy, profile
     return timed(mechanism, made)
 
 
+def with_beliefs(found: Candidate, counts: Histogram, privacy: Privacy) -> Candidate:
+    """The same candidate, with how sure each adversary can become."""
+    if found.guarantee is None:
+        return found
+    made = promised_beliefs(found.guarantee, counts, privacy) if found.plan is None else beliefs(found.plan)
+    return replace(found, beliefs=made)
+
+
 def marginal_variance(privacy: Privacy) -> float | None:
     """Of the noisy histogram that a release publishes by default, if it publishes one."""
-    return MARGINAL_VARIANCE if privacy.adversary == "frequency" else None
+    return MARGINAL_VARIANCE if privacy.adversary == "frequency" and privacy.small_sums is None else None
 
 
 def timed(

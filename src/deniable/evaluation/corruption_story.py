@@ -53,7 +53,7 @@ def corruption_story(seed: int = 2010, rows: int = ROWS) -> list[dict[str, Any]]
     histogram = Histogram(tuple(scan.domain), scan.counts)
     values = _codes(scan.encoder, table)
     draws = Keystream(Secret.from_key(_key(seed, "anatomy")), "groups")
-    groups = anatomy_groups(values, histogram.m, GROUP, draws)
+    groups = anatomy_groups(values, histogram.m, GROUP, draws).astype(np.int64)
     unknown = _unknown_left(groups)
     boxed = _Boxes.of(table, seed)
     methods: list[tuple[str, Codes, Codes, Evidence]] = [

@@ -10,8 +10,9 @@ import hashlib
 import json
 import multiprocessing
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -184,10 +185,11 @@ def run_experiment(
         done = log.finished()
         left = [(place, draw) for place, draw in units if (compared[place].label, draw) not in done]
         found = [line for key, lines in done.items() for line in lines if key in _keys(compared, units)]
-        for number, lines in enumerate(_executed(work, left, workers), start=len(units) - len(left) + 1):
-            found += lines
-            log.write(lines)
-            progress(number, len(units), "draws")
+        with closing(_executed(work, left, workers)) as executed:  # closed when interrupted, too
+            for number, lines in enumerate(executed, start=len(units) - len(left) + 1):
+                found += lines
+                log.write(lines)
+                progress(number, len(units), "draws")
     return _result(work, draws, found)
 
 
@@ -198,18 +200,19 @@ def _keys(settings: Sequence[Setting], units: Sequence[tuple[int, int]]) -> set[
 _inherited: list[_Work] = []  # what forked processes find when they start: it is not sent to them
 
 
-def _executed(work: _Work, units: list[tuple[int, int]], workers: int) -> Iterator[list[dict[str, Any]]]:
+def _executed(work: _Work, units: list[tuple[int, int]], workers: int) -> Generator[list[dict[str, Any]]]:
     can_fork = "fork" in multiprocessing.get_all_start_methods()
     if workers <= 1 or not can_fork or len(units) < 2:
         yield from (work.run(place, draw) for place, draw in units)
         return
     _ = work.pool.truth, work.pool.condition_rows  # computed once, before processes part ways
     _inherited.append(work)
+    processes = ProcessPoolExecutor(min(workers, len(units)), multiprocessing.get_context("fork"))
     try:
-        with ProcessPoolExecutor(min(workers, len(units)), multiprocessing.get_context("fork")) as processes:
-            for future in as_completed([processes.submit(_inherit, place, draw) for place, draw in units]):
-                yield future.result()
-    finally:
+        for future in as_completed([processes.submit(_inherit, place, draw) for place, draw in units]):
+            yield future.result()
+    finally:  # whoever stops an experiment need not wait for the units that have not begun
+        processes.shutdown(cancel_futures=True)
         _inherited.pop()
 
 

@@ -19,10 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.channel import Channel
 from deniable.core.errors import OptionError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.profile import QuestionProfile
+from deniable.mechanisms.variances import value_variances
 
 Floats = npt.NDArray[np.float64]
 CHUNK = 4_000_000  # numbers in one array of questions x values
@@ -46,10 +48,11 @@ def predicted_variance(
     if inside.shape[-1] != m or counts.shape[-1] != m:
         raise OptionError(f"A question names {inside.shape[-1]} and {counts.shape[-1]} values; the plan has {m}.")
     each, whole = row_variances(plan, inside), plan.histogram.counts
-    of_rows: Floats = np.maximum((each.within * counts + each.dealt * _dealt(counts, whole)).sum(-1), 0.0)
+    drawn: Floats = (each.within * counts).sum(-1)
+    of_rows: Floats = np.maximum(drawn + (each.dealt * _dealt(counts, whole)).sum(-1), 0.0)
     if marginal_variance is None:
         return of_rows
-    return calibrated_variance(of_rows, each.of_table(whole), marginal_variance * inside.sum(-1))
+    return calibrated_variance(of_rows, each.of_table(whole), marginal_variance * inside.sum(-1), drawn)
 
 
 def pool_variance(plan: Plan, profile: QuestionProfile, *, marginal_variance: float | None = None) -> Floats:
@@ -60,10 +63,10 @@ def pool_variance(plan: Plan, profile: QuestionProfile, *, marginal_variance: fl
     for start in range(0, len(asked.sets), step):
         some = asked.sets[start : start + step].astype(np.float64)
         each = row_variances(plan, some)
-        found = asked.by_value @ each.within.T + _dealt(asked.by_value, whole) @ each.dealt.T
-        of_rows = np.maximum(found, 0.0)
+        drawn = asked.by_value @ each.within.T
+        of_rows = np.maximum(drawn + _dealt(asked.by_value, whole) @ each.dealt.T, 0.0)
         if marginal_variance is not None:
-            of_rows = calibrated_variance(of_rows, each.of_table(whole), marginal_variance * some.sum(-1))
+            of_rows = calibrated_variance(of_rows, each.of_table(whole), marginal_variance * some.sum(-1), drawn)
         parts.append(of_rows)
     return asked.pick(np.concatenate(parts, axis=1))
 
@@ -74,15 +77,21 @@ def _dealt(rows: Floats, whole: npt.NDArray[np.int64]) -> Floats:
     return left
 
 
-def calibrated_variance(of_rows: npt.ArrayLike, of_table: npt.ArrayLike, noise: npt.ArrayLike) -> Floats:
-    """V_R (1 - beta), beta = V_R / (V_T + v): what calibration to the published histogram leaves (SPEC 8).
+def calibrated_variance(
+    of_rows: npt.ArrayLike, of_table: npt.ArrayLike, noise: npt.ArrayLike, drawn: npt.ArrayLike | None = None
+) -> Floats:
+    """V_R - C beta, beta = C / (V_T + v): what calibration to the published histogram leaves (SPEC 8).
 
-    >>> calibrated_variance([50.0], [100.0], [0.0]).tolist()
-    [25.0]
+    C, the covariance with the table's estimate, is V_R; but for the part by dealing, which the table as a whole does
+    not have: ``drawn`` is V_R without it.
+
+    >>> float(calibrated_variance(50.0, 100.0, 0.0)), float(calibrated_variance(50.0, 100.0, 0.0, drawn=40.0))
+    (25.0, 34.0)
     """
     v_r, total = np.asarray(of_rows, dtype=np.float64), np.asarray(of_table, dtype=np.float64) + np.asarray(noise)
-    beta = np.divide(v_r, total, out=np.zeros(np.broadcast_shapes(v_r.shape, total.shape)), where=total > 0)
-    left: Floats = v_r * (1 - np.minimum(beta, 1.0))
+    shared = v_r if drawn is None else np.clip(np.asarray(drawn, dtype=np.float64), 0.0, v_r)
+    beta = np.divide(shared, total, out=np.zeros(np.broadcast_shapes(v_r.shape, total.shape)), where=total > 0)
+    left: Floats = v_r - shared * np.minimum(beta, 1.0)
     return left
 
 
@@ -101,31 +110,58 @@ def predicted_relative_error(
 ) -> Floats:
     """The mean relative error of counts at each selectivity, if public columns tell nothing about the value.
 
-    A question of selectivity a about value x takes the share a / pi_x of all rows, so V_R = V_T a / pi_x. The mean is
-    over the values with pi_x >= a; it is nan where there is none. ``histogram`` may differ from the planned counts.
+    A question of selectivity a about value x takes the share q = a / pi_x of all rows, so V_R = V_T q, and q (1 - q) of
+    what dealing adds. The mean is over the values with pi_x >= a; it is nan where there is none. ``histogram`` may
+    differ from the planned counts.
     """
     counts = histogram.counts.astype(np.float64)
     n = counts.sum()
-    of_table = _value_variances(plan, counts)
+    of_table, dealt = _value_variances(plan, counts)
     errors = []
     for a in selectivities:
         asked = counts >= a * n
         share = a * n / counts[asked]
-        variance = of_table[asked] * share
+        drawn = of_table[asked] * share
+        variance = drawn + dealt[asked] * share * (1 - share)
         if marginal_variance is not None:
-            variance = calibrated_variance(variance, of_table[asked], marginal_variance)
+            variance = calibrated_variance(variance, of_table[asked], marginal_variance, drawn)
         errors.append(float(predicted_error(variance).mean()) / (a * n) if asked.any() else np.nan)
     return np.array(errors)
 
 
-def _value_variances(plan: Plan, counts: Floats) -> Floats:
-    """The variance of every single value's count over the whole table, some values at a time."""
+def _value_variances(plan: Plan, counts: Floats) -> tuple[Floats, Floats]:
+    """The variance of every single value's count over the whole table, and what dealing adds in a part of it.
+
+    O(m) where a row's cell is known; a hidden grouping has one dense channel for all, taken some values at a time.
+    """
     m = plan.histogram.m
-    some = max(CHUNK // m, 1)
-    parts = [
-        row_variances(plan, np.eye(min(some, m - start), m, start)).of_table(counts) for start in range(0, m, some)
-    ]
-    return np.concatenate(parts)
+    of_table, dealt = np.zeros(m), np.zeros(m)
+    if plan.cells_published or len(plan.cells) == 1:
+        for cell in plan.cells:
+            places = plan.positions(cell)
+            of_table[places] += _channel_variances(cell.channel, counts[places] * _shares(plan, cell))
+        return np.maximum(of_table, 0.0), dealt
+    per_row = counts**2 / np.maximum(counts - 1, 1)
+    for some in _slices(m):
+        each = row_variances(plan, np.eye(some.stop - some.start, m, some.start))
+        of_table[some], dealt[some] = each.of_table(counts), np.maximum(each.dealt @ per_row, 0.0)
+    return of_table, dealt
+
+
+def _channel_variances(channel: Channel, rows: Floats) -> Floats:
+    """``value_variances``; value by value where a coin is 0, which its closed form divides by."""
+    if channel.keep.all():
+        return value_variances(channel.coins, channel.replacing, rows)
+    found, observed = np.zeros(channel.m), channel.apply(rows)
+    for some in _slices(channel.m):
+        weights = channel.weights(np.eye(some.stop - some.start, channel.m, some.start))
+        found[some] = weights**2 @ observed - rows[some]
+    return found
+
+
+def _slices(m: int) -> list[slice]:
+    step = max(CHUNK // m, 1)
+    return [slice(start, min(start + step, m)) for start in range(0, m, step)]
 
 
 class RowVariances(NamedTuple):
@@ -137,7 +173,8 @@ class RowVariances(NamedTuple):
 
     def of_table(self, counts: npt.NDArray[Any]) -> Floats:
         """Of the count over the whole table, where all rows of a value are dealt as planned."""
-        return np.maximum(self.within @ counts, 0.0)
+        whole: Floats = np.maximum(self.within @ counts, 0.0)
+        return whole
 
 
 def row_variances(plan: Plan, sets: Floats) -> RowVariances:

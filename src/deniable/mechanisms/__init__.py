@@ -11,12 +11,13 @@ from deniable.mechanisms.baselines.pram import Pram
 from deniable.mechanisms.baselines.redraw import Redraw
 from deniable.mechanisms.decoys import Decoys
 from deniable.mechanisms.designed import Designed, Identity
-from deniable.mechanisms.fine_grain import FineGrain, tolerance
+from deniable.mechanisms.fine_grain import FineGrain
 from deniable.mechanisms.requirement_file import read_requirements
 from deniable.mechanisms.retention import Retention
 from deniable.mechanisms.retention_spelling import spelled_retention
 from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.spelling import spelled
+from deniable.mechanisms.tolerance import tolerance
 from deniable.mechanisms.uniform import Uniform
 
 __all__ = [

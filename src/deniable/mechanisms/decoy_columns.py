@@ -24,14 +24,18 @@ T = TypeVar("T")
 
 
 def common_size(mechanism: Decoys, histograms: Mapping[str, Histogram], privacy: Privacy | None) -> int:
-    """The size c for all columns: as given, or the largest that one of them needs."""
+    """The size c for all columns: as given, or the largest that one of them needs.
+
+    Where only large sums are asked for, each column's size is the largest that it allows, and the smallest decides.
+    """
     if privacy is not None and (privacy.per_value or privacy.exempt):
         raise RequirementError(
             f"Decoys: per_value and exempt name values of one column, and {listing(list(histograms))} are grouped "
             "each by itself. Fix: give rho2 (and rho1) only, or publish one sensitive column."
         )
     sizes = (_named(column, partial(mechanism.size, histogram, privacy)) for column, histogram in histograms.items())
-    return max(sizes)
+    only_large = privacy is not None and privacy.large_sums is not None and privacy.small_sums is None
+    return min(sizes) if only_large else max(sizes)
 
 
 def left_over(mechanism: Decoys, histograms: Mapping[str, Histogram], c: int, rows: int) -> int:

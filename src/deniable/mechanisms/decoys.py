@@ -39,11 +39,9 @@ class Decoys:
     """Decoy groups of c rows with c different values.
 
     Attributes:
-        c: the size of the groups. Left out: the smallest that the requirement, ``small_sums`` and ``large_sums`` allow;
-            5 where nothing is asked.
+        c: the size of the groups. Left out: found from the requirement. rho2 and small sums ask for large groups, large
+            sums for small ones; 5 where nothing is asked.
         leftovers: the n mod c rows that no group can take: ``"refuse"`` the table, or ``"drop"`` them.
-        small_sums: which counts must be uncertain, and how much; asks for large groups.
-        large_sums: which counts must be accurate, and how much; asks for small groups.
         grouping: ``"mixed"``: every value meets all others, so that counts in parts of the table can be estimated;
             ``"balanced"``: few kinds of groups, as small-domain randomization makes them. The promises are the same.
 
@@ -57,8 +55,6 @@ class Decoys:
 
     c: int | None = None
     leftovers: Leftovers = "refuse"
-    small_sums: SmallSums | None = None
-    large_sums: LargeSums | None = None
     grouping: Grouping = "mixed"
     name: ClassVar[str] = "decoys"
 
@@ -76,15 +72,9 @@ class Decoys:
         group = mixed_groups if self.grouping == "mixed" else balanced_groups
         groups, left = group(histogram.counts, c)
         if len(left) and self.leftovers == "refuse":
-            raise self._left_over(histogram, c, len(left), _smallest_size(histogram, privacy) or 2)
+            raise _left_over(histogram, privacy, c, len(left))
         cells = [_cell(histogram, places, h) for places, h in groups]
-        options: dict[str, Any] = {
-            "c": c,
-            "grouping": self.grouping,
-            "leftovers": self.leftovers,
-            "small_sums": None if self.small_sums is None else self.small_sums.to_dict(),
-            "large_sums": None if self.large_sums is None else self.large_sums.to_dict(),
-        }
+        options: dict[str, Any] = {"c": c, "grouping": self.grouping, "leftovers": self.leftovers}
         if len(left):
             options["dropped_cell"] = len(cells)
             cells.append(_cell(histogram, left, 1))
@@ -94,7 +84,7 @@ class Decoys:
             cells=tuple(cells),
             cells_published=False,
             privacy=privacy,
-            guarantee=self._guarantee(c, privacy, len(left)),
+            guarantee=_guarantee(c, privacy, len(left)),
             options=options,
         )
 
@@ -108,10 +98,13 @@ class Decoys:
         needed = limited or 2
         largest = min(largest_size(histogram.counts), histogram.rows)
         c = self.c
-        if c is None and self.small_sums is None and self.large_sums is None:
+        if c is None and (privacy is None or not privacy.sums):
             c = limited or DEFAULT_SIZE
         elif c is None:
-            c = self._found(range(needed, min(largest, LARGEST_SIZE) + 1), needed, largest, histogram)
+            assert privacy is not None
+            if needed > largest:
+                raise _too_large(histogram, needed, largest)
+            c = _found(range(needed, min(largest, LARGEST_SIZE) + 1), privacy)
         if c > largest:
             raise _too_large(histogram, c, largest)
         if c < needed:
@@ -119,84 +112,13 @@ class Decoys:
                 f"c = {c} lets an attacker become {percent(Fraction(1, c))} sure, more than rho2 allows. "
                 f"Fix: c={needed}, or leave c out."
             )
-        broken = self._broken(c)
+        broken = _broken(privacy, c)
         if broken is not None:
             raise RequirementError(
                 f"c = {c} does not keep this promise: {broken}. "
                 "Fix: leave c out and the size is found, or ask for less."
             )
         return c
-
-    def _found(self, sizes: range, needed: int, largest: int, histogram: Histogram) -> int:
-        """The smallest size that keeps small sums private, else the largest that keeps large sums accurate."""
-        if not len(sizes):
-            raise _too_large(histogram, needed, largest)
-        if self.small_sums is None:
-            assert self.large_sums is not None
-            c = size_for(sizes, self.large_sums.holds, smallest=False)
-        else:
-            c = size_for(sizes, self.small_sums.holds, smallest=True)
-        if c is None or (self.large_sums is not None and not self.large_sums.holds(c)):
-            raise self._no_size(sizes, c)
-        return c
-
-    def _no_size(self, sizes: range, c: int | None) -> RequirementError:
-        asked = f"No group size from {sizes[0]} to {sizes[-1]} (what this table and rho2 allow) does: "
-        if self.small_sums is not None and c is None:
-            best = self.small_sums.reached(sizes[-1])
-            return RequirementError(
-                f"{asked}small sums are off with probability {float(best):.3g}, "
-                f"not {float(self.small_sums.at_least):.3g}. Fix: lower at_least or error of small_sums."
-            )
-        assert self.large_sums is not None
-        smallest = sizes[0] if c is None else c
-        also = "" if c is None else f" which small_sums needs (c >= {c}),"
-        return RequirementError(
-            f"{asked}at c = {smallest},{also} a sum of {self.large_sums.above:,} rows is off with probability "
-            f"{float(self.large_sums.reached(smallest)):.3g}; from there on {float(self.large_sums.at_most):.3g} is "
-            "allowed. Fix: raise above, error or at_most of large_sums."
-        )
-
-    def _left_over(self, histogram: Histogram, c: int, left: int, needed: int) -> RequirementError:
-        sizes = range(needed, min(largest_size(histogram.counts), LARGEST_SIZE) + 1)
-        even = sorted((size for size in sizes if histogram.rows % size == 0), key=lambda size: abs(size - c))
-        fit = next((size for size in even if self._broken(size) is None), None)
-        return RequirementError(
-            f"{left} row{'s' if left > 1 else ''} cannot be grouped: the number of rows is not a multiple of c = {c}. "
-            "Fix: leftovers='drop'" + ("." if fit is None else f", or c={fit}, which leaves none.")
-        )
-
-    def _broken(self, c: int) -> SmallSums | LargeSums | None:
-        """What is asked of sums and not kept at this size."""
-        asked = (self.small_sums, self.large_sums)
-        return next((wanted for wanted in asked if wanted is not None and not wanted.holds(c)), None)
-
-    def _guarantee(self, c: int, privacy: Privacy | None, dropped: int) -> Guarantee:
-        sums = (self.small_sums or SmallSums(), *(() if self.large_sums is None else (self.large_sums,)))
-        shown = percent(Fraction(1, c))
-        lost = (
-            f"{dropped} row{'s were' if dropped > 1 else ' was'} left out. Of someone who is known to be among them, "
-            "the value is one of the few that were left over.",
-        )
-        return Guarantee(
-            adversary="frequency",
-            rho1=None if privacy is None else privacy.rho1,
-            rho2=None if privacy is None else privacy.rho2,
-            worst=Fraction(1, c),
-            gamma=None,
-            also=tuple(wanted.sentence(c) for wanted in sums),
-            not_protected=(
-                *EVERY_RELEASE,
-                f"A row's value is one of the {c} values of its group: whoever can rule some of them out, or knows the "
-                f"values of others in the group, becomes surer than {shown}.",
-                "What is said about sums is said about a value's rows in the whole table, not in parts of it.",
-                *(lost if dropped else ()),
-            ),
-            sentence=(
-                f"An attacker who knows how frequent each value is, and nothing more about a person, becomes at most "
-                f"{shown} sure of that person's value: {c} values are equally likely in every decoy group."
-            ),
-        )
 
 
 def replanned(public: Histogram, c: int, grouping: Grouping = "mixed") -> Plan:
@@ -212,6 +134,85 @@ def _cell(histogram: Histogram, places: Counts, rows: int) -> Cell:
     """Some groups of the same values: no coin, and a replacement that is uniform over them."""
     values = tuple(histogram.domain[place] for place in places)
     return Cell(Histogram(values, np.full(len(values), rows, dtype=np.int64)), Channel.of(values, 0.0))
+
+
+def _found(sizes: range, privacy: Privacy) -> int:
+    """The smallest size that keeps small sums private, else the largest that keeps large sums accurate."""
+    small, large = privacy.small_sums, privacy.large_sums
+    if small is not None:
+        c = size_for(sizes, small.holds, smallest=True)
+    else:
+        assert large is not None
+        c = size_for(sizes, large.holds, smallest=False)
+    if c is None or (large is not None and not large.holds(c)):
+        raise _no_size(sizes, privacy, c)
+    return c
+
+
+def _no_size(sizes: range, privacy: Privacy, c: int | None) -> RequirementError:
+    small, large = privacy.small_sums, privacy.large_sums
+    asked = f"No group size from {sizes[0]} to {sizes[-1]} (what this table and rho2 allow) does: "
+    if small is not None and c is None:
+        return RequirementError(
+            f"{asked}small sums are off with probability {float(small.reached(sizes[-1])):.3g}, "
+            f"not {float(small.at_least):.3g}. Fix: lower at_least or error of small_sums."
+        )
+    assert large is not None
+    smallest = sizes[0] if c is None else c
+    also = "" if c is None else f" which small_sums needs (c >= {c}),"
+    return RequirementError(
+        f"{asked}at c = {smallest},{also} a sum of {large.above:,} rows is off with probability "
+        f"{float(large.reached(smallest)):.3g}; from there on {float(large.at_most):.3g} is "
+        "allowed. Fix: raise above, error or at_most of large_sums."
+    )
+
+
+def _broken(privacy: Privacy | None, c: int) -> SmallSums | LargeSums | None:
+    """What is asked of sums and not kept at this size."""
+    asked = () if privacy is None else privacy.sums
+    return next((wanted for wanted in asked if not wanted.holds(c)), None)
+
+
+def _left_over(histogram: Histogram, privacy: Privacy | None, c: int, left: int) -> RequirementError:
+    sizes = range(_smallest_size(histogram, privacy) or 2, min(largest_size(histogram.counts), LARGEST_SIZE) + 1)
+    even = sorted((size for size in sizes if histogram.rows % size == 0), key=lambda size: abs(size - c))
+    fit = next((size for size in even if _broken(privacy, size) is None), None)
+    return RequirementError(
+        f"{left} row{'s' if left > 1 else ''} cannot be grouped: the number of rows is not a multiple of c = {c}. "
+        "Fix: leftovers='drop'" + ("." if fit is None else f", or c={fit}, which leaves none.")
+    )
+
+
+def _guarantee(c: int, privacy: Privacy | None, dropped: int) -> Guarantee:
+    sums = () if privacy is None else privacy.sums  # nobody else is promised any: a histogram may tell small ones
+    shown = percent(Fraction(1, c))
+    lost = (
+        f"{dropped} row{'s were' if dropped > 1 else ' was'} left out. Of someone who is known to be among them, "
+        "the value is one of the few that were left over.",
+    )
+    return Guarantee(
+        adversary="frequency",
+        rho1=None if privacy is None else privacy.rho1,
+        rho2=None if privacy is None else privacy.rho2,
+        worst=Fraction(1, c),
+        gamma=None,
+        also=tuple(wanted.sentence(c) for wanted in sums),
+        not_protected=(
+            *EVERY_RELEASE,
+            f"A row's value is one of the {c} values of its group: whoever can rule some of them out, or knows the "
+            f"values of others in the group, becomes surer than {shown}.",
+            *(
+                ("What is said about sums is about a value's rows in the whole table, not in parts of it.",)
+                if sums
+                else ()
+            ),
+            *(lost if dropped else ()),
+        ),
+        sentence=(
+            f"An attacker who knows how frequent each value is, and nothing more about a person, becomes at most "
+            f"{shown} sure of that person's value: {c} values are equally likely in every decoy group."
+        ),
+    )
 
 
 def _smallest_size(histogram: Histogram, privacy: Privacy | None) -> int | None:

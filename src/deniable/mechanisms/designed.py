@@ -8,7 +8,7 @@ docs/explanation/designed-channels.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
@@ -31,11 +31,11 @@ from deniable.mechanisms.designed_coins import (
     covers,
     designed_coins,
 )
-from deniable.mechanisms.fine_grain import matched_requirements
+from deniable.mechanisms.fine_grain import in_its_words
 from deniable.mechanisms.posterior import Limits, feasible_channel, frequency_guarantee
 from deniable.mechanisms.requirement import (
     check_histogram,
-    needs_rho2,
+    needs_values,
     protected_values,
     require_feasible,
 )
@@ -198,7 +198,7 @@ def _caps(limits: Limits) -> tuple[float, ...]:
 
 def _requirement(histogram: Histogram, privacy: Privacy | None, name: str) -> tuple[Privacy, list[Fraction | None]]:
     """The requirement and each value's limit on the posterior; None for exempt values."""
-    privacy = privacy if privacy is not None and privacy.per_value else needs_rho2(privacy, name)
+    privacy = in_its_words(histogram, needs_values(privacy, name))
     check_histogram(histogram)
     if privacy.adversary != "frequency":
         raise RequirementError(
@@ -221,14 +221,15 @@ def _requirement(histogram: Histogram, privacy: Privacy | None, name: str) -> tu
 
 
 def _own_limits(histogram: Histogram, privacy: Privacy) -> list[Fraction | None]:
-    """Per-value requirements: rho2_x binds where f_x/n <= rho1_x."""
-    named = {
-        value: pair for value, pair in matched_requirements(histogram, privacy).items() if value not in privacy.exempt
-    }
-    return [
-        named[value][1] if value in named and histogram.frequency(value) <= named[value][0] else None
-        for value in histogram.domain
-    ]
+    """Per-value requirements: rho2_x binds where f_x/n <= rho1_x; theta f_x/n where the tolerance rule made them."""
+
+    def limit(value: Hashable) -> Fraction | None:
+        share, pair = histogram.frequency(value), privacy.per_value.get(value)
+        if pair is None or value in privacy.exempt or share > pair[0]:
+            return None
+        return pair[1] if privacy.theta is None else min(pair[1], privacy.theta * share)
+
+    return [limit(value) for value in histogram.domain]
 
 
 def _check_public(histogram: Histogram, public: Histogram | None) -> None:

@@ -50,7 +50,7 @@ def covers(histogram: Histogram, public: Histogram | None = None) -> Iterator[Co
     First counts rounded up to multiples of 8 rows (fewer in small tables) and to 8 bits; or ``public``, a noisy
     histogram that is published anyway, raised by the smallest power of two that brings every value to its true count.
     """
-    step = _step(histogram)
+    step = row_step(histogram)
     coarse = _rounded_up(histogram.counts, step)
     base = coarse
     if public is not None:
@@ -64,7 +64,7 @@ def covers(histogram: Histogram, public: Histogram | None = None) -> Iterator[Co
     yield Cover(np.maximum(histogram.counts, 1), base, tight=True)
 
 
-def _step(histogram: Histogram) -> int:
+def row_step(histogram: Histogram) -> int:
     """1, 2, 4 or 8 rows: at most a sixteenth of the average count, so that the cover stays close."""
     room = histogram.rows // (16 * histogram.m)
     return min(8, 1 << max(room.bit_length() - 1, 0))
@@ -109,13 +109,19 @@ def designed_coins(
 
 
 def constant_coin(prior: Floats, r: Floats, limits: Floats) -> float:
-    """The largest single coin for all values; with r = pi it is (rho2 - fmax/n) / (1 - fmax/n) (SPEC 5, identity)."""
-    low, high = 0.0, LARGEST_COIN
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        fits = bool((largest_coins(prior, r, limits, 1 - middle * prior.sum()) >= middle).all())
-        low, high = (middle, high) if fits else (low, middle)
-    return low
+    """The largest single coin for all values; with r = pi it is (rho2 - fmax/n) / (1 - fmax/n) (SPEC 5, identity).
+
+    With S = 1 - p F, F = sum_k pi_k, both posteriors are at most rho2 when
+
+        p <= r_x (rho2 - pi_x) / (rho2 r_x F + pi_x (1 - r_x - rho2)),    p <= (rho2 - pi_x) / (rho2 F - pi_x)
+    """
+    protected = limits < 1
+    pi, drawn, rho2, total = prior[protected], r[protected], limits[protected], max(float(prior.sum()), 1.0)
+    if not (rho2 > pi).all():
+        return 0.0
+    same = drawn * (rho2 - pi) / (rho2 * drawn * total + pi * (1 - drawn - rho2))
+    other = (rho2 - pi) / (rho2 * total - pi)
+    return float(min(LARGEST_COIN, same.min(), other.min()))
 
 
 def as_limits(limits: Sequence[Fraction | None]) -> Floats:

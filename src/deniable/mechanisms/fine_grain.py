@@ -12,7 +12,7 @@ gamma_j limits, not gamma_i. THESIS Thm 7 claims it; here it is computed, and pr
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -25,13 +25,12 @@ from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
-from deniable.core.probability import Probability
 from deniable.mechanisms.base import options_of
 from deniable.mechanisms.fine_grain_solver import Floats, solve_coins
 from deniable.mechanisms.requirement import (
     EVERY_RELEASE,
     check_histogram,
-    needs_rho2,
+    needs_values,
     protected_values,
     require_feasible,
 )
@@ -43,6 +42,9 @@ SINGLE_VALUES = (
 )
 
 
+SHARES = "How many rows hold each value, to about three digits: the stated requirements of most values are its share."
+
+
 @dataclass(frozen=True)
 class FineGrain:
     """Coins that keep the largest weight under per-value requirements.
@@ -52,7 +54,8 @@ class FineGrain:
             that the most rows keep their value (record utility). Values that are not named weigh nothing.
 
     >>> rows = Histogram.of({"a": 4, "b": 4, "c": 3, "d": 2, "e": 1})
-    >>> round(FineGrain().plan(rows, tolerance(rows, 3)).record_utility, 3)
+    >>> threefold = Privacy(per_value={value: (Fraction(f, 14), Fraction(3 * f, 14)) for value, f in rows.items()})
+    >>> round(FineGrain().plan(rows, threefold).record_utility, 3)
     0.573
     """
 
@@ -61,7 +64,7 @@ class FineGrain:
 
     def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
         check_histogram(histogram)
-        privacy = privacy if privacy is not None and privacy.per_value else needs_rho2(privacy, self.name)
+        privacy = in_its_words(histogram, needs_values(privacy, self.name))
         requirements = requirements_of(histogram, privacy)
         if not requirements:
             raise RequirementError(
@@ -124,34 +127,6 @@ def fine_grain_channel(
     return Channel(tuple(values), keep, channel.replace)
 
 
-def tolerance(histogram: Histogram | Mapping[Hashable, int], theta: Probability) -> Privacy:
-    """The rule of the thesis' experiments: nobody becomes more than theta times as sure (SPEC 5, THESIS 5.4.1).
-
-        rho1_i = f_i / n,   rho2_i = theta rho1_i  where rho1_i < 1/theta;   other values are exempt
-
-    >>> tolerance({"a": 9, "b": 1}, 5).per_value["b"]
-    (Fraction(1, 10), Fraction(1, 2))
-    """
-    rows = Histogram.of(histogram)
-    check_histogram(rows)
-    try:
-        factor = Fraction(repr(theta)) if isinstance(theta, float) else Fraction(theta)
-    except (ValueError, TypeError, ZeroDivisionError):
-        factor = Fraction(0)
-    if factor <= 1:
-        raise RequirementError(
-            f"theta = {theta!r} must be a number above 1: how many times as sure an attacker may become. Fix: theta=3."
-        )
-    shares = {value: Fraction(f, rows.rows) for value, f in rows.items() if f}
-    per_value = {value: (share, factor * share) for value, share in shares.items() if factor * share < 1}
-    if not per_value:
-        raise RequirementError(
-            f"theta = {theta} protects no value: every one is {float(1 / factor):.3g} of the rows or more. "
-            "Fix: lower theta."
-        )
-    return Privacy(per_value=per_value)
-
-
 def requirements_of(histogram: Histogram, privacy: Privacy) -> Requirements:
     """Each protected value's own (rho1, rho2) in this table; values that are not in it are exempt.
 
@@ -211,8 +186,16 @@ def _two_largest(keep: Counts) -> tuple[int, int]:
     return int(order[0]), int(order[1])
 
 
+def in_its_words(histogram: Histogram, privacy: Privacy) -> Privacy:
+    """The same requirement by the table's own values: a manifest states it so, and is checked by it."""
+    if not privacy.per_value:
+        return privacy
+    return replace(privacy, per_value=matched_requirements(histogram, privacy))
+
+
 def matched_requirements(histogram: Histogram, privacy: Privacy) -> Requirements:
-    """Requirements by domain value; a name from a file also finds the number or date that prints as it."""
+    """Requirements by domain value; a name from a file also finds the number or date that prints as it, "" a missing
+    value."""
     printed = {str(value): value for value in histogram.domain if not isinstance(value, str)}
     matched: dict[Hashable, tuple[Fraction, Fraction]] = {}
     unknown = []
@@ -221,6 +204,8 @@ def matched_requirements(histogram: Histogram, privacy: Privacy) -> Requirements
             matched[value] = pair
         elif isinstance(value, str) and value in printed:
             matched[printed[value]] = pair
+        elif value == "" and None in histogram:
+            matched[None] = pair
         else:
             unknown.append(value)
     if unknown:
@@ -249,6 +234,8 @@ def _guarantee(histogram: Histogram, privacy: Privacy, requirements: Requirement
     not_protected = [*EVERY_RELEASE, SINGLE_VALUES]
     if exempt:
         not_protected.append(f"{exempt:,} of {histogram.m:,} values are exempt: there is no promise for them.")
+    if privacy.per_value and 2 * _telling(histogram, requirements) > number:
+        not_protected.append(SHARES)
     if open_downward:
         not_protected.append(
             f"Becoming less sure: for {open_downward:,} of {number:,} protected values a belief above rho2 can fall "
@@ -271,6 +258,12 @@ def _guarantee(histogram: Histogram, privacy: Privacy, requirements: Requirement
         not_protected=tuple(not_protected),
         sentence=sentence if privacy.per_value else "",
     )
+
+
+def _telling(histogram: Histogram, requirements: Requirements) -> int:
+    """Of how many values the requirement is, to less than a row, their share of the rows."""
+    row = Fraction(1, histogram.rows)
+    return sum(0 <= rho1 - histogram.frequency(value) < row for value, (rho1, _) in requirements.items())
 
 
 def _rounded_up(posterior: Fraction) -> Fraction:

@@ -19,6 +19,10 @@ from deniable.mechanisms.requirement import EVERY_RELEASE
 
 Floats = npt.NDArray[np.float64]
 Limits = Sequence[Fraction | None]  # each value's largest posterior; None: exempt
+OWN_LIMITS = (
+    "An attacker who knows how frequent each value is, and nothing more about a person, becomes at most as sure of "
+    "each of {number:,} values as its own rho2 says."
+)
 
 
 def feasible_channel(histogram: Histogram, channel: Channel, limits: Limits) -> Channel | None:
@@ -86,6 +90,7 @@ def frequency_guarantee(
         worst=min(Fraction(-int(-worst * 10_000 // 1), 10_000), highest),
         gamma=channel.exact_gamma,
         not_protected=tuple(not_protected),
+        sentence=OWN_LIMITS.format(number=len(protected)) if privacy.per_value else "",
     )
 
 

@@ -78,12 +78,28 @@ def require_feasible(histogram: Histogram, privacy: Privacy, protected: npt.NDAr
     )
 
 
+def refuse_sums(privacy: Privacy | None) -> None:
+    """What most mechanisms do with a requirement on sums: they promise nothing about them."""
+    if privacy is not None and privacy.sums:
+        raise RequirementError(
+            "Decoy groups alone promise something about sums (small_sums, large_sums). "
+            "Fix: mechanism='decoys', or leave them out."
+        )
+
+
+def needs_values(privacy: Privacy | None, mechanism: str) -> Privacy:
+    """The requirement of a mechanism that takes each value's own, or one rho2 for all."""
+    refuse_sums(privacy)
+    return privacy if privacy is not None and privacy.per_value else needs_rho2(privacy, mechanism)
+
+
 def needs_rho2(privacy: Privacy | None, mechanism: str) -> Privacy:
     """The requirement, which this mechanism cannot do without."""
     if privacy is None:
         raise RequirementError(
             f"mechanism {mechanism!r} needs a requirement: privacy=Privacy(rho2='1/6'), or --rho2 1/6."
         )
+    refuse_sums(privacy)
     if privacy.rho2 is None:
         raise RequirementError(
             f"mechanism {mechanism!r} needs one rho2 for the table; per-value requirements go with 'fine-grain'."

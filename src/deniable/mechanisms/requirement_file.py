@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
-from deniable.core.errors import RequirementError, shortened
+from deniable.core.errors import RequirementError, listing, shortened
 from deniable.core.privacy import Adversary, Privacy
 from deniable.core.probability import Probability
 
@@ -20,7 +20,8 @@ def read_requirements(path: str | Path, *, adversary: Adversary = "frequency") -
     """Per-value requirements from a CSV file with the columns value, rho1, rho2, or a TOML file with a table [values].
 
     A line of the table is ``hiv = ["1/100", "1/50"]`` or ``hiv = { rho1 = "1/100", rho2 = "1/50" }``.
-    Values that the file does not name are exempt. Names are text; they also find numbers and dates that print so.
+    Values that the file does not name are exempt. Names are text; they also find numbers and dates that print so, and
+    an empty name a missing value.
     """
     file = Path(path)
     readers = {".csv": _from_csv, ".toml": _from_toml}
@@ -47,6 +48,11 @@ def _from_csv(text: str, name: str) -> Pairs:
         value, rho1, rho2 = line["value"], line["rho1"], line["rho2"]
         if value is None or rho1 is None or rho2 is None:
             raise RequirementError(f"{name}, line {lines.line_num} is too short: give value, rho1 and rho2.")
+        if None in line:
+            raise RequirementError(
+                f"{name}, line {lines.line_num} has more fields than the first line. "
+                "Fix: put a value that holds a comma in double quotes."
+            )
         if value in pairs:
             raise RequirementError(f"{name}, line {lines.line_num} names {shortened(value)} again: name it once.")
         pairs[value] = (rho1, rho2)
@@ -58,9 +64,14 @@ def _from_toml(text: str, name: str) -> Pairs:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise RequirementError(f"{name} is not valid TOML: {problem}.") from None
-    table = content.get("values")
+    table = content.pop("values", None)
     if not isinstance(table, dict):
         raise RequirementError(f"{name} must have a table [values] with lines such as hiv = ['1/100', '1/50'].")
+    if content:
+        raise RequirementError(
+            f"{name} says {listing(list(content))}, which means nothing here: it holds the table [values] alone. "
+            "Fix: leave it out; an adversary is given with adversary= or --adversary."
+        )
     return {value: _pair(value, entry, name) for value, entry in table.items()}
 
 

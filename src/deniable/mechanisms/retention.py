@@ -16,44 +16,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deniable.core.breach import identity_limit, relative_prior_limit, safe_threshold
+from deniable.core.breach import safe_threshold
 from deniable.core.channel import SCALE, Channel, uniform_weights, weights_of
 from deniable.core.errors import OptionError, RequirementError, TableError, listing
-from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Histogram
+from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy, amplification_limit
-from deniable.core.probability import percent
 from deniable.core.replace import NumberRange, Replace
-from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram
+from deniable.mechanisms.requirement import check_histogram, refuse_sums
+from deniable.mechanisms.retention_guarantee import Perturbed, guarantee
 
-USUAL_BREACH = (Fraction(1, 10), Fraction(95, 100))  # OLAP's example of rho1 and rho2
-
-
-@dataclass(frozen=True)
-class Perturbed:
-    """One column as it was perturbed: what the guarantee is computed from.
-
-    Attributes:
-        gamma: its amplification; None when unbounded.
-        noise: the epsilon that its noisy histogram costs; 0 where none is published.
-        rounded: the step of the grid that its numbers were rounded to; None where values are as they were.
-    """
-
-    column: str
-    replacing: str
-    keep: int
-    gamma: Fraction | None
-    noise: float = 0.0
-    rounded: float | None = None
-
-    @property
-    def coin(self) -> Fraction:
-        return Fraction(self.keep, SCALE)
-
-    @property
-    def epsilon(self) -> float:
-        return math.inf if self.gamma is None else math.log(self.gamma) + self.noise
+__all__ = ["Perturbed", "Retention", "guarantee"]
+MARGIN = 8  # rows; noise of epsilon 1 takes more from a count once in four thousand
 
 
 @dataclass(frozen=True, init=False)
@@ -124,12 +98,9 @@ class Retention:
             check_histogram(histogram)
         except TableError as wrong:
             raise TableError(f"The column {column!r}: {wrong}") from None
-        if replace.replacing == "uniform":
-            weights = uniform_weights(histogram.m)
-        else:
-            shown = public if replace.replacing == "identity" and public is not None else histogram
-            weights = weights_of(shown.counts.astype(np.float64))
-        keep = _threshold(column, replace, int(weights.min()))
+        weights = self._weights(column, histogram, public)
+        relative = self.relative_prior(column, histogram, public)
+        keep = _threshold(column, replace, int(weights.min()), relative)
         channel = Channel(histogram.domain, np.full(histogram.m, keep, dtype=np.int64), weights)
         return Plan(
             mechanism=self.name,
@@ -137,32 +108,72 @@ class Retention:
             cells=(Cell(histogram, channel),),
             cells_published=False,
             privacy=None,
-            guarantee=guarantee([self.perturbed(column, channel)]),
+            guarantee=guarantee([self.perturbed(column, channel, relative=relative)]),
             options=self.options,
         )
+
+    def _weights(self, column: str, histogram: Histogram, public: Histogram | None) -> Counts:
+        if self.columns[column].replacing == "uniform":
+            return uniform_weights(histogram.m)
+        return weights_of(self._drawn(column, histogram, public).astype(np.float64))
+
+    def _drawn(self, column: str, histogram: Histogram, public: Histogram | None) -> Counts:
+        identity = self.columns[column].replacing == "identity"
+        return covering(histogram, public) if identity and public is not None else histogram.counts
+
+    def relative_prior(self, column: str, histogram: Histogram, public: Histogram | None) -> Fraction:
+        """s = max over values of p_x / m_x, from counts that are published and never below the true ones.
+
+        1 where replacements are uniform (s is then what the requirement says) and where values are swapped.
+        """
+        if self.columns[column].replacing != "identity":
+            return Fraction(1)
+        drawn, weights = self._drawn(column, histogram, public), self._weights(column, histogram, public)
+        return max(Fraction(int(most) * SCALE, histogram.rows * int(w)) for most, w in zip(drawn, weights, strict=True))
 
     def range_coin(self, column: str, grid: NumberRange) -> NumberRange:
         """The range with its coin."""
         keep = _threshold(column, self.columns[column], SCALE // grid.points)
         return NumberRange(grid.kind, grid.low, grid.high, grid.step, keep, grid.missing)
 
-    def perturbed(self, column: str, channel: Channel | NumberRange, noise: float = 0.0) -> Perturbed:
+    def perturbed(
+        self, column: str, channel: Channel | NumberRange, noise: float = 0.0, relative: Fraction = Fraction(1)
+    ) -> Perturbed:
         """What a column's channel promises."""
-        replacing = self.columns[column].replacing
+        replace = self.columns[column]
         if isinstance(channel, NumberRange):
-            step = channel.step if channel.kind == "number" or channel.step != 1 else None
-            return Perturbed(column, replacing, channel.keep, channel.exact_gamma, noise, step)
-        gamma = None if replacing == "swapping" else channel.exact_gamma  # swapped rows are not independent
-        return Perturbed(column, replacing, int(channel.keep[0]), gamma, noise)
+            gamma, keep, step = channel.exact_gamma, channel.keep, channel.rounds_to
+        else:
+            gamma, keep, step = channel.exact_gamma, int(channel.keep[0]), None
+        gamma = None if replace.replacing == "swapping" else gamma  # swapped rows are not independent
+        return Perturbed(column, replace.replacing, keep, gamma, noise, step, relative, replace.privacy)
 
 
-def _threshold(column: str, replace: Replace, least: int) -> int:
-    """The coin out of 2^32: as given, or the largest that the column's requirement allows."""
+def covering(histogram: Histogram, public: Histogram) -> Counts:
+    """The noisy histogram, raised by 8 rows (fewer in small tables), or by so many more that no true count is above.
+
+    Replacements drawn from a count that noise made too small would not hide the value: with 1 instead of 5 rows it is
+    five times likelier than its replacements, and Lemma 1, which needs p_S <= m_S, does not hold.
+    """
+    noisy = np.maximum(public.counts, 1)
+    margin = min(MARGIN, max(histogram.rows // (16 * histogram.m), 1))
+    while (noisy + margin < histogram.counts).any():
+        margin *= 2
+    return noisy + margin
+
+
+def _threshold(column: str, replace: Replace, least: int, relative: Fraction = Fraction(1)) -> int:
+    """The coin out of 2^32: as given, or the largest that the column's requirement allows.
+
+    Replacements like the column itself: Theorem 4 with s = the largest p_x / m_x, which at s = 1 is Lemma 1.
+    """
     if replace.coin is not None:
         return math.floor(replace.coin * SCALE)
     if isinstance(replace.privacy, tuple):
-        return safe_threshold(*replace.privacy, identity=replace.replacing != "uniform")
+        s, *beliefs = replace.privacy
+        return safe_threshold(s if replace.replacing == "uniform" else relative, *beliefs)
     assert replace.privacy is not None
+    refuse_sums(replace.privacy)
     rho1, rho2 = replace.privacy.rho1, replace.privacy.rho2
     if rho1 is None or rho2 is None:
         raise RequirementError(
@@ -174,87 +185,6 @@ def _threshold(column: str, replace: Replace, least: int) -> int:
                 f"The column {column!r}: replacing = {replace.replacing!r} protects against an attacker who knows the "
                 "frequencies only. Fix: replacing='uniform', or adversary='frequency'."
             )
-        return safe_threshold(1, rho1, rho2, identity=True)
+        return safe_threshold(relative, rho1, rho2)
     gamma = amplification_limit(rho1, rho2)
     return int((gamma - 1) * SCALE * least / (SCALE + (gamma - 1) * least))
-
-
-def guarantee(columns: Sequence[Perturbed]) -> Guarantee:
-    """What columns that are perturbed independently promise together."""
-    gammas = [column.gamma for column in columns]
-    total = math.prod((gamma for gamma in gammas if gamma is not None), start=Fraction(1))
-    bounded = all(gamma is not None for gamma in gammas)
-    kept = ", ".join(f"{column.column!r} {percent(column.coin)}" for column in columns)
-    epsilon = sum(column.epsilon for column in columns)
-    if bounded:
-        also = [
-            f"Each row satisfies epsilon-local differential privacy with epsilon = {epsilon:.4g}"
-            + (
-                ": " + " + ".join(f"{column.epsilon:.4g} ({column.column})" for column in columns)
-                if columns[1:]
-                else ""
-            )
-            + (", noisy histograms included" if any(column.noise for column in columns) else "")
-            + ", whatever an attacker believed and however the columns are correlated."
-        ]
-    else:
-        open_ended = [column.column for column in columns if column.gamma is None]
-        also = [f"No local differential privacy is claimed: the amplification of {listing(open_ended)} is unbounded."]
-    also += [_breach_sentence(column) for column in columns]
-    return Guarantee(
-        basis="other",
-        adversary="any-prior" if bounded and all(c.replacing == "uniform" for c in columns) else "frequency",
-        rho1=None,
-        rho2=None,
-        worst=Fraction(1),  # without a rho1, a belief that was certain beforehand stays so
-        gamma=total if bounded else None,
-        cell_gammas=tuple(gammas),
-        also=tuple(also),
-        not_protected=(*EVERY_RELEASE, *_limits(columns)),
-        sentence=f"Every value is kept with the probability of its column ({kept}) and otherwise replaced at random, "
-        "each column and row on its own.",
-    )
-
-
-def _breach_sentence(column: Perturbed) -> str:
-    rho1, rho2 = USUAL_BREACH
-    if column.coin == 1:
-        return f"{column.column!r} is published as it is (p = 1)."
-    if column.replacing == "uniform":
-        s = relative_prior_limit(column.coin, rho1, rho2)
-        return (
-            f"{column.column!r}: a set of values believed at up to {percent(rho1)}, and less than {float(s):.4g} times "
-            f"as likely as its share of the replacements, is believed below {percent(rho2)} afterwards (OLAP Thm 4)."
-        )
-    least = identity_limit(column.coin, rho2)
-    if least <= 0:
-        return f"{column.column!r}: p = {float(column.coin):.4g} leaves no belief below {percent(rho2)}."
-    return (
-        f"{column.column!r}: an attacker who knows the frequencies, and believed a set of values below "
-        f"{percent(least)}, believes it below {percent(rho2)} afterwards (OLAP Lemma 1)."
-    )
-
-
-def _limits(columns: Sequence[Perturbed]) -> list[str]:
-    found = []
-    if len(columns) > 1:
-        found.append(
-            "The sentences about one column are about that column alone. Columns that are correlated speak for each "
-            "other: whoever combines a row's perturbed columns can become surer, up to the sum of their epsilons."
-        )
-    for column in columns:
-        if column.replacing == "identity":
-            found.append(
-                f"{column.column!r} is replaced by values of its own noisy distribution: someone who knows more than "
-                "the frequencies, such as who holds the rarest value, can recognise it."
-            )
-        if column.replacing == "swapping":
-            found.append(
-                f"{column.column!r} is swapped among the rows: its exact histogram is published, and the rows are not "
-                "independent of each other."
-            )
-        if column.rounded is not None:
-            found.append(
-                f"{column.column!r} is published on a grid of steps of {column.rounded:g}, originals included."
-            )
-    return found

@@ -1,18 +1,22 @@
-"""Retention in one line of text, as a command line has it: ``age=0.5@17..90,job=0.6,ill=0.7~identity``."""
+"""Retention in one line of text, as a command line has it: ``age=0.5@17..90,job=1/4:1/2,ill=0.7~identity``."""
 
 from __future__ import annotations
 
 import datetime
 
-from deniable.core.errors import OptionError
+from deniable.core.errors import OptionError, RequirementError
+from deniable.core.privacy import Privacy
 from deniable.core.replace import End, Replace, Replacing
 from deniable.mechanisms.retention import Retention
 
 EXAMPLE = "retention:age=0.5@17..90,born=0.5@1950-01-01..2010-12-31,job=0.6,ill=0.7~identity"
+REQUIREMENTS = "a coin is a number such as 0.5; a requirement is rho1:rho2 such as 1/4:1/2, or s:rho1:rho2"
 
 
 def spelled_retention(text: str) -> Retention:
-    """Columns with their coins, separated by commas: ``column=coin``, then ``@low..high``, then ``~replacing``.
+    """Columns, separated by commas: ``column=coin``, then ``@low..high`` and ``/step``, then ``~replacing``.
+
+    Instead of a coin a requirement, from which the coin follows: ``rho1:rho2`` or ``s:rho1:rho2``.
 
     >>> spelled_retention("age=0.5@17..90,ill=0.7~identity").columns["age"]
     Replace(coin=0.5, low=17, high=90)
@@ -30,23 +34,38 @@ def spelled_retention(text: str) -> Retention:
 
 def _replace(column: str, how: str) -> Replace:
     rest, _, replacing = how.partition("~")
-    coin, _, ends = rest.partition("@")
-    low, dots, high = ends.partition("..")
+    asked, _, ends = rest.partition("@")
+    scope, _, grid = ends.partition("/")
+    low, dots, high = scope.partition("..")
     if ends and not dots:
         raise OptionError(f"mechanism 'retention': {column}={how} has no range low..high. Write {EXAMPLE}.")
     try:
-        number = float(coin)
+        coin = None if ":" in asked else float(asked)
         first, last = (_end(low), _end(high)) if ends else (None, None)
+        step = float(grid) if grid else None
     except ValueError:
         raise OptionError(
-            f"mechanism 'retention': {column}={how} is not understood: a coin is a number such as 0.5, the ends of a "
-            f"range are numbers or dates. Write {EXAMPLE}."
+            f"mechanism 'retention': {column}={how} is not understood: {REQUIREMENTS}; the ends of a range are numbers "
+            f"or dates. Write {EXAMPLE}."
         ) from None
     kind: Replacing = replacing or "uniform"  # type: ignore[assignment]  # Replace refuses others
     try:
-        return Replace(number, first, last, kind)
-    except OptionError as wrong:
-        raise OptionError(f"mechanism 'retention', column {column!r}: {wrong}") from None
+        required = None if coin is not None else _requirement(asked)
+        return Replace(coin, first, last, kind, required, step=step)
+    except (OptionError, RequirementError) as wrong:
+        raise type(wrong)(f"mechanism 'retention', column {column!r}: {wrong}") from None
+
+
+def _requirement(text: str) -> Privacy | tuple[float, str, str]:
+    s, *beliefs = (part.strip() for part in text.split(":"))
+    if len(beliefs) == 1:
+        return Privacy(rho1=s, rho2=beliefs[0])
+    try:
+        if len(beliefs) == 2:
+            return float(s), beliefs[0], beliefs[1]
+    except ValueError:
+        pass
+    raise OptionError(f"{text!r} is not understood: {REQUIREMENTS}.")
 
 
 def _end(text: str) -> End:

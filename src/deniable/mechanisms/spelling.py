@@ -9,7 +9,7 @@ from typing import Any
 from deniable.core.errors import OptionError, did_you_mean
 from deniable.mechanisms.base import Mechanism
 
-STRUCTURES = ("Mapping", "SmallSums", "LargeSums", "tuple[tuple")  # in the type of an option: no text stands for it
+STRUCTURES = ("Mapping", "tuple[tuple")  # in the type of an option: no text stands for it
 
 
 def spelled(text: str, known: Mapping[str, type[Mechanism]]) -> Mechanism:

@@ -87,7 +87,7 @@ def amplification_guarantee(privacy: Privacy, channel: Channel) -> Guarantee:
         adversary=privacy.adversary,
         rho1=rho1,
         rho2=privacy.rho2,
-        worst=worst_posterior(rho1, gamma),
+        worst=worst_posterior(covered if privacy.rho1 is None else rho1, gamma),
         gamma=gamma,
         also=also,
         not_protected=(

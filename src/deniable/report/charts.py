@@ -139,6 +139,22 @@ def histogram_with_intervals(rows: Sequence[dict[str, Any]], title: str, width: 
     )
 
 
+def attack_success(rows: Sequence[dict[str, Any]], width: int = WIDTH) -> Any:
+    """How often attacks are right: rows (attack, success, low, high, baseline)."""
+    alt = library()
+    room = 130 if width <= NARROW else 220
+    base = alt.Chart(alt.Data(values=list(rows))).encode(
+        y=alt.Y("attack:N", title=None, sort=None, axis=alt.Axis(labelLimit=room))
+    )
+    x = alt.X("success:Q", title="right guesses", axis=_percents(alt), scale=alt.Scale(domain=[0, 1]))
+    layers = [
+        base.mark_rule(color=PALETTE["series1"], strokeWidth=3).encode(x="low:Q", x2="high:Q"),
+        base.mark_tick(color=PALETTE["ink"], thickness=2, height=14).encode(x="baseline:Q"),
+        base.mark_point(filled=True, size=70, opacity=1, color=PALETTE["series1"]).encode(x=x),
+    ]
+    return themed(alt.layer(*layers).properties(width=width - room // 2, height=1.3 * BAR * len(rows)), width)
+
+
 def error_against_size(rows: Sequence[dict[str, Any]], width: int = WIDTH) -> Any:
     """Relative error against the size of a question; rows (share, error, line)."""
     alt = library()

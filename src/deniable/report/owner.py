@@ -15,6 +15,7 @@ from deniable.report import charts, sections
 from deniable.report.evidence import Evidence, json_key, true_counts
 from deniable.report.measured import measured_blocks
 from deniable.report.page import Block, Document, Facts, Figure, Heading, Note, Section, Text
+from deniable.report.played import attacks_section
 from deniable.report.tables import Kind, Table, shown
 
 CURVE = 60  # points of a curve
@@ -23,13 +24,14 @@ IN_A_CELL = "once the cell is known, at most"
 
 
 def owner_report(found: Evidence, folder: str) -> Document:
-    """Guarantee, worst posterior, what is not protected, findings, cells, errors, alternatives, certificate."""
+    """Guarantee, worst posterior, what is not protected, findings, attacks, cells, errors, rivals, certificate."""
     listed = (
         _in_short(found),
         sections.promise(found),
         _attackers(found),
         sections.not_protected(found),
         _findings(found, folder),
+        attacks_section(found),
         sections.cells(found),
         _answers(found),
         _alternatives(found),
@@ -166,7 +168,7 @@ def _belief_tables(part: Mapping[str, Any]) -> list[Block]:
         (row["value"], row["prior"], row["highest"], row["lowest"], "yes" if row["protected"] else "no")
         for row in sorted(part["values"], key=lambda row: (not row["protected"], -row["highest"]))
     ]
-    if part["cells"] is not None:
+    if part["cells"] is not None and part["cells"]["rows_from"] != "groups":  # a group is all that a row shows
         columns = {**columns, "its cell alone": "share"}
         alone = {json_key(row["value"]): row["cell_only"] for row in part["values"]}
         rows = [(*row, alone[json_key(row[0])]) for row in rows]  # type: ignore[misc]

@@ -1,8 +1,13 @@
 """A classifier as attacker: someone who learns from the whole release and predicts a person from public values alone.
 
 Cormode's point: what a release teaches about the population it also teaches about everyone in it, protected or not.
-The classifier is naive Bayes; its counts are reconstructed from the published rows with the channel's inverse weights.
-It needs no row of the person. Where it succeeds the fault is not the mechanism's: that is what the data say.
+The classifier is naive Bayes; its counts are reconstructed from the published rows with the channel's inverse weights,
+and what they say about a value is shrunk by as much of it as is noise (James and Stein):
+
+    Pr[k | x] = s_k + max(0, 1 - sum_k V_xk / sum_k (c_xk - c_x s_k)^2) (c_xk / c_x - s_k)
+
+with c the counts, V their variance and s the shares of all rows. It needs no row of the person. Where it succeeds the
+fault is not the mechanism's: that is what the data say.
 """
 
 from __future__ import annotations
@@ -42,9 +47,18 @@ def classifier(
         size = int(max(column.max(initial=0), own.max(initial=0))) + 1
         seen = np.zeros((len(weights), size))
         np.add.at(seen, (views, column), 1.0)
-        counts = np.maximum(weights.T @ seen, 0.0)  # values x categories
         share = seen.sum(0) / max(seen.sum(), 1.0)
-        smooth = (counts + SMOOTHING * share) / (counts.sum(1, keepdims=True) + SMOOTHING)
-        with np.errstate(divide="ignore"):
-            score += np.log(np.maximum(smooth, 1e-300)).T[own]
+        learnt = _conditional(weights.T @ seen, (weights**2).T @ seen, share, prior / prior.sum())
+        score += np.log(learnt).T[own]
     return judged("classifier", score.argmax(1) == original, blind_guess(original), f"{len(published)} public columns")
+
+
+def _conditional(counts: Floats, variance: Floats, share: Floats, prior: Floats) -> Floats:
+    """Pr[category | value], values x categories, from noisy counts; how frequent values are is known."""
+    total = np.maximum(prior * share.sum() * counts.sum(), 1.0)[:, None]
+    apart = counts - counts.sum(1, keepdims=True) * share
+    signal, noise = (apart**2).sum(1, keepdims=True), variance.sum(1, keepdims=True)
+    kept = np.divide(np.maximum(signal - noise, 0.0), signal, out=np.zeros_like(signal), where=signal > 0)
+    found = np.maximum(share + kept * apart / total, 0.0)
+    smooth: Floats = (total * found + SMOOTHING * (share + 1e-12)) / (total * found.sum(1, keepdims=True) + SMOOTHING)
+    return smooth

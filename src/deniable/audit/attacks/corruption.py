@@ -23,6 +23,7 @@ from deniable.audit.attacks.evidence import Evidence
 from deniable.audit.attacks.result import AttackResult, Codes, Flags, blind_guess, judged
 from deniable.core.channel import Floats
 from deniable.core.errors import OptionError
+from deniable.core.probability import percent
 
 LARGEST_GROUP = 12
 
@@ -38,7 +39,7 @@ def corruption(groups: Codes, views: Codes, evidence: Evidence, original: Codes,
         original: for each person, their true value.
         known: whom the attacker knows. The first unknown member of each group is attacked.
     """
-    if evidence.exact:
+    if evidence.exact or not len(groups):
         return _by_counting(groups, views, original, known)
     order = np.lexsort((known, groups))  # unknown members first, so the target is each group's first row
     starts = np.flatnonzero(np.r_[True, np.diff(groups[order]) != 0])
@@ -98,7 +99,7 @@ def _targets(groups: Codes, known: Flags) -> Codes:
 
 def _judged(right: Flags, attacked: Codes, known: Flags) -> AttackResult:
     share = float(known.mean()) if len(known) else 0.0
-    return judged("corruption", right, blind_guess(attacked), f"{share:.1%} of the people are known")
+    return judged("corruption", right, blind_guess(attacked), f"{percent(share)} of the people are known")
 
 
 def _beliefs(views: Codes, values: Codes, known: Flags, evidence: Evidence) -> Floats:

@@ -12,6 +12,7 @@ import numpy as np
 
 from deniable.audit.attacks.evidence import Evidence
 from deniable.audit.attacks.result import AttackResult, Codes, blind_guess, judged
+from deniable.core.probability import percent
 
 
 def decoy_reconstruction(groups: Codes, c: int) -> AttackResult:
@@ -40,5 +41,5 @@ def minimality(views: Codes, rebuilt: Evidence, original: Codes, promised: float
     claimed = best > promised * (1 + 1e-9)
     guess = rebuilt.posterior.argmax(1)[views]
     expected = float(best[claimed].mean()) if claimed.any() else 0.0
-    note = f"claims {claimed.mean():.1%} of the people, {expected:.1%} sure of them on average"
+    note = f"claims {percent(claimed.mean())} of the people, {percent(expected)} sure of them on average"
     return judged("minimality", (guess == original)[claimed], blind_guess(original), note)

@@ -46,14 +46,26 @@ class Evidence:
         """
         belief = np.asarray(prior, dtype=np.float64)
         m = len(belief)
-        share = np.zeros((len(channels), m))
-        for cell, place in enumerate(positions):
-            share[cell, place] = 1.0 if dealt is None else np.asarray(dealt[cell], dtype=np.float64)
-        total = share.sum(0)
-        share = np.divide(share, total, out=np.zeros_like(share), where=total > 0)
+        share = _shares(positions, dealt, m)
         likelihood = np.zeros((len(channels) * m, m))
         for cell, (channel, place) in enumerate(zip(channels, positions, strict=True)):
             likelihood[np.ix_(cell * m + np.asarray(place), place)] = channel.matrix() * share[cell, place]
+        return cls(likelihood, belief / belief.sum())
+
+    @classmethod
+    def of_hidden_channels(
+        cls,
+        prior: npt.ArrayLike,
+        channels: Sequence[Channel],
+        positions: Sequence[Codes],
+        dealt: Sequence[npt.ArrayLike] | None = None,
+    ) -> Evidence:
+        """The same where rows do not show their cells: the view is the published value, the channel their mixture."""
+        belief = np.asarray(prior, dtype=np.float64)
+        share = _shares(positions, dealt, len(belief))
+        likelihood = np.zeros((len(belief), len(belief)))
+        for cell, (channel, place) in enumerate(zip(channels, positions, strict=True)):
+            likelihood[np.ix_(place, place)] += channel.matrix() * share[cell, place]
         return cls(likelihood, belief / belief.sum())
 
     def without_cells(self) -> Evidence:
@@ -78,7 +90,19 @@ class Evidence:
     @cached_property
     def weights(self) -> Floats:
         """One row per view, one column per value: E[weight of x | value k] = 1[x = k] where the channel allows it."""
-        return np.linalg.pinv(self.likelihood).T.astype(np.float64)
+        possible = self.likelihood.any(axis=1)
+        found = np.zeros_like(self.likelihood)
+        found[possible] = np.linalg.pinv(self.likelihood[possible]).T
+        return found
+
+
+def _shares(positions: Sequence[Codes], dealt: Sequence[npt.ArrayLike] | None, m: int) -> Floats:
+    """Of each value's rows the share that each cell took, cells x values."""
+    share = np.zeros((len(positions), m))
+    for cell, place in enumerate(positions):
+        share[cell, place] = 1.0 if dealt is None else np.asarray(dealt[cell], dtype=np.float64)
+    total = share.sum(0)
+    return np.divide(share, total, out=np.zeros_like(share), where=total > 0)
 
 
 def views_of(published: Codes, m: int, cells: Codes | None = None) -> Codes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from deniable.audit.attacks.result import AttackResult, Codes, blind_guess, judged
+from deniable.core.probability import percent
 
 
 def homogeneity(groups: Codes, published: Codes, people_groups: Codes, original: Codes) -> AttackResult:
@@ -32,5 +33,5 @@ def homogeneity(groups: Codes, published: Codes, people_groups: Codes, original:
         "homogeneity",
         guess == original[claimed],
         blind_guess(original),
-        f"{share:.1%} of the people are in one",
+        f"{percent(share)} of the people are in groups whose rows agree, those of one row among them",
     )

@@ -7,9 +7,13 @@ manifest's channel), give every matching row the same chance of being the person
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
 from deniable.audit.attacks.evidence import Evidence
 from deniable.audit.attacks.result import AttackResult, Codes, blind_guess, judged
+from deniable.core.probability import percent
+
+ENTRIES = 2**22  # beliefs at once, combinations x values
 
 
 def linking(
@@ -26,9 +30,14 @@ def linking(
     """
     groups = int(max(published_public.max(initial=-1), people_public.max(initial=-1))) + 1
     matching = np.bincount(published_public, minlength=groups)
-    belief = np.zeros((groups, len(evidence.prior)))
-    np.add.at(belief, published_public, evidence.posterior[views])
-    belief[matching == 0] = evidence.prior
-    guess = belief.argmax(1)[people_public]
+    seen = sparse.csr_array((np.ones(len(views)), (published_public, views)), shape=(groups, len(evidence.likelihood)))
+    step = max(1, ENTRIES // len(evidence.prior))
+    guesses = [
+        np.asarray(seen[first : first + step] @ evidence.posterior).argmax(1) for first in range(0, groups, step)
+    ]
+    likeliest = np.where(matching == 0, evidence.prior.argmax(), np.concatenate([np.zeros(0, np.int64), *guesses]))
+    guess = likeliest[people_public]
     alone = float((matching[people_public] == 1).mean()) if len(people_public) else 0.0
-    return judged("linking", guess == original, blind_guess(original), f"{alone:.1%} of the people match a single row")
+    return judged(
+        "linking", guess == original, blind_guess(original), f"{percent(alone)} of the people match a single row"
+    )

@@ -40,8 +40,10 @@ class AttackResult:
         return asdict(self)
 
     def __str__(self) -> str:
+        if not self.trials:
+            return f"{self.name}: nobody to claim" + (f"; {self.note}" if self.note else "")
         return (
-            f"{self.name}: right in {percent(self.success)} of {self.trials:,} guesses "
+            f"{self.name}: right in {percent(self.success)} of {self.trials:,} guess{'es' * (self.trials != 1)} "
             f"({percent(self.low)} to {percent(self.high)}), {percent(self.baseline)} without the release"
             + (f"; {self.note}" if self.note else "")
         )

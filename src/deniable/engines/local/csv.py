@@ -64,15 +64,11 @@ class CsvPart:
     def _blocks(self, columns: Sequence[str], types: dict[str, pa.DataType], grow: Any) -> Iterator[Any]:
         """Blocks in file order; with ``grow``, None means: a row did not fit, start again with larger blocks."""
         while True:
-            ragged: list[Any] = []
             try:
                 if self.rows == 0 and grow is None:
                     return
-                with self._stream() as stream, self._reader(stream, columns, types, ragged) as reader:
-                    for block in reader:
-                        if ragged:
-                            break
-                        yield block
+                with self._stream() as stream, self._reader(stream, columns, types) as reader:
+                    yield from reader
             except UnicodeDecodeError:
                 raise self._not_utf8() from None
             except (pa.ArrowException, OSError) as problem:
@@ -83,9 +79,7 @@ class CsvPart:
                     continue
                 if "Empty CSV" in message and grow is not None:
                     return  # a header line without a line end
-                raise self._explain(message) from None
-            if ragged:
-                raise self._ragged()
+                raise (self._ragged() if "Expected" in message else self._explain(message)) from None
             return
 
     def _stream(self) -> Any:
@@ -96,21 +90,26 @@ class CsvPart:
         stream: Any,
         columns: Sequence[str],
         types: dict[str, pa.DataType],
-        ragged: list[Any],
-        threads: bool = True,
+        ragged: list[Any] | None = None,
     ) -> Any:
+        """Rows with too few or too many fields are an error, or put into ``ragged``, where it is given.
+
+        Only then there is a callback: Arrow's threads let go of it when they like, and a program that ends just then is
+        aborted.
+        """
+
         def invalid(row: Any) -> str:
-            if not ragged:
-                ragged.append(row)
+            assert ragged is not None
+            ragged.append(row)
             return "skip"
 
         return pacsv.open_csv(
             stream,
-            read_options=pacsv.ReadOptions(block_size=self._block, use_threads=threads),
+            read_options=pacsv.ReadOptions(block_size=self._block, use_threads=ragged is None),
             parse_options=pacsv.ParseOptions(
                 delimiter=self._delimiter,
                 newlines_in_values=True,
-                invalid_row_handler=invalid,
+                invalid_row_handler=None if ragged is None else invalid,
                 # In a table of one column a blank line is a row whose value is missing.
                 ignore_empty_lines=len(self.names) > 1,
             ),
@@ -136,11 +135,13 @@ class CsvPart:
         ragged: list[Any] = []
         with (
             self._stream() as stream,
-            self._reader(stream, self.names[:1], {self.names[0]: pa.binary()}, ragged, threads=False) as reader,
+            self._reader(stream, self.names[:1], {self.names[0]: pa.binary()}, ragged) as reader,
         ):
             for _ in reader:
                 if ragged:
                     break
+        if not ragged:
+            return self._explain("")
         row = ragged[0]
         fields = f"{row.actual_columns} field{'s' * (row.actual_columns != 1)}"
         return TableError(

@@ -66,7 +66,7 @@ class LocalEngine:
 
     def schema(self, job: Job) -> pa.Schema:
         """The published table's schema, without any metadata of the input."""
-        fields = [pa.field(name, _plain(self.source.schema.field(name).type)) for name in job.public]
+        fields = [pa.field(name, plain_type(self.source.schema.field(name).type)) for name in job.public]
         for part in job.parts:
             fields += [pa.field(name, kind) for name, kind in zip(part.columns, part.encoding.types, strict=True)]
         return pa.schema([*fields, *([pa.field(CELL, pa.int32())] if job.cells_published else [])])
@@ -214,7 +214,7 @@ class _Worker:
         self.order = keys.subkey("order", *(str(hash_of(part.thresholds)) for part in job.parts))
 
     def perturb(self, batch: pa.RecordBatch, coded: Sequence[Coded], start: int) -> Piece:
-        arrays = [_decoded(batch.column(name)) for name in self.job.public]
+        arrays = [decoded(batch.column(name)) for name in self.job.public]
         for part, mine in zip(self.parts, coded, strict=True):
             arrays += part.perturb(self.job, batch, mine, start)
         words = self.order.words(start, batch.num_rows) if self.job.shuffle else np.zeros(0, np.uint64)
@@ -267,9 +267,9 @@ def hash_of(array: npt.NDArray[np.int64]) -> int:
     return int.from_bytes(hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()[:8], "big")
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def plain_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _decoded(column: pa.Array) -> pa.Array:
+def decoded(column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

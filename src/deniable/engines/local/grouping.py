@@ -36,41 +36,45 @@ class _Words(Protocol):
 
 def anatomy_groups(
     codes: Codes, m: int, l: int, keystream: _Words, suppressed: Integers | None = None
-) -> npt.NDArray[np.int64]:
+) -> npt.NDArray[np.int32]:
     """The group of each row, -1 for rows that are suppressed; ``suppressed`` says how many rows of each value are.
 
-    Every group has l rows or a few more, with different values; all choices are made by the keystream.
+    Every group has l rows or a few more, with different values; all choices are made by the keystream. Arrays are as
+    narrow as they can be, since all rows are held at once.
     """
     counts = np.bincount(codes, minlength=m).astype(np.int64)
     taken = counts if suppressed is None else counts - suppressed
     if len(taken) != m or (taken < 0).any() or int(taken.max(initial=0)) * l > int(taken.sum()):
         raise InternalError("these rows cannot be grouped: a value has more than 1/l of them")
     groups, joined = compositions(taken, l, keystream.subkey("composition"))
-    values = np.concatenate((groups.ravel(), joined[:, 1]))
-    numbers = np.concatenate((np.repeat(np.arange(len(groups)), l), joined[:, 0]))
-    narrow = values.astype(np.uint16) if m <= 2**16 else values  # 16-bit keys are sorted by radix
-    slots = np.argsort(narrow, kind="stable")
+    values = np.concatenate((groups.ravel(), joined[:, 1].astype(groups.dtype)))
+    numbers = np.concatenate((np.repeat(np.arange(len(groups), dtype=np.int32), l), joined[:, 0].astype(np.int32)))
+    del groups
+    numbers = numbers[np.argsort(values, kind="stable")]  # 16-bit keys are sorted by radix
     rows = _shuffled_by_value(codes, keystream.subkey("rows"))
     first = np.cumsum(counts) - counts
     skipped = first - (np.cumsum(taken) - taken)  # rows of smaller values that get no group
-    result = np.full(len(codes), -1, dtype=np.int64)
-    result[rows[np.arange(len(slots)) + np.repeat(skipped, taken)]] = numbers[slots]
+    result = np.full(len(codes), -1, dtype=np.int32)
+    if len(rows) > len(numbers):
+        rows = rows[np.arange(len(numbers)) + np.repeat(skipped, taken)]
+    result[rows] = numbers
     return result
 
 
-def compositions(counts: Integers, l: int, keystream: _Words) -> tuple[Integers, Integers]:
+def compositions(counts: Integers, l: int, keystream: _Words) -> tuple[Codes, Integers]:
     """The values of each group [groups, l] in the order they were formed, and the (group, value) of leftover rows."""
     noise = _Noise(keystream)
     left = counts.astype(np.int64)
-    parts: list[Integers] = []
+    parts: list[Codes] = []
+    narrow = np.uint16 if len(counts) <= 2**16 else np.int32
     while int((left > 0).sum()) >= l:
         level = int(np.partition(left, -l)[-l])
         part = _side_by_side(left, level, l, noise)
         if part is None:
             part = _used_up(left, level, l, noise)
         left = left - np.bincount(part.ravel(), minlength=len(left))
-        parts.append(part)
-    groups = np.concatenate(parts) if parts else np.zeros((0, l), dtype=np.int64)
+        parts.append(part.astype(narrow))
+    groups = np.concatenate(parts) if parts else np.zeros((0, l), dtype=narrow)
     return groups, _joined(groups, np.repeat(np.arange(len(left)), left), noise)
 
 
@@ -158,7 +162,7 @@ def _renamed(above: npt.NDArray[np.bool_], ends: Integers) -> Integers:
     return names
 
 
-def _joined(groups: Integers, values: Integers, noise: _Noise) -> Integers:
+def _joined(groups: Codes, values: Integers, noise: _Noise) -> Integers:
     """(group, value) for each leftover row: a random group without its value."""
     joined: list[tuple[int, int]] = []
     for value in values.tolist():

@@ -1,15 +1,14 @@
-"""Numbers and dates replaced within a range, on a grid; and the same perturbation for a single row.
+"""Numbers and dates replaced within a range, on a grid.
 
 A draw is one 64-bit word: its high 32 bits are the coin, its low 32 bits, scaled to the number of points, the
-replacement. A client that perturbs its own row uses the same thresholds as the engine.
+replacement.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-import secrets
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,18 +17,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.channel import SCALE, Channel
-from deniable.core.errors import ColumnError, OptionError, TableError, shortened
-from deniable.core.manifest import Part
+from deniable.core.errors import ColumnError, OptionError, TableError
 from deniable.core.replace import Kind, NumberRange, Replace
-from deniable.engines.local.kernel import CHUNK, alias_table
+from deniable.engines.local.kernel import CHUNK
 from deniable.engines.local.sources import Source
 
 Codes = npt.NDArray[Any]
 Words = npt.NDArray[np.uint64]
-Draw = Callable[[], int]
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 FINE_STEPS = 2**16  # the grid of numbers that have no common number of decimals
+MOST_STEPS = 16 * FINE_STEPS
 DECIMALS = range(7)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
@@ -120,7 +117,7 @@ def scan_range(source: Source, column: str, replace: Replace, missing: str, prog
         raise _missing(column)
     if rows == 0:
         raise TableError("The table has no rows: there is nothing to publish.")
-    step = replace.step if replace.step is not None else _step(kind, replace, fitting)
+    step = replace.step if replace.step is not None else _step(kind, replace, fitting, pa.types.is_decimal(dtype))
     grid = NumberRange(kind, replace.low, replace.high, step, 0, bool(lost) and missing == "value")
     return RangeScan(grid, dtype, rows)
 
@@ -143,6 +140,9 @@ def kind_of(column: str, dtype: pa.DataType, replace: Replace) -> Kind:
     elif t.is_integer(dtype):
         kind = "integer"
     elif t.is_floating(dtype):
+        return "number"
+    elif t.is_decimal(dtype):
+        _require_decimals(column, dtype, replace)
         return "number"
     else:
         raise ColumnError(
@@ -173,11 +173,27 @@ def _require_type_holds(column: str, dtype: pa.DataType, replace: Replace) -> No
             )
 
 
+def _require_decimals(column: str, dtype: pa.DataType, replace: Replace) -> None:
+    """The grid must consist of decimals that the column's type holds."""
+    most = 10.0 ** (dtype.precision - dtype.scale)
+    for name, number in (("low", replace.low), ("high", replace.high), ("step", replace.step)):
+        if number is None:
+            continue
+        assert isinstance(number, int | float)
+        if abs(number) >= most or round(number, dtype.scale) != number:
+            raise OptionError(
+                f"{name} = {number} does not fit the column {column!r}, whose type {dtype} holds numbers below "
+                f"{most:g} with {dtype.scale} decimals. Fix: such a {name}=, or convert the column to floats."
+            )
+
+
 def numbers_of(column: str, values: pa.Array, kind: Kind) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """A column as numbers (dates as ordinals) and which rows are missing; NaN is missing, infinities are refused."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     gone = np.asarray(values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False), dtype=bool)
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.string())  # Arrow's way from decimals to floats is off by a last digit at times
     if kind == "number":
         numbers = pc.fill_null(values.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
         if np.isinf(numbers).any():
@@ -223,75 +239,22 @@ def _width(replace: Replace) -> float:
     return float(high - low)
 
 
-def _step(kind: Kind, replace: Replace, fitting: Sequence[int]) -> float:
-    """1, or the coarsest decimals that all numbers have, or a fine grid where they have none in common."""
+def _step(kind: Kind, replace: Replace, fitting: Sequence[int], decimal: bool) -> float:
+    """1, or the coarsest decimals that all numbers have, or a fine grid where they have none in common.
+
+    A column of decimals stays one: the finest power of ten that makes no more than a million steps.
+    """
     if kind != "number":
         return 1
     width = _width(replace)
     assert isinstance(replace.low, int | float)
     for d in fitting:
-        if _has_decimals(np.array([float(replace.low)]), d, pa.float64()) and width * 10**d < FINE_STEPS * 16:
+        if _has_decimals(np.array([float(replace.low)]), d, pa.float64()) and width * 10**d < MOST_STEPS:
             return float(f"1e-{d}")
-    return width / FINE_STEPS
+    return 10.0 ** math.ceil(math.log10(width / MOST_STEPS)) if decimal else width / FINE_STEPS
 
 
 def _has_decimals(numbers: npt.NDArray[Any], d: int, dtype: pa.DataType) -> bool:
     scaled = numbers * 10.0**d
     tolerance = (1e-9 if dtype == pa.float64() else 1e-5) * np.maximum(1.0, np.abs(scaled))
     return bool((np.abs(scaled - np.rint(scaled)) <= tolerance).all())
-
-
-# -- one row at a time -------------------------------------------------------------------------------------------------
-
-
-def respond(row: Mapping[str, Any], parts: Sequence[Part], draw: Draw | None = None) -> dict[str, Any]:
-    """Perturb one row as the engine would, where it was collected: the other columns stay.
-
-    Args:
-        row: column -> value, holding every column of the parts.
-        parts: of a manifest, with one column each.
-        draw: a source of 64-bit numbers; by default the operating system's.
-    """
-    draw = draw or (lambda: secrets.randbits(64))
-    answer = dict(row)
-    for part in parts:
-        (column,) = part.columns
-        if column not in row:
-            raise ColumnError(f"The row has no value for {column!r}. Fix: give None where it is missing.")
-        answer[column] = _respond(column, row[column], part, draw())
-    return answer
-
-
-def _respond(column: str, value: Any, part: Part, word: int) -> Hashable:
-    if value is None and part.missing == "exempt":
-        return None
-    if part.range is not None:
-        return _respond_range(column, value, NumberRange.from_dict(part.range), word)
-    if value not in part.domain:
-        raise TableError(f"{shortened(value)} is not in the domain of the column {column!r}. Fix: one of its values.")
-    channel = part.channels[0]
-    place = part.domain.index(value)
-    if word >> 32 < int(channel.keep[place]):
-        return part.domain[place]
-    return part.domain[_replacement(channel, word & 0xFFFFFFFF)]
-
-
-def _replacement(channel: Channel, low: int) -> int:
-    if channel.is_uniform:
-        return low * channel.m >> 32
-    threshold, choice = alias_table(channel.replace)
-    capacity = SCALE // len(threshold)
-    bucket, offset = divmod(low, capacity)
-    return int(choice[bucket][int(offset >= threshold[bucket])])
-
-
-def _respond_range(column: str, value: Any, grid: NumberRange, word: int) -> Hashable:
-    kind = {"integer": pa.int64(), "number": pa.float64(), "date": pa.date32()}[grid.kind]
-    encoder = RangeEncoder(column, kind, grid)
-    try:
-        batch = pa.RecordBatch.from_arrays([pa.array([value], kind)], names=[column])
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        raise TableError(f"{shortened(value)} is no {grid.kind}, which the column {column!r} holds.") from None
-    codes = RangeKernel(grid).perturb(encoder.encode(batch), np.array([word], np.uint64))
-    result: Hashable = encoder.decode(codes)[0][0].as_py()
-    return result

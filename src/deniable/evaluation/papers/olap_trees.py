@@ -33,8 +33,8 @@ RANGES = {
 }
 COINS = (0.9, 0.7, 0.5, 0.3)
 DEPTH = 5
-MOST_DRAWS = 6
-NOISE = 3  # standard errors; there are sixteen comparisons, of a few draws each
+MOST_DRAWS = 20
+NOISE = 3  # standard errors; there are sixteen comparisons
 CLOSE = 0.02  # of the originals' accuracy, at p >= 0.7
 
 

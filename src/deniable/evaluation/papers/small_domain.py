@@ -17,6 +17,7 @@ from deniable.evaluation.chart import Chart, line
 from deniable.evaluation.experiment import Row, run_experiment
 from deniable.evaluation.metrics import SELECTIVITIES
 from deniable.evaluation.papers.comparison import DRAWS, RHO1, RHO2, everything, pools
+from deniable.evaluation.papers.introduction import introduction
 from deniable.evaluation.papers.items import Item, Reproduction, census_table, near, per_cent
 from deniable.evaluation.papers.zipf import zipf_table
 from deniable.evaluation.pools import sdr_pool
@@ -41,6 +42,7 @@ def reproduce(
     table = CodedTable.of(census, "occupation")
     made: list[Item] = []
     for step in (
+        introduction,
         table_1,
         lambda: table_2(table.histogram),
         lambda: table_3(table.histogram),
@@ -53,7 +55,7 @@ def reproduce(
     ):
         found = step()
         made += found if isinstance(found, list) else [found]
-        progress(len(made), 10, "tables and figures")
+        progress(len(made), 11, "tables and figures")
     return Reproduction("small-domain", TITLE, tuple(made))
 
 

@@ -16,7 +16,7 @@ from deniable.core.histogram import Counts, Histogram
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
 from deniable.mechanisms.decoy_planning import cut_to_fit
-from deniable.mechanisms.requirement import check_histogram, protected_values
+from deniable.mechanisms.requirement import check_histogram, protected_values, refuse_sums
 
 
 def rows_to_suppress(histogram: Histogram, l: int) -> Counts:
@@ -37,6 +37,7 @@ def rows_to_suppress(histogram: Histogram, l: int) -> Counts:
 
 def check_requirement(name: str, l: int, least: int, histogram: Histogram, privacy: Privacy | None) -> None:
     """Refuse what groups cannot promise: any prior, and a rho2 below 1/l; ``least`` is the smallest l there is."""
+    refuse_sums(privacy)
     if privacy is None:
         return
     if privacy.adversary == "any-prior":

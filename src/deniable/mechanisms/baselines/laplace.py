@@ -156,11 +156,13 @@ class Laplace(WithoutChannels):
         share = self.share(budget)
         if LEAST <= share <= MOST:
             return
-        fewer = max(int(budget / LEAST), 0)
-        if share < LEAST:
-            fix = f"Fix: questions={fewer:,} or fewer." if fewer else f"Fix: epsilon={LEAST * self.questions:g} or more."
-        else:
+        fewer = int(budget / LEAST)
+        if share > MOST:
             fix = f"Fix: epsilon={self.questions:g}."
+        elif fewer:
+            fix = f"Fix: questions={fewer:,} or fewer."
+        else:
+            fix = f"Fix: epsilon={LEAST * self.questions:g} or more."
         raise OptionError(
             f"epsilon = {budget:.4g} over {self.questions:,} questions is {share:.3g} for each: allowed are {LEAST:g} "
             f"to {MOST:g}. {fix}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -16,7 +17,7 @@ from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy, amplification_limit
 from deniable.core.probability import percent
-from deniable.mechanisms.requirement import EVERY_RELEASE, protected_values, require_feasible
+from deniable.mechanisms.requirement import EVERY_RELEASE, protected_values, refuse_sums, require_feasible
 
 GRID = 8  # rows
 Limits = list[Fraction | None]  # each value's largest posterior; None: exempt
@@ -51,8 +52,17 @@ def plan_of_channel(
             worst=max(sure[x] for x in protected),
             gamma=channel.exact_gamma,
             not_protected=(*EVERY_RELEASE, *not_hidden),
+            sentence=_in_whole_percent(max(sure)) if privacy is None else "",
         ),
         options=options,
+    )
+
+
+def _in_whole_percent(worst: Fraction) -> str:
+    """What is reached where nothing was required, rounded up: the exact figure gives exact counts away (SPEC 11.6)."""
+    return (
+        "An attacker who knows how frequent each value is, and nothing more about a person, becomes at most "
+        f"{math.ceil(100 * worst)} % sure of that person's value."
     )
 
 
@@ -75,6 +85,7 @@ def check_posteriors(name: str, histogram: Histogram, limits: Limits, sure: Sequ
 
 def limits_of(histogram: Histogram, privacy: Privacy | None) -> Limits:
     """The largest posterior of each value that the requirement allows an attacker who knows the frequencies."""
+    refuse_sums(privacy)
     limits: Limits = [None] * histogram.m
     if privacy is None:
         return limits
@@ -112,6 +123,7 @@ def allowed_amplification(privacy: Privacy) -> Fraction:
 
 def pairs_of(privacy: Privacy) -> list[tuple[Fraction, Fraction]]:
     """Every (rho1, rho2) of a requirement against any prior, which needs rho1."""
+    refuse_sums(privacy)
     pairs = [*privacy.per_value.values()]
     if privacy.rho2 is not None:
         if privacy.rho1 is None:

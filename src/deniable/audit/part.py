@@ -1,0 +1,133 @@
+"""What is learnt about one sensitive column, or several that were perturbed as one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from deniable.audit.breaches import Breach, CurvePoint, Limits, is_protected
+from deniable.audit.cells import CellReport
+from deniable.audit.findings import namer, view_in_words
+from deniable.audit.grouped import GroupRows
+from deniable.audit.posteriors import Belief, Posteriors
+from deniable.core import values
+from deniable.core.probability import percent
+
+WORST_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class PartAudit:
+    """What is learnt about one sensitive column, or several that were perturbed as one.
+
+    Attributes:
+        columns, domain: the column(s) and their values.
+        posteriors: every posterior, on demand.
+        beliefs: the extremes for every value that occurs, against the frequency adversary.
+        limits: the requirement for each value.
+        upward, downward: what breaks it.
+        curve: what stronger beliefs grow to.
+        gamma: the amplification, cells included; None when unbounded.
+        cells: what the cells reveal, where they are published.
+        rows_from: where the rows of each cell are known from: ``"histogram"`` (one cell), ``"plan"``, ``"estimate"``,
+            or ``"groups"`` where the release publishes them.
+    """
+
+    columns: tuple[str, ...]
+    domain: tuple[Hashable, ...]
+    posteriors: Posteriors | GroupRows
+    limits: Limits
+    upward: tuple[Breach, ...]
+    downward: tuple[Breach, ...]
+    curve: tuple[CurvePoint, ...]
+    gamma: Fraction | None
+    cells: CellReport | None
+    rows_from: str
+
+    @property
+    def beliefs(self) -> tuple[Belief, ...]:
+        return self.posteriors.beliefs
+
+    @property
+    def worst(self) -> tuple[Belief, ...]:
+        """The values an attacker can become surest of, protected ones first."""
+
+        def rank(belief: Belief) -> tuple[bool, Fraction]:
+            limit = self.limits[belief.position]
+            return limit is None or not is_protected(belief, limit), -belief.highest
+
+        return tuple(sorted(self.beliefs, key=rank))
+
+    @property
+    def worst_protected(self) -> Fraction:
+        """The largest posterior of a protected value; of any value where nothing is required."""
+        required = any(limit is not None for limit in self.limits)
+        return max(
+            (
+                belief.highest
+                for belief in self.beliefs
+                if not required or ((limit := self.limits[belief.position]) is not None and is_protected(belief, limit))
+            ),
+            default=Fraction(0),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        told = [values.to_json(value) for value in self.domain]
+
+        def breach(one: Breach) -> dict[str, Any]:
+            return {
+                "value": told[one.position],
+                "prior": float(one.prior),
+                "posterior": float(one.posterior),
+                "allowed": float(one.allowed),
+                "published": None if one.view[1] is None else told[one.view[1]],
+                "cell": one.view[0],
+            }
+
+        return {
+            "columns": list(self.columns),
+            "gamma": None if self.gamma is None else float(self.gamma),
+            "epsilon": None if self.gamma is None else math.log(self.gamma),
+            "worst_posterior": float(self.worst_protected),
+            "values": [
+                {
+                    "value": told[belief.position],
+                    "prior": float(belief.prior),
+                    "highest": float(belief.highest),
+                    "lowest": float(belief.lowest),
+                    "cell_only": float(belief.cell_only),
+                    "protected": (limit := self.limits[belief.position]) is not None and is_protected(belief, limit),
+                }
+                for belief in self.beliefs
+            ],
+            "upward": [breach(one) for one in self.upward],
+            "downward": [breach(one) for one in self.downward],
+            "stronger_priors": [
+                {
+                    "belief": point.label,
+                    "value": told[point.position],
+                    "prior": float(point.prior),
+                    "posterior": float(point.posterior),
+                }
+                for point in self.curve
+            ],
+            "cells": None if self.cells is None else {**self.cells.__dict__, "rows_from": self.rows_from},
+        }
+
+    def lines(self) -> list[str]:
+        name = namer(self.domain)
+        text = [f"{', '.join(self.columns)}: {len(self.domain):,} values"]
+        text += [
+            f"  {name(b.position)}: {percent(b.prior)} before, up to {percent(b.highest)} when "
+            f"{view_in_words(b.most_telling, name)}"
+            for b in self.worst[:WORST_SHOWN]
+        ]
+        text += [
+            f"  believed at {percent(p.prior)} ({p.label}): up to {percent(p.posterior)} ({name(p.position)})"
+            for p in self.curve
+        ]
+        text.append(f"  epsilon: {'unbounded' if self.gamma is None else f'{math.log(self.gamma):.4g}'}")
+        return text

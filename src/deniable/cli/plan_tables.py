@@ -1,0 +1,97 @@
+"""What `deniable plan` prints beside its comparison: one mechanism explained, and the smallest rho2 for an error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from deniable.cli import console
+from deniable.core import values
+from deniable.core.plan import Plan
+from deniable.core.probability import percent
+from deniable.evaluation.beliefs import value_rows
+from deniable.evaluation.planner import Strongest
+
+SHARES = ("share", "coin", "kept", "rho1", "grows to", "rho2", "falls to")
+
+
+def explained(made: Plan) -> dict[str, list[dict[str, Any]]]:
+    """A plan for its owner: its cells, and value by value where there is one cell only."""
+    told = {"cells": cell_rows(made)}
+    if len(made.cells) == 1:
+        told["values"] = [{**row, "value": values.to_json(row["value"])} for row in value_rows(made)]
+    return told
+
+
+def show_explained(told: dict[str, list[dict[str, Any]]]) -> None:
+    print()
+    console.show_table(list(told["cells"][0]), [list(row.values()) for row in told["cells"]])
+    if "values" not in told:
+        return
+    columns = ["value", *SHARES]
+    rows = [[row["value"], *(percent(row[name]) if name in row else "" for name in SHARES)] for row in told["values"]]
+    print()
+    console.show_table(columns, rows)
+    required = [row for row in told["values"] if "rho1" in row]
+    holding = sum(row["downward"] for row in required)
+    print(
+        f"Upward: whoever believes a value at up to its rho1 becomes at most as sure as 'grows to' says, for all "
+        f"{len(required):,} protected values. Downward: whoever believes it at rho2 or more stays at 'falls to' or "
+        f"above, which is not below rho1 for {holding:,} of them."
+    )
+
+
+def cell_rows(made: Plan) -> list[dict[str, Any]]:
+    """The cells of a plan, for the owner."""
+    return [
+        {
+            "cell": number,
+            "values": cell.channel.m,
+            "share of rows": percent(Fraction(cell.size, max(made.histogram.rows, 1))),
+            "coins": f"{percent(float(cell.channel.coins.min()))} to {percent(float(cell.channel.coins.max()))}",
+            "gamma": round(cell.channel.gamma, 3),
+            "first values": ", ".join(str(value)[:20] for value in cell.channel.values[:5]),
+        }
+        for number, cell in enumerate(made.cells)
+    ]
+
+
+def cell_shares(made: Plan) -> list[dict[str, Any]]:
+    return [
+        {"cell": number, "value": str(value)[:40], "share": rows / max(cell.size, 1)}
+        for number, cell in enumerate(made.cells)
+        for value, rows in cell.rows.items()
+        if rows
+    ]
+
+
+def show_strongest(found: Sequence[Strongest], error: float, size: float, *, as_json: bool) -> None:
+    """For each mechanism the smallest rho2 that answers within the error, or why there is none."""
+    if as_json:
+        console.emit({"error": error, "question": size, "strongest": [_told(each) for each in found]})
+        return
+    applicable = [each for each in found if not each.refusal]
+    table = [
+        [each.mechanism, "none" if each.rho2 is None else f"{float(each.rho2):.4g}", percent(each.error, 3)]
+        for each in applicable
+    ]
+    console.show_table(["mechanism", "smallest rho2", f"error at {percent(size, 2)} of the rows"], table)
+    for each in found:
+        if each.refusal:
+            print(f"\n{each.mechanism} does not apply: {each.refusal}")
+    best = found[0]
+    if best.rho2 is None:
+        print(f"\nNo mechanism answers questions about {percent(size, 2)} of the rows within {percent(error, 2)}.")
+    else:
+        print(f"\nThe strongest is {best.mechanism}: an attacker may become at most {percent(best.rho2)} sure.")
+
+
+def _told(each: Strongest) -> dict[str, Any]:
+    return {
+        "mechanism": each.mechanism,
+        "rho2": None if each.rho2 is None else float(each.rho2),
+        "error": each.error if math.isfinite(each.error) else None,
+        **({"refused": each.refusal} if each.refusal else {}),
+    }

@@ -1,0 +1,95 @@
+"""All combinations of conditions on several columns at once: 2^k counts from one tally (OLAP 2, 6; SPEC 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from deniable.estimation.asking import Options
+from deniable.estimation.joint import Joint, Labels
+from deniable.estimation.multidimensional import check_options, count_predicates, say_condition
+from deniable.estimation.predicates import And, Leaf, conjunction, not_
+from deniable.estimation.published import Floats, Published
+from deniable.estimation.swapping import swapped_columns, swapped_in
+
+
+def cube(
+    published: Published,
+    conditions: Mapping[str, Any],
+    where: Mapping[str, Any] | None = None,
+    *,
+    method: str = "inverse",
+    confidence: float = 0.95,
+) -> pa.Table:
+    """All 2^k combinations of conditions on k columns: for each whether it holds, then value, stderr and interval."""
+    options = Options(method, None, confidence)  # type: ignore[arg-type]
+    check_options(options)
+    asked = conjunction(conditions)
+    predicate = And((*conjunction(where).parts, *asked.parts))  # a column may be asked about and narrowed down, too
+    joint = Joint(published.manifest, published.counter(), predicate)
+    say_condition(joint, Labels((), ()))
+    if joint.wide:
+        return _cube_by_counts(published, conditions, where or {}, options)
+    (block,) = joint.counter.tally((), joint.leaves, joint.classes)
+    counts = block.counts[0].sum(1).reshape(-1, *joint.tensor.shape)
+    fitted = joint.tensor.likelihood(counts) if method == "mle" else joint.tensor.invert(counts)
+    inverse = joint.tensor.invert(counts)
+    swapped = swapped_in(joint.tensor, joint.perturbed_names, swapped_columns(joint.manifest))
+    pairs = sum(one.of_label(inverse, one.whole(inverse)) for one in swapped)  # each combination is a label
+    variance = np.maximum(joint.tensor.squares(counts) - inverse + pairs, 0.0)
+    possible = joint.by_pattern(counts.reshape(len(counts), -1).sum(1))
+    return _cube_table(joint, asked, (fitted.reshape(-1), variance.reshape(-1), possible), options.z)
+
+
+def _cube_by_counts(
+    published: Published, conditions: Mapping[str, Any], where: Mapping[str, Any], options: Options
+) -> pa.Table:
+    """The cube one count at a time, where a column's channel cannot be seen through its conditions."""
+    told = list(conditions.items())
+    combinations = list(product((False, True), repeat=len(told)))
+    given = conjunction(where).parts
+    asked = [
+        And(
+            (
+                *given,
+                *conjunction({name: c if bit else not_(c) for bit, (name, c) in zip(bits, told, strict=True)}).parts,
+            )
+        )
+        for bits in combinations
+    ]
+    answers = count_predicates(published, asked, options)
+    found = zip(("value", "stderr", "value_low", "value_high"), answers, strict=True)
+    truth = {name: [bits[place] for bits in combinations] for place, name in enumerate(conditions)}
+    return pa.table({**truth, **dict(found)})
+
+
+def _cube_table(joint: Joint, asked: And, of_patterns: tuple[Floats, Floats, Floats], z: float) -> pa.Table:
+    """Patterns as combinations of the conditions that are asked about, where all others hold."""
+    value, variance, possible = of_patterns
+    number = len(joint.flat)
+    patterns = np.arange(2**number)
+    places = {id(leaf): number - 1 - place for place, (_, leaf) in enumerate(joint.flat) if leaf is not None}
+    bit = {leaf: ((patterns >> place) & 1).astype(bool) for leaf, place in places.items()}
+    wanted = [leaf for leaf in asked.parts if isinstance(leaf, Leaf)]
+    kept = np.ones(len(patterns), bool)
+    for leaf in bit.keys() - {id(leaf) for leaf in wanted}:
+        kept &= bit[leaf]
+    key = np.zeros(len(patterns), np.int64)
+    for one in wanted:
+        key = key * 2 + bit[id(one)]
+    size = 2 ** len(wanted)
+    total = np.bincount(key[kept], weights=value[kept], minlength=size)
+    error = np.sqrt(np.bincount(key[kept], weights=variance[kept], minlength=size))
+    most = np.zeros(size)
+    np.maximum.at(most, key[kept], possible[kept])  # rows that satisfy what is public
+    ends = np.clip([total - z * error, total + z * error], 0, most)
+    columns = {
+        leaf.column: ((np.arange(size) >> (len(wanted) - 1 - place)) & 1).astype(bool)
+        for place, leaf in enumerate(wanted)
+    }
+    low, high = np.minimum(ends[0], total), np.maximum(ends[1], total)
+    return pa.table({**columns, "value": total, "stderr": error, "value_low": low, "value_high": high})

@@ -1,0 +1,186 @@
+"""What columns that are perturbed one by one promise, each alone and all together (SPEC 2, 6; OLAP 5)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from deniable.core.breach import belief_limit, joint_limit, relative_prior_limit
+from deniable.core.channel import SCALE
+from deniable.core.errors import listing
+from deniable.core.guarantee import Guarantee
+from deniable.core.privacy import Privacy
+from deniable.core.probability import percent
+from deniable.core.replace import Breach
+from deniable.mechanisms.requirement import EVERY_RELEASE
+
+USUAL_BREACH = (Fraction(1, 10), Fraction(95, 100))  # OLAP's example of rho1 and rho2
+
+
+@dataclass(frozen=True)
+class Perturbed:
+    """One column as it was perturbed: what the guarantee is computed from.
+
+    Attributes:
+        gamma: its amplification; None when unbounded.
+        noise: the epsilon that its noisy histogram costs; 0 where none is published.
+        rounded: the step of the grid that its numbers were rounded to; None where values are as they were.
+        relative: replacements like the column itself: how many times likelier a value is, at most, than to be drawn.
+        required: the column's own requirement, if it has one.
+    """
+
+    column: str
+    replacing: str
+    keep: int
+    gamma: Fraction | None
+    noise: float = 0.0
+    rounded: float | None = None
+    relative: Fraction = Fraction(1)
+    required: Breach | Privacy | None = None
+
+    @property
+    def coin(self) -> Fraction:
+        return Fraction(self.keep, SCALE)
+
+    @property
+    def epsilon(self) -> float:
+        return math.inf if self.gamma is None else math.log(self.gamma) + self.noise
+
+
+def told_of(columns: Sequence[Perturbed], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options for a manifest, with what the promise of an identity column rests on."""
+    told = {name: dict(how) for name, how in options["columns"].items()}
+    for column in columns:
+        if column.replacing == "identity":
+            told[column.column]["relative_prior"] = str(column.relative)
+    return {**options, "columns": told}
+
+
+def guarantee(columns: Sequence[Perturbed]) -> Guarantee:
+    """What columns that are perturbed independently promise together."""
+    gammas = [column.gamma for column in columns]
+    total = math.prod((gamma for gamma in gammas if gamma is not None), start=Fraction(1))
+    bounded = all(gamma is not None for gamma in gammas)
+    kept = ", ".join(f"{column.column!r} {percent(column.coin)}" for column in columns)
+    swapped = [column.column for column in columns if column.replacing == "swapping"]
+    apart = f"each column on its own, and each row but for {listing(swapped)}" if swapped else "each column and row"
+    return Guarantee(
+        basis="other",
+        adversary="any-prior" if bounded and all(c.replacing == "uniform" for c in columns) else "frequency",
+        rho1=None,
+        rho2=None,
+        worst=Fraction(1),  # without a rho1, a belief that was certain beforehand stays so
+        gamma=total if bounded else None,
+        cell_gammas=tuple(gammas),
+        also=(_epsilons(columns), *(_sentence(column) for column in columns), *_together(columns)),
+        not_protected=(*EVERY_RELEASE, *_limits(columns)),
+        sentence=f"Every value is kept with the probability of its column ({kept}) and otherwise replaced at random, "
+        f"{apart}{'' if swapped else ' on its own'}.",
+    )
+
+
+def _epsilons(columns: Sequence[Perturbed]) -> str:
+    each = " + ".join(f"{column.epsilon:.4g} ({column.column})" for column in columns if column.gamma is not None)
+    open_ended = [column.column for column in columns if column.gamma is None]
+    if open_ended:
+        known = f" Epsilon of the others: {each}." if each else ""
+        return (
+            f"No local differential privacy is claimed: the amplification of {listing(open_ended)} is unbounded.{known}"
+        )
+    return (
+        f"Each row satisfies epsilon-local differential privacy with epsilon = {sum(c.epsilon for c in columns):.4g}"
+        + (f": {each}" if columns[1:] else "")
+        + (", noisy histograms included" if any(column.noise for column in columns) else "")
+        + ", whatever an attacker believed and however the columns are correlated."
+    )
+
+
+def _sentence(column: Perturbed) -> str:
+    """The column's own requirement where it has one, else OLAP's example."""
+    if column.coin == 1:
+        return f"{column.column!r} is published as it is (p = 1)."
+    if column.replacing != "uniform":
+        return _like_the_column(column)
+    if isinstance(column.required, Privacy):
+        assert column.required.rho1 is not None
+        assert column.required.rho2 is not None
+        return (
+            f"{column.column!r}: a value or set of values believed at up to {percent(column.required.rho1)} is "
+            f"believed at {percent(column.required.rho2)} at most afterwards, as required."
+        )
+    if column.required is not None:
+        s, rho1, rho2 = column.required
+        source = "as required; OLAP Thm 4"
+    else:
+        rho1, rho2 = USUAL_BREACH
+        s = Fraction(relative_prior_limit(column.coin, rho1, rho2))
+        source = "OLAP Thm 4"
+    return (
+        f"{column.column!r}: a set of values believed at up to {percent(rho1)}, and less than {float(s):.4g} times "
+        f"as likely as its share of the replacements, is believed below {percent(rho2)} afterwards ({source})."
+    )
+
+
+def _like_the_column(column: Perturbed) -> str:
+    """Lemma 1, for replacements that are drawn like the column up to the factor ``relative``."""
+    if column.required is not None:
+        pair = column.required
+        rho1, rho2 = (pair.rho1, pair.rho2) if isinstance(pair, Privacy) else pair[1:]
+        assert rho1 is not None
+        assert rho2 is not None
+        before, source = f"at up to {percent(rho1)}", "as required; OLAP Lemma 1"
+    else:
+        rho2 = USUAL_BREACH[1]
+        least = belief_limit(column.coin, rho2, column.relative)
+        if least <= 0:
+            return f"{column.column!r}: p = {float(column.coin):.4g} leaves no belief below {percent(rho2)}."
+        rounded = math.floor(1000 * least) / 1000  # to the safe side
+        before, source = f"below {percent(rounded)}", "OLAP Lemma 1"
+    return (
+        f"{column.column!r}: an attacker who knows the frequencies, and believed a set of values {before}, believes it "
+        f"below {percent(rho2)} afterwards ({source})."
+    )
+
+
+def _together(columns: Sequence[Perturbed]) -> list[str]:
+    """Theorem 5 for all columns at once; small sets, because larger ones depend on their shares."""
+    several = [column for column in columns if column.coin < 1]
+    if len(several) < 2:
+        return []
+    rho1, rho2 = USUAL_BREACH
+    s = joint_limit([column.coin for column in several], [Fraction(0)] * len(several), rho1, rho2)
+    return [
+        f"All {len(several)} perturbed columns together: a combination of single rare values, one of each column, "
+        f"believed at up to {percent(rho1)}, and less than {float(s):.3g} times as likely as its share of the "
+        f"replacements, is believed below {percent(rho2)} afterwards, however the columns are correlated (OLAP Thm 5). "
+        "deniable.breach tells it for any values or ranges."
+    ]
+
+
+def _limits(columns: Sequence[Perturbed]) -> list[str]:
+    found = []
+    if len(columns) > 1:
+        found.append(
+            "The sentences about one column are about that column alone. Columns that are correlated speak for each "
+            "other: whoever combines a row's perturbed columns can become surer, up to the sum of their epsilons."
+        )
+    for column in columns:
+        if column.replacing == "identity":
+            found.append(
+                f"{column.column!r} is replaced by values of its own noisy distribution: someone who knows more than "
+                "the frequencies, such as who holds the rarest value, can recognise it. By how many rows that "
+                "distribution is raised above the noisy histogram can depend on the table, beyond epsilon."
+            )
+        if column.replacing == "swapping":
+            found.append(
+                f"{column.column!r} is swapped among the rows: its exact histogram is published, and the rows are not "
+                "independent of each other."
+            )
+        if column.rounded is not None:
+            found.append(
+                f"{column.column!r} is published on a grid of steps of {column.rounded:g}, originals included."
+            )
+    return found

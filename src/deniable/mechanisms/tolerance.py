@@ -1,0 +1,82 @@
+"""The tolerance rule: nobody becomes more than theta times as sure of anything (SPEC 5, THESIS 5.4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from fractions import Fraction
+
+from deniable.core.errors import RequirementError
+from deniable.core.histogram import Histogram
+from deniable.core.privacy import Adversary, Privacy, amplification_limit, worst_posterior
+from deniable.core.probability import Probability
+from deniable.mechanisms.designed_coins import row_step
+from deniable.mechanisms.requirement import check_histogram
+
+
+def tolerance(
+    histogram: Histogram | Mapping[Hashable, int],
+    theta: Probability,
+    *,
+    adversary: Adversary = "frequency",
+    exact: bool = False,
+) -> Privacy:
+    """Each value's own requirement by the rule of the thesis' experiments.
+
+        rho1_i = f_i / n,   rho2_i = theta rho1_i  where rho1_i < 1/theta;   other values are exempt
+
+    A manifest states these numbers, and f_i / n is an exact count. So the limit gamma_i, which grows with f_i, is that
+    of a share rounded down to three digits and 8 rows (fewer in small tables), rho1_i is the share rounded up likewise,
+    and rho2_i is what gamma_i makes of it: the rule still holds for f_i itself. ``exact`` is for experiments.
+    Mechanisms that go by frequencies instead of gamma_i take theta f_i / n for the limit, whatever the manifest states.
+
+    >>> tolerance({"a": 9, "b": 1}, 5).per_value["b"]
+    (Fraction(1, 10), Fraction(1, 2))
+    """
+    rows = Histogram.of(histogram)
+    check_histogram(rows)
+    factor = _factor(theta)
+    step = row_step(rows)
+
+    def pair(f: int) -> tuple[Fraction, Fraction]:
+        share = Fraction(f, rows.rows)
+        if exact:
+            return share, factor * share
+        low = share if step == 1 else _digits(Fraction(f // step * step, rows.rows), up=False)
+        gamma = amplification_limit(low, factor * low) if low else factor
+        high = min(_digits(Fraction(-(-f // step) * step, rows.rows), up=True), Fraction(999, 1000))
+        return high, worst_posterior(high, gamma)
+
+    per_value = {value: pair(f) for value, f in rows.items() if f and factor * Fraction(f, rows.rows) < 1}
+    if not per_value:
+        raise RequirementError(
+            f"theta = {theta} protects no value: every one is {float(1 / factor):.3g} of the rows or more. "
+            "Fix: lower theta."
+        )
+    return Privacy(per_value=per_value, adversary=adversary, theta=factor)
+
+
+def _factor(theta: Probability) -> Fraction:
+    try:
+        factor = Fraction(repr(theta)) if isinstance(theta, float) else Fraction(theta)
+    except (ValueError, TypeError, ZeroDivisionError):
+        factor = Fraction(0)
+    if factor <= 1:
+        raise RequirementError(
+            f"theta = {theta!r} must be a number above 1: how many times as sure an attacker may become. Fix: theta=3."
+        )
+    return factor
+
+
+def _digits(number: Fraction, *, up: bool) -> Fraction:
+    """Three significant digits, rounded up or down.
+
+    >>> _digits(Fraction(57, 100_001), up=True)
+    Fraction(57, 100000)
+    """
+    if not number:
+        return number
+    scale = Fraction(1000)
+    while number * scale < 100:
+        scale *= 10
+    scaled = number * scale
+    return Fraction(-(-scaled // 1) if up else scaled // 1) / scale

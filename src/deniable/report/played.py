@@ -1,0 +1,67 @@
+"""Attacks that the audit played: how often each attacker is right, beside the guess that needs no release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from deniable.report import charts
+from deniable.report.evidence import Evidence, labels
+from deniable.report.page import Figure, Section, Text
+from deniable.report.tables import Kind, Table
+
+ABOUT = (
+    "Each attacker guessed people's values from the release and what they know, and was judged by the original table. "
+    "Right more often than without the release means that the release helped them; the promise bounds how sure anyone "
+    "becomes of one person from one release, not what many releases or other people's answers say."
+)
+
+
+def attacks_section(found: Evidence) -> Section | None:
+    """A dot with its interval for each attack, a line where guessing without the release stands, and a table."""
+    attacks = [] if found.audit is None else found.audit.get("attacks", [])
+    if not attacks:
+        return None
+    tried = [each for each in attacks if each["trials"]]
+    columns: dict[str, Kind] = {
+        "attack": "text",
+        "right": "share",
+        "from": "share",
+        "to": "share",
+        "without the release": "share",
+        "guesses": "count",
+        "who and what": "text",
+    }
+    rows = [_row(each) for each in attacks]
+    table = Table.of("How often each attack is right, with 95 % intervals.", columns, rows)
+    if not tried:
+        return Section("attacks", "Attacks, played", (Text(ABOUT), table))
+    points = [
+        {"attack": name, **{key: each[key] for key in ("success", "low", "high", "baseline")}}
+        for name, each in zip(labels([_name(each) for each in tried]), tried, strict=True)
+    ]
+    figure = Figure(
+        "How often attackers are right",
+        "Dots: the share of right guesses, with 95 % intervals. Upright lines: guessing the most frequent value, "
+        "without the release.",
+        partial(_draw, points),
+        table,
+    )
+    return Section("attacks", "Attacks, played", (Text(ABOUT), figure))
+
+
+def _name(attack: Mapping[str, Any]) -> str:
+    """Attacks of one kind are told apart by what their attacker knows."""
+    known = str(attack["note"]).split(" ", 1)[0]
+    return f"{attack['name']}, {known} known" if attack["name"].startswith("corruption") else str(attack["name"])
+
+
+def _row(attack: Mapping[str, Any]) -> tuple[Any, ...]:
+    trials = attack["trials"]
+    figures = [attack[key] if trials else None for key in ("success", "low", "high")]
+    return _name(attack), *figures, attack["baseline"], trials, attack["note"]
+
+
+def _draw(points: Any, width: int) -> Any:
+    return charts.attack_success(points, width)

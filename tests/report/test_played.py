@@ -1,0 +1,63 @@
+"""Attacks in the owner's report: as a chart and a table, in every format, and only where they were played."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from deniable import report
+from deniable.auditing import audit
+from deniable.cli.main import app
+from deniable.report.page import Document
+
+Hostile = Callable[..., Any]
+
+
+@pytest.fixture
+def attacked(hostile: Hostile) -> Document:
+    made = hostile()
+    found = audit(str(made.original), made.folder, attacks=True).to_dict()
+    return report.document(made.folder, audience="owner", audit=found)
+
+
+def test_every_attack_is_told_with_its_interval_and_the_guess_without_the_release(attacked: Document) -> None:
+    told = json.loads(report.render(attacked, "json"))
+    (section,) = [section for section in told["sections"] if section["name"] == "attacks"]
+    table = next(block for block in section["blocks"][::-1] if "data" in block)["data"]
+    names = [row[0] for row in table["rows"]]
+    assert {"linking", "corruption, none known", "corruption, all known", "classifier"} <= set(names)
+    for row in table["rows"]:
+        right, low, high, blind, guesses = row[1:6]
+        assert 0 <= blind <= 1
+        assert (low <= right <= high) if guesses else right is None
+    assert "| linking |" in report.render(attacked, "md")
+
+
+def test_the_page_draws_them_and_survives_hostile_names(attacked: Document) -> None:
+    page = report.render(attacked, "html")
+    assert "How often attackers are right" in page
+    assert "<script>alert" not in page
+
+
+def test_without_attacks_there_is_no_such_section(hostile: Hostile) -> None:
+    made = hostile()
+    content = report.document(made.folder, audience="owner", audit=audit(str(made.original), made.folder).to_dict())
+    assert "attacks" not in [section.name for section in content.sections]
+
+
+@pytest.mark.parametrize("name", ["anatomy", "generalize"])
+def test_a_release_of_groups_has_posteriors_findings_and_attacks(hostile: Hostile, name: str, tmp_path: Path) -> None:
+    options = {"anatomy": "anatomy:l=2", "generalize": "generalize:k=4,l=2"}
+    made = hostile(name, mechanism=options[name])
+    out = tmp_path / "report.json"
+    words = ["report", str(made.folder), "--original", str(made.original), "--format", "json", "--out", str(out)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    told = {section["name"]: section for section in json.loads(out.read_text(encoding="utf-8"))["sections"]}
+    assert {"attackers", "findings", "attacks"} <= set(told)
+    assert "known members" in json.dumps(told["findings"])
+    assert "its cell alone" not in json.dumps(told["attackers"])
