@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import subprocess
+import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,14 +22,16 @@ from typer.testing import CliRunner
 import deniable as dn
 from deniable.audit.audit import Audit
 from deniable.audit.breaches import limits_of
+from deniable.audit.part import PartAudit
+from deniable.audit.posteriors import Posteriors
 from deniable.audit.rows import depends_on_order
 from deniable.auditing import audit
 from deniable.cli.audit import audit as audit_command
+from deniable.core.bins import Quantiles
 from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import DeniableError
 from deniable.core.manifest import Manifest, cells_of
 from deniable.mechanisms.decoys import Decoys
-from deniable.mechanisms.retention import Replace, Retention
 from deniable.mechanisms.small_domain import SmallDomain
 
 COUNTS = dict(zip("abcdefghij", [12, 8, 6, 5, 4, 3, 1, 1, 1, 1], strict=True))
@@ -110,25 +115,57 @@ def test_what_cells_reveal_is_their_mutual_information_with_the_value() -> None:
     assert 0.2 < report.revealed < report.entropy
 
 
-@pytest.mark.parametrize("mechanism", ["uniform", "small-domain", "designed", "fine-grain"])
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        "uniform",
+        "small-domain",
+        "designed",
+        "fine-grain",
+        "identity",
+        "pram",
+        "redraw",
+        "decoys:c=3",
+        "pram:strata=age",
+    ],
+)
 def test_figures_equal_what_a_large_release_shows(mechanism: str) -> None:
     rows = table(times=3_000)
+    if "strata" in mechanism:
+        rows = rows.set_column(0, "age", pa.array(np.arange(rows.num_rows) % 2))
     release = published(rows, mechanism, shuffle=False)
     part = audit(rows, release).parts[0]
+    assert isinstance(part.posteriors, Posteriors)
+    # At most 400 comparisons at 6.5 standard deviations: false alarm below 1e-7.
+    assert surprise(rows, release, part, part.posteriors) < 6.5
+    cells = part.posteriors.cells
+    if all((one.channel.keep > 0).all() for one in cells):
+        # Power: coins that are off by 5 % are seen.
+        off = [replace(one, channel=replace(one.channel, keep=one.channel.keep * 95 // 100)) for one in cells]
+        assert surprise(rows, release, part, Posteriors(off, published=part.posteriors.shows_cell)) > 6.5
+
+
+def surprise(rows: pa.Table, release: dn.Release, part: PartAudit, posteriors: Posteriors) -> float:
+    """The largest deviation of what a release shows from the posteriors, in standard deviations.
+
+    Of every view and value by themselves, and of the rows that show their own value, all together.
+    """
     code = {value: place for place, value in enumerate(part.domain)}
     true = np.array([code[value] for value in rows.column("disease").to_pylist()])
     shown = np.array([code[value] for value in release.table.column("disease").to_pylist()])
     cells = np.array(release.table.column("cell").to_pylist()) if release.manifest.cells_published else None
-    compared = 0
-    for cell, y in part.posteriors.views():
+    found = []
+    own = expected = variance = 0.0
+    for cell, y in posteriors.views():
         among = true[(shown == y) & (True if cells is None else cells == cell)]
-        for x, posterior in part.posteriors.given(y, cell).items():
+        for x, posterior in posteriors.given(y or 0, cell).items():
             p, n = float(posterior), len(among)
             if n * p * (1 - p) > 25:
-                # At most 200 comparisons at 6.5 standard deviations: false alarm below 1e-7.
-                assert abs((among == x).mean() - p) < 6.5 * np.sqrt(p * (1 - p) / n)
-                compared += 1
-    assert compared > 20
+                found.append(abs((among == x).mean() - p) / np.sqrt(p * (1 - p) / n))
+            if x == y:
+                own, expected, variance = own + (among == x).sum(), expected + n * p, variance + n * p * (1 - p)
+    assert len(found) > 20
+    return float(max(*found, abs(own - expected) / np.sqrt(variance)))
 
 
 def test_decoys_are_at_most_one_in_c() -> None:
@@ -153,15 +190,36 @@ def test_decoy_rows_that_are_dropped_say_nothing() -> None:
     assert audit(rows, release, plan=plan).parts[0].worst_protected == Fraction(1, 3)
 
 
-def test_columns_that_are_perturbed_one_by_one_are_audited_one_by_one() -> None:
-    rng = np.random.default_rng(9)
-    rows = pa.table(
-        {"z": rng.integers(0, 9, 400), "job": rng.choice(list("abc"), 400), "pay": rng.integers(0, 99, 400)}
-    )
-    mechanism = Retention({"job": Replace(coin=0.5), "pay": Replace(coin=0.5, low=0, high=99)})
-    found = audit(rows, dn.publish(rows, mechanism=mechanism, key=KEY))
-    assert [part.columns for part in found.parts] == [("job",)]
-    assert "not listed" in kinds(found, "info")
+def test_decoys_are_held_to_the_promise_of_one_in_c() -> None:
+    rows = table(times=10)
+    release = dn.publish(rows, sensitive="disease", mechanism=Decoys(c=3), key=KEY)
+    plan = Decoys(c=3).plan(dn.Histogram.of({value: 10 * n for value, n in COUNTS.items()}), None)
+    assert "requirement" in kinds(audit(rows, release), "info")
+    bolder = forged(release, options={**release.manifest.options, "c": 4})  # promises 1/4, and has groups of 3
+    assert "upward breach" in kinds(audit(rows, bolder, plan=plan), "serious")
+
+
+@pytest.mark.parametrize("bins", [[0, 10, 20, 50, 90], Quantiles(4)])
+def test_numbers_that_were_published_as_intervals_are_audited_as_intervals(bins: Any) -> None:
+    rng = np.random.default_rng(4)
+    pay = np.r_[rng.integers(0, 50, 300), 7, 7]  # nobody is in the last bin of the list
+    rows = pa.table({"age": rng.integers(0, 9, len(pay)), "pay": pay})
+    release = dn.publish(rows, sensitive="pay", privacy=dn.Privacy(rho2="9/10"), bins={"pay": bins}, key=KEY)
+    found = audit(rows, release)
+    assert not found.serious
+    binned = [str(value) for value in found.parts[0].domain]
+    assert {str(found.parts[0].domain[b.position]) for b in found.parts[0].beliefs} == set(binned)
+    assert sum(b.prior for b in found.parts[0].beliefs) == 1
+
+
+def test_rows_of_another_table_are_noticed() -> None:
+    rows = table(times=10)
+    release = published(rows)
+    assert not audit(rows, release).serious
+    other = rows.set_column(0, "age", pa.array(np.arange(rows.num_rows) % 60 + 20))
+    found = audit(other, release)
+    assert "another table" in kinds(found, "serious")
+    assert "another table" in kinds(audit(rows.slice(3), release), "serious")
 
 
 def test_without_a_plan_the_rows_of_the_cells_are_estimated() -> None:
@@ -351,6 +409,19 @@ def test_the_command_prints_grades_and_refuses_the_release_folder(tmp_path: Path
     outside = run(tmp_path / "table.parquet", tmp_path / "release", "--out", tmp_path / "audit.txt")
     assert outside.exit_code == 0, outside.stderr
     assert (tmp_path / "audit.txt").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_command_refuses_to_be_redirected_into_the_release(tmp_path: Path) -> None:
+    rows = table(times=30)
+    pq.write_table(rows, tmp_path / "table.parquet")
+    published(rows, out=tmp_path / "release")
+    words = [sys.executable, "-m", "deniable", "audit", str(tmp_path / "table.parquet"), str(tmp_path / "release")]
+    for place, code in (("release/audit.txt", 2), ("audit.txt", 0)):
+        with (tmp_path / place).open("w") as file:
+            done = subprocess.run(words, stdout=file, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        assert bool((tmp_path / place).stat().st_size) == (code == 0)
+        assert ("inside the release" in done.stderr) == (code == 2)
 
 
 def test_a_manifest_read_from_its_own_json_gives_the_same_audit() -> None:
