@@ -77,3 +77,11 @@ def test_a_table_that_changes_while_it_is_read_is_noticed(tmp_path: Path, monkey
     with pytest.raises(TableError, match="changed while it was being read"):
         publish(path, out=tmp_path / "r")
     assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("mechanism", ["anatomy:l=2", "generalize:k=4,l=2", "laplace"])
+def test_an_option_that_means_nothing_here_is_refused(mechanism):
+    table = pa.table({"sex": ["F", "M"] * 20, "disease": list("abcd") * 10})
+    release = dn.publish(table, sensitive="disease", mechanism=mechanism, key=bytes(32))
+    with pytest.raises(dn.DeniableError, match="method does not go with it"):
+        release.count(where={"sex": "F"}, method="mle")

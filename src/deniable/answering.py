@@ -111,11 +111,14 @@ class NoisyAnswers(CountsOnly):
         """How much of the budget is left."""
         return self.remaining * self._epsilon
 
-    def count(self, where: Mapping[str, Any] | None = None, *, confidence: float = 0.95, **_: Any) -> LaplaceEstimate:
+    def count(
+        self, where: Mapping[str, Any] | None = None, *, confidence: float = 0.95, **options: Any
+    ) -> LaplaceEstimate:
         """Rows that satisfy ``where``, with noise. Every answer costs the same, one that was given before too.
 
         A question that cannot be understood costs nothing.
         """
+        self.refuse(options)
         normal_quantile(confidence)
         matching, wanted = self._masks(where)
         question = hashlib.sha256(np.packbits(matching).tobytes() + np.packbits(wanted).tobytes()).hexdigest()

@@ -28,12 +28,13 @@ Ints = npt.NDArray[np.int64]
 class GeneralizedRelease(TwoTables):
     """Two tables: ``table`` (ranges, true values, group) and ``groups`` (the box of each group, and its rows)."""
 
-    def count(self, where: Mapping[str, Any] | None = None, *, confidence: float = 0.95, **_: Any) -> Estimate:
+    def count(self, where: Mapping[str, Any] | None = None, *, confidence: float = 0.95, **options: Any) -> Estimate:
         """Rows that satisfy ``where``: a group's rows are taken to lie evenly in its box.
 
         The standard error holds if they do, independently of each other and of the sensitive value; where they do not,
         the estimate is biased, and nothing in the release says by how much.
         """
+        self.refuse(options)
         normal_quantile(confidence)
         share = np.ones(self.groups.num_rows)
         wanted = np.ones(len(self.manifest.domain), dtype=bool)

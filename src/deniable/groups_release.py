@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from deniable.core.errors import ColumnError, QuestionError, did_you_mean
+from deniable.core.errors import ColumnError, OptionError, QuestionError, did_you_mean
 from deniable.core.manifest import Manifest
 from deniable.engines.local import storage
 from deniable.engines.local.engine import CELL
@@ -43,6 +43,14 @@ class CountsOnly(Release):
     def no_column(self, name: str) -> ColumnError:
         known = [*self.manifest.parts[0].columns, *self.manifest.public_columns]
         return ColumnError(f"The release has no column {name!r}.{did_you_mean(name, known)}")
+
+    def refuse(self, options: Mapping[str, Any]) -> None:
+        """Options of other releases' counts mean nothing here, and are not passed over."""
+        if options:
+            raise OptionError(
+                f"A release by {self.manifest.mechanism!r} has one way to count: {', '.join(options)} does not go with "
+                "it. Fix: count(where=..., confidence=0.95)."
+            )
 
     def _refused(self, *_: Any, **__: Any) -> Any:
         raise QuestionError(
@@ -94,12 +102,13 @@ class GroupsRelease(TwoTables):
         cell = self.table[CELL].to_numpy().astype(np.int64)
         return AnatomyTables(cell, self.groups[CELL].to_numpy(), values, self.groups["rows"].to_numpy(), m)
 
-    def count(self, where: Mapping[str, Any] | None = None, *, confidence: float = 0.95, **_: Any) -> Estimate:
+    def count(self, where: Mapping[str, Any] | None = None, *, confidence: float = 0.95, **options: Any) -> Estimate:
         """Rows that satisfy ``where``: a group's values are spread evenly over its rows.
 
         The standard error holds if public columns tell nothing about the value within a group; where they do, the
         estimate is biased, and nothing in the release says by how much.
         """
+        self.refuse(options)
         normal_quantile(confidence)
         matching = np.ones(self.table.num_rows, dtype=bool)
         wanted = np.ones(len(self.manifest.domain), dtype=bool)

@@ -52,7 +52,7 @@ def planned_parts(mechanism: str | Mechanism, request: Request) -> Planned:
         return _retention_parts(mechanism, request)
     if isinstance(mechanism, Pram) and mechanism.strata:
         return _strata_part(mechanism, request)
-    if isinstance(mechanism, Decoys) and len(request.sensitive) > 1:
+    if isinstance(mechanism, Decoys):
         return _decoy_parts(mechanism, request)
     return _one_part(mechanism, request)
 

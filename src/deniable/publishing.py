@@ -243,8 +243,8 @@ def _manifest(job: Job, schema: pa.Schema, missing: str, planned: Planned) -> Ma
         name=job.name,
         software={"name": "deniable", "version": metadata.version("deniable")},
         mechanism=planned.mechanism,
-        options={name: value for name, value in planned.options.items() if name != "dropped_cell"},
-        rows=job.published_rows,
+        options=planned.options,
+        rows=job.rows,
         columns=tuple(Column(field.name, str(field.type), role(field.name)) for field in schema),
         parts=tuple(
             _part(part, missing, marginal) for part, marginal in zip(planned.parts, planned.marginals, strict=True)

@@ -97,6 +97,8 @@ def test_rivals_get_what_the_requirement_allows(pool: QuestionPool) -> None:
     assert setting_named("small-domain:cost=bound", PRIVACY).mechanism.cost == "bound"  # type: ignore[attr-defined]
     with pytest.raises(OptionError, match="Did you mean 'anatomy'"):
         setting_named("anatomie", PRIVACY)
+    with pytest.raises(OptionError, match="one is evaluated"):
+        setting_named("retention", PRIVACY)
     names = ("generalize", "anatomy", "laplace", "perturbed-generalization")
     everyone = Privacy("1/13", "1/6", adversary="any-prior")
     result = run_experiment(pool, [setting_named(name, everyone) for name in names], draws=1)

@@ -173,3 +173,13 @@ def test_what_cannot_be_done_is_refused_without_a_count():
         Pram(strata="region", min_rows=1)
     with pytest.raises(OptionError, match="'flu'"):
         Pram(strata="region", coins={"flu": 0.5}).plan_strata(STRATA, None)
+
+
+def test_the_worst_posterior_against_any_prior_is_that_of_the_belief_that_is_covered():
+    rows = Histogram.of({"a": 300, "b": 250, "c": 250, "d": 200})
+    privacy = Privacy(rho1="1/3", rho2="1/2", adversary="any-prior")
+    plan = Pram().plan(rows, privacy)
+    matrix = plan.cells[0].channel.matrix()
+    ratio = (matrix.max(1) / matrix.min(1)).max()
+    assert float(plan.guarantee.worst) == pytest.approx(ratio / 3 / (ratio / 3 + 2 / 3), rel=1e-6)
+    assert plan.guarantee.worst <= Fraction(1, 2)

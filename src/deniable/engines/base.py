@@ -69,16 +69,6 @@ class PartJob:
         return self.plan is not None and self.plan.cells_published
 
     @property
-    def dropped_cell(self) -> int | None:
-        """The cell whose rows are not published, where the plan leaves rows out."""
-        return None if self.plan is None else self.plan.options.get("dropped_cell")
-
-    @property
-    def dropped(self) -> int:
-        """How many rows the plan leaves out."""
-        return 0 if self.plan is None or self.dropped_cell is None else self.plan.cells[self.dropped_cell].size
-
-    @property
     def thresholds(self) -> Counts:
         """The coins of its (first) channel, as integers."""
         if self.plan is not None:
@@ -104,8 +94,6 @@ class Job:
     def __post_init__(self) -> None:
         if len(self.parts) > 1 and self.cells_published:
             raise InternalError("only a release of one part can publish the cells of its rows")
-        if sum(part.dropped > 0 for part in self.parts) > 1:  # a row that two parts drop would be counted twice
-            raise InternalError("only one part can leave rows out; leave them out of the source instead")
 
     @property
     def sensitive(self) -> tuple[str, ...]:
@@ -114,10 +102,6 @@ class Job:
     @property
     def rows(self) -> int:
         return self.parts[0].rows
-
-    @property
-    def published_rows(self) -> int:
-        return self.rows - sum(part.dropped for part in self.parts)
 
     @property
     def cells_published(self) -> bool:

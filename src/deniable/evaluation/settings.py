@@ -114,6 +114,8 @@ def setting_named(text: str, privacy: Privacy, estimators: tuple[str, ...] = STA
     name, size = text.partition(":")[0], group_size(privacy)
     if name == "perturbed-generalization":
         return PerturbedGeneralization(max(FEWEST, size), privacy)
+    if name == "retention":
+        raise OptionError("mechanism 'retention' perturbs many columns; here one is evaluated. Fix: leave it out.")
     fitted: dict[str, Mechanism] = {
         "anatomy": Anatomy(size),
         "generalize": Generalize(max(FEWEST, size), size),

@@ -1,9 +1,9 @@
-"""Decoy groups for several sensitive columns: each is grouped by itself, independently of the others (SPEC 7).
+"""Decoy groups of a table's sensitive columns: each is grouped by itself, independently of the others (SPEC 7).
 
 All columns have groups of one size c, so that one and the same n mod c rows can be left out of all of them. Any n mod c
 rows will do: fmax <= n/c means fmax <= floor(n/c), and taking rows away makes no value more frequent than that. So they
 are drawn at random, whatever their values, and every column is planned from the histogram of the rows that remain:
-what decoy groups promise of one column (SPEC 7) then holds for each of them exactly.
+what decoy groups promise of one column (SPEC 7) then holds for each of them exactly, and who is missing tells nothing.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def common_size(mechanism: Decoys, histograms: Mapping[str, Histogram], privacy:
 
     Where only large sums are asked for, each column's size is the largest that it allows, and the smallest decides.
     """
-    if privacy is not None and (privacy.per_value or privacy.exempt):
+    if len(histograms) > 1 and privacy is not None and (privacy.per_value or privacy.exempt):
         raise RequirementError(
             f"Decoys: per_value and exempt name values of one column, and {listing(list(histograms))} are grouped "
             "each by itself. Fix: give rho2 (and rho1) only, or publish one sensitive column."
         )
-    sizes = (_named(column, partial(mechanism.size, histogram, privacy)) for column, histogram in histograms.items())
+    sizes = [_named(column, partial(mechanism.size, histogram, privacy)) for column, histogram in histograms.items()]
     only_large = privacy is not None and privacy.large_sums is not None and privacy.small_sums is None
     return min(sizes) if only_large else max(sizes)
 
@@ -45,8 +45,8 @@ def left_over(mechanism: Decoys, histograms: Mapping[str, Histogram], c: int, ro
         return 0
     if any(histogram.rows != rows for histogram in histograms.values()):
         raise OptionError(
-            "missing = 'exempt' takes rows out of some columns' groups and not of others', so no rows can be left out "
-            f"of all columns that make their numbers multiples of c = {c}. Fix: missing='value'."
+            f"missing = 'exempt' leaves rows that are not in any group among those that would be left out to make the "
+            f"number of rows a multiple of c = {c}. Fix: missing='value'."
         )
     return counts.pop()
 
@@ -67,14 +67,19 @@ def guarantee_of_columns(plans: Mapping[str, Plan], rows_left_out: int) -> Guara
         "itself: an attacker who knows how these columns go together can add up what a row shows in them, and become "
         "surer of each."
     )
+    several = len(plans) > 1
     lost = (
         f"{rows_left_out} row{'s' if rows_left_out > 1 else ''} drawn at random, whatever the values, "
         f"{'were' if rows_left_out > 1 else 'was'} left out, so that the rows are a multiple of the group size.",
     )
     return dataclasses.replace(
         promised,
-        sentence=promised.sentence.replace("that person's value:", "that person's value in a sensitive column:"),
-        not_protected=(*promised.not_protected, together, *(lost if rows_left_out else ())),
+        sentence=promised.sentence.replace("value:", "value in a sensitive column:" if several else "value:"),
+        not_protected=(
+            *promised.not_protected,
+            *((together,) if several else ()),
+            *(lost if rows_left_out else ()),
+        ),
     )
 
 

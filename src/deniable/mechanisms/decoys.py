@@ -45,8 +45,9 @@ class Decoys:
         grouping: ``"mixed"``: every value meets all others, so that counts in parts of the table can be estimated;
             ``"balanced"``: few kinds of groups, as small-domain randomization makes them. The promises are the same.
 
-    A plan that drops rows has them in its last cell, whose number is ``options["dropped_cell"]``: the engine deals
-    rows to it as to any other cell, and publishes neither these rows nor the cell's values.
+    A plan of a table with n mod c rows too many has them in its last cell, ``options["dropped_cell"]``. That shows what
+    the groups will be like; for publishing, these rows are drawn at random and left out *before* the plan is made
+    (``decoy_columns``): which values the last cell has follows from the histogram, and would give its people away.
 
     >>> plan = Decoys(c=3, grouping="balanced").plan(Histogram.of({"flu": 4, "gout": 4, "hiv": 3, "tb": 1}), None)
     >>> [(cell.rows.domain, cell.size) for cell in plan.cells], plan.guarantee.worst
@@ -84,7 +85,7 @@ class Decoys:
             cells=tuple(cells),
             cells_published=False,
             privacy=privacy,
-            guarantee=_guarantee(c, privacy, len(left)),
+            guarantee=_guarantee(c, privacy),
             options=options,
         )
 
@@ -183,13 +184,9 @@ def _left_over(histogram: Histogram, privacy: Privacy | None, c: int, left: int)
     )
 
 
-def _guarantee(c: int, privacy: Privacy | None, dropped: int) -> Guarantee:
+def _guarantee(c: int, privacy: Privacy | None) -> Guarantee:
     sums = () if privacy is None else privacy.sums  # nobody else is promised any: a histogram may tell small ones
     shown = percent(Fraction(1, c))
-    lost = (
-        f"{dropped} row{'s were' if dropped > 1 else ' was'} left out. Of someone who is known to be among them, "
-        "the value is one of the few that were left over.",
-    )
     return Guarantee(
         adversary="frequency",
         rho1=None if privacy is None else privacy.rho1,
@@ -206,7 +203,6 @@ def _guarantee(c: int, privacy: Privacy | None, dropped: int) -> Guarantee:
                 if sums
                 else ()
             ),
-            *(lost if dropped else ()),
         ),
         sentence=(
             f"An attacker who knows how frequent each value is, and nothing more about a person, becomes at most "

@@ -219,20 +219,7 @@ class _Worker:
             arrays += part.perturb(self.job, batch, mine, start)
         words = self.order.words(start, batch.num_rows) if self.job.shuffle else np.zeros(0, np.uint64)
         published = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-        gone = _dropped(self.job, coded)
-        if gone is None:
-            return published, words
-        return published.filter(pa.array(~gone)), words[~gone] if self.job.shuffle else words
-
-
-def _dropped(job: Job, coded: Sequence[Coded]) -> npt.NDArray[np.bool_] | None:
-    """Which rows of a batch the plan leaves out; None if it leaves none out."""
-    gone: npt.NDArray[np.bool_] | None = None
-    for part, (_, cells) in zip(job.parts, coded, strict=True):
-        if part.dropped_cell is not None and cells is not None:
-            mine = cells == part.dropped_cell
-            gone = mine if gone is None else gone | mine
-    return gone
+        return published, words
 
 
 def _dealt(dealer: Dealer, codes: Codes, exempt: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.int32]:

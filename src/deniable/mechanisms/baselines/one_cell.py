@@ -15,7 +15,7 @@ from deniable.core.errors import RequirementError, did_you_mean, listing, shorte
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Cell, Plan
-from deniable.core.privacy import Privacy, amplification_limit
+from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
 from deniable.core.probability import percent
 from deniable.mechanisms.requirement import EVERY_RELEASE, protected_values, refuse_sums, require_feasible
 
@@ -49,13 +49,20 @@ def plan_of_channel(
             adversary="frequency" if privacy is None else privacy.adversary,
             rho1=None if privacy is None else privacy.rho1,
             rho2=None if privacy is None else privacy.rho2,
-            worst=max(sure[x] for x in protected),
+            worst=_worst(max(sure[x] for x in protected), privacy, channel),
             gamma=channel.exact_gamma,
             not_protected=(*EVERY_RELEASE, *not_hidden),
             sentence=_in_whole_percent(max(sure)) if privacy is None else "",
         ),
         options=options,
     )
+
+
+def _worst(sure: Fraction, privacy: Privacy | None, channel: Channel) -> Fraction:
+    """The largest posterior: of who knows the frequencies, or of whoever believes what the requirement covers."""
+    if privacy is None or privacy.adversary == "frequency" or channel.exact_gamma is None:
+        return sure
+    return max(worst_posterior(rho1, channel.exact_gamma) for rho1, _ in pairs_of(privacy))
 
 
 def _in_whole_percent(worst: Fraction) -> str:
