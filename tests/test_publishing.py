@@ -378,3 +378,10 @@ def test_csv_refuses_types_that_would_not_come_back(tmp_path):
     with pytest.raises(dn.DeniableError, match="format = 'csv' cannot hold the column 'when'"):
         publish(data, format="csv", out=tmp_path / "r")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_intervals_are_in_the_order_of_their_numbers_not_of_their_text():
+    table = pa.table({"pay": [5.0, 25.0, 105.0, 2000.0, None] * 20})
+    bins = {"pay": [0, 10, 100, 1000, 3000]}
+    release = dn.publish(table, sensitive="pay", bins=bins, privacy=dn.Privacy("1/4", "1/2"), key=bytes(32))
+    assert release.manifest.domain == ("[0, 10)", "[10, 100)", "[100, 1000)", "[1000, 3000]", None)

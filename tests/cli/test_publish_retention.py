@@ -54,3 +54,11 @@ def test_mistakes_are_one_message_and_leave_nothing(
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_mechanism_that_names_its_columns_needs_no_other_names(patients: Path, run, tmp_path: Path) -> None:
+    done = run("publish", patients, "--drop", "name", "--mechanism", "retention:disease=0.6", "--out", tmp_path / "r")
+    assert done.returncode == 0, done.stderr
+    done = run("publish", patients, "--rho2", "1/3", "--out", tmp_path / "s")
+    assert done.returncode == 2
+    assert "--sensitive COLUMN" in done.stderr

@@ -20,15 +20,15 @@ from deniable.mechanisms import Designed, Mechanism
 def publish(
     *,
     files: options.Files,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to write the release to.")],
     sensitive: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             metavar="COLUMN",
             help="A column to perturb. Several are perturbed together, as one column of tuples; with decoys and "
-            "retention each by itself.",
+            "retention each by itself. Left out where the mechanism names its columns: retention:age=0.5@17..90.",
         ),
-    ],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to write the release to.")],
+    ] = None,
     rho2: options.Rho2 = None,
     rho1: options.Rho1 = None,
     adversary: options.Adversary = "frequency",
@@ -107,10 +107,13 @@ def publish(
     from deniable.publishing import scan_table
 
     _one_source_of_randomness(key_file, new_key_file, seed)
+    named = list(sensitive or [])
+    if not named and not mechanism.startswith("retention:"):
+        raise OptionError("No column is named. Fix: --sensitive COLUMN, the column that must stay deniable.")
     table, binned = options.one_or_many(files), options.bins_of(bins)
     privacy = options.requirement(
         table,
-        sensitive,
+        named,
         rho1=rho1,
         rho2=rho2,
         adversary=adversary,
@@ -118,20 +121,20 @@ def publish(
         requirements=requirements,
         binned=bool(binned),
         tolerance=tolerance,
-        histogram=lambda: scan_table(table, sensitive, missing=missing, bins=binned),
+        histogram=lambda: scan_table(table, named, missing=missing, bins=binned),
         small_sums=small_sums,
         large_sums=large_sums,
     )
     chosen: Any = mechanism
     if pool is not None:
         unseen = [*(drop or []), *([] if row_id is None else [row_id])]
-        chosen = _chosen_for(pool, mechanism, privacy, table, sensitive, unseen, binned, missing)
+        chosen = _chosen_for(pool, mechanism, privacy, table, named, unseen, binned, missing)
     made = None if new_key_file is None else _new_key(new_key_file, out)
     try:
         with console.progress_bar(shown=not quiet and not as_json) as progress:
             release = dn.publish(
                 table,
-                sensitive=sensitive,
+                sensitive=named or None,
                 privacy=privacy,
                 mechanism=chosen,
                 drop=drop or (),

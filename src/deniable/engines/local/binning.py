@@ -38,6 +38,11 @@ class BinnedSource:
         self.schema = pa.schema(fields)
 
     @property
+    def orders(self) -> dict[str, tuple[str, ...]]:
+        """The labels of each binned column, from the lowest bin to the highest."""
+        return {column: tuple(bins.labels) for column, bins in self.bins.items()}
+
+    @property
     def names(self) -> list[str]:
         return self._source.names
 

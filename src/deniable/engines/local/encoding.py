@@ -121,10 +121,12 @@ def scan_domain(
     missing: str = "value",
     domain: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
     *,
+    orders: Mapping[str, Sequence[Any]] | None = None,
     progress: Callable[[int, int | None, str], None] | None = None,
 ) -> DomainScan:
     """Count every value of the sensitive columns in one pass.
 
+    ``orders`` gives the order of values that do not sort by themselves: intervals, which are text.
     ``domain`` declares the values beforehand: a list for one column; for several a mapping from column to list, or a
     list of tuples, of which each column's values are taken.
     """
@@ -154,7 +156,7 @@ def scan_domain(
     exempt = missing == "exempt"
     declared = declared_values(domain, columns, [tally.dtype for tally in tallies], exempt=exempt)
     values = [
-        sorted_values(tally.known, with_null=there and missing == "value") if given is None else given
+        _sorted(tally, (orders or {}).get(tally.name), there and missing == "value") if given is None else given
         for tally, there, given in zip(tallies, present, declared, strict=True)
     ]
     for tally, there, given in zip(tallies, present, declared, strict=True):
@@ -165,6 +167,15 @@ def scan_domain(
         counts = _reordered(counts, axis, tally.known, array)
     encoder = Encoder(columns, values, exempt=exempt)
     return DomainScan(_product(values), counts.reshape(-1), lost if exempt else 0, values, encoder)
+
+
+def _sorted(tally: _Tally, order: Sequence[Any] | None, with_null: bool) -> pa.Array:
+    """The values that occur, in their own order or in a known one; missing last."""
+    if order is None:
+        return sorted_values(tally.known, with_null=with_null)
+    known = pa.array(order, tally.dtype)
+    there = known.filter(pc.is_in(known, value_set=tally.known.drop_null()))
+    return _with_null(there) if with_null else there
 
 
 class _Tally:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from deniable.core.errors import ColumnError, TableError
 from deniable.core.histogram import Histogram
 from deniable.engines.base import Job, PartJob, Progress, Scan, no_progress
+from deniable.engines.local.binning import BinnedSource
 from deniable.engines.local.dealing import Dealer
 from deniable.engines.local.encoding import Encoder, scan_domain
 from deniable.engines.local.inspection import OrderWatch, identifier_warnings
@@ -44,6 +45,7 @@ class LocalEngine:
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self._orders = source.orders if isinstance(source, BinnedSource) else {}
 
     def scan(
         self,
@@ -53,7 +55,7 @@ class LocalEngine:
         progress: Progress = no_progress,
     ) -> Scan:
         """Count the sensitive column: the first pass."""
-        found = scan_domain(self.source, list(sensitive), missing, domain, progress=progress)
+        found = scan_domain(self.source, list(sensitive), missing, domain, orders=self._orders, progress=progress)
         return Scan(Histogram(tuple(found.domain), found.counts), found.exempt_rows, (), found.encoder)
 
     def leave_out(self, rows: npt.NDArray[np.int64]) -> None:
