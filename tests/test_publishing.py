@@ -351,6 +351,7 @@ def test_sensitive_numbers_are_published_as_bins():
     assert abs(low.value - truth) < 6 * low.stderr
     quantiles = dn.publish(data, sensitive="salary", privacy=dn.Privacy(rho2="3/4"), bins={"salary": dn.Quantiles(5)})
     assert any("quantiles" in warning for warning in quantiles.warnings)
+    assert any("edges of the bins of 'salary'" in said for said in quantiles.manifest.guarantee["not_protected"])
     with pytest.raises(dn.DeniableError, match="outside its bins"):
         dn.publish(data, sensitive="salary", privacy=PRIVACY, bins={"salary": [0, 10, 20]})
     with pytest.raises(dn.DeniableError, match="not a sensitive column"):
@@ -365,6 +366,15 @@ def test_quantile_bins_do_not_publish_the_extremes():
     release = dn.publish(data, sensitive="salary", privacy=privacy, bins={"salary": dn.Quantiles(5)}, key=KEY)
     assert not any("123" in str(value) for value in release.manifest.domain)
     assert any(str(value).endswith("and above") for value in release.manifest.domain)
+    again = dn.publish(data, sensitive="salary", privacy=privacy, bins={"salary": dn.Quantiles(5)}, key=KEY)
+    assert again.manifest.domain == release.manifest.domain
+    fresh = [
+        dn.publish(data, sensitive="salary", mechanism=mechanism, bins={"salary": dn.Quantiles(5)}).manifest
+        for mechanism in ("anatomy:l=2", "anatomy:l=2", "decoys:c=2,leftovers=drop")
+    ]
+    assert len({manifest.domain for manifest in fresh}) == 3, "another key draws other edges"
+    for manifest in fresh:
+        assert any("edges of the bins" in said for said in manifest.guarantee["not_protected"])
 
 
 @pytest.mark.parametrize("options", [{"missing": "exempt"}, {"row_id": "name", "drop": ()}, {"marginals": True}])

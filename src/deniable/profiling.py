@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deniable.core.bins import BinsLike
+from deniable.core.bins import BinsLike, require_fixed
 from deniable.core.errors import OptionError
 from deniable.core.profile import QuestionProfile
 from deniable.engines.local.binning import BinnedSource
@@ -41,6 +41,7 @@ def question_profile(
         bins, missing: as for ``publish``; of rows that are exempt no question has to be answered.
         seed: of random questions.
     """
+    require_fixed(bins or {}, "a profile")
     return one_pool(asked_table(table, sensitive, drop=drop, bins=bins, missing=missing), questions, seed).profile
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from deniable.engines.local import storage
 from deniable.engines.local.binning import BinnedSource
 from deniable.engines.local.engine import CELL, LocalEngine, require_distinct, watch_order
 from deniable.engines.local.sources import Source, open_source
-from deniable.engines.randomness import Secret
+from deniable.engines.randomness import Keystream, Secret
 from deniable.mechanisms import Mechanism, WithoutChannels, mechanism_named
 from deniable.mechanisms.retention import Retention
 from deniable.opening import open_release
@@ -98,17 +99,20 @@ def publish(
     if isinstance(chosen, Retention):
         chosen = chosen.for_columns(names, privacy)
         names = tuple(chosen.columns)
-    source = _binned(open_source(table), bins or {}, names)
-    public = _public_columns(source, names, _as_names(drop), row_id)
     _check_options(missing, format, name)
     secret = _secret(key, key_file, seed, out)
+    source = _binned(open_source(table), bins or {}, names, Keystream(secret, "release", name, *names))
+    public = _public_columns(source, names, _as_names(drop), row_id)
     engine = LocalEngine(source)
     request = Request(engine, names, public, privacy, secret, name, missing, domain, shuffle, marginals, progress)
     if isinstance(chosen, WithoutChannels):
         return publish_rival(chosen, request, row_id=row_id, out=out, overwrite=overwrite, format=format)
     if row_id is not None:
         require_distinct(source, row_id, request.keys)
+    said = request.said  # before rows are left out, which puts another source in its place
     planned = planned_parts(chosen, request)
+    promised = planned.guarantee
+    planned = replace(planned, guarantee=replace(promised, not_protected=(*promised.not_protected, *said)))
     warnings = [*engine.warnings(public), *(source.warnings if isinstance(source, BinnedSource) else ())]
     if not shuffle:
         warnings += [warning for part in planned.parts for warning in watch_order(source, part)]
@@ -154,11 +158,13 @@ def scan_table(
     return LocalEngine(source).scan(names, missing, None, progress).histogram
 
 
-def _binned(source: Source, bins: Mapping[str, BinsLike], sensitive: tuple[str, ...]) -> Source:
+def _binned(
+    source: Source, bins: Mapping[str, BinsLike], sensitive: tuple[str, ...], keys: Keystream | None = None
+) -> Source:
     other = [column for column in bins if column not in sensitive]
     if other:
         raise ColumnError(f"bins names {other[0]!r}, which is not a sensitive column: public columns stay as they are.")
-    return BinnedSource(source, bins) if bins else source
+    return BinnedSource(source, bins, keys) if bins else source
 
 
 def _as_names(names: str | Sequence[str]) -> tuple[str, ...]:

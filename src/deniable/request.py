@@ -8,6 +8,7 @@ from typing import Any
 
 from deniable.core.privacy import Privacy
 from deniable.engines.base import Progress, Scan
+from deniable.engines.local.binning import BinnedSource
 from deniable.engines.local.engine import LocalEngine
 from deniable.engines.randomness import Keystream, Secret
 
@@ -27,6 +28,12 @@ class Request:
     shuffle: bool
     marginals: bool | None
     progress: Progress
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What reading the table itself gives away, for the release to say."""
+        source = self.engine.source
+        return tuple(source.said) if isinstance(source, BinnedSource) else ()
 
     @cached_property
     def keys(self) -> Keystream:

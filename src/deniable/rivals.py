@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from deniable.answering import publish_answers
@@ -38,4 +39,7 @@ def publish_rival(
     if isinstance(mechanism, Anatomy) and out is not None:
         return write_groups(mechanism, request, Path(out), overwrite, format)
     made = PUBLISHERS[type(mechanism)](mechanism, request)
+    promised = dict(made.manifest.guarantee)
+    promised["not_protected"] = [*promised["not_protected"], *request.said]
+    made.manifest = replace(made.manifest, guarantee=promised)
     return made if out is None else made.save(out, overwrite=overwrite, format=format)

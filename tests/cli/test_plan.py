@@ -1,6 +1,7 @@
 """`deniable plan`: compare, recommend, turn round, draw."""
 
 import json
+import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -152,9 +153,14 @@ def test_numbers_are_planned_for_as_the_intervals_they_are_published_as(tmp_path
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["recommended"] == "designed"
     shared = (str(path), "--sensitive", "pay", "--rho2", "1/2", "--explain", "uniform", "--json")
-    for spelled, first in (("equal:1000:1700:7", "[1000, 1100)"), ("quantiles:4", "[1150, 1320)")):
-        told = json.loads(run(*shared, "--bins", f"pay={spelled}").stdout)["values"]
-        assert first in {row["value"] for row in told}
+    told = json.loads(run(*shared, "--bins", "pay=equal:1000:1700:7").stdout)["values"]
+    assert "[1000, 1100)" in {row["value"] for row in told}
+    told = [row["value"] for row in json.loads(run(*shared, "--bins", "pay=quantiles:4").stdout)["values"]]
+    edges = sorted({int(number) for value in told for number in re.findall(r"[0-9]+", value)})
+    assert edges == pytest.approx([1171, 1342, 1514], abs=40)  # the quartiles of the column, and noise of some rows
+    told = run(*shared, "--bins", "pay=quantiles:4", "--tolerance", "0.5")
+    assert told.exit_code == 2
+    assert "Fix: give edges" in told.stderr
     wrong = run(*shared, "--bins", "pay=equal:1000:1700")
     assert wrong.exit_code == 2
     assert "equal:LOW:HIGH:COUNT" in wrong.stderr

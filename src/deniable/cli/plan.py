@@ -12,7 +12,7 @@ import typer
 
 from deniable.cli import console, options
 from deniable.cli.plan_tables import cell_shares, explained, show_explained, show_strongest
-from deniable.core.bins import BinsLike
+from deniable.core.bins import BinsLike, require_fixed
 from deniable.core.errors import OptionError, OutputError
 from deniable.core.plan import Plan
 from deniable.core.privacy import Adversary
@@ -95,6 +95,8 @@ def plan(
     Example: deniable plan patients.csv --sensitive disease --rho2 1/6
     """
     table, binned = options.one_or_many(files), options.bins_of(bins)
+    if tolerance is not None:
+        require_fixed(binned, "--tolerance")
     required = any(stated is not None for stated in (rho2, requirements, tolerance, small_sums, large_sums))
     if required == (for_error is not None):
         raise OptionError(

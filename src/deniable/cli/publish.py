@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from deniable.cli import console, options
-from deniable.core.bins import BinsLike
+from deniable.core.bins import BinsLike, require_fixed
 from deniable.core.errors import OptionError
 from deniable.core.privacy import Privacy
 from deniable.mechanisms import Designed, Mechanism
@@ -111,6 +111,8 @@ def publish(
     if not named and not mechanism.startswith("retention:"):
         raise OptionError("No column is named. Fix: --sensitive COLUMN, the column that must stay deniable.")
     table, binned = options.one_or_many(files), options.bins_of(bins)
+    if tolerance is not None:
+        require_fixed(binned, "--tolerance")
     privacy = options.requirement(
         table,
         named,
@@ -127,6 +129,7 @@ def publish(
     )
     chosen: Any = mechanism
     if pool is not None:
+        require_fixed(binned, "--pool")
         unseen = [*(drop or []), *([] if row_id is None else [row_id])]
         chosen = _chosen_for(pool, mechanism, privacy, table, named, unseen, binned, missing)
     made = None if new_key_file is None else _new_key(new_key_file, out)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +14,10 @@ import numpy.typing as npt
 from deniable.core.errors import OptionError, shortened
 
 MOST = 10_000
-FEWEST_ROWS = 30  # for each bin, where edges come from the table
+# Rows for each bin and each edge, where edges are drawn: the noise of a rank is then a tenth of a bin, and numbers far
+# from all rows, of which there are many, are drawn less than once in a million times.
+FEWEST_ROWS = 50
+EDGES_EPSILON = 1.0  # of all edges of a column together
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,15 @@ class Bins:
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Bins of about equally many rows, at least 30 in each. Their edges come from the table, rounded.
+    """Bins of about equally many rows, whose edges do not depend on single rows.
 
-    Edges are round numbers, and the ends are open. One row more or less moves an edge to the next round number only
-    where its quantile lies just between two, which is rare in large tables.
+    Each edge is drawn among round numbers (three digits), which depend on no row, by the exponential mechanism:
+
+        Pr[e]  ~  exp( -epsilon' |rows below e - q n| / 2 ),    epsilon' = 1 / (number of edges)
+
+    One row more, less or other changes a rank by at most 1, so it changes the chance of any set of edges by at most a
+    factor of e: epsilon 1 for all edges together. The first and the last bin are open, since their ends would be the
+    table's extremes.
     """
 
     count: int
@@ -87,24 +96,64 @@ class Quantiles:
         if not 2 <= self.count <= 1000:
             raise OptionError(f"Quantiles(count={self.count}): the number of bins must lie between 2 and 1000.")
 
-    def bins(self, numbers: npt.NDArray[np.float64]) -> Bins:
-        """Edges at the quantiles, rounded to a twentieth or less of the middle range."""
-        known = numbers[np.isfinite(numbers)]
-        if len(known) < FEWEST_ROWS * self.count:
+    def bins(self, numbers: npt.NDArray[np.float64], chance: npt.NDArray[np.float64], *, whole: bool = False) -> Bins:
+        """Edges near the quantiles.
+
+        Args:
+            numbers: the column; missing ones are not a number.
+            chance: a number from [0, 1) for each of the ``count - 1`` edges, secret and used once.
+            whole: whether the column holds whole numbers only, and so edges are whole.
+        """
+        known = np.sort(numbers[np.isfinite(numbers)])
+        if len(known) < self.fewest:
             raise OptionError(
-                f"Quantiles(count={self.count}) needs {FEWEST_ROWS} numbers for each bin: of fewer, single rows would "
-                "decide the edges, which are published. Fix: ask for fewer bins, or give edges yourself."
+                f"Quantiles(count={self.count}) needs {self.fewest:,} numbers: with fewer the noise that keeps single "
+                "rows out of the edges is too large. Fix: ask for fewer bins, or give edges yourself."
             )
-        inner = np.quantile(known, np.linspace(0, 1, self.count + 1)[1:-1])
-        spread = float(np.quantile(known, 0.9) - np.quantile(known, 0.1)) or float(np.ptp(known)) or 1.0
-        step = 10.0 ** math.floor(math.log10(spread / 20))
-        edges = sorted({round(float(edge) / step) * step for edge in inner})
-        # The first and the last bin are open: their ends would be the table's extremes, which are single rows.
-        ends = [edges[0] - step, *edges, edges[-1] + step]
-        bins = Bins(tuple(float(f"{edge:.12g}") for edge in ends), open_ends=True)
-        if len(np.unique(bins.places(known))) < 2:
-            raise OptionError("The column takes too few different numbers for quantile bins. Fix: give edges yourself.")
+        grid = round_numbers(whole)
+        shares = np.arange(1, self.count) / self.count
+        chances = (edge_chances(known, grid, share, self.epsilon) for share in shares)
+        drawn = {float(grid[_drawn(each, number)]) for each, number in zip(chances, chance, strict=True)}
+        edges = sorted(drawn)
+        bins = Bins((edges[0] - 1, *edges, edges[-1] + 1), open_ends=True)
+        if len(np.unique(bins.places(known))) <= len(edges):  # a bin without rows: many rows hold the same number
+            raise OptionError(
+                "The column takes too few different numbers for so many quantile bins. "
+                "Fix: ask for fewer bins, or give edges yourself."
+            )
         return bins
+
+    @property
+    def fewest(self) -> int:
+        """How many numbers it takes."""
+        return FEWEST_ROWS * self.count * (self.count - 1)
+
+    @property
+    def epsilon(self) -> float:
+        """Of one edge."""
+        return EDGES_EPSILON / (self.count - 1)
+
+
+@cache
+def round_numbers(whole: bool) -> npt.NDArray[np.float64]:
+    """All numbers of three digits from 1e-6 to 1e15, their negatives, and 0, in order."""
+    positive = np.array([float(f"{digits}e{power}") for power in range(-8, 13) for digits in range(100, 1000)])
+    grid = np.concatenate([-positive[::-1], [0.0], positive])
+    return grid[grid == np.floor(grid)] if whole else grid
+
+
+def edge_chances(
+    known: npt.NDArray[np.float64], grid: npt.NDArray[np.float64], share: float, epsilon: float
+) -> npt.NDArray[np.float64]:
+    """The probability of each round number to become the edge at a share of the (sorted) numbers."""
+    off = np.abs(np.searchsorted(known, grid, side="left") - share * len(known))
+    weights = np.exp(-epsilon / 2 * (off - off.min()))
+    chances: npt.NDArray[np.float64] = weights / weights.sum()
+    return chances
+
+
+def _drawn(chances: npt.NDArray[np.float64], number: float) -> int:
+    return min(int(np.searchsorted(np.cumsum(chances), number, side="right")), len(chances) - 1)
 
 
 BinsLike = Bins | Quantiles | Sequence[float]
@@ -121,3 +170,13 @@ def as_bins(given: BinsLike) -> Bins | Quantiles:
             f"bins = {shortened(given)} is not understood. Fix: a list of edges, Bins.equal_width(low, high, count), "
             "or Quantiles(count)."
         ) from None
+
+
+def require_fixed(bins: Mapping[str, BinsLike], what: str) -> None:
+    """Refuse quantiles where something else must know the same edges: they are drawn anew for every release."""
+    drawn = [column for column, given in bins.items() if isinstance(given, Quantiles)]
+    if drawn:
+        raise OptionError(
+            f"bins of {drawn[0]!r} are quantiles, drawn anew for every release, and {what} needs to know them before. "
+            "Fix: give edges."
+        )

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.bins import Bins, BinsLike, Quantiles, as_bins
+from deniable.core.bins import EDGES_EPSILON, Bins, BinsLike, Quantiles, as_bins
 from deniable.core.errors import ColumnError, TableError, did_you_mean
 from deniable.engines.local.sources import BATCH_ROWS, Source
+from deniable.engines.randomness import Keystream, Secret
 
-QUANTILES_DEPEND = (
-    "The bins of {column!r} are quantiles of the table, rounded; they are published and depend on its distribution. "
+WARNED = (
+    "The bins of {column!r} are drawn near the quantiles of the table, and published: another key gives other bins. "
     "Give edges yourself to depend on nothing."
+)
+SAID = (
+    "The edges of the bins of {column!r} were drawn near the quantiles of the table, not by single rows: they let the "
+    "odds of any belief about one person grow by a further factor of up to {factor:.3g} (epsilon {epsilon:g})."
 )
 
 
 class BinnedSource:
-    """Another source, with some numeric columns replaced by the labels of their bins."""
+    """Another source, with some numeric columns replaced by the labels of their bins.
 
-    def __init__(self, source: Source, bins: Mapping[str, BinsLike]) -> None:
+    ``keys`` decide where quantiles have their edges; left out, fresh ones do.
+    """
+
+    def __init__(self, source: Source, bins: Mapping[str, BinsLike], keys: Keystream | None = None) -> None:
         for column in bins:
             if column not in source.names:
                 hint = did_you_mean(column, source.names)
@@ -32,7 +42,9 @@ class BinnedSource:
                     f"bins: the column {column!r} holds {kind}, not numbers. Fix: bin numeric columns only."
                 )
         self._source = source
+        self._keys = keys
         self.warnings: list[str] = []
+        self.said: list[str] = []
         self.bins = {column: self._resolved(column, as_bins(given)) for column, given in bins.items()}
         fields = [pa.field(f.name, pa.string()) if f.name in bins else f for f in source.schema]
         self.schema = pa.schema(fields)
@@ -70,9 +82,16 @@ class BinnedSource:
     def _resolved(self, column: str, given: Bins | Quantiles) -> Bins:
         if isinstance(given, Bins):
             return given
-        self.warnings.append(QUANTILES_DEPEND.format(column=column))
+        self.warnings.append(WARNED.format(column=column))
+        self.said.append(SAID.format(column=column, factor=math.exp(EDGES_EPSILON), epsilon=EDGES_EPSILON))
         parts = [_numbers(batch.column(column)) for batch in self._source.batches([column])]
-        return given.bins(np.concatenate(parts) if parts else np.zeros(0))
+        numbers = np.concatenate(parts) if parts else np.zeros(0)
+        keys = self._keys or Keystream(Secret.generate(), "bins")
+        # Draws depend on the numbers too: under one key another table gets fresh ones, and no difference tells a row.
+        digest = hashlib.sha256(np.sort(numbers).tobytes()).hexdigest()
+        words = keys.subkey("quantiles", column, digest).words(0, given.count - 1)
+        whole = pa.types.is_integer(self._source.schema.field(column).type)
+        return given.bins(numbers, (words >> np.uint64(11)).astype(np.float64) * 2.0**-53, whole=whole)
 
     def _labelled(self, column: str, values: pa.Array) -> pa.Array:
         numbers = _numbers(values)
