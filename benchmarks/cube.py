@@ -7,7 +7,6 @@ numbers, each read and written once at the bandwidth that copying an array reach
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from measuring import best
 
 import deniable as dn
 from deniable.core.replace import Replace
@@ -42,16 +42,6 @@ def counts(original: np.ndarray, coin: float) -> np.ndarray:
         pattern = pattern * 2 + np.where(kept, column, random.random(len(column)) < 0.5)
     found = np.bincount(pattern, minlength=2 ** len(original))
     return found.astype(np.float64).reshape((2,) * len(original))
-
-
-def best(work: Callable[[], object], repeats: int = 5) -> float:
-    """The shortest of some runs, in seconds."""
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return min(times)
 
 
 def peak(work: Callable[[], object]) -> float:

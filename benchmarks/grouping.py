@@ -7,18 +7,16 @@ are processes of their own, so that their peak memory is their own.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from measuring import COPY, alone, best
 
 import deniable as dn
 from deniable.core.histogram import Histogram
@@ -35,25 +33,16 @@ BATCH = 2**17
 PUBLIC = {"age": 77, "gender": 2, "education": 14, "marital": 6, "race": 9, "workclass": 7, "country": 70}
 MECHANISMS = {"decoys": Decoys(c=5, leftovers="drop"), "anatomy": Anatomy(l=6)}
 
-MEASURED = """
-import json, sys, time
-source, out, what = sys.argv[1:]
-import deniable as dn
+SETUP = """
 import pyarrow.parquet as pq
+import deniable as dn
 from deniable.mechanisms import Anatomy, Decoys
-begin = time.perf_counter()
-if what == "copy":
-    with pq.ParquetFile(source) as file, pq.ParquetWriter(out, file.schema_arrow, compression="zstd") as writer:
-        for batch in file.iter_batches(2**17):
-            writer.write_batch(batch)
-else:
-    names = ["occupation", "age"] if what == "two columns" else "occupation"
-    mechanism = Anatomy(l=6) if what == "anatomy" else Decoys(c=5, leftovers="drop")
-    dn.publish(source, sensitive=names, mechanism=mechanism, out=out)
-spent = time.perf_counter() - begin
-# The high-water mark of this process alone; ru_maxrss would start at that of the process it was forked from.
-peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
-print(json.dumps([spent, peak]))
+source, out, what = sys.argv[1:]
+"""
+PUBLISH = """
+names = ["occupation", "age"] if what == "two columns" else "occupation"
+mechanism = Anatomy(l=6) if what == "anatomy" else Decoys(c=5, leftovers="drop")
+dn.publish(source, sensitive=names, mechanism=mechanism, out=out)
 """
 
 
@@ -97,9 +86,7 @@ def in_memory(n: int) -> list[dict[str, Any]]:
     found = []
     table = table_of(n)
     for name, mechanism in MECHANISMS.items():
-        begin = time.perf_counter()
-        dn.publish(table, sensitive="occupation", mechanism=mechanism)
-        spent = time.perf_counter() - begin
+        spent = best(partial(dn.publish, table, sensitive="occupation", mechanism=mechanism), 1)
         found.append(_row(f"publish, {name}, {n:,} rows in memory", spent, spent / 2, "the limit is two seconds"))
     return found
 
@@ -112,8 +99,8 @@ def from_file(n: int, whats: tuple[str, ...], folder: Path) -> list[dict[str, An
             writer.write_table(table_of(min(1_000_000, n - piece)))
     found, copied = [], 0.0
     for what in ("copy", *whats):
-        command = [sys.executable, "-c", MEASURED, str(source), str(folder / f"{what} {n}"), what]
-        seconds, memory = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+        work = COPY if what == "copy" else PUBLISH
+        seconds, memory = alone(work, source, folder / f"{what} {n}", what, setup=SETUP)
         copied = copied or seconds
         note = "the file itself" if what == "copy" else "from a Parquet file to a folder"
         found.append({**_row(f"{what}, {n:,} rows of 8 columns", seconds, seconds / copied, note), "MB": round(memory)})
@@ -147,8 +134,6 @@ def codes_alone(n: int, many: int) -> list[dict[str, Any]]:
     ]
     found = []
     for what, work, note in measured:
-        begin = time.perf_counter()
-        work()
-        spent = time.perf_counter() - begin
+        spent = best(work, 1)
         found.append(_row(what, spent, spent / 2, note))
     return found

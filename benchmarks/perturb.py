@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from measuring import best
 
 from deniable.core.channel import Channel
 from deniable.engines.local.kernel import CHUNK, Kernel
@@ -15,16 +15,6 @@ from deniable.engines.randomness import Keystream, Secret
 
 ROWS = 20_000_000
 M = 50
-
-
-def seconds(work: Callable[[], object], repeats: int = 3) -> float:
-    """The best time of a few runs: the machine can only make a run slower."""
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return min(times)
 
 
 def rows(n: int = ROWS, m: int = M) -> list[dict[str, Any]]:
@@ -59,7 +49,7 @@ def rows(n: int = ROWS, m: int = M) -> list[dict[str, Any]]:
         ("uniform, 2 cells, 1 thread", lambda: two.perturb_rows(codes, stream, cells=cells), "cells given"),
         ("alias table, 2 cells, 1 thread", lambda: two_alias.perturb_rows(codes, stream, cells=cells), "cells given"),
     ]
-    times = [seconds(work) for _, work, _ in measured]
+    times = [best(work) for _, work, _ in measured]
     return [
         {"what": what, "seconds": spent, "ratio": spent / times[0], "note": note}
         for (what, _, note), spent in zip(measured, times, strict=True)

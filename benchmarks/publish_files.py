@@ -6,9 +6,6 @@ Each run is a process of its own, so that its peak memory is its own.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,26 +13,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from measuring import COPY, alone
 
 SIZES = {"age": 77, "gender": 2, "education": 14, "marital": 6, "race": 9, "workclass": 7, "country": 70}
 PIECE = 1_000_000
 
-MEASURED = """
-import json, sys, time
+SETUP = """
+import pyarrow.parquet as pq
+import deniable as dn
 source, out, what = sys.argv[1:]
-begin = time.perf_counter()
-if what == "copy":
-    import pyarrow.parquet as pq
-    with pq.ParquetFile(source) as file, pq.ParquetWriter(out, file.schema_arrow, compression="zstd") as writer:
-        for batch in file.iter_batches(2**17):
-            writer.write_batch(batch)
-else:
-    import deniable as dn
-    dn.publish(source, sensitive="occupation", privacy=dn.Privacy("1/13", "1/6"), out=out, shuffle=what == "shuffled")
-spent = time.perf_counter() - begin
-# The high-water mark of this process alone; ru_maxrss would start at that of the process it was forked from.
-peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
-print(json.dumps([spent, peak]))
+"""
+PUBLISH = """
+dn.publish(source, sensitive="occupation", privacy=dn.Privacy("1/13", "1/6"), out=out, shuffle=what == "shuffled")
 """
 
 
@@ -53,9 +42,7 @@ def write_table(path: Path, rows: int) -> None:
 
 def measured(source: Path, out: Path, what: str) -> tuple[float, float]:
     """Seconds and peak mebibytes of one run."""
-    command = [sys.executable, "-c", MEASURED, str(source), str(out), what]
-    seconds, memory = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
-    return seconds, memory
+    return alone(COPY if what == "copy" else PUBLISH, source, out, what, setup=SETUP)
 
 
 def rows(millions: tuple[int, ...] = (20, 100)) -> list[dict[str, Any]]:

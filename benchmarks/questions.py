@@ -7,15 +7,13 @@ Bayesian rule, one question at a time as the papers do it, stands beside our max
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+from measuring import alone
 
 import deniable as dn
 from deniable.evaluation.synthetic import census
@@ -106,8 +104,7 @@ def rows() -> list[dict[str, Any]]:
     return [*result, large_pool()]
 
 
-LARGE = """
-import json, time
+MADE = """
 import numpy as np, pyarrow as pa
 import deniable as dn
 rng = np.random.default_rng(0)
@@ -121,18 +118,12 @@ for _ in range(10_000):
     chosen = rng.choice(list(sizes), rng.integers(1, 4), replace=False)
     wheres.append({str(c): int(rng.integers(0, sizes[str(c)])) for c in chosen})
     wheres[-1]["occupation"] = int(rng.integers(0, 50))
-begin = time.perf_counter()
-release.count_many(wheres)
-spent = time.perf_counter() - begin
-peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
-print(json.dumps([spent, peak]))
 """
 
 
 def large_pool() -> dict[str, Any]:
     """10,000 questions on 20 million rows, in a process of its own for its peak memory."""
-    done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True)
-    seconds, memory = json.loads(done.stdout)
+    seconds, memory = alone("release.count_many(wheres)", setup=MADE)
     return {
         "what": "10,000 questions on 20M rows",
         "seconds": seconds,

@@ -1,0 +1,44 @@
+"""How benchmarks measure: the best of some runs, or one run in a process of its own, whose memory is its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+
+COPY = """
+with pq.ParquetFile(source) as file, pq.ParquetWriter(out, file.schema_arrow, compression="zstd") as writer:
+    for batch in file.iter_batches(2**17):
+        writer.write_batch(batch)
+"""
+# VmHWM is the high-water mark of this process alone; ru_maxrss would start at that of the process it was forked from.
+PROGRAM = """
+import json, sys, time
+{setup}
+begin = time.perf_counter()
+{work}
+spent = time.perf_counter() - begin
+peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
+print(json.dumps([spent, peak]))
+"""
+
+
+def best(work: Callable[[], object], repeats: int = 3) -> float:
+    """The shortest of some runs, in seconds: the machine can only make a run slower."""
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def alone(work: str, *arguments: object, setup: str = "") -> tuple[float, float]:
+    """Seconds and peak mebibytes of a program text; ``setup`` is not timed, ``arguments`` are in sys.argv."""
+    program = PROGRAM.format(setup=textwrap.dedent(setup), work=textwrap.dedent(work))
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    seconds, memory = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+    return seconds, memory
