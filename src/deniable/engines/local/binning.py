@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from deniable.core.bins import EDGES_EPSILON, Bins, BinsLike, Quantiles, as_bins
 from deniable.core.errors import ColumnError, TableError, did_you_mean
-from deniable.engines.local.sources import BATCH_ROWS, Source
+from deniable.engines.local.sources import BATCH_ROWS, DerivedSource, Source
 from deniable.engines.randomness import Keystream, Secret
 
 WARNED = (
@@ -25,7 +25,7 @@ SAID = (
 )
 
 
-class BinnedSource:
+class BinnedSource(DerivedSource):
     """Another source, with some numeric columns replaced by the labels of their bins.
 
     ``keys`` decide where quantiles have their edges; left out, fresh ones do.
@@ -41,7 +41,7 @@ class BinnedSource:
                 raise ColumnError(
                     f"bins: the column {column!r} holds {kind}, not numbers. Fix: bin numeric columns only."
                 )
-        self._source = source
+        super().__init__(source)
         self._keys = keys
         self.warnings: list[str] = []
         self.said: list[str] = []
@@ -53,22 +53,6 @@ class BinnedSource:
     def orders(self) -> dict[str, tuple[str, ...]]:
         """The labels of each binned column, from the lowest bin to the highest."""
         return {column: tuple(bins.labels) for column, bins in self.bins.items()}
-
-    @property
-    def names(self) -> list[str]:
-        return self._source.names
-
-    @property
-    def rows(self) -> int | None:
-        return self._source.rows
-
-    @property
-    def nbytes_hint(self) -> int:
-        return self._source.nbytes_hint
-
-    @property
-    def in_memory(self) -> bool:
-        return self._source.in_memory
 
     def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows, with bins instead of numbers."""

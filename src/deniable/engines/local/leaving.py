@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from deniable.engines.local.sources import BATCH_ROWS, Source
+from deniable.engines.local.sources import BATCH_ROWS, DerivedSource, Source
 
 Integers = npt.NDArray[np.int64]
 
@@ -18,29 +18,16 @@ class _Words(Protocol):
     def words(self, start: int, count: int) -> npt.NDArray[np.uint64]: ...
 
 
-class WithoutRows:
+class WithoutRows(DerivedSource):
     """Another source, without the rows that have these numbers."""
 
     def __init__(self, source: Source, rows: Integers) -> None:
-        self._source = source
+        super().__init__(source)
         self._gone = np.sort(rows)
-        self.schema: pa.Schema = source.schema
-
-    @property
-    def names(self) -> list[str]:
-        return self._source.names
 
     @property
     def rows(self) -> int | None:
         return None if self._source.rows is None else self._source.rows - len(self._gone)
-
-    @property
-    def nbytes_hint(self) -> int:
-        return self._source.nbytes_hint
-
-    @property
-    def in_memory(self) -> bool:
-        return self._source.in_memory
 
     def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The remaining rows, in row order."""

@@ -47,6 +47,30 @@ class Source(Protocol):
         """The columns in the order asked for, at most ``batch_rows`` rows at a time, in row order."""
 
 
+class DerivedSource:
+    """A source made of another: what is not overridden is the other's."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.schema: pa.Schema = source.schema
+
+    @property
+    def names(self) -> list[str]:
+        return self._source.names
+
+    @property
+    def rows(self) -> int | None:
+        return self._source.rows
+
+    @property
+    def nbytes_hint(self) -> int:
+        return self._source.nbytes_hint
+
+    @property
+    def in_memory(self) -> bool:
+        return self._source.in_memory
+
+
 def open_source(table: Any) -> Source:
     """A path, glob pattern, list of paths, or any data frame, as a source."""
     if isinstance(table, str | os.PathLike):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from deniable.estimation.tensor import Factor, Tensor
-from deniable.evaluation.chart import INDEPENDENCE, Chart, line
+from deniable.evaluation.chart import INDEPENDENCE, Chart, Series, line
 from deniable.evaluation.drawing import stream_of
 from deniable.evaluation.metrics import Spread, spread
 from deniable.evaluation.papers.items import Item
@@ -127,16 +127,23 @@ def figure_9(draws: int, *, rows: int = ROWS[-1], columns: Sequence[int] = COLUM
             "Error against the number of columns, Zipf table",
             "columns",
             "l1 distance from the truth",
-            tuple(
-                series
-                for place, panel in PANELS
-                for series in (
-                    *(line(f"p = {c:g}", {k: found[c, k][place] for k in columns}, panel=panel) for c in COINS),
-                    line(INDEPENDENCE, zero, panel=panel),
-                )
-            ),
+            _by_coin(found, columns, zero),
             log_y=True,
         ),
+    )
+
+
+def _by_coin(
+    found: Mapping[tuple[float, int], Sequence[Spread]], places: Sequence[int], zero: Mapping[float, float]
+) -> tuple[Series, ...]:
+    """A line for each coin and independence, in a panel for each estimator."""
+    return tuple(
+        series
+        for which, panel in PANELS
+        for series in (
+            *(line(f"p = {coin:g}", {x: found[coin, x][which] for x in places}, panel=panel) for coin in COINS),
+            line(INDEPENDENCE, zero, panel=panel),
+        )
     )
 
 
@@ -183,14 +190,7 @@ def figure_10(draws: int, *, sizes: Sequence[int] = ROWS, k: int = 8) -> Item:
             f"Error against the number of rows, {k} columns, Zipf tables",
             "rows",
             "l1 distance from the truth",
-            tuple(
-                series
-                for place, panel in PANELS
-                for series in (
-                    *(line(f"p = {c:g}", {n: found[c, n][place] for n in sizes}, panel=panel) for c in COINS),
-                    line(INDEPENDENCE, zero, panel=panel),
-                )
-            ),
+            _by_coin(found, sizes, zero),
             log_x=True,
             log_y=True,
         ),
