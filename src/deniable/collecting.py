@@ -72,8 +72,9 @@ def _table(rows: Any, manifest: Manifest) -> pa.Table:
         )
     try:
         return table.select(wanted.names).cast(wanted)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as wrong:
-        raise TableError(f"The rows do not have the types of the release: {wrong}.") from None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):  # its own words may hold a value
+        types = ", ".join(f"{field.name} {field.type}" for field in wanted)
+        raise TableError(f"The rows do not have the types of the release. Fix: {types}.") from None
 
 
 def _require_possible(values: pa.ChunkedArray, column: PerturbedColumn) -> None:

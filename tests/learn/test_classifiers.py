@@ -229,3 +229,10 @@ def test_adult_is_learned_from_a_release_within_two_points_of_the_originals(targ
     naive = TreeClassifier().fit(naive_rows.drop(columns="income"), naive_rows["income"].to_numpy()).score(test, truth)
     assert found > own - 0.02
     assert found > naive
+
+
+def test_a_column_whose_type_does_not_fit_is_refused_instead_of_taken_as_unknown():
+    frame = pd.DataFrame({"kind": [True, False] * 40})
+    fitted = NaiveBayesClassifier().fit(frame, ["a", "b"] * 40)
+    with pytest.raises(dn.DeniableError, match="'kind' was learned from as bool"):
+        fitted.predict(pd.DataFrame({"kind": ["perhaps"] * 3}))

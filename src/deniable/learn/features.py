@@ -61,7 +61,10 @@ class Feature:
         try:
             same = column.cast(known.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return np.full(len(column), self.size - 1, dtype=np.intp)
+            raise ColumnError(
+                f"The column {self.name!r} was learned from as {known.type}, and now has the type {column.type}, which "
+                "does not fit. Fix: give it the type that it has in the release."
+            ) from None
         places = pc.index_in(same, value_set=known).fill_null(self.size - 1)
         return places.to_numpy(zero_copy_only=False).astype(np.intp)
 
