@@ -369,8 +369,10 @@ def test_quantile_bins_do_not_publish_the_extremes():
     again = dn.publish(data, sensitive="salary", privacy=privacy, bins={"salary": dn.Quantiles(5)}, key=KEY)
     assert again.manifest.domain == release.manifest.domain
     fresh = [
-        dn.publish(data, sensitive="salary", mechanism=mechanism, bins={"salary": dn.Quantiles(5)}).manifest
-        for mechanism in ("anatomy:l=2", "anatomy:l=2", "decoys:c=2,leftovers=drop")
+        dn.publish(
+            data, sensitive="salary", mechanism=mechanism, bins={"salary": dn.Quantiles(5)}, key=bytes([number] * 32)
+        ).manifest
+        for number, mechanism in enumerate(("anatomy:l=2", "anatomy:l=2", "decoys:c=2,leftovers=drop"))
     ]
     assert len({manifest.domain for manifest in fresh}) == 3, "another key draws other edges"
     for manifest in fresh:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from deniable.engines.randomness import Secret
+
 DISEASES = ("flu", "cold", "asthma", "diabetes", "gout", "hiv", "mumps", "measles", "angina", "none")
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -49,10 +51,13 @@ def run() -> Run:
 
 @pytest.fixture(scope="session")
 def release(patients: Path, run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A release of the patients."""
-    out = tmp_path_factory.mktemp("releases") / "release"
+    """A release of the patients, the same in every run: what a fresh key draws may be an interval that is cut at 0."""
+    folder = tmp_path_factory.mktemp("releases")
+    out, key = folder / "release", folder / "key"
+    Secret.from_key(bytes(range(32))).write(key, outside=out)
     done = run(
-        "publish", patients, "--sensitive", "disease", "--rho1", "1/5", "--rho2", "1/3", "--drop", "name", "--out", out
+        *("publish", patients, "--sensitive", "disease", "--rho1", "1/5", "--rho2", "1/3", "--drop", "name"),
+        *("--key-file", key, "--out", out),
     )
     assert done.returncode == 0, done.stderr
     return out
