@@ -17,7 +17,7 @@ import pyarrow as pa
 import deniable as dn
 from deniable.core.histogram import Histogram
 from deniable.estimation.decoys import FullChannel
-from deniable.mechanisms.decoys import Decoys
+from deniable.mechanisms.decoys.mechanism import Decoys
 
 C, M, ROWS, ASKED = 5, 20, 20_000, 3
 METHODS = ("inverse", "four-state exact", "four-state")

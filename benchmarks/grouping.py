@@ -20,12 +20,12 @@ from measuring import COPY, alone, best
 
 import deniable as dn
 from deniable.core.histogram import Histogram
-from deniable.engines.local.dealing import Dealer
-from deniable.engines.local.grouping import anatomy_groups
-from deniable.engines.local.kernel import Kernel
+from deniable.engines.batch.dealing import Dealer
+from deniable.engines.batch.kernel import Kernel
 from deniable.engines.randomness import Keystream, Secret
-from deniable.mechanisms.baselines.anatomy import Anatomy
-from deniable.mechanisms.decoys import Decoys
+from deniable.mechanisms.decoys.mechanism import Decoys
+from deniable.rivals.anatomy.groups import anatomy_groups
+from deniable.rivals.anatomy.mechanism import Anatomy
 
 ROWS = 500_000
 MANY_ROWS = 20_000_000

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from deniable.core.channel import Channel
-from deniable.engines.local.kernel import Kernel
+from deniable.engines.batch.kernel import Kernel
 from deniable.engines.randomness import Keystream, Secret
 
 ENVIRONMENTS = Path(__file__).parent.parent / ".bench"

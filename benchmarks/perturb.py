@@ -10,7 +10,7 @@ import numpy as np
 from measuring import best
 
 from deniable.core.channel import Channel
-from deniable.engines.local.kernel import CHUNK, Kernel
+from deniable.engines.batch.kernel import CHUNK, Kernel
 from deniable.engines.randomness import Keystream, Secret
 
 ROWS = 20_000_000

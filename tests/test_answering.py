@@ -19,8 +19,8 @@ from scipy.stats import binom, chi2
 import deniable as dn
 from deniable.core.errors import ColumnError, OptionError, OutputError, QuestionError, TableError
 from deniable.core.manifest import schema
-from deniable.estimation.laplace import LaplaceEstimate, laplace_quantile
 from deniable.mechanisms import Laplace
+from deniable.rivals.laplace.estimate import LaplaceEstimate, laplace_quantile
 
 KEY = bytes(range(32))
 EXACT = Laplace(epsilon=500, questions=25)  # 20 for each question: no noise but once in 10^8

@@ -12,20 +12,87 @@ PACKAGE = Path(__file__).parent.parent / "src" / "deniable"
 FILES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_FILE = 320
 
-# A room may import itself and these. What stands at the top (publishing, release, ...) joins rooms and may import all
-# of them but those that face the user.
-MAY_IMPORT = {
-    "core": set(),
-    "mechanisms": {"core"},
-    "estimation": {"core"},
-    "audit": {"core"},
-    "engines": {"core"},
-    "learn": {"core", "estimation"},
-    "evaluation": {"core", "learn", "mechanisms", "estimation", "audit", "engines", "top"},
-    "report": {"core", "mechanisms", "estimation", "audit", "engines", "evaluation", "top"},
-    "collection": {"core", "mechanisms", "estimation", "audit", "engines", "evaluation", "report", "top"},
-    "cli": {"core", "mechanisms", "estimation", "audit", "engines", "evaluation", "report", "collection", "top"},
-    "top": {"core", "mechanisms", "estimation", "audit", "engines", "evaluation", "report"},
+# A room may import itself and the rooms before it, as ARCHITECTURE.md draws them.
+FOUR = {"mechanisms", "estimation", "audit", "engines"}
+MAY_IMPORT: dict[str, set[str]] = {"core": set(), **{room: {"core"} for room in FOUR}}
+for _room, _below in (
+    ("planning", FOUR),
+    ("rivals", {"planning"}),
+    ("release", {"rivals"}),
+    ("learn", {"release"}),
+    ("publishing", {"release"}),
+    ("evaluation", {"publishing"}),
+    ("collection", {"publishing"}),
+    ("owner", {"evaluation"}),
+    ("report", {"owner", "collection", "learn"}),
+    ("cli", {"report"}),
+):
+    MAY_IMPORT[_room] = _below | {"core"}.union(*(MAY_IMPORT[below] for below in _below))
+# What still has to move; the list only gets shorter.
+PENDING: set[tuple[str, str]] = {
+    ("cli/demo.py", "cli imports deniable"),
+    ("cli/options.py", "cli names deniable.engines.local.sources: only engines/ may"),
+    ("cli/publish.py", "cli imports deniable"),
+    ("cli/query.py", "cli imports deniable"),
+    ("cli/verify.py", "cli imports deniable"),
+    ("collection/collect.py", "collection names deniable.engines.local.storage: only engines/ may"),
+    ("evaluation/attack_story.py", "evaluation imports deniable.owner.audit"),
+    ("evaluation/corruption_story.py", "evaluation names deniable.engines.local.encoding: only engines/ may"),
+    ("evaluation/corruption_story.py", "evaluation names deniable.engines.local.sources: only engines/ may"),
+    ("evaluation/drawing.py", "evaluation names deniable.engines.local.counting: only engines/ may"),
+    ("evaluation/papers/olap_trees.py", "evaluation imports deniable.learn"),
+    ("mechanisms/__init__.py", "mechanisms imports deniable.rivals.anatomy.mechanism"),
+    ("mechanisms/__init__.py", "mechanisms imports deniable.rivals.generalize.mechanism"),
+    ("mechanisms/__init__.py", "mechanisms imports deniable.rivals.laplace.mechanism"),
+    ("owner/audit.py", "owner names deniable.engines.local.encoding: only engines/ may"),
+    ("owner/audit.py", "owner names deniable.engines.local.sources: only engines/ may"),
+    ("owner/audit.py", "owner names deniable.engines.local.strata: only engines/ may"),
+    ("owner/columns.py", "owner names deniable.engines.local.encoding: only engines/ may"),
+    ("owner/columns.py", "owner names deniable.engines.local.ranges: only engines/ may"),
+    ("owner/columns.py", "owner names deniable.engines.local.sources: only engines/ may"),
+    ("owner/matching.py", "owner names deniable.engines.local.binning: only engines/ may"),
+    ("owner/matching.py", "owner names deniable.engines.local.encoding: only engines/ may"),
+    ("owner/matching.py", "owner names deniable.engines.local.sources: only engines/ may"),
+    ("owner/profile.py", "owner names deniable.engines.local.binning: only engines/ may"),
+    ("owner/profile.py", "owner names deniable.engines.local.sources: only engines/ may"),
+    ("planning/chart.py", "planning imports deniable.evaluation.metrics"),
+    ("planning/planner.py", "planning imports deniable.evaluation.pools"),
+    ("planning/planner.py", "planning imports deniable.evaluation.rival_candidates"),
+    ("planning/profiles.py", "planning imports deniable.evaluation.drawing"),
+    ("planning/profiles.py", "planning imports deniable.evaluation.metrics"),
+    ("planning/profiles.py", "planning imports deniable.evaluation.pools"),
+    ("planning/profiles.py", "planning imports deniable.rivals.anatomy.groups"),
+    ("publishing/parts.py", "publishing names deniable.engines.local.leaving: only engines/ may"),
+    ("publishing/parts.py", "publishing names deniable.engines.local.ranges: only engines/ may"),
+    ("publishing/parts.py", "publishing names deniable.engines.local.strata: only engines/ may"),
+    ("publishing/publish.py", "publishing names deniable.engines.local: only engines/ may"),
+    ("publishing/publish.py", "publishing names deniable.engines.local.binning: only engines/ may"),
+    ("publishing/publish.py", "publishing names deniable.engines.local.engine: only engines/ may"),
+    ("publishing/publish.py", "publishing names deniable.engines.local.sources: only engines/ may"),
+    ("publishing/request.py", "publishing names deniable.engines.local.binning: only engines/ may"),
+    ("publishing/request.py", "publishing names deniable.engines.local.engine: only engines/ may"),
+    ("release/open.py", "release names deniable.engines.local: only engines/ may"),
+    ("release/release.py", "release names deniable.engines.local: only engines/ may"),
+    ("release/release.py", "release names deniable.engines.local.counting: only engines/ may"),
+    ("release/release.py", "release names deniable.engines.local.shuffling: only engines/ may"),
+    ("report/__init__.py", "report names deniable.engines.local.storage: only engines/ may"),
+    ("rivals/anatomy/publish.py", "rivals names deniable.engines.local: only engines/ may"),
+    ("rivals/anatomy/publish.py", "rivals names deniable.engines.local.engine: only engines/ may"),
+    ("rivals/anatomy/publish.py", "rivals names deniable.engines.local.shuffling: only engines/ may"),
+    ("rivals/anatomy/publish.py", "rivals imports deniable.publishing.request"),
+    ("rivals/anatomy/publish.py", "rivals imports deniable.release.release"),
+    ("rivals/anatomy/release.py", "rivals names deniable.engines.local: only engines/ may"),
+    ("rivals/anatomy/release.py", "rivals names deniable.engines.local.engine: only engines/ may"),
+    ("rivals/anatomy/release.py", "rivals names deniable.engines.local.shuffling: only engines/ may"),
+    ("rivals/anatomy/release.py", "rivals imports deniable.release.release"),
+    ("rivals/generalize/boxes.py", "rivals names deniable.engines.local.engine: only engines/ may"),
+    ("rivals/generalize/publish.py", "rivals names deniable.engines.local.engine: only engines/ may"),
+    ("rivals/generalize/publish.py", "rivals names deniable.engines.local.shuffling: only engines/ may"),
+    ("rivals/generalize/publish.py", "rivals imports deniable.publishing.request"),
+    ("rivals/generalize/release.py", "rivals names deniable.engines.local.engine: only engines/ may"),
+    ("rivals/laplace/publish.py", "rivals imports deniable.publishing.request"),
+    ("rivals/publish.py", "rivals imports deniable.publishing.request"),
+    ("rivals/publish.py", "rivals imports deniable.release.release"),
 }
 # Outside packages and the rooms that may name them; everything else is free.
 ONLY_IN = {
@@ -46,9 +113,7 @@ CORE_STANDS_ON = {"numpy", "deniable", "jsonschema"}
 
 def room_of(path: Path) -> str:
     parts = path.relative_to(PACKAGE).parts
-    if parts[-1] == "__main__.py":  # the door of the command line
-        return "cli"
-    return parts[0] if len(parts) > 1 else "top"
+    return parts[0] if len(parts) > 1 else "face"
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
@@ -58,36 +123,42 @@ def imports(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             module = node.module or ""
-            yield from (f"deniable.{alias.name}" for alias in node.names) if module == "deniable" else (module,)
-
-
-def room_named(module: str) -> str:
-    parts = module.split(".")
-    return parts[1] if len(parts) > 1 and (PACKAGE / parts[1]).is_dir() else "top"
+            if module in ("deniable", "deniable.engines"):
+                yield from (f"{module}.{alias.name}" for alias in node.names)
+            else:
+                yield module
 
 
 def offences(source: str, room: str) -> list[str]:
     """What a file in this room may not import."""
-    found = []
+    wrong = []
     for module in imports(ast.parse(source)):
-        package = module.split(".")[0]
+        package, _, inner = module.partition(".")
         if package == "deniable":
-            other = room_named(module)
+            other = inner.split(".")[0]
             if other not in {room, *MAY_IMPORT[room]}:
-                found.append(f"{room} imports {module}")
+                wrong.append(f"{room} imports {module}")
+            elif inner.startswith("engines.local") and room != "engines":
+                wrong.append(f"{room} names {module}: only engines/ may")
         elif package in ONLY_IN and room not in ONLY_IN[package]:
-            found.append(f"{room} imports {package}")
-    return found
+            wrong.append(f"{room} imports {package}")
+    return wrong
 
 
-def test_every_room_is_known() -> None:
-    rooms = {room_of(path) for path in FILES}
+def test_there_are_no_loose_files_and_every_room_is_known() -> None:
+    loose = {path.name for path in FILES if room_of(path) == "face"}
+    assert loose == {"__init__.py", "__main__.py"}
+    rooms = {room_of(path) for path in FILES} - {"face"}
     assert rooms <= set(MAY_IMPORT), "a new room needs a line in MAY_IMPORT and in ARCHITECTURE.md"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_flow_one_way_and_engines_keep_their_packages(path: Path) -> None:
-    assert offences(path.read_text(encoding="utf-8"), room_of(path)) == []
+    room = room_of(path)
+    if room == "face":  # the public names: they come from everywhere, and nothing imports them
+        return
+    wrong = offences(path.read_text(encoding="utf-8"), room)
+    assert [one for one in wrong if (str(path.relative_to(PACKAGE)), one) not in PENDING] == []
 
 
 def test_core_stands_on_numpy_alone() -> None:
@@ -116,6 +187,10 @@ def test_a_file_can_be_read_in_one_sitting(path: Path) -> None:
         ("mechanisms", "import deniable.engines.local"),
         ("audit", "from deniable import publish"),
         ("evaluation", "from deniable.cli import main"),
+        ("planning", "from deniable.publishing.publish import publish"),
+        ("release", "from deniable.engines.local.storage import digest"),
+        ("release", "from deniable.engines import local"),
+        ("core", "from deniable import publish"),
     ],
 )
 def test_the_check_sees_a_wrong_import(room: str, line: str) -> None:

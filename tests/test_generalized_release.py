@@ -21,8 +21,8 @@ from deniable.core.errors import (
     TableError,
     VerificationError,
 )
-from deniable.generalized_release import GeneralizedRelease
 from deniable.mechanisms import Generalize
+from deniable.rivals.generalize.release import GeneralizedRelease
 
 KEY = bytes(range(32))
 N = 3_000

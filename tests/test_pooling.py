@@ -10,7 +10,7 @@ import pytest
 import deniable as dn
 from deniable.core.replace import Replace
 from deniable.mechanisms.retention import Retention
-from deniable.pooling import join, pool
+from deniable.release.combine import join, pool
 
 MECHANISM = {"age": Replace(coin=0.6, low=0, high=99), "job": Replace(coin=0.6)}
 JOBS = {"job": list("abcd")}

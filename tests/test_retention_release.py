@@ -14,8 +14,8 @@ import pytest
 import deniable as dn
 from deniable.core.manifest import Manifest
 from deniable.core.replace import Replace
-from deniable.engines.local.kernel import Kernel
-from deniable.engines.local.one_row import respond
+from deniable.engines.batch.kernel import Kernel
+from deniable.engines.batch.one_row import respond
 from deniable.engines.randomness import Keystream, Secret
 from deniable.mechanisms.retention import Retention
 

@@ -15,8 +15,8 @@ from scipy import stats
 import deniable as dn
 from deniable.core.errors import RequirementError, VerificationError
 from deniable.core.manifest import Manifest
-from deniable.evaluation.planner import compare
 from deniable.mechanisms import MECHANISMS, Decoys
+from deniable.planning.planner import compare
 
 SMALL = dn.SmallSums(error=0.3, below=3, at_least=0.6)
 LARGE = dn.LargeSums(error=0.1, above=1000, at_most=0.05)

@@ -9,9 +9,8 @@ from importlib import import_module as _import_module
 from importlib.metadata import version as _version
 from typing import Any as _Any
 
-from deniable.auditing import audit
-from deniable.breaching import breach
-from deniable.collecting import collect
+from deniable.collection.collect import collect
+from deniable.collection.respond import respond
 from deniable.core.bins import Bins, Quantiles
 from deniable.core.breach import largest_coin
 from deniable.core.channel import Channel
@@ -23,13 +22,14 @@ from deniable.core.privacy import Privacy
 from deniable.core.replace import Replace
 from deniable.core.sums import LargeSums, SmallSums
 from deniable.estimation import Estimate, between, not_
-from deniable.opening import open_release
-from deniable.planning import beliefs, plan
-from deniable.pooling import join, pool
-from deniable.profiling import question_profile
-from deniable.publishing import publish
-from deniable.release import Release, verify
-from deniable.responding import respond
+from deniable.owner.audit import audit
+from deniable.owner.breach import breach
+from deniable.owner.profile import question_profile
+from deniable.planning.plan import beliefs, plan
+from deniable.publishing.publish import publish
+from deniable.release.combine import join, pool
+from deniable.release.open import open_release
+from deniable.release.release import Release, verify
 
 __version__ = _version("deniable")
 __all__ = [

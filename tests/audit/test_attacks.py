@@ -31,7 +31,7 @@ from deniable.core.errors import OptionError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.evaluation.corruption_story import corruption_story
-from deniable.mechanisms.decoys import Decoys
+from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.mechanisms.designed import Designed
 from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.uniform import Uniform

@@ -25,14 +25,14 @@ from deniable.audit.breaches import limits_of
 from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors
 from deniable.audit.rows import depends_on_order
-from deniable.auditing import audit
 from deniable.cli.audit import audit as audit_command
 from deniable.core.bins import Quantiles
 from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import DeniableError
 from deniable.core.manifest import Manifest, cells_of
-from deniable.mechanisms.decoys import Decoys
+from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.mechanisms.small_domain import SmallDomain
+from deniable.owner.audit import audit
 
 COUNTS = dict(zip("abcdefghij", [12, 8, 6, 5, 4, 3, 1, 1, 1, 1], strict=True))
 KEY = b"\x05" * 32

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deniable as dn
-from deniable.audit.certificate import cell_amplification
+from deniable.audit.verify.certificate import cell_amplification
 from deniable.core.channel import Channel
 
 

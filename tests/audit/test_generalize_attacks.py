@@ -16,8 +16,8 @@ import pytest
 import deniable as dn
 from deniable.audit.attacks import Evidence, classifier, corruption, homogeneity, linking, sample_corruption
 from deniable.audit.attacks.result import AttackResult
-from deniable.generalized_release import GeneralizedRelease
 from deniable.mechanisms import Generalize
+from deniable.rivals.generalize.release import GeneralizedRelease
 
 Codes = npt.NDArray[np.int64]
 N, M = 6_000, 8

@@ -14,10 +14,10 @@ import pytest
 import deniable as dn
 from deniable.audit.audit import Audit
 from deniable.audit.grouped import GroupRows
-from deniable.auditing import audit
-from deniable.generalized_release import GeneralizedRelease
-from deniable.groups_release import TwoTables
 from deniable.mechanisms import Anatomy, Generalize
+from deniable.owner.audit import audit
+from deniable.rivals.anatomy.release import TwoTables
+from deniable.rivals.generalize.release import GeneralizedRelease
 
 KEY = b"\x07" * 32
 

@@ -18,10 +18,10 @@ from typer.testing import CliRunner
 import deniable as dn
 from deniable.audit.attacks import AttackResult
 from deniable.audit.attacks.scene import known_of
-from deniable.auditing import audit
 from deniable.cli.main import app
 from deniable.mechanisms import Anatomy, Decoys, Generalize, Pram, Redraw
 from deniable.mechanisms.retention import Replace, Retention
+from deniable.owner.audit import audit
 
 N, M = 20_000, 10
 KEY = b"\x09" * 32

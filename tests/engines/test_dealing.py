@@ -13,7 +13,7 @@ from deniable.core.errors import TableError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
-from deniable.engines.local.dealing import EXPLICIT, Dealer
+from deniable.engines.batch.dealing import EXPLICIT, Dealer
 from deniable.engines.randomness import Keystream, Secret
 
 FALSE_ALARM = 1e-6

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from deniable.core.errors import InternalError
-from deniable.engines.local import grouping
-from deniable.engines.local.grouping import anatomy_groups, compositions
 from deniable.engines.randomness import Keystream, Secret
-from deniable.estimation.anatomy import AnatomyTables
+from deniable.rivals.anatomy import groups as grouping
+from deniable.rivals.anatomy.estimate import AnatomyTables
+from deniable.rivals.anatomy.groups import anatomy_groups, compositions
 
 FALSE_ALARM = 1e-6
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deniable.core.channel import SCALE, Channel, uniform_weights, weights_of
 from deniable.core.errors import InternalError
-from deniable.engines.local.kernel import Kernel, _AliasCells, _Pairs, _UniformCells, _WholeDomain, alias_table
+from deniable.engines.batch.kernel import Kernel, _AliasCells, _Pairs, _UniformCells, _WholeDomain, alias_table
 from deniable.engines.randomness import Keystream, Secret
 
 STREAM = Keystream(Secret.from_key(bytes(range(32))), "kernel")

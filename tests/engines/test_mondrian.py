@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.core.errors import ColumnError, InternalError, TableError
-from deniable.engines.local.axes import axes_of
-from deniable.engines.local.boxes import box_table, box_texts, cells_of
-from deniable.engines.local.mondrian import diverse, mondrian
+from deniable.rivals.generalize.axes import axes_of
+from deniable.rivals.generalize.boxes import box_table, box_texts, cells_of
+from deniable.rivals.generalize.mondrian import diverse, mondrian
 
 
 def groups_of(table: pa.Table, values: object, k: int, l: int) -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.estimation.boxes import BoxCounts, Ranges, Sets
+from deniable.rivals.generalize.estimate import BoxCounts, Ranges, Sets
 
 
 @settings(max_examples=200, deadline=None)

@@ -11,11 +11,11 @@ import pytest
 from deniable.core.errors import QuestionError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
-from deniable.engines.local.dealing import Dealer
-from deniable.engines.local.kernel import Kernel
+from deniable.engines.batch.dealing import Dealer
+from deniable.engines.batch.kernel import Kernel
 from deniable.engines.randomness import Keystream, Secret
 from deniable.estimation.decoys import FullChannel, four_states, several_columns
-from deniable.mechanisms.decoys import Decoys, replanned
+from deniable.mechanisms.decoys.mechanism import Decoys, replanned
 
 
 def matrix(a: float, c: int) -> np.ndarray:

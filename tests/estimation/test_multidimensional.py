@@ -10,7 +10,7 @@ import pytest
 import deniable as dn
 from deniable.core.channel import SCALE, Channel
 from deniable.core.replace import NumberRange, Replace
-from deniable.engines.local.kernel import Kernel
+from deniable.engines.batch.kernel import Kernel
 from deniable.engines.local.ranges import RangeKernel
 from deniable.estimation.cubes import cube
 from deniable.estimation.multidimensional import NoisyQuestionWarning

@@ -11,9 +11,9 @@ import deniable as dn
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.evaluation.beliefs import ANY, KNOWS, Beliefs, belief_chart, beliefs, value_rows
-from deniable.evaluation.planner import compare
 from deniable.mechanisms import Decoys, Designed, FineGrain, Identity, Pram, SmallDomain, Uniform, tolerance
+from deniable.planning.beliefs import ANY, KNOWS, Beliefs, belief_chart, beliefs, value_rows
+from deniable.planning.planner import compare
 
 ROWS = Histogram.of({"a": 900, "b": 800, "c": 700, "d": 500, "e": 400, "f": 300, "g": 150, "h": 51})
 PRIVACY = Privacy(rho2="2/5")

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from deniable.core.privacy import Privacy
-from deniable.evaluation.chart import INDEPENDENCE, Chart, Point, level, line
 from deniable.evaluation.experiment import run_experiment
 from deniable.evaluation.metrics import SELECTIVITIES, Spread
 from deniable.evaluation.papers import Item, Reproduction, comparison, fine_grain, olap, olap_zipf, page, splu
@@ -18,6 +17,7 @@ from deniable.evaluation.settings import Anatomized, Perturbed
 from deniable.evaluation.synthetic import census
 from deniable.evaluation.tables import CodedTable
 from deniable.mechanisms import Uniform
+from deniable.planning.chart import INDEPENDENCE, Chart, Point, level, line
 
 
 def test_a_line_keeps_spreads_and_the_paper_s_figures_and_leaves_out_what_is_no_number() -> None:

@@ -18,7 +18,6 @@ from deniable.evaluation.drawing import draw_release, stream_of
 from deniable.evaluation.experiment import Result, run_experiment
 from deniable.evaluation.metrics import POINTS
 from deniable.evaluation.pools import QuestionPool, sdr_pool
-from deniable.evaluation.prediction import predicted_error, predicted_variance
 from deniable.evaluation.settings import (
     Anatomized,
     DecoyGroups,
@@ -32,6 +31,7 @@ from deniable.evaluation.settings import (
 from deniable.evaluation.synthetic import census
 from deniable.evaluation.tables import CodedTable
 from deniable.mechanisms import Designed, Mechanism, SmallDomain, Uniform
+from deniable.planning.prediction import predicted_error, predicted_variance
 
 PRIVACY = Privacy("1/13", "1/6")
 LOOSE = Privacy("1/13", "1/2")  # small errors, so that a small bias is seen

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from deniable.evaluation.independence import independence
 from deniable.evaluation.metrics import (
     FEWEST,
     errors_by_band,
@@ -20,6 +19,7 @@ from deniable.evaluation.metrics import (
     spread_out,
     spreads,
 )
+from deniable.planning.independence import independence
 
 
 def test_relative_error_is_not_a_number_where_the_truth_is_zero() -> None:

@@ -10,20 +10,20 @@ import pytest
 
 from deniable.core.errors import OptionError
 from deniable.core.privacy import Privacy
-from deniable.engines.local.grouping import anatomy_groups
-from deniable.estimation.anatomy import AnatomyTables
 from deniable.evaluation.drawing import stream_of
 from deniable.evaluation.experiment import run_experiment
 from deniable.evaluation.papers.planning import agrees
-from deniable.evaluation.planner import compare
 from deniable.evaluation.pools import QuestionPool, sdr_pool, sql_pool
 from deniable.evaluation.predicting import predicted
-from deniable.evaluation.profiles import ByPool, BySelectivity, folded_mean
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Noisy, Redrawn
 from deniable.evaluation.settings import Perturbed, setting_named
 from deniable.evaluation.synthetic import census
 from deniable.evaluation.tables import CodedTable
 from deniable.mechanisms import MECHANISMS, Designed, FineGrain, Identity, Pram, SmallDomain, Uniform
+from deniable.planning.planner import compare
+from deniable.planning.profiles import ByPool, BySelectivity, folded_mean
+from deniable.rivals.anatomy.estimate import AnatomyTables
+from deniable.rivals.anatomy.groups import anatomy_groups
 
 PRIVACY = Privacy("1/10", "1/5")
 SHARES = (0.005, 0.01)
@@ -128,7 +128,7 @@ def test_selectivities_above_the_most_frequent_value_have_no_error(pool: Questio
 
 
 def test_a_pool_that_is_two_pools_is_refused(pool: QuestionPool) -> None:
-    from deniable.profiling import one_pool
+    from deniable.owner.profile import one_pool
 
     with pytest.raises(OptionError, match="2 pools"):
         one_pool(pool.table, "splu")

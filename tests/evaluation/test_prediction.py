@@ -19,18 +19,18 @@ from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
 from deniable.core.profile import QuestionProfile
-from deniable.evaluation.prediction import (
+from deniable.mechanisms.decoys.mechanism import Decoys
+from deniable.mechanisms.designed import Designed, Identity
+from deniable.mechanisms.fine_grain import FineGrain
+from deniable.mechanisms.small_domain import SmallDomain
+from deniable.mechanisms.uniform import Uniform
+from deniable.planning.prediction import (
     calibrated_variance,
     pool_variance,
     predicted_error,
     predicted_relative_error,
     predicted_variance,
 )
-from deniable.mechanisms.decoys import Decoys
-from deniable.mechanisms.designed import Designed, Identity
-from deniable.mechanisms.fine_grain import FineGrain
-from deniable.mechanisms.small_domain import SmallDomain
-from deniable.mechanisms.uniform import Uniform
 
 DRAWS = 100_000
 TOLERANCE = 0.023

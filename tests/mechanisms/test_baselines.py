@@ -13,9 +13,9 @@ from deniable.core.errors import OptionError, RequirementError, TableError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.mechanisms.base import Mechanism
-from deniable.mechanisms.baselines.anatomy import Anatomy
-from deniable.mechanisms.baselines.pram import Pram
-from deniable.mechanisms.baselines.redraw import Redraw
+from deniable.mechanisms.pram import Pram
+from deniable.mechanisms.redraw import Redraw
+from deniable.rivals.anatomy.mechanism import Anatomy
 
 COUNTS = Histogram(tuple("abcdefgh"), np.array([3001, 2003, 1499, 1201, 1009, 701, 411, 175]))
 NOISY = Histogram(COUNTS.domain, COUNTS.counts + np.array([2, -1, 0, 3, -2, 1, 0, -1]))

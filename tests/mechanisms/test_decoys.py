@@ -18,11 +18,11 @@ from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.sums import LargeSums, SmallSums, miss
-from deniable.engines.local.dealing import Dealer
-from deniable.engines.local.kernel import Kernel
+from deniable.engines.batch.dealing import Dealer
+from deniable.engines.batch.kernel import Kernel
 from deniable.engines.randomness import Keystream, Secret
-from deniable.mechanisms.decoy_planning import balanced_groups, largest_size, mixed_groups
-from deniable.mechanisms.decoys import Decoys
+from deniable.mechanisms.decoys.grouping import balanced_groups, largest_size, mixed_groups
+from deniable.mechanisms.decoys.mechanism import Decoys
 
 FALSE_ALARM = 1e-6
 

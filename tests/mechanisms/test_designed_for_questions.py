@@ -13,9 +13,9 @@ import deniable as dn
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.core.profile import QuestionProfile
-from deniable.evaluation.prediction import pool_variance, predicted_error, predicted_relative_error
 from deniable.mechanisms import Designed, Identity
 from deniable.mechanisms.variances import pool_error
+from deniable.planning.prediction import pool_variance, predicted_error, predicted_relative_error
 
 PRIVACY = Privacy(rho2="1/5")
 ROWS = Histogram(tuple(f"v{i:02}" for i in range(30)), np.round(30_000 * 0.9 ** np.arange(30) / 9.576).astype(int))

@@ -15,7 +15,7 @@ from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
 from deniable.engines import randomness
 from deniable.mechanisms import Laplace, Mechanism, mechanism_named
-from deniable.mechanisms.baselines import laplace
+from deniable.rivals.laplace import mechanism as laplace
 
 COUNTS = Histogram(tuple("abcdefgh"), np.array([3001, 2003, 1499, 1201, 1009, 701, 411, 175]))
 

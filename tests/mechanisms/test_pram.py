@@ -11,8 +11,8 @@ from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import OptionError, RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.mechanisms.baselines.one_cell import coarse_counts, surest
-from deniable.mechanisms.baselines.pram import Pram
+from deniable.mechanisms.one_cell import coarse_counts, surest
+from deniable.mechanisms.pram import Pram
 
 COUNTS = Histogram(tuple("abcdefgh"), np.array([3001, 2003, 1499, 1201, 1009, 701, 411, 175]))
 NOISY = Histogram(COUNTS.domain, COUNTS.counts + np.array([2, -1, 0, 3, -2, 1, 0, -1]))

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from deniable.evaluation.chart import INDEPENDENCE, Chart, cloud, level, line
 from deniable.evaluation.metrics import Spread
+from deniable.planning.chart import INDEPENDENCE, Chart, cloud, level, line
 from deniable.report import figures
 
 pytest.importorskip("altair", reason="needs the extra report")

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from deniable import report
-from deniable.auditing import audit
 from deniable.cli.main import app
+from deniable.owner.audit import audit
 from deniable.report.page import Document
 
 Hostile = Callable[..., Any]

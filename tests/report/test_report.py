@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 
 import deniable as dn
 from deniable import report
-from deniable.auditing import audit
 from deniable.cli import report as command
 from deniable.core.errors import ExtraMissingError, OptionError, OutputError
 from deniable.mechanisms import Anatomy, Generalize
-from deniable.mechanisms.decoys import Decoys
+from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.mechanisms.retention import Retention
+from deniable.owner.audit import audit
 from deniable.report import style
 from deniable.report.tables import Table, formatted, shown, to_html, to_markdown
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from deniable.core.channel import Channel
-from deniable.engines.local.kernel import Kernel
+from deniable.engines.batch.kernel import Kernel
 from deniable.engines.randomness import Keystream, Secret
 
 FALSE_ALARM = 1e-6

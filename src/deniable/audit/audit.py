@@ -18,7 +18,6 @@ from deniable.audit.attacks.result import AttackResult
 from deniable.audit.breaches import Limits, curve, downward, limits_of, upward
 from deniable.audit.cell_rows import FINE, expected_rows
 from deniable.audit.cells import CellReport, cell_report
-from deniable.audit.certificate import published_amplification
 from deniable.audit.columns import (
     PairBelief,
     about_pairs,
@@ -47,6 +46,7 @@ from deniable.audit.grouped import GroupRows
 from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors, cells_from
 from deniable.audit.rows import RowReport, Rows, row_report
+from deniable.audit.verify.certificate import published_amplification
 from deniable.core.errors import TableError
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.manifest import Manifest, Part

@@ -39,7 +39,7 @@ def audit(
     Exit code 0: nothing serious. 1: something serious was found. 2: the audit could not be made.
     """
     from deniable import report as reports
-    from deniable.auditing import audit as run
+    from deniable.owner.audit import audit as run
 
     if out is not None:
         reports.refuse_inside(out, release)

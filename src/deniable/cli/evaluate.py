@@ -18,11 +18,11 @@ from deniable.evaluation.experiment import Result, run_experiment
 from deniable.evaluation.metrics import Spread
 from deniable.evaluation.pools import QuestionPool, pools_named
 from deniable.evaluation.predicting import predicted
-from deniable.evaluation.profiles import Errors
 from deniable.evaluation.settings import STANDARD, Independent, Setting, setting_named
 from deniable.evaluation.tables import CodedTable
 from deniable.mechanisms import MECHANISMS as KNOWN
-from deniable.profiling import read_whole
+from deniable.owner.profile import read_whole
+from deniable.planning.profiles import Errors
 
 MECHANISMS = tuple(name for name in KNOWN if name != "retention")  # that is many columns, and one is evaluated
 

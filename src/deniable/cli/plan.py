@@ -17,12 +17,12 @@ from deniable.core.errors import OptionError, OutputError
 from deniable.core.plan import Plan
 from deniable.core.privacy import Adversary
 from deniable.core.probability import percent, probability
-from deniable.evaluation.beliefs import belief_chart
-from deniable.evaluation.candidates import Candidate
-from deniable.evaluation.planner import Comparison, compare, error_chart, error_curve, strongest_rho2
 from deniable.evaluation.pools import QuestionPool
-from deniable.profiling import asked_table, one_pool
-from deniable.publishing import scan_table
+from deniable.owner.profile import asked_table, one_pool
+from deniable.planning.beliefs import belief_chart
+from deniable.planning.candidates import Candidate
+from deniable.planning.planner import Comparison, compare, error_chart, error_curve, strongest_rho2
+from deniable.publishing.publish import scan_table
 
 ONE_SIZE = 0.01  # of a question, where one size is asked about and none is given
 

@@ -11,8 +11,8 @@ from deniable.cli import console
 from deniable.core import values
 from deniable.core.plan import Plan
 from deniable.core.probability import percent
-from deniable.evaluation.beliefs import value_rows
-from deniable.evaluation.planner import Strongest
+from deniable.planning.beliefs import value_rows
+from deniable.planning.planner import Strongest
 
 SHARES = ("share", "coin", "kept", "rho1", "grows to", "rho2", "falls to")
 

@@ -104,7 +104,7 @@ def publish(
     Example: deniable publish patients.csv --sensitive disease --rho2 1/6 --drop name --out release/
     """
     import deniable as dn
-    from deniable.publishing import scan_table
+    from deniable.publishing.publish import scan_table
 
     _one_source_of_randomness(key_file, new_key_file, seed)
     named = list(sensitive or [])
@@ -205,8 +205,8 @@ def _chosen_for(
     missing: str,
 ) -> Mechanism:
     """The mechanism for an owner's own questions: designed for them, or the planner's choice."""
-    from deniable.evaluation.planner import compare
-    from deniable.profiling import asked_table, one_pool
+    from deniable.owner.profile import asked_table, one_pool
+    from deniable.planning.planner import compare
 
     if mechanism not in ("auto", "designed") or privacy is None or len(sensitive) > 1:
         raise OptionError(

@@ -55,7 +55,7 @@ def report(
     Example: deniable report release/ --original patients.csv --out report.html
     """
     from deniable import report as reports
-    from deniable.auditing import audit
+    from deniable.owner.audit import audit
 
     who = audience or ("analyst" if original is None and evaluation is None else "owner")
     reports.check_choice("for", who, reports.AUDIENCES)

@@ -9,11 +9,11 @@ import hashlib
 from fractions import Fraction
 from typing import Any
 
-from deniable.auditing import audit
 from deniable.core.privacy import Privacy
 from deniable.evaluation.synthetic import census
 from deniable.mechanisms import Anatomy, Decoys, Designed, Generalize, SmallDomain, Uniform
-from deniable.publishing import publish
+from deniable.owner.audit import audit
+from deniable.publishing.publish import publish
 
 ROWS = 48_000
 GROUP = 6

@@ -10,16 +10,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from deniable.core.errors import QuestionError
-from deniable.engines.local.axes import Axis, axes_of_codes
-from deniable.engines.local.boxes import box_table
-from deniable.engines.local.columns import Encoded
-from deniable.engines.local.mondrian import mondrian
-from deniable.engines.local.values import lookup
-from deniable.estimation.boxes import Ranges, Sets
+from deniable.engines.batch.columns import Encoded
+from deniable.engines.batch.values import lookup
 from deniable.evaluation.answered import Bools, Floats
 from deniable.evaluation.pools import QuestionPool
 from deniable.evaluation.tables import CodedTable
-from deniable.generalized_release import ranges_of, sets_of
+from deniable.rivals.generalize.axes import Axis, axes_of_codes
+from deniable.rivals.generalize.boxes import box_table
+from deniable.rivals.generalize.estimate import Ranges, Sets
+from deniable.rivals.generalize.mondrian import mondrian
+from deniable.rivals.generalize.release import ranges_of, sets_of
 
 Ints = npt.NDArray[np.int64]
 

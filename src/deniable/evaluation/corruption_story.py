@@ -24,7 +24,6 @@ from deniable.audit.attacks.result import AttackResult, Flags
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.engines.local.encoding import Encoder, scan_domain
-from deniable.engines.local.grouping import anatomy_groups
 from deniable.engines.local.sources import open_source
 from deniable.engines.randomness import Keystream, Secret
 from deniable.evaluation.boxed import Boxed
@@ -34,7 +33,8 @@ from deniable.evaluation.tables import CodedTable
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.uniform import Uniform
-from deniable.publishing import publish
+from deniable.publishing.publish import publish
+from deniable.rivals.anatomy.groups import anatomy_groups
 
 Codes = npt.NDArray[np.int64]
 ROWS = 48_000

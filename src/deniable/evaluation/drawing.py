@@ -15,10 +15,10 @@ from deniable.core.histogram import Histogram
 from deniable.core.manifest import Marginal, cells_of
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.engines.local.columns import Codes, smallest
+from deniable.engines.batch.columns import Codes, smallest
+from deniable.engines.batch.dealing import Dealer
+from deniable.engines.batch.kernel import Kernel
 from deniable.engines.local.counting import LocalCounter
-from deniable.engines.local.dealing import Dealer
-from deniable.engines.local.kernel import Kernel
 from deniable.engines.randomness import Keystream, Secret, discrete_laplace, discrete_laplace_variance
 from deniable.estimation.asking import Asking
 from deniable.estimation.decoys import FullChannel

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from deniable.core.errors import OptionError, QuestionError, did_you_mean
 from deniable.core.profile import QuestionProfile
-from deniable.engines.local.columns import mixed
+from deniable.engines.batch.columns import mixed
 from deniable.estimation.published import Counter
 from deniable.estimation.questions import Asked, Resolver
 from deniable.estimation.sql.parsing import Aggregate, parse

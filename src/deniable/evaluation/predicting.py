@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from deniable.core.errors import DeniableError
 from deniable.evaluation.answered import Setting
-from deniable.evaluation.candidates import MARGINAL_VARIANCE
 from deniable.evaluation.metrics import SELECTIVITIES
 from deniable.evaluation.pools import QuestionPool
-from deniable.evaluation.profiles import ByPool, Errors
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Laplace, Noisy, Redrawn
 from deniable.evaluation.settings import Independent, Perturbed
 from deniable.mechanisms import Decoys
+from deniable.planning.candidates import MARGINAL_VARIANCE
+from deniable.planning.profiles import ByPool, Errors
 
 
 def predicted(

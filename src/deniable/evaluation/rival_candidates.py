@@ -10,12 +10,12 @@ from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.evaluation.candidates import Candidate, candidate, timed
 from deniable.evaluation.drawing import stream_of
-from deniable.evaluation.profiles import ByPool, Errors, Profile
 from deniable.evaluation.rivals import Generalized
 from deniable.evaluation.settings import FEWEST, group_size
 from deniable.mechanisms import Anatomy, Decoys, Generalize, Laplace, Pram, Redraw, WithoutChannels
+from deniable.planning.candidates import Candidate, candidate, timed
+from deniable.planning.profiles import ByPool, Errors, Profile
 
 
 def rival_candidates(counts: Histogram, privacy: Privacy, profile: Profile) -> list[Candidate]:

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deniable.core.privacy import Privacy
-from deniable.engines.local.grouping import anatomy_groups
 from deniable.engines.randomness import Keystream
-from deniable.estimation.anatomy import AnatomyTables
-from deniable.estimation.boxes import BoxCounts
 from deniable.estimation.decoys import Others, four_states
 from deniable.evaluation.answered import SET_ENTRIES, Answered, Bools, Floats, estimated, generator
 from deniable.evaluation.boxed import Boxed
 from deniable.evaluation.drawing import draw_release
 from deniable.evaluation.pools import QuestionPool
-from deniable.generalizing import rows_kept
 from deniable.mechanisms import Anatomy, Decoys, Generalize
 from deniable.mechanisms import Laplace as LaplaceMechanism
+from deniable.rivals.anatomy.estimate import AnatomyTables
+from deniable.rivals.anatomy.groups import anatomy_groups
+from deniable.rivals.generalize.estimate import BoxCounts
+from deniable.rivals.generalize.publish import rows_kept
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
 from deniable.evaluation.answered import ESTIMATORS, Answered, Setting, estimated, generator
 from deniable.evaluation.drawing import draw_release
-from deniable.evaluation.independence import independence
 from deniable.evaluation.perturbed_generalization import PerturbedGeneralization
 from deniable.evaluation.pools import QuestionPool
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Generalized, Laplace, Noisy, Redrawn
 from deniable.mechanisms import Anatomy, Decoys, Generalize, Mechanism, mechanism_named
+from deniable.planning.independence import independence
 
 __all__ = [
     "ESTIMATORS",

@@ -13,7 +13,7 @@ import pyarrow as pa
 from deniable.core.channel import Channel
 from deniable.core.errors import ColumnError, TableError, did_you_mean
 from deniable.core.histogram import Histogram
-from deniable.engines.local.columns import Codes, Encoded, encode, smallest
+from deniable.engines.batch.columns import Codes, Encoded, encode, smallest
 
 Ints = npt.NDArray[np.int64]
 

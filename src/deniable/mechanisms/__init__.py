@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from deniable.core.errors import OptionError
 from deniable.mechanisms.base import Mechanism, PlansFromPublic, WithoutChannels
-from deniable.mechanisms.baselines.anatomy import Anatomy
-from deniable.mechanisms.baselines.generalize import Generalize
-from deniable.mechanisms.baselines.laplace import Laplace
-from deniable.mechanisms.baselines.pram import Pram
-from deniable.mechanisms.baselines.redraw import Redraw
-from deniable.mechanisms.decoys import Decoys
+from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.mechanisms.designed import Designed, Identity
 from deniable.mechanisms.fine_grain import FineGrain
+from deniable.mechanisms.pram import Pram
+from deniable.mechanisms.redraw import Redraw
 from deniable.mechanisms.requirement_file import read_requirements
 from deniable.mechanisms.retention import Retention
 from deniable.mechanisms.retention_spelling import spelled_retention
@@ -19,6 +16,9 @@ from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.spelling import spelled
 from deniable.mechanisms.tolerance import tolerance
 from deniable.mechanisms.uniform import Uniform
+from deniable.rivals.anatomy.mechanism import Anatomy
+from deniable.rivals.generalize.mechanism import Generalize
+from deniable.rivals.laplace.mechanism import Laplace
 
 __all__ = [
     "MECHANISMS",

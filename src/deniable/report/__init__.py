@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from deniable.core.errors import OptionError, OutputError, did_you_mean
 from deniable.engines.local.storage import MANIFEST
-from deniable.opening import open_release
-from deniable.release import Release
+from deniable.release.open import open_release
+from deniable.release.release import Release
 from deniable.report import charts, page, text
 from deniable.report.analyst import analyst_report
 from deniable.report.evidence import from_release, plans_from_audit
@@ -37,7 +37,7 @@ def document(
     Args:
         release: a release, or its folder.
         audience: ``"owner"`` (privacy first) or ``"analyst"`` (how to use it; nothing but what the release holds).
-        audit: for the owner: ``deniable.auditing.audit(original, release).to_dict()``.
+        audit: for the owner: ``deniable.owner.audit.audit(original, release).to_dict()``.
         evaluation: for the owner, measured errors: what ``deniable evaluate --json`` prints (``{"results": [...]}``,
             with charts), or a table of your own, ``{"caption": str, "columns": [...], "rows": [[...]]}``.
     """

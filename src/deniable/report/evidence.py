@@ -16,10 +16,10 @@ from deniable.core.errors import DeniableError, QuestionError, VerificationError
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Manifest, Part
 from deniable.core.privacy import Privacy
-from deniable.evaluation.planner import compare, error_curve
-from deniable.evaluation.prediction import calibrated_variance, predicted_error
-from deniable.evaluation.profiles import SELECTIVITIES
-from deniable.release import Release
+from deniable.planning.planner import compare, error_curve
+from deniable.planning.prediction import calibrated_variance, predicted_error
+from deniable.planning.profiles import SELECTIVITIES
+from deniable.release.release import Release
 from deniable.report.examples import Example, counted_examples, examples
 from deniable.report.tables import shown
 

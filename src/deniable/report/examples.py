@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from deniable.core.errors import DeniableError
 from deniable.core.manifest import Manifest
-from deniable.release import Release
+from deniable.release.release import Release
 from deniable.report.tables import Kind, Table, shown
 
 SHORT = 40

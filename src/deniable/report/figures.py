@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.core.errors import OutputError
-from deniable.evaluation.chart import INDEPENDENCE, Chart, Point, Series
+from deniable.planning.chart import INDEPENDENCE, Chart, Point, Series
 from deniable.report import charts
 from deniable.report.style import PALETTE, SERIES
 

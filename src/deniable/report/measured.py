@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from deniable.core.probability import percent
-from deniable.evaluation.chart import INDEPENDENCE, Chart, Point, Series, cloud
+from deniable.planning.chart import INDEPENDENCE, Chart, Point, Series, cloud
 from deniable.report import figures
 from deniable.report.page import Block, Document, Facts, Figure, Note, Section, Text
 from deniable.report.tables import Kind, Table, share, shown

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from deniable.core.probability import percent
-from deniable.evaluation.profiles import SELECTIVITIES
+from deniable.planning.profiles import SELECTIVITIES
 from deniable.report import charts, sections
 from deniable.report.evidence import Evidence, json_key, true_counts
 from deniable.report.measured import measured_blocks

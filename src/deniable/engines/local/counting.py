@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from deniable.core.errors import ManifestError, QuestionError
-from deniable.engines.local.columns import Codes, Encoded, Ints, encode, mixed, plain, smallest
-from deniable.engines.local.cubes import Cube, Cubes, Leaf, slice_cube
-from deniable.engines.local.tallies import Block, Floats, Moments, add_moments
+from deniable.engines.batch.columns import Codes, Encoded, Ints, encode, mixed, plain, smallest
+from deniable.engines.batch.cubes import Cube, Cubes, Leaf, slice_cube
+from deniable.engines.batch.tallies import Block, Floats, Moments, add_moments
 
 DENSE_ENTRIES = 2**24  # of a tally or a cube held in one piece
 BLOCK_ENTRIES = 2**22  # of one block of a tally that is handed out in pieces

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.errors import OptionError, TableError, did_you_mean
+from deniable.engines.batch.values import column_type, declared_values, factorise, lookup, python_values, sorted_values
 from deniable.engines.local.sources import Source, require_columns
-from deniable.engines.local.values import column_type, declared_values, factorise, lookup, python_values, sorted_values
 
 MOST_VALUES = 1 << 22
 POLICIES = ("value", "refuse", "exempt")

@@ -15,11 +15,11 @@ import pyarrow as pa
 from deniable.core.errors import ColumnError, TableError
 from deniable.core.histogram import Histogram
 from deniable.engines.base import Job, PartJob, Progress, Scan, no_progress
+from deniable.engines.batch.dealing import Dealer
+from deniable.engines.batch.kernel import Kernel
 from deniable.engines.local.binning import BinnedSource
-from deniable.engines.local.dealing import Dealer
 from deniable.engines.local.encoding import Encoder, scan_domain
 from deniable.engines.local.inspection import OrderWatch, identifier_warnings
-from deniable.engines.local.kernel import Kernel
 from deniable.engines.local.leaving import WithoutRows
 from deniable.engines.local.ranges import RangeEncoder, RangeKernel
 from deniable.engines.local.shuffling import (

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from deniable.core.errors import ColumnError, OptionError, TableError
 from deniable.core.replace import Kind, NumberRange, Replace
-from deniable.engines.local.kernel import CHUNK
+from deniable.engines.batch.kernel import CHUNK
 from deniable.engines.local.sources import Source
 
 Codes = npt.NDArray[Any]

@@ -14,7 +14,7 @@ from deniable.core.errors import ColumnError, TableError, did_you_mean, listing
 from deniable.engines.local.csv import CsvPart
 from deniable.engines.local.csv_types import TypeInference
 from deniable.engines.local.formats import recognise
-from deniable.engines.local.objects import to_table
+from deniable.engines.local.frames import to_table
 from deniable.engines.local.parquet import ParquetPart
 
 BATCH_ROWS = 1 << 17

@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 
 from deniable.core.privacy import Privacy
-from deniable.evaluation.chart import INDEPENDENCE, Chart, cloud, line
 from deniable.evaluation.experiment import Result, run_experiment
 from deniable.evaluation.metrics import SELECTIVITIES, Spread
 from deniable.evaluation.papers.items import Item, decimals, per_cent
@@ -16,6 +15,7 @@ from deniable.evaluation.pools import sdr_pool
 from deniable.evaluation.settings import Anatomized, Perturbed, Setting
 from deniable.evaluation.tables import CodedTable
 from deniable.mechanisms import Designed, Identity, Mechanism, SmallDomain, Uniform
+from deniable.planning.chart import INDEPENDENCE, Chart, cloud, line
 
 DRAWS = 20
 RHO1, RHO2 = Fraction(1, 13), Fraction(1, 6)

@@ -13,13 +13,13 @@ from deniable.core.errors import OptionError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import amplification_limit
 from deniable.engines.base import Progress, no_progress
-from deniable.evaluation.chart import Chart, line
 from deniable.evaluation.metrics import SELECTIVITIES, Spread
 from deniable.evaluation.papers.items import Item, Reproduction, census_table, per_cent, with_spread
 from deniable.evaluation.papers.zipf import DRAWS, ROWS, channel_errors, zipf
 from deniable.evaluation.tables import CodedTable
 from deniable.mechanisms import FineGrain, tolerance
 from deniable.mechanisms.fine_grain_solver import solve_coins
+from deniable.planning.chart import Chart, line
 
 TITLE = "Fine-grain perturbation (THESIS, chapter 5)"
 Errors = tuple[float, ...]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from deniable.evaluation.chart import Chart, line
 from deniable.evaluation.corruption_story import GROUP, ROWS, corruption_story
 from deniable.evaluation.papers.items import Item, per_cent
+from deniable.planning.chart import Chart, line
 
 METHODS = {
     "anatomy": f"Anatomy, l = {GROUP}",

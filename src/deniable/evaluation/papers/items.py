@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deniable.core.errors import OptionError
-from deniable.evaluation.chart import Chart
 from deniable.evaluation.metrics import Spread
+from deniable.planning.chart import Chart
 
 CENSUS = "census_occ100k.parquet"
 ADULT = "adult.parquet"

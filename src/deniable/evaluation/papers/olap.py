@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from deniable.core.breach import joint_limit
 from deniable.engines.base import Progress, no_progress
 from deniable.estimation.tensor import Factor, Tensor
-from deniable.evaluation.chart import INDEPENDENCE, Chart, level, line
 from deniable.evaluation.metrics import Spread
 from deniable.evaluation.papers import olap_zipf
 from deniable.evaluation.papers.items import ADULT, Item, Reproduction, data_table, near
 from deniable.evaluation.papers.olap_zipf import ESTIMATED, Errors, independence, l1_errors, yes
+from deniable.planning.chart import INDEPENDENCE, Chart, level, line
 
 TITLE = "Privacy preserving OLAP (OLAP)"
 DRAWS = 20

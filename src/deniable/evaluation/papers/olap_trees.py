@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.replace import Replace
-from deniable.evaluation.chart import Chart, level
-from deniable.evaluation.chart import line as charted
 from deniable.evaluation.metrics import Spread, spread
 from deniable.evaluation.papers.items import Item, per_cent, with_spread
 from deniable.evaluation.papers.olap_zipf import yes
 from deniable.learn import TreeClassifier
 from deniable.mechanisms.retention import Retention
-from deniable.publishing import publish
+from deniable.planning.chart import Chart, level
+from deniable.planning.chart import line as charted
+from deniable.publishing.publish import publish
 
 TARGET = "income"
 LEFT_OUT = ("fnlwgt", "education", "native_country")  # weights, a copy of education_num, 42 categories

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.estimation.tensor import Factor, Tensor
-from deniable.evaluation.chart import INDEPENDENCE, Chart, Series, line
 from deniable.evaluation.drawing import stream_of
 from deniable.evaluation.metrics import Spread, spread
 from deniable.evaluation.papers.items import Item
 from deniable.evaluation.settings import generator
+from deniable.planning.chart import INDEPENDENCE, Chart, Series, line
 
 SKEW = 0.5
 LEAST = 5  # rows of the rarest value; at this skew a table then has ten rows per value (OLAP 7)

@@ -11,19 +11,19 @@ from pathlib import Path
 from deniable.core.privacy import Privacy
 from deniable.engines.base import Progress, no_progress
 from deniable.evaluation.answered import Setting
-from deniable.evaluation.candidates import Candidate
-from deniable.evaluation.chart import Chart, Point, Series
 from deniable.evaluation.experiment import Result, run_experiment
 from deniable.evaluation.metrics import SELECTIVITIES, Spread
 from deniable.evaluation.papers.items import ADULT, CENSUS, Item, Reproduction, data_table, per_cent
-from deniable.evaluation.planner import compare
 from deniable.evaluation.pools import sdr_pool
 from deniable.evaluation.predicting import predicted
-from deniable.evaluation.profiles import Errors
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Noisy, Redrawn
 from deniable.evaluation.settings import Perturbed
 from deniable.evaluation.tables import CodedTable
 from deniable.mechanisms import Designed, FineGrain, Identity, Pram, SmallDomain, Uniform
+from deniable.planning.candidates import Candidate
+from deniable.planning.chart import Chart, Point, Series
+from deniable.planning.planner import compare
+from deniable.planning.profiles import Errors
 
 DRAWS = 20
 KDD = "census_income_kdd.parquet"

@@ -13,7 +13,6 @@ from deniable.core.channel import Channel
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.engines.base import Progress, no_progress
-from deniable.evaluation.chart import Chart, line
 from deniable.evaluation.experiment import Row, run_experiment
 from deniable.evaluation.metrics import SELECTIVITIES
 from deniable.evaluation.papers.comparison import DRAWS, RHO1, RHO2, everything, pools
@@ -25,6 +24,7 @@ from deniable.evaluation.settings import Anatomized, Perturbed, Setting
 from deniable.evaluation.tables import CodedTable
 from deniable.mechanisms import Designed, SmallDomain, Uniform
 from deniable.mechanisms.small_domain.balance import balance
+from deniable.planning.chart import Chart, line
 
 TITLE = "Small-domain randomization (SDR; THESIS, chapter 4)"
 SIZES = (6, 5, 4, 3)  # L, rho2 = 1/L

@@ -15,14 +15,14 @@ import pyarrow as pa
 from deniable.core.sums import chebyshev, miss, splu_lemma_1
 from deniable.engines.base import Progress, no_progress
 from deniable.estimation.decoys import Others, several_columns
-from deniable.evaluation.chart import INDEPENDENCE, Chart, level, line
 from deniable.evaluation.drawing import draw_plan, stream_of
 from deniable.evaluation.metrics import Spread, mean_between, relative_error, spread
 from deniable.evaluation.papers.items import Item, Reproduction, census_table, with_spread
 from deniable.evaluation.pools import QuestionPool, large_pool, small_pool
 from deniable.evaluation.settings import Anatomized, DecoyGroups, Independent, Noisy, Redrawn, Setting
 from deniable.evaluation.tables import CodedTable
-from deniable.mechanisms.decoys import Decoys
+from deniable.mechanisms.decoys.mechanism import Decoys
+from deniable.planning.chart import INDEPENDENCE, Chart, level, line
 
 TITLE = "Small-sum privacy and large-sum utility (SPLU)"
 SIZES = (2, 4, 5, 6, 8, 10)

@@ -12,15 +12,15 @@ from deniable.core.channel import Channel
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.engines.local.columns import smallest
-from deniable.engines.local.kernel import Kernel
-from deniable.evaluation.chart import Chart, line
+from deniable.engines.batch.columns import smallest
+from deniable.engines.batch.kernel import Kernel
 from deniable.evaluation.drawing import draw_plan, stream_of
 from deniable.evaluation.metrics import Spread, reconstruction_error, spread
 from deniable.evaluation.papers.items import Item, with_spread
 from deniable.evaluation.settings import estimated
 from deniable.evaluation.tables import CodedTable
 from deniable.mechanisms import SmallDomain, Uniform
+from deniable.planning.chart import Chart, line
 
 ROWS = 300_000
 DRAWS = 20

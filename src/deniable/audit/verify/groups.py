@@ -1,0 +1,108 @@
+"""Releases of groups, checked by their two tables: sizes, shares and the requirement, from what is published.
+
+For whoever knows a person's group, Pr[x | group] = (rows of x in the group) / |group|. Exact arithmetic on published
+counts; nothing here uses the code that made the groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from deniable.audit.verify.checks import Check
+from deniable.core import values
+from deniable.core.manifest import Manifest
+
+CELL, ROWS = "cell", "rows"
+
+
+@dataclass(frozen=True)
+class Published:
+    """How many rows of a group have a value, one line for each pair that occurs."""
+
+    cell: list[Any]
+    value: list[Any]
+    rows: list[int]
+
+    @classmethod
+    def of(cls, table: pa.Table, columns: tuple[str, ...], rows: str | None) -> Published:
+        """From a table with a line per row, or with a column of ``rows``."""
+        keys = [CELL, *columns]
+        if rows is None:
+            counted = table.select(keys).append_column(ROWS, pa.array(np.ones(table.num_rows, np.int64)))
+        else:
+            counted = table.select([*keys, rows])
+        summed = counted.group_by(keys).aggregate([(ROWS, "sum")])
+        own = list(zip(*(summed[name].to_pylist() for name in columns), strict=True))
+        found = own if len(columns) > 1 else [value for (value,) in own]
+        return cls(summed[CELL].to_pylist(), found, summed[f"{ROWS}_sum"].to_pylist())
+
+    def sizes(self) -> dict[Any, int]:
+        sizes: dict[Any, int] = {}
+        for cell, rows in zip(self.cell, self.rows, strict=True):
+            sizes[cell] = sizes.get(cell, 0) + rows
+        return sizes
+
+    def shares(self) -> dict[Any, Fraction]:
+        """Each value's largest share of a group."""
+        sizes, largest = self.sizes(), dict[Any, Fraction]()
+        for cell, value, rows in zip(self.cell, self.value, self.rows, strict=True):
+            largest[value] = max(largest.get(value, Fraction(0)), Fraction(rows, sizes[cell]))
+        return largest
+
+    def frequencies(self) -> dict[Any, Fraction]:
+        totals: dict[Any, int] = {}
+        for value, rows in zip(self.value, self.rows, strict=True):
+            totals[value] = totals.get(value, 0) + rows
+        return {value: Fraction(rows, sum(self.rows)) for value, rows in totals.items()}
+
+
+def anatomy_checks(manifest: Manifest, groups: pa.Table) -> list[Check]:
+    """l different values in every group, each once (l-diversity)."""
+    found = Published.of(groups, manifest.parts[0].columns, ROWS)
+    least, repeated = min(found.sizes().values(), default=0), max(found.rows, default=0)
+    holds = least >= manifest.options["l"] and repeated <= 1
+    detail = f"every group has {least} or more values, each at most {repeated} times"
+    return [Check("groups", holds, detail), *_requirement(manifest.privacy, found)]
+
+
+def generalize_checks(manifest: Manifest, table: pa.Table, groups: pa.Table) -> list[Check]:
+    """k rows in every group, no value with more than 1/l of them, and one look for all rows of a group."""
+    found = Published.of(table, manifest.parts[0].columns, None)
+    sizes, shares = found.sizes(), found.shares()
+    least, most = min(sizes.values(), default=0), max(shares.values(), default=Fraction(0))
+    k, l = manifest.options["k"], manifest.options["l"]
+    described = dict(zip(groups[CELL].to_pylist(), groups[ROWS].to_pylist(), strict=True))
+    same = sizes == described
+    public = [name for name in manifest.public_columns if name in table.column_names]
+    looks = table.select([CELL, *public]).group_by([CELL, *public]).aggregate([]).num_rows
+    return [
+        Check("group sizes", least >= k, f"every group has {least} or more rows, promised {k}"),
+        Check("shares", most * l <= 1, f"no value has more than {most} of a group, promised 1/{l}"),
+        Check("boxes", same, f"{len(described)} boxes, with as many rows as the table has in their groups"),
+        Check("looks", looks == len(sizes), f"{looks} combinations of public values in {len(sizes)} groups"),
+        *_requirement(manifest.privacy, found),
+    ]
+
+
+def _requirement(privacy: Mapping[str, Any] | None, found: Published) -> list[Check]:
+    """Every protected value's largest share of a group against its rho2."""
+    if privacy is None:
+        return []
+    own = {repr(value): Fraction(rho2) for value, _, rho2 in privacy["per_value"]}
+    frequencies = found.frequencies()
+    rho1, rho2 = (None if privacy[name] is None else Fraction(privacy[name]) for name in ("rho1", "rho2"))
+    too_sure = 0
+    for value, share in found.shares().items():
+        plain = values.to_json(value)
+        limit = own.get(repr(plain))
+        exempt = plain in privacy["exempt"] or (rho1 is not None and frequencies[value] > rho1)
+        if limit is None and not exempt:
+            limit = rho2
+        too_sure += limit is not None and share > limit
+    return [Check("requirement", not too_sure, f"{too_sure} protected values have a larger share of a group than rho2")]

@@ -1,0 +1,91 @@
+"""Rows that people perturbed where they were collected, as a release: nobody ever held the originals (SPEC 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from deniable.collection.respond import row_local
+from deniable.core.errors import ColumnError, ManifestError, OptionError, TableError, listing
+from deniable.core.manifest import Manifest, Randomness, guarantee_dict
+from deniable.engines.local.storage import arrow_type
+from deniable.estimation.columns import PerturbedColumn
+from deniable.mechanisms.retention_guarantee import guarantee
+from deniable.release.combine import perturbed_of
+from deniable.release.release import Release
+
+
+def collect(rows: Any, release: Release | Manifest) -> Release:
+    """A release of rows that ``respond`` perturbed one by one; they are put in random order.
+
+    Nothing is perturbed here, and nothing tells whether a row was: whoever sends in a row runs ``respond`` on it.
+
+    Args:
+        rows: mappings column -> value, or a table, with the columns of the release.
+        release: the one that was given to ``respond``. Its columns must be replaced uniformly: replacements that are
+            drawn like its own rows' values say nothing about other people's.
+    """
+    manifest = row_local(release)
+    for part in manifest.parts:
+        if part.range is None and not part.channels[0].is_uniform:
+            raise ColumnError(
+                f"{listing(list(part.columns))} is replaced by values as frequent as in the release, which protects "
+                "the people in it alone. Fix: replacing='uniform' for columns that people perturb themselves."
+            )
+    table = _table(rows, manifest)
+    for part in manifest.parts:
+        _require_possible(table[part.columns[0]], PerturbedColumn.of(part, manifest.types[part.columns[0]]))
+    parts = tuple(replace(part, marginal=None) for part in manifest.parts)  # of the release's rows, not of these
+    collected = replace(
+        manifest,
+        rows=table.num_rows,
+        parts=parts,
+        randomness=Randomness("operating system", None, True, "row number"),
+        data=None,
+    )
+    if manifest.mechanism == "retention":
+        promised = guarantee([perturbed_of(part, collected) for part in parts])
+        collected = replace(collected, guarantee=guarantee_dict(promised))
+    return Release(collected, table=table.take(np.random.default_rng().permutation(table.num_rows)))
+
+
+def _table(rows: Any, manifest: Manifest) -> pa.Table:
+    wanted = pa.schema([(column.name, arrow_type(column.type)) for column in manifest.columns])
+    if hasattr(rows, "__arrow_c_stream__"):
+        table = pa.table(rows)
+    else:
+        several = [rows] if isinstance(rows, Mapping) else list(rows)
+        if not all(isinstance(row, Mapping) for row in several):
+            raise OptionError("collect needs rows as mappings column -> value, or a table.")
+        names = list(dict.fromkeys(name for row in several for name in row))
+        table = pa.table({name: [row.get(name) for row in several] for name in names})
+    if table.num_rows == 0:
+        raise TableError("There are no rows: nothing was collected.")
+    off = sorted(set(table.column_names) ^ set(wanted.names))
+    if off:
+        raise ColumnError(
+            f"The rows and the release differ in {listing(off)}. Fix: rows with the columns {listing(wanted.names)}."
+        )
+    try:
+        return table.select(wanted.names).cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):  # its own words may hold a value
+        types = ", ".join(f"{field.name} {field.type}" for field in wanted)
+        raise TableError(f"The rows do not have the types of the release. Fix: {types}.") from None
+
+
+def _require_possible(values: pa.ChunkedArray, column: PerturbedColumn) -> None:
+    """Refuse what ``respond`` cannot have given: it would be an original at sight."""
+    seen = values.unique()
+    try:
+        column.states(seen.drop_null())
+    except ManifestError:
+        raise TableError(
+            f"The column {column.name!r} holds values that no row can have after `respond`. Fix: perturb every row "
+            "with respond before it is sent."
+        ) from None
+    if seen.null_count and not column.exempt and len(column.masses) == len(column.values):
+        raise TableError(f"The column {column.name!r} has missing values, which the release does not know.")

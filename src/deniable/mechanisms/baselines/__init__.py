@@ -1,1 +1,0 @@
-"""Baselines: mechanisms that everything is compared with (SPEC 9)."""

@@ -1,0 +1,182 @@
+"""Invariant PRAM, the post-randomisation that statistical offices know, in the form of coins (SPEC 9).
+
+    r_y = (1-p_y) f_y / sum_k (1-p_k) f_k    gives    (P f)_y = p_y f_y + r_y sum_k (1-p_k) f_k = f_y
+
+so the published counts of a column estimate the true ones without any reconstruction. Counts in a part of the table do
+need it: P f_R = f_R only for parts with the distribution of the whole. Strata are such parts: with ``strata`` each
+combination of some public columns has a channel of its own, P_s f_s = f_s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from deniable.core.channel import Channel, weights_of
+from deniable.core.errors import OptionError, RequirementError, did_you_mean, listing
+from deniable.core.histogram import Counts, Histogram
+from deniable.core.plan import Plan
+from deniable.core.privacy import Privacy
+from deniable.core.probability import Probability, probability
+from deniable.mechanisms.base import PlansFromPublic
+from deniable.mechanisms.one_cell import allowed_amplification, coarse_counts, limits_of, plan_of_channel
+from deniable.mechanisms.pram_strata import largest_coin, plan_of_strata
+from deniable.mechanisms.requirement import check_histogram
+
+COIN = 0.8  # where nothing is required
+EXACT_COUNTS = (
+    "The replacing distribution gives the exact count of every value away. Publish the noisy histogram (marginals), "
+    "and it is made from that instead."
+)
+APPROXIMATE = (
+    "The channel is invariant for the noisy histogram that is published, so up to its noise for the true counts."
+)
+COARSE = (
+    "The replacing distribution is made from counts on a coarse grid, so the channel is invariant up to that grid; the "
+    "grid depends on the table, which is evidence that the promise does not count."
+)
+
+
+@dataclass(frozen=True)
+class Pram(PlansFromPublic):
+    """Invariant PRAM.
+
+    Attributes:
+        coin: the probability that a value is kept, before replacements that happen to be the same. Left out: the
+            largest that meets the requirement; 0.8 where nothing is required or ``coins`` are given.
+        coins: other coins for some values.
+        strata: public columns; each combination of their values gets a channel of its own.
+        min_rows: how many rows each stratum must hold.
+
+    >>> plan = Pram(coin=0.5).plan(Histogram.of({"flu": 700, "gout": 200, "hiv": 100}), None)
+    >>> plan.cells[0].channel.apply([700, 200, 100]).round(5).tolist()
+    [700.0, 200.0, 100.0]
+    >>> plan = Pram().plan(Histogram.of({"flu": 700, "gout": 200, "hiv": 100}), Privacy(rho2="3/4"))
+    >>> plan.cells[0].channel.coins.round(3).tolist()
+    [0.167, 0.167, 0.167]
+    """
+
+    coin: Probability | None = None
+    coins: Mapping[Hashable, Probability] = field(default_factory=dict)
+    strata: tuple[str, ...] = ()
+    min_rows: int = 100
+    name: ClassVar[str] = "pram"
+
+    def __post_init__(self) -> None:
+        if self.coin is not None:
+            probability(self.coin, "coin")
+        for value, coin in self.coins.items():
+            probability(coin, f"coin of {value!r}")
+        strata = (self.strata,) if isinstance(self.strata, str) else tuple(self.strata)
+        object.__setattr__(self, "strata", strata)
+        if len(set(strata)) < len(strata):
+            raise OptionError(f"strata = {strata!r} names a column twice. Fix: name each column once.")
+        if isinstance(self.min_rows, bool) or not isinstance(self.min_rows, int) or self.min_rows < 2:
+            raise OptionError(f"min_rows = {self.min_rows!r} is not allowed: a stratum has 2 rows or more. Fix: 100.")
+
+    def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
+        """The plan; invariant for ``public``, a noisy histogram that will be published, where it is given."""
+        if self.strata:
+            raise OptionError(
+                f"strata = {list(self.strata)} cannot be planned from one histogram: it does not say which values go "
+                "with which stratum. Fix: dn.publish(..., mechanism=Pram(strata=...)), or leave strata out."
+            )
+        check_histogram(histogram)
+        self._require_known(histogram)
+        hidden = privacy is not None and privacy.adversary == "any-prior"
+        if public is not None:
+            counts: Counts = np.maximum(public.counts, 1)
+        else:
+            counts = coarse_counts(histogram) if hidden else histogram.counts
+        largest = None if privacy is None else _largest(histogram, privacy, counts)
+        channel = self._channel(histogram, counts, largest)
+        options: dict[str, Any] = {"coin": str(Fraction(self._coin(largest)))}
+        if self.coins:
+            options["coins"] = channel.coins.tolist()
+        said = APPROXIMATE if public is not None else COARSE if hidden else EXACT_COUNTS
+        return plan_of_channel(
+            self.name, histogram, privacy, channel, fix=_fix(largest), options=options, not_hidden=(said,)
+        )
+
+    def plan_strata(
+        self,
+        histograms: Sequence[Histogram],
+        privacy: Privacy | None,
+        *,
+        domain: Sequence[Hashable] | None = None,
+        public: Sequence[Histogram] | None = None,
+    ) -> Plan:
+        """A published cell for each stratum, with a channel that is invariant within it.
+
+        Args:
+            histograms: of each stratum, over the values that occur in it.
+            privacy: the requirement; it is met within each stratum.
+            domain: the values of the whole table, in its order.
+            public: noisy histograms of the strata, which the replacing distributions are then made from.
+        """
+        self._require_known({value for histogram in histograms for value in histogram} | set(domain or ()))
+        return plan_of_strata(
+            self.name,
+            histograms,
+            privacy,
+            self._channel,
+            domain=domain,
+            public=public,
+            columns=self.strata,
+            least=self.min_rows,
+            options={
+                "coin": None if self.coin is None else str(probability(self.coin, "coin")),
+                **({"coins": [[value, str(coin)] for value, coin in self.coins.items()]} if self.coins else {}),
+                "strata": list(self.strata),
+                "min_rows": self.min_rows,
+            },
+        )
+
+    def _channel(self, histogram: Histogram, counts: Counts, largest: Fraction | None) -> Channel:
+        """The channel that is invariant for these counts."""
+        coins = np.full(histogram.m, float(self._coin(largest)))
+        for value, coin in self.coins.items():
+            if value in histogram:
+                coins[histogram.position(value)] = float(probability(coin, "coin"))
+        return Channel.of(histogram.domain, coins, (1 - coins) * counts)
+
+    def _coin(self, largest: Fraction | None) -> Fraction:
+        """The coin of most values: as given, or the largest that works."""
+        if self.coin is not None:
+            return probability(self.coin, "coin")
+        if largest is None or self.coins:
+            return probability(COIN, "coin")
+        if largest == 0:
+            raise RequirementError(
+                "mechanism 'pram' has no coin that meets the requirement: a value is as frequent as it may become "
+                "believed. Fix: raise rho2, or exempt that value."
+            )
+        return largest
+
+    def _require_known(self, known: Mapping[Hashable, int] | set[Hashable]) -> None:
+        unknown = [value for value in self.coins if value not in known]
+        if unknown:
+            raise OptionError(
+                f"coins names {listing(unknown)}, which is not a value of the sensitive column."
+                + did_you_mean(unknown[0], known)
+            )
+
+
+def _largest(histogram: Histogram, privacy: Privacy, counts: Counts) -> Fraction:
+    """The largest single coin that meets the requirement."""
+    allowed = allowed_amplification(privacy) if privacy.adversary == "any-prior" else None
+    weights = weights_of(counts.astype(np.float64))
+    return largest_coin(histogram, weights, limits_of(histogram, privacy), allowed)
+
+
+def _fix(largest: Fraction | None) -> str:
+    if largest is None:
+        return ""
+    shown = Fraction(int(largest * 1000), 1000)
+    if not shown:
+        return "Fix: raise rho2, or choose mechanism='designed'."
+    return f"Fix: coin={float(shown):g} for all values, the largest that works here, or mechanism='designed'."

@@ -1,0 +1,184 @@
+"""PRAM within strata: a channel for each combination of some public columns, and what the strata promise together.
+
+A stratum is public, so an attacker's prior is the distribution of the row's own stratum, and the largest coin that
+keeps a limit L of value x there is (W, K out of S = 2^32; SPEC 2)
+
+    f (K S + (S-K) W) (1-L) <= L W (S-K) (n-f)   <=>   K <= S W (L n - f) / (f (1-L) (S-W) + L W (n-f))
+
+What is published as another value speaks for x by at most f/n, which is below L already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from deniable.core.channel import SCALE, Channel, coarsened, weights_of
+from deniable.core.errors import RequirementError
+from deniable.core.guarantee import Guarantee
+from deniable.core.histogram import Counts, Histogram
+from deniable.core.plan import Cell, Plan
+from deniable.core.privacy import Privacy
+from deniable.core.probability import percent
+from deniable.mechanisms.one_cell import Limits, check_posteriors, limits_of, surest
+from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram
+
+ABSENT = (
+    "A value that no row of a stratum holds is never published there: which values occur in each stratum can be read "
+    "off the release."
+)
+EXACT_STRATA = "The replacing distributions give the exact count of every value in every stratum away."
+NOISY_STRATA = (
+    "The replacing distribution of a stratum is made from its histogram with noise, which can be read off it: the "
+    "channels are invariant up to that noise."
+)
+
+MakeChannel = Callable[[Histogram, Counts, Fraction | None], Channel]
+
+
+def largest_coin(histogram: Histogram, replace: Counts, limits: Limits, allowed: Fraction | None) -> Fraction:
+    """The largest single coin that keeps every posterior at its limit and the amplification at ``allowed``, exactly.
+
+    It depends on the data, so it is rounded down to ten bits (SPEC 11.6).
+
+    >>> third = np.array([2**31, 2**31])
+    >>> float(largest_coin(Histogram.of({"a": 50, "b": 50}), third, [Fraction(3, 4)] * 2, None))
+    0.5
+    """
+    n, keep = histogram.rows, SCALE - 1
+    for f, w, limit in zip(histogram.counts.tolist(), replace.tolist(), limits, strict=True):
+        if limit is not None and f > 0:
+            room = SCALE * w * (limit * n - f) / (f * (1 - limit) * (SCALE - w) + limit * w * (n - f))
+            keep = min(keep, max(int(room), 0))
+    if allowed is not None:  # 1 + K S / ((S-K) w) <= allowed for the least likely replacement
+        odds = (allowed - 1) * int(replace.min())
+        keep = min(keep, int(odds * SCALE / (SCALE + odds)))
+    return Fraction(int(coarsened(keep)), SCALE)
+
+
+def plan_of_strata(
+    name: str,
+    histograms: Sequence[Histogram],
+    privacy: Privacy | None,
+    channel: MakeChannel,
+    *,
+    domain: Sequence[Hashable] | None,
+    public: Sequence[Histogram] | None,
+    columns: Sequence[str],
+    least: int,
+    options: Mapping[str, Any],
+) -> Plan:
+    """A published cell for each stratum; refused when one is too small, or cannot meet the requirement."""
+    whole = _whole(histograms, domain)
+    check_histogram(whole)
+    _check_strata(histograms, least)
+    if privacy is not None and privacy.adversary == "any-prior":
+        raise RequirementError(
+            "strata cannot be protected against adversary 'any-prior': which values occur in a stratum depends on the "
+            "table, and is evidence. Fix: leave strata out, or adversary='frequency'."
+        )
+    limits = _limits(whole, histograms, privacy)
+    cells, worst = [], Fraction(0)
+    for number, (stratum, limit) in enumerate(zip(histograms, limits, strict=True)):
+        counts = stratum.counts if public is None else np.maximum(public[number].counts, 1)
+        largest = None if privacy is None else largest_coin(stratum, weights_of(counts.astype(float)), limit, None)
+        made = channel(stratum, counts, largest)
+        sure = surest(made, stratum)
+        check_posteriors(name, stratum, limit, sure, "Fix: leave coin out; each stratum then gets its largest.")
+        protected = [x for x in range(stratum.m) if privacy is None or limit[x] is not None]
+        worst = max([worst, *(sure[x] for x in protected)])
+        cells.append(Cell(stratum, made))
+    return Plan(
+        mechanism=name,
+        histogram=whole,
+        cells=tuple(cells),
+        cells_published=True,
+        privacy=privacy,
+        guarantee=_guarantee(privacy, _coarse(worst, limits), cells, columns, public is not None),
+        options=options,
+    )
+
+
+def _whole(histograms: Sequence[Histogram], domain: Sequence[Hashable] | None) -> Histogram:
+    """The histogram of all strata together, in the order of the domain."""
+    values = dict.fromkeys(domain if domain is not None else (value for each in histograms for value in each), 0)
+    for stratum in histograms:
+        for value, rows in stratum.items():
+            values[value] += rows
+    return Histogram.of(values)
+
+
+def _check_strata(histograms: Sequence[Histogram], least: int) -> None:
+    """Refuse strata in which there is nothing to hide behind. How many rows they hold is not said."""
+    small = sum(stratum.rows < least for stratum in histograms)
+    if small:
+        raise RequirementError(
+            f"{small:,} of {len(histograms):,} strata hold fewer than min_rows = {least:,} rows. "
+            "Fix: coarser strata (fewer columns, or wider classes), or a smaller min_rows."
+        )
+    single = sum(int((stratum.counts > 0).sum()) < 2 for stratum in histograms)
+    if single:
+        raise RequirementError(
+            f"{single:,} of {len(histograms):,} strata hold one single sensitive value, which no perturbation within "
+            "them can hide. Fix: coarser strata."
+        )
+
+
+def _limits(whole: Histogram, histograms: Sequence[Histogram], privacy: Privacy | None) -> list[Limits]:
+    """Each value's limit in each stratum: protected if it is by its share of the table or by that of the stratum."""
+    if privacy is None:
+        return [[None] * stratum.m for stratum in histograms]
+    by_table = dict(zip(whole.domain, limits_of(whole, privacy), strict=True))
+    found = [[_limit(value, stratum, by_table[value], privacy) for value in stratum] for stratum in histograms]
+    infeasible = sum(
+        any(
+            limit is not None and stratum.frequency(value) >= limit
+            for value, limit in zip(stratum, limits, strict=True)
+        )
+        for stratum, limits in zip(histograms, found, strict=True)
+    )
+    if infeasible:
+        raise RequirementError(
+            f"The requirement cannot be met in {infeasible:,} of {len(histograms):,} strata: a protected value is so "
+            "frequent there that whoever knows the stratum is surer of it than rho2 beforehand. "
+            "Fix: coarser strata, a larger rho2, or exempt=."
+        )
+    return found
+
+
+def _limit(value: Hashable, stratum: Histogram, by_table: Fraction | None, privacy: Privacy) -> Fraction | None:
+    if by_table is not None:
+        return by_table
+    pair = privacy.per_value.get(value)
+    if pair is None and value not in privacy.exempt and privacy.rho1 is not None and privacy.rho2 is not None:
+        pair = (privacy.rho1, privacy.rho2)
+    return pair[1] if pair is not None and stratum.frequency(value) <= pair[0] else None
+
+
+def _coarse(worst: Fraction, limits: Sequence[Limits]) -> Fraction:
+    """Four digits, to the safe side: an exact posterior would give exact counts away (SPEC 11.6)."""
+    highest = max((limit for each in limits for limit in each if limit is not None), default=Fraction(1))
+    return min(Fraction(-int(-worst * 10_000 // 1), 10_000), highest)
+
+
+def _guarantee(
+    privacy: Privacy | None, worst: Fraction, cells: Sequence[Cell], columns: Sequence[str], noisy: bool
+) -> Guarantee:
+    named = " and ".join(columns) or "stratum"
+    rho2 = None if privacy is None else privacy.rho2
+    return Guarantee(
+        adversary="frequency",
+        rho1=None if privacy is None else privacy.rho1,
+        rho2=rho2,
+        worst=worst,
+        gamma=None,
+        cell_gammas=tuple(cell.channel.exact_gamma for cell in cells),
+        not_protected=(*EVERY_RELEASE, ABSENT, NOISY_STRATA if noisy else EXACT_STRATA),
+        sentence=(
+            f"An attacker who knows how frequent each value is among the rows with the same {named}, and nothing more "
+            f"about a person, becomes at most {percent(worst if rho2 is None else rho2)} sure of that person's value."
+        ),
+    )

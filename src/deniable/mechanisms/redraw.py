@@ -1,0 +1,51 @@
+"""DBR: every value is redrawn from the column's own distribution (SPEC 9; SPLU 6).
+
+    p = 0, r = f/n:   P[y][x] = f_y / n
+
+The column keeps its distribution and loses everything else: published values are independent of the original ones,
+so an attacker learns nothing about a person beyond the frequencies, and an analyst nothing about groups of people.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from deniable.core.channel import Channel
+from deniable.core.histogram import Counts, Histogram
+from deniable.core.plan import Plan
+from deniable.core.privacy import Privacy
+from deniable.mechanisms.base import PlansFromPublic
+from deniable.mechanisms.one_cell import coarse_counts, plan_of_channel
+from deniable.mechanisms.requirement import check_histogram
+
+NOT_USEFUL = "Nothing about groups of rows can be estimated: published values are independent of the original ones."
+
+
+@dataclass(frozen=True)
+class Redraw(PlansFromPublic):
+    """Every value redrawn. The distribution is the coarse histogram, or the noisy one where that is published.
+
+    >>> plan = Redraw().plan(Histogram.of({"flu": 700, "gout": 200, "hiv": 100}), None)
+    >>> plan.guarantee.worst, plan.guarantee.gamma
+    (Fraction(7, 10), Fraction(1, 1))
+    """
+
+    name: ClassVar[str] = "redraw"
+
+    def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
+        """The plan; ``public`` is a noisy histogram that will be published."""
+        check_histogram(histogram)
+        weights: Counts = coarse_counts(histogram) if public is None else np.maximum(public.counts, 1)
+        channel = Channel.of(histogram.domain, 0.0, weights.astype(np.float64))
+        return plan_of_channel(
+            self.name,
+            histogram,
+            privacy,
+            channel,
+            fix="No channel can do better: it is as frequent as that.",
+            options={},
+            not_hidden=(NOT_USEFUL,),
+        )

@@ -1,0 +1,238 @@
+"""Audit a release against the table it was made from: the joiner of tables (engines) and the audit room."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Hashable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from deniable.audit.audit import Audit
+from deniable.audit.audit import audit as audit_figures
+from deniable.audit.grouped import GroupRows
+from deniable.audit.rows import Rows
+from deniable.audit.verify.groups import ROWS, Published
+from deniable.core import values
+from deniable.core.errors import DeniableError, TableError
+from deniable.core.guarantee import Guarantee
+from deniable.core.histogram import Histogram
+from deniable.core.manifest import Manifest, Part, cells_of
+from deniable.core.plan import Cell, Plan
+from deniable.core.privacy import Privacy
+from deniable.engines.local.encoding import scan_domain
+from deniable.engines.local.sources import Source, open_source
+from deniable.engines.local.strata import scan_strata
+from deniable.mechanisms import MECHANISMS, Decoys
+from deniable.mechanisms.base import PlansFromPublic
+from deniable.owner.columns import joint_counts, with_intervals
+from deniable.owner.matching import (
+    CELL,
+    Scanned,
+    as_published,
+    audited_rows,
+    matched,
+    observed,
+    read_original,
+    scanned,
+)
+from deniable.owner.scenes import attacks_on_groups, attacks_on_rows
+from deniable.release.open import open_release
+from deniable.release.release import Release
+from deniable.rivals.anatomy.release import TwoTables
+from deniable.rivals.generalize.release import GeneralizedRelease
+
+
+def audit(
+    original: Any,
+    release: Release | str | os.PathLike[str],
+    *,
+    plan: Plan | None = None,
+    categories: Mapping[Hashable, Hashable] | None = None,
+    attacks: bool = False,
+) -> Audit:
+    """What attackers learn from a release, for the eyes of its owner: it holds exact figures of the original table.
+
+    Args:
+        original: the table that was published, as given to ``publish``.
+        release: a release, or its folder. Nothing is written into it.
+        plan: the plan that was executed. Left out, it is made again where the mechanism allows it.
+        categories: value -> category: is any cell of a single category?
+        attacks: also play the attackers on these rows, and say how often each is right (``Audit.attacks``).
+    """
+    opened = release if isinstance(release, Release) else open_release(release)
+    source = as_published(open_source(original), opened.manifest)
+    if isinstance(opened, TwoTables):
+        return _of_groups(source, opened, categories, attacks)
+    manifest, hidden = _with_hidden_cells(opened.manifest, source, plan)
+    plan = plan or _plan_of_strata(manifest, source)
+    manifest = with_intervals(manifest)
+    table = opened.table
+    scans = [scanned(source, part) for part in manifest.parts if part.channels]
+    plans = [_plan_for(scan, manifest, hidden.get(scan.part.columns) or plan) for scan in scans]
+    published = [scan.codes(table) for scan in scans]
+    shown = [
+        observed(table, scan, codes) if scan.part.cells_published and len(scan.part.channels) > 1 else None
+        for scan, codes in zip(scans, published, strict=True)
+    ]
+    match = matched(read_original(source, manifest), table, manifest.public_columns)
+    found = audit_figures(
+        manifest,
+        [Histogram(scan.part.domain, scan.counts) for scan in scans],
+        plans=plans,
+        observed=shown,
+        rows=audited_rows(match, table, manifest, scans, published) if scans else None,
+        categories=categories or _categories(manifest),
+        joints=joint_counts(source, [scan.part for scan in scans], [scan.found for scan in scans]),
+    )
+    if not attacks:
+        return found
+    return dataclasses.replace(found, attacks=attacks_on_rows(manifest, table, match, scans, found))
+
+
+def _of_groups(
+    source: Source, release: TwoTables, categories: Mapping[Hashable, Hashable] | None, attacks: bool
+) -> Audit:
+    """A release of groups that hold true values: what someone's group says about them."""
+    manifest, table = release.manifest, release.table
+    scan = scanned(source, manifest.parts[0])
+    groups = group_rows(release)
+    original = read_original(source, manifest)
+    if isinstance(release, GeneralizedRelease):
+        cells = np.asarray(table.column(CELL).to_numpy()).astype(np.int64)
+        nothing = np.zeros(0, np.int64)
+        rows = Rows({CELL: cells}, cells, nothing, nothing)
+    else:
+        match = matched(original, table, manifest.public_columns)
+        columns = {name: both[: match.rows] for name, both in match.public.items()}
+        rows = Rows(columns, match.published, scan.codes(original), match.people)
+    found = audit_figures(manifest, [], groups=groups, rows=rows, categories=categories)
+    if not attacks:
+        return found
+    return dataclasses.replace(found, attacks=attacks_on_groups(release, original, scan, groups))
+
+
+def group_rows(release: TwoTables) -> GroupRows:
+    """How many rows of each group have each value, from the tables that are published."""
+    columns = release.manifest.parts[0].columns
+    if isinstance(release, GeneralizedRelease):
+        found = Published.of(release.table, columns, None)
+    else:
+        found = Published.of(release.groups, columns, ROWS)
+    place = {value: i for i, value in enumerate(release.manifest.domain)}
+    there = [i for i, value in enumerate(found.value) if value in place]
+    group, value, rows = (
+        np.array([numbers[i] for i in there], dtype=np.int64)
+        for numbers in (found.cell, [place.get(value, -1) for value in found.value], found.rows)
+    )
+    return GroupRows(group, value, rows)
+
+
+def _plan_for(scan: Scanned, manifest: Manifest, plan: Plan | None) -> Plan | None:
+    """The plan of a part: the one at hand, or made again where its cells are several."""
+    if plan is not None and plan.histogram.domain == scan.part.domain:
+        return plan
+    several = len(scan.part.channels) > 1
+    return _planned_again(manifest, scan.part, Histogram(scan.part.domain, scan.counts)) if several else None
+
+
+def _with_hidden_cells(
+    manifest: Manifest, source: Source, plan: Plan | None
+) -> tuple[Manifest, dict[tuple[str, ...], Plan]]:
+    """Cells that a release does not publish (decoy groups), from the plans that its owner can make again.
+
+    With several columns the n mod c rows that were left out were drawn at random, and only the key says which: the
+    plans are made again with all rows, and leave others out.
+    """
+    made: dict[tuple[str, ...], Plan] = {}
+    shown = []
+    for part in manifest.parts:
+        if not part.channels and manifest.mechanism == Decoys.name:
+            again = plan
+            if again is None or again.histogram.domain != part.domain:
+                again = _decoys(manifest).plan(Histogram(part.domain, scanned(source, part).counts), None)
+            channels, positions = cells_of(again)
+            part = dataclasses.replace(part, channels=channels, cell_positions=positions)
+            made[part.columns] = again
+        shown.append(part)
+    return dataclasses.replace(manifest, parts=tuple(shown)), made
+
+
+def _decoys(manifest: Manifest) -> Decoys:
+    return Decoys(**{name: manifest.options[name] for name in ("c", "leftovers", "grouping")})
+
+
+def _plan_of_strata(manifest: Manifest, source: Source) -> Plan | None:
+    """Where cells are strata of public columns, the original table says exactly which rows each of them took."""
+    if not manifest.options.get("strata"):
+        return None
+    part = manifest.parts[0]
+    scan = scan_domain(source, list(part.columns), part.missing, list(part.domain))
+    rows = scan_strata(source, manifest.options["strata"], scan.encoder).histograms(part.domain)
+    if [stratum.domain for stratum in rows] != [channel.values for channel in part.channels]:
+        raise TableError("The table has other strata, or other values in them, than the release: it is another table.")
+    return Plan(
+        mechanism=manifest.mechanism,
+        histogram=Histogram(part.domain, scan.counts),
+        cells=tuple(Cell(stratum, channel) for stratum, channel in zip(rows, part.channels, strict=True)),
+        cells_published=True,
+        privacy=None,
+        guarantee=Guarantee("frequency", None, None, Fraction(1), None),
+    )
+
+
+def _planned_again(manifest: Manifest, part: Part, histogram: Histogram) -> Plan | None:
+    """The same plan once more, from the manifest and the histogram; None when it does not give the same channels."""
+    kind = MECHANISMS.get(manifest.mechanism)
+    if kind is None or not dataclasses.is_dataclass(kind):
+        return None
+    known = {field.name for field in dataclasses.fields(kind)}
+    options = {k: v for k, v in manifest.options.items() if k in known and not isinstance(v, dict)}
+    try:
+        mechanism = kind(**options)
+        privacy = _privacy(manifest, part)
+        if isinstance(mechanism, PlansFromPublic) and part.marginal is not None:
+            noisy = np.maximum(np.array(part.marginal.counts, dtype=np.int64), 1)
+            plan = mechanism.plan(histogram, privacy, public=Histogram(histogram.domain, noisy))
+        else:
+            plan = mechanism.plan(histogram, privacy)
+    except (DeniableError, TypeError, ValueError):
+        return None
+    same = len(plan.cells) == len(part.channels) and all(
+        cell.channel.values == channel.values
+        and np.array_equal(cell.channel.keep, channel.keep)
+        and np.array_equal(cell.channel.replace, channel.replace)
+        for cell, channel in zip(plan.cells, part.channels, strict=True)
+    )
+    return plan if same else None
+
+
+def _privacy(manifest: Manifest, part: Part) -> Privacy | None:
+    stated = manifest.privacy
+    if stated is None:
+        return None
+    back = {(type(told).__name__, told): value for value in part.domain if (told := values.to_json(value)) is not None}
+
+    def value_of(told: Any) -> Hashable:
+        if told is None:
+            return None
+        try:
+            return back[(type(told).__name__, told)]
+        except KeyError:
+            raise TableError("The manifest's requirement names a value that is not in its domain.") from None
+
+    return Privacy(
+        stated["rho1"],
+        stated["rho2"],
+        adversary=stated["adversary"],
+        per_value={value_of(value): (low, high) for value, low, high in stated["per_value"]},
+        exempt=[value_of(value) for value in stated["exempt"]],
+    )
+
+
+def _categories(manifest: Manifest) -> Mapping[Hashable, Hashable] | None:
+    """The categories that the release was planned with, if any."""
+    stated = manifest.options.get("categories")
+    return stated if isinstance(stated, Mapping) and stated else None

@@ -1,0 +1,135 @@
+"""What a release lets others believe about the values or ranges that one asks about (SPEC 2; OLAP Thm 4, 5, Lemma 1).
+
+For S = S_1 x..x S_k over perturbed columns with coins p_i and replacing masses m_i, a belief b in S becomes at most
+
+    U b / (U b + L (1 - b)),    U = prod ((1-p_i) m_i + p_i),    L = prod (1-p_i) m_i
+
+however the columns are correlated. Nothing of the rows is looked at: the manifest says it all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from deniable.core.breach import joint_limit, joint_posterior
+from deniable.core.errors import ColumnError, OptionError, QuestionError, did_you_mean, listing
+from deniable.core.manifest import Manifest
+from deniable.core.probability import Probability, percent, probability
+from deniable.estimation.columns import PerturbedColumn
+from deniable.estimation.joint import part_of
+from deniable.estimation.predicates import Leaf, conjunction
+from deniable.estimation.swapping import swapped_columns
+from deniable.release.release import Release
+
+
+@dataclass(frozen=True)
+class SetGuarantee:
+    """What is promised about a set of values, one condition for each column.
+
+    Attributes:
+        columns: the perturbed columns that are asked about.
+        coins: their p.
+        masses: the share of each column's replacements that falls into its set.
+        rho1, rho2: the belief before, and the one that must not be reached afterwards.
+        swapped: columns that are swapped among rows; of these the promise holds up to terms of 1 / rows.
+    """
+
+    columns: tuple[str, ...]
+    coins: tuple[float, ...]
+    masses: tuple[float, ...]
+    rho1: Fraction
+    rho2: Fraction
+    swapped: tuple[str, ...] = ()
+
+    @property
+    def posterior(self) -> float:
+        """What a belief of rho1 becomes at most."""
+        return float(joint_posterior(float(self.rho1), self.coins, self.masses))
+
+    @property
+    def holds(self) -> bool:
+        """Whether rho2 is not reached from rho1."""
+        return self.posterior < self.rho2
+
+    @property
+    def limit(self) -> float:
+        """No (s, rho1, rho2)-breach for s below this: by so much the set may be likelier than its replacements."""
+        return float(joint_limit(self.coins, self.masses, float(self.rho1), float(self.rho2)))
+
+    @property
+    def covered(self) -> float:
+        """Beliefs below this stay below rho2: rho2 L / (rho2 L + (1 - rho2) U)."""
+        # The posterior's odds are U / L times the prior's, so those of the belief are rho2's times L / U.
+        high = float(joint_posterior(0.5, self.coins, self.masses))
+        rho2 = float(self.rho2)
+        return rho2 * (1 - high) / (rho2 * (1 - high) + (1 - rho2) * high)
+
+    def __str__(self) -> str:
+        asked = " and ".join(
+            f"{name!r} (coin {percent(coin)}, {percent(mass)} of the replacements)"
+            for name, coin, mass in zip(self.columns, self.coins, self.masses, strict=True)
+        )
+        correlated = ", however these columns are correlated" if len(self.columns) > 1 else ""
+        swapped = f" {listing(list(self.swapped))} is swapped: up to terms of 1 / rows." if self.swapped else ""
+        return (
+            f"Believed at {percent(self.rho1)} before, the values asked about of {asked} are believed at "
+            f"{percent(self.posterior)} at most afterwards{correlated}; beliefs below {percent(self.covered)} stay "
+            f"below {percent(self.rho2)}. No (s, {float(self.rho1):g}, {float(self.rho2):g})-breach for s below "
+            f"{self.limit:.4g} (OLAP Theorem 5).{swapped}"
+        )
+
+
+def breach(
+    release: Release | Manifest,
+    where: Mapping[str, Any],
+    *,
+    rho1: Probability = "1/10",
+    rho2: Probability = "95/100",
+) -> SetGuarantee:
+    """What someone who believed the values of ``where`` at rho1 believes them at, at most, after seeing a row.
+
+    Args:
+        release: a release whose columns are perturbed one by one, or its manifest.
+        where: perturbed column -> value, list of values, ``between`` or ``not_``, as for ``release.count``.
+        rho1, rho2: the belief before, and the one that must not be reached.
+    """
+    manifest = release.manifest if isinstance(release, Release) else release
+    if not isinstance(manifest, Manifest):
+        raise OptionError(f"breach needs a release or its manifest; got {type(manifest).__name__}.")
+    first, second = probability(rho1, "rho1"), probability(rho2, "rho2")
+    if first >= second:
+        raise OptionError(f"rho1 = {rho1} is not below rho2 = {rho2}: a belief may only be allowed to grow.")
+    leaves = [leaf for leaf in conjunction(where).parts if isinstance(leaf, Leaf)]
+    if not leaves:
+        raise QuestionError("where names no column. Fix: where={'job': 'nurse'}.")
+    found = {leaf.column: (column := _column(manifest, leaf), _mass(column, leaf)) for leaf in leaves}
+    swapped = tuple(name for name in found if name in swapped_columns(manifest))
+    coins, masses = zip(*((column.coin, mass) for column, mass in found.values()), strict=True)
+    return SetGuarantee(tuple(found), coins, masses, first, second, swapped)
+
+
+def _column(manifest: Manifest, leaf: Leaf) -> PerturbedColumn:
+    name = leaf.column
+    if name not in manifest.types:
+        raise ColumnError(f"There is no column {name!r}.{did_you_mean(name, manifest.types)}")
+    part = part_of(manifest, name)
+    if part is None:
+        raise ColumnError(f"{name!r} is public: it is published as it is. Fix: leave it out.")
+    column = PerturbedColumn.of(part, manifest.types[name])
+    if column.hidden:
+        raise ColumnError(f"{name!r} has no coin. Fix: read the guarantee, or `deniable audit` for its posteriors.")
+    if column.exempt and leaf.missing:
+        raise QuestionError(f"Missing values of {name!r} are exempt: they are published as they are.")
+    column.require(leaf)
+    return column
+
+
+def _mass(column: PerturbedColumn, leaf: Leaf) -> float:
+    inside = column.mask(leaf)
+    if not inside.any() or inside.all():
+        every = "every value" if inside.all() else "no value"
+        raise QuestionError(f"The condition on {column.name!r} holds for {every}. Fix: ask about some of its values.")
+    return float(column.masses[inside].sum())

@@ -1,0 +1,190 @@
+"""A release beside the table it was made from, as numbers: what an audit looks at, and attackers are judged by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.audit.rows import Codes, Rows
+from deniable.core.bins import Bins
+from deniable.core.histogram import Counts
+from deniable.core.manifest import Manifest, Part
+from deniable.engines.local.binning import BinnedSource
+from deniable.engines.local.encoding import scan_domain
+from deniable.engines.local.sources import Source
+from deniable.owner.columns import Scan, scan_intervals
+
+CELL = "cell"
+_CLOSED = re.compile(r"\[(\S+), (\S+)[)\]]")
+_OPEN = re.compile(r"below (\S+)|(\S+) and above")
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """One part of a release, and the original table over its values."""
+
+    part: Part
+    found: Scan
+
+    @property
+    def counts(self) -> Counts:
+        """The rows of each value."""
+        counts: Counts = self.found.counts
+        return counts
+
+    def codes(self, table: pa.Table) -> npt.NDArray[np.int64]:
+        """Where each row's value stands in the domain; after its last value where the row is exempt."""
+        encoder = self.found.encoder
+        batches = table.select(encoder.columns).combine_chunks().to_batches()
+        pieces = [encoder.encode(batch).astype(np.int64) for batch in batches]
+        return np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
+
+
+def as_published(source: Source, manifest: Manifest) -> Source:
+    """The table with its sensitive numbers as intervals, where the release has intervals of them."""
+    bins = {}
+    for name, domain in manifest.column_domains.items():
+        if name not in source.names:
+            continue
+        kind = source.schema.field(name).type
+        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        found = bins_of([value for value in domain if value is not None]) if numeric else None
+        if found is not None:
+            bins[name] = found
+    return BinnedSource(source, bins) if bins else source
+
+
+def bins_of(labels: Sequence[Hashable]) -> Bins | None:
+    """The bins that have these labels, which may leave out some of them; None where they are no labels of bins.
+
+    >>> bins_of(["[10, 20)", "below 5"])
+    Bins(edges=(4.0, 5.0, 10.0, 20.0, 21.0), open_ends=True)
+    >>> bins_of(["flu"]) is None
+    True
+    """
+    found: set[float] = set()
+    open_ends, closed = False, False
+    for label in labels:
+        match = (_CLOSED.fullmatch(label) or _OPEN.fullmatch(label)) if isinstance(label, str) else None
+        if match is None:
+            return None
+        open_ends |= match.re is _OPEN
+        closed |= str(label).endswith("]")
+        try:
+            found |= {float(edge) for edge in match.groups() if edge is not None}
+        except ValueError:
+            return None
+    edges = sorted(found)
+    if open_ends:
+        edges = [edges[0] - 1, *edges, edges[-1] + 1]
+    elif not closed:  # the last bin holds no rows
+        edges = [*edges, edges[-1] + 1] if edges else edges
+    return Bins(tuple(edges), open_ends) if len(edges) > 2 else None
+
+
+def scanned(source: Source, part: Part) -> Scanned:
+    """The original histogram over the part's domain; a table that does not fit is another table."""
+    if part.range is not None:
+        return Scanned(part, scan_intervals(source, part))
+    domain: Any = list(part.domain)
+    if len(part.columns) > 1:
+        domain = {
+            name: list(dict.fromkeys(entry[i] for entry in part.domain if isinstance(entry, tuple)))
+            for i, name in enumerate(part.columns)
+        }
+    return Scanned(part, scan_domain(source, list(part.columns), part.missing, domain))
+
+
+def observed(table: pa.Table, scan: Scanned, published: Codes) -> list[Counts]:
+    """For each published cell, how many rows show each value."""
+    cells = np.asarray(table.column(CELL).to_numpy())
+    m = len(scan.part.domain)
+    return [
+        np.bincount(published[(cells == cell) & (published < m)], minlength=m).astype(np.int64)
+        for cell in range(len(scan.part.channels))
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """The rows of a release and of its table, and their public columns under one numbering.
+
+    Attributes:
+        original: the table, with all columns that the release speaks of.
+        public: for each public column its codes, first of the release's rows, then of the table's.
+        combined: the same for combinations of all of them.
+        rows: how many rows the release has.
+    """
+
+    original: pa.Table
+    public: dict[str, npt.NDArray[np.int64]]
+    combined: npt.NDArray[np.int64]
+    rows: int
+
+    @property
+    def published(self) -> npt.NDArray[np.int64]:
+        """The combination of each published row."""
+        return self.combined[: self.rows]
+
+    @property
+    def people(self) -> npt.NDArray[np.int64]:
+        """The combination of each row of the table."""
+        return self.combined[self.rows :]
+
+
+def read_original(source: Source, manifest: Manifest) -> pa.Table:
+    """The columns of the table that the release speaks of."""
+    sensitive = [name for part in manifest.parts for name in part.columns]
+    needed = list(dict.fromkeys([*manifest.public_columns, *sensitive]))
+    return pa.Table.from_batches(source.batches(needed), schema=pa.schema([source.schema.field(n) for n in needed]))
+
+
+def matched(original: pa.Table, table: pa.Table, names: Sequence[str]) -> Matched:
+    """Release and table side by side."""
+    public = {name: _together(table.column(name), original.column(name)) for name in names}
+    return Matched(
+        original, public, _combined(list(public.values()), table.num_rows + original.num_rows), table.num_rows
+    )
+
+
+def audited_rows(
+    match: Matched, table: pa.Table, manifest: Manifest, scans: Sequence[Scanned], published: Sequence[Codes]
+) -> Rows:
+    """What the audit of rows needs; the first sensitive column stands for its person."""
+    columns: dict[str, Codes] = {name: both[: match.rows] for name, both in match.public.items()}
+    for scan, codes in zip(scans, published, strict=True):
+        columns["+".join(scan.part.columns)] = codes
+    if CELL in table.column_names and any(part.cells_published for part in manifest.parts):
+        columns[CELL] = np.asarray(table.column(CELL).to_numpy())
+    return Rows(columns, match.published, scans[0].codes(match.original), match.people)
+
+
+def _together(published: pa.ChunkedArray, original: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """One numbering for the values of a column in the release and in the table."""
+    if original.type != published.type:
+        try:
+            original = original.cast(published.type)
+        except pa.ArrowException:
+            original, published = original.cast(pa.string()), published.cast(pa.string())
+    both = pa.chunked_array([*published.chunks, *original.chunks], type=published.type).combine_chunks()
+    if pa.types.is_dictionary(both.type):
+        both = both.cast(both.type.value_type)
+    encoded = pc.dictionary_encode(both, null_encoding="encode")
+    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    codes: npt.NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
+
+
+def _combined(columns: Sequence[npt.NDArray[np.int64]], rows: int) -> npt.NDArray[np.int64]:
+    """The number of each row's combination of values."""
+    total = np.zeros(rows, dtype=np.int64)
+    for codes in columns:
+        total = np.unique(total * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].astype(np.int64)
+    return total

@@ -1,0 +1,198 @@
+"""Attacks on a release of one's own: the joiner of release, table and the attackers of the audit room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.audit.attacks.evidence import Evidence, views_of
+from deniable.audit.attacks.groups import GroupScene, played_on_groups
+from deniable.audit.attacks.repeated import repeated
+from deniable.audit.attacks.result import AttackResult
+from deniable.audit.attacks.scene import RELEASES, Scene, played_on_rows, rebuilt_decoys
+from deniable.audit.audit import Audit
+from deniable.audit.grouped import GroupRows
+from deniable.audit.part import PartAudit
+from deniable.audit.posteriors import Posteriors
+from deniable.core.errors import DeniableError
+from deniable.core.histogram import Histogram
+from deniable.core.manifest import Manifest, cells_of
+from deniable.engines.randomness import Keystream, Secret
+from deniable.mechanisms import Anatomy, Decoys
+from deniable.owner.matching import CELL, Matched, Scanned, matched
+from deniable.rivals.anatomy.groups import anatomy_groups
+from deniable.rivals.anatomy.release import TwoTables
+from deniable.rivals.generalize.release import GeneralizedRelease
+
+Ints = npt.NDArray[np.int64]
+SEED = 2010  # attackers toss coins too; the same audit gives the same figures
+ENTRIES = 2**25  # numbers in what all views say of all values: beyond that nothing is played
+AT_ONCE, FEWEST = 2**23, 1000  # numbers that ten regroupings may hold; people that are attacked at the least
+MANY, CLASSES = 50, 20  # a public column of more values is learnt from in so many classes
+
+
+def attacks_on_rows(
+    manifest: Manifest, table: pa.Table, match: Matched, scans: Sequence[Scanned], found: Audit
+) -> tuple[AttackResult, ...]:
+    """Every attack on every sensitive column whose rows show a value; columns of too many values are left out."""
+    results: list[AttackResult] = []
+    for scan, part in zip(scans, found.parts, strict=True):
+        evidence = _evidence(part, scan)
+        if evidence is not None:
+            rng = np.random.default_rng(SEED)
+            scene = _scene(table, match, scan, evidence)
+            played = [*played_on_rows(scene, rng), *_minimality(manifest, scene, scan)]
+            about = f" ({', '.join(scan.part.columns)})" if len(scans) > 1 else ""
+            results += [replace(each, name=each.name + about) for each in played]
+    return tuple(results)
+
+
+def _evidence(part: PartAudit, scan: Scanned) -> Evidence | None:
+    """What a row's view says, by the posteriors of the audit: the cells and the rows that each of them took."""
+    posteriors, m = part.posteriors, len(part.domain)
+    assert isinstance(posteriors, Posteriors)
+    apart = posteriors.shows_cell or len(posteriors.cells) == 1
+    if (len(posteriors.cells) if apart else 1) * m * m > ENTRIES:
+        return None
+    channels = [cell.channel for cell in posteriors.cells]
+    places = [np.array(cell.positions) for cell in posteriors.cells]
+    dealt = [np.array(cell.rows, dtype=np.float64) for cell in posteriors.cells]
+    make = Evidence.of_channels if apart else Evidence.of_hidden_channels
+    return make(np.maximum(scan.counts, 1e-9), channels, places, dealt)
+
+
+def _scene(table: pa.Table, match: Matched, scan: Scanned, evidence: Evidence) -> Scene:
+    """Release and people without their exempt rows, which show that they are."""
+    m = len(evidence.prior)
+    shown, original = scan.codes(table), scan.codes(match.original)
+    cells = None
+    if scan.part.cells_published and CELL in table.column_names:
+        cells = np.asarray(table.column(CELL).to_numpy()).astype(np.int64)
+    rows, people = np.flatnonzero(shown < m), np.flatnonzero(original < m)
+    views = views_of(shown[rows], m, None if cells is None else cells[rows]).astype(np.int64)
+    columns = [(ours[rows], theirs[people]) for ours, theirs in _columns(table, match)]
+    return Scene(match.published[rows], views, evidence, shown[rows], match.people[people], original[people], columns)
+
+
+def _columns(table: pa.Table, match: Matched) -> list[tuple[Ints, Ints]]:
+    """Public columns as a classifier learns from them: numbers in classes, rare values as one."""
+    found = []
+    for name, both in match.public.items():
+        if int(both.max(initial=0)) >= MANY:
+            both = _classes([table.column(name), match.original.column(name)], both)
+        found.append((both[: match.rows], both[match.rows :]))
+    return found
+
+
+def _classes(columns: Sequence[pa.ChunkedArray], codes: Ints) -> Ints:
+    kind = columns[0].type
+    if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and columns[1].type == kind:
+        numbers = np.concatenate([pc.cast(each, pa.float64(), safe=False).to_numpy() for each in columns])
+        edges = np.unique(np.nanquantile(numbers, np.linspace(0, 1, CLASSES + 1)[1:-1]))
+        return np.searchsorted(edges, numbers, side="right").astype(np.int64)
+    rows = np.bincount(codes)
+    place = np.full(len(rows), MANY - 1)
+    frequent = np.argsort(-rows, kind="stable")[: MANY - 1]
+    place[frequent] = np.arange(len(frequent))
+    return place[codes].astype(np.int64)
+
+
+def _minimality(manifest: Manifest, scene: Scene, scan: Scanned) -> list[AttackResult]:
+    """Decoy groups, rebuilt from what is published by running the algorithm on the published counts."""
+    if manifest.mechanism != Decoys.name:
+        return []
+    assert scene.shown is not None
+    c = int(manifest.options["c"])
+    published = np.bincount(scene.shown, minlength=scene.m)
+    try:
+        plan = Decoys(c=c, leftovers="drop").plan(Histogram(scan.part.domain, published), None)
+    except DeniableError:  # by chance a value is published too often to be grouped
+        return []
+    channels, places = cells_of(plan)
+    dealt = [cell.rows.counts for cell in plan.cells]
+    rebuilt = Evidence.of_hidden_channels(np.maximum(published, 1e-9), channels, places, dealt)
+    return [rebuilt_decoys(scene, rebuilt, 1 / c)]
+
+
+def attacks_on_groups(
+    release: TwoTables, original: pa.Table, scan: Scanned, groups: GroupRows
+) -> tuple[AttackResult, ...]:
+    """Every attack on a release of groups that hold true values."""
+    if len(groups.sizes) * len(release.manifest.domain) > ENTRIES:
+        return ()
+    rng = np.random.default_rng(SEED)
+    if isinstance(release, GeneralizedRelease):
+        return tuple(played_on_groups(_boxes(release, original, scan, groups), rng))
+    scene = _buckets(release, original, scan, groups)
+    return (*played_on_groups(scene, rng), *_regrouped(release, scene))
+
+
+def _boxes(release: GeneralizedRelease, original: pa.Table, scan: Scanned, groups: GroupRows) -> GroupScene:
+    """A person's box is found by their public values; its rows show true values."""
+    table, m = release.table, len(release.manifest.domain)
+    cells = np.asarray(table.column(CELL).to_numpy()).astype(np.int64)
+    located, values = release.cells_of(original), scan.codes(original)
+    there = (located >= 0) & (values < m)
+    shown = scan.codes(table)
+    rows = np.flatnonzero(shown < m)
+    columns = []
+    for name in release.manifest.public_columns:
+        codes = pc.dictionary_encode(table.column(name).combine_chunks(), null_encoding="encode")
+        codes = codes.combine_chunks() if isinstance(codes, pa.ChunkedArray) else codes
+        own = codes.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        by_cell = np.zeros(int(cells.max()) + 1, np.int64)
+        by_cell[cells] = own
+        columns.append((own[rows], by_cell[located[there]]))
+    evidence = Evidence.as_published(np.maximum(np.bincount(values[there], minlength=m), 1e-9))
+    weights = np.eye(m)
+    seen = Scene(cells[rows], shown[rows], evidence, shown[rows], located[there], values[there], columns, weights)
+    return GroupScene(seen, groups, located[there])
+
+
+def _buckets(release: TwoTables, original: pa.Table, scan: Scanned, groups: GroupRows) -> GroupScene:
+    """A row shows its group; whose row it is, is certain where public values occur once."""
+    table, m = release.table, len(release.manifest.domain)
+    match = matched(original, table, release.manifest.public_columns)
+    cells = np.asarray(table.column(CELL).to_numpy()).astype(np.int64)
+    values = scan.codes(original)
+    people = np.flatnonzero(values < m)
+    evidence = Evidence(groups.likelihood(m), groups.totals_of(m) / groups.totals.sum())
+    shares = groups.likelihood(m) * groups.totals_of(m) / np.maximum(groups.sizes, 1)[:, None]
+    columns = [(ours, theirs[people]) for ours, theirs in _columns(table, match)]
+    seen = Scene(match.published, cells, evidence, None, match.people[people], values[people], columns, shares)
+    located = np.full(len(people), -1)
+    rows, alone = seen.alone()
+    located[alone] = cells[rows]
+    return GroupScene(seen, groups, located)
+
+
+def _regrouped(release: TwoTables, scene: GroupScene) -> list[AttackResult]:
+    """Repeated publication of Anatomy: the same rows in fresh groups, each of which leaves fewer values possible."""
+    seen, l = scene.seen, int(release.manifest.options["l"])
+    counts = np.bincount(seen.original, minlength=seen.m)
+    suppressed = Anatomy(l).suppressed(Histogram(release.manifest.domain, counts))
+    stream = Keystream(Secret.from_key(SEED.to_bytes(32, "big")), "attack")
+    drawn = [
+        anatomy_groups(seen.original, seen.m, l, stream.subkey(f"groups {number}"), suppressed)
+        for number in range(RELEASES)
+    ]
+    there = np.flatnonzero(np.logical_and.reduce([groups >= 0 for groups in drawn]))
+    most = max(FEWEST, AT_ONCE // (RELEASES * seen.m))
+    people = there if len(there) <= most else np.random.default_rng(SEED).choice(there, most, replace=False)
+    likelihood: list[npt.NDArray[np.float64]] = []
+    views: list[Ints] = []
+    for groups in drawn:
+        looked_at, own = np.unique(groups[people], return_inverse=True)
+        members = np.flatnonzero(np.isin(groups, looked_at))
+        rows = np.zeros((len(looked_at), seen.m))
+        np.add.at(rows, (np.searchsorted(looked_at, groups[members]), seen.original[members]), 1.0)
+        views.append(own + sum(len(each) for each in likelihood))
+        likelihood.append(rows / np.maximum(counts, 1))
+    evidence = Evidence(np.concatenate(likelihood), counts / counts.sum())
+    found = repeated(views, evidence, seen.original[people])
+    return [replace(found, note=f"if the rows were published {RELEASES} times, each time in fresh groups")]

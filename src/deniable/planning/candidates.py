@@ -1,0 +1,140 @@
+"""What one mechanism would do for a table: its guarantee and predicted errors, or why it cannot."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from deniable.core.errors import DeniableError
+from deniable.core.guarantee import Guarantee
+from deniable.core.histogram import Histogram
+from deniable.core.plan import Plan
+from deniable.core.privacy import Privacy
+from deniable.mechanisms import Mechanism
+from deniable.planning.beliefs import Beliefs, beliefs, promised_beliefs
+from deniable.planning.profiles import Errors, Profile
+
+MARGINAL_VARIANCE = 2 * math.exp(-1) / (1 - math.exp(-1)) ** 2  # of the noise on the published histogram, epsilon 1
+EXACT = 1e-9  # a relative error that only rounding makes
+LARGEST_MIXED = 2000  # values; a hidden grouping of more is not inverted only to predict its error
+REVEALS = {
+    "uniform": "nothing beyond the columns",
+    "small-domain": "the cell: a row's value is one of the cell's",
+    "fine-grain": "nothing beyond the columns",
+    "identity": "rarer values speak louder to those who know more than frequencies",
+    "designed": "rarer values speak louder to those who know more than frequencies",
+    "decoys": "nothing beyond the columns; counts of the whole column are almost exact",
+    "pram": "rarer values speak louder to those who know more than frequencies",
+    "redraw": "nothing, and nothing can be learned about groups of people",
+    "anatomy": "the few values of a row's group, and the exact histogram",
+    "generalize": "the exact values of a row's group; public columns only as ranges",
+    "laplace": "no rows: its owner answers questions until the budget is spent",
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A mechanism for this table.
+
+    Attributes:
+        plan: how; None where it refuses, and for rivals that have no channels.
+        guarantee: what it promises; None where it refuses.
+        refusal: why it does not apply.
+        errors: predicted mean relative errors, one for each selectivity; not a number where there is no prediction.
+        rival: listed to be compared with, and never recommended.
+        biased: whether its answers have a bias that only a pool of questions shows.
+        beliefs: how sure each adversary can become; None where it refuses, and until ``with_beliefs``.
+    """
+
+    mechanism: Mechanism
+    plan: Plan | None
+    guarantee: Guarantee | None
+    refusal: str
+    errors: Errors
+    seconds: float
+    rival: bool = False
+    biased: bool = False
+    beliefs: Beliefs | None = None
+
+    @property
+    def name(self) -> str:
+        return self.mechanism.name
+
+    @property
+    def epsilon(self) -> float:
+        return math.inf if self.guarantee is None else self.guarantee.epsilon
+
+    @property
+    def score(self) -> tuple[float, float]:
+        """Smaller is better: the geometric mean of the predicted errors, then epsilon.
+
+        Questions that are answered exactly, those about public columns alone, say nothing about a mechanism.
+        """
+        known = [error for error in self.errors if not math.isnan(error)]
+        errors = [error for error in known if error > EXACT]
+        if not errors:
+            return (0.0 if known else math.inf, self.epsilon)
+        return (math.exp(sum(map(math.log, errors)) / len(errors)), self.epsilon)
+
+    def to_dict(self) -> dict[str, Any]:
+        if self.guarantee is None:
+            return {"mechanism": self.name, "rival": self.rival, "refused": self.refusal}
+        return {
+            "mechanism": self.name,
+            "rival": self.rival,
+            "adversary": self.guarantee.adversary,
+            "cells": None if self.plan is None else len(self.plan.cells),
+            "coin": None if self.plan is None else round(self.plan.average_coin, 4),
+            "kept": None if self.plan is None else round(self.plan.record_utility, 4),
+            "worst": round(float(self.guarantee.worst), 4),
+            **({} if self.beliefs is None else {"worst_posterior": self.beliefs.to_dict()}),
+            "epsilon": None if math.isinf(self.epsilon) else round(self.epsilon, 3),
+            "errors": [None if math.isnan(error) else round(error, 4) for error in self.errors],
+            "biased": self.biased,
+            "reveals": REVEALS.get(self.name, ""),
+            "guarantee": str(self.guarantee),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def candidate(mechanism: Mechanism, counts: Histogram, privacy: Privacy, profile: Profile) -> Candidate:
+    """A mechanism with channels: its plan, and the errors that follow from it."""
+
+    def made() -> tuple[Plan | None, Guarantee, Errors]:
+        plan = mechanism.plan(counts, privacy)
+        if len(plan.cells) > 1 and not plan.cells_published and counts.m > LARGEST_MIXED:
+            return plan, plan.guarantee, (math.nan,) * len(profile.selectivities)
+        return plan, plan.guarantee, profile.channels(plan, marginal_variance(privacy))
+
+    return timed(mechanism, made)
+
+
+def with_beliefs(found: Candidate, counts: Histogram, privacy: Privacy) -> Candidate:
+    """The same candidate, with how sure each adversary can become."""
+    if found.guarantee is None:
+        return found
+    made = promised_beliefs(found.guarantee, counts, privacy) if found.plan is None else beliefs(found.plan)
+    return replace(found, beliefs=made)
+
+
+def marginal_variance(privacy: Privacy) -> float | None:
+    """Of the noisy histogram that a release publishes by default, if it publishes one."""
+    return MARGINAL_VARIANCE if privacy.adversary == "frequency" and privacy.small_sums is None else None
+
+
+def timed(
+    mechanism: Any,
+    make: Callable[[], tuple[Plan | None, Guarantee, Errors]],
+    *,
+    rival: bool = False,
+    biased: bool = False,
+) -> Candidate:
+    begin = time.perf_counter()
+    try:
+        plan, promised, errors = make()
+    except DeniableError as refused:
+        return Candidate(mechanism, None, None, str(refused), (), time.perf_counter() - begin, rival, biased)
+    return Candidate(mechanism, plan, promised, "", errors, time.perf_counter() - begin, rival, biased)

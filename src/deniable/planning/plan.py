@@ -1,0 +1,39 @@
+"""``dn.plan``: one mechanism's plan, or the planner's choice; ``dn.beliefs``: what attackers can make of it. It joins
+mechanisms with evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+from deniable.core.errors import RequirementError
+from deniable.core.histogram import Histogram
+from deniable.core.plan import Plan
+from deniable.core.privacy import Privacy
+from deniable.mechanisms import Mechanism, mechanism_named
+from deniable.planning.beliefs import beliefs
+from deniable.planning.planner import compare
+
+__all__ = ["AUTO", "beliefs", "chosen_mechanism", "plan"]
+
+AUTO = "auto"
+
+
+def chosen_mechanism(mechanism: str | Mechanism, histogram: Histogram, privacy: Privacy | None) -> Mechanism:
+    """The mechanism that was asked for, or the planner's choice for ``"auto"``."""
+    if mechanism != AUTO:
+        return mechanism_named(mechanism)
+    if privacy is None:
+        raise RequirementError("mechanism 'auto' needs a requirement to choose for: privacy=Privacy(rho2='1/6').")
+    return compare(histogram, privacy, rivals=False).recommended.mechanism
+
+
+def plan(
+    rows: Mapping[Hashable, int] | Histogram, privacy: Privacy | None = None, mechanism: str | Mechanism = "uniform"
+) -> Plan:
+    """Plan a release from a histogram alone: how many rows hold each value.
+
+    >>> plan({"a": 5, "b": 7}, Privacy(rho1="1/2", rho2="3/4")).cells[0].channel.gamma
+    3.0
+    """
+    histogram = Histogram.of(rows)
+    return chosen_mechanism(mechanism, histogram, privacy).plan(histogram, privacy)

@@ -1,0 +1,60 @@
+"""Anatomy: groups of rows with l different values, published without saying who has which (SPEC 9; SDR 6.3).
+
+Anatomy perturbs nothing, so it is not a plan of channels: it publishes which group each row is in, and how often each
+value occurs in each group. A group has at least l rows and each value at most once, so
+
+    Pr[x | group] = 1 / |group| <= 1/l
+
+Which rows form a group depends on rows and chance; an engine does it. This is what depends on the histogram alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from deniable.core.errors import OptionError
+from deniable.core.guarantee import Guarantee
+from deniable.core.histogram import Counts, Histogram
+from deniable.core.privacy import Privacy
+from deniable.core.probability import percent
+from deniable.mechanisms.base import WithoutChannels
+from deniable.mechanisms.requirement import EVERY_RELEASE
+from deniable.rivals.diversity import check_requirement, grouped_guarantee, rows_to_suppress
+
+
+@dataclass(frozen=True)
+class Anatomy(WithoutChannels):
+    """Groups with at least l different values, each once.
+
+    >>> Anatomy(l=2).suppressed(Histogram.of({"flu": 9, "gout": 3, "hiv": 2})).tolist()
+    [4, 0, 0]
+    """
+
+    l: int = 6
+    name: ClassVar[str] = "anatomy"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.l, bool) or not isinstance(self.l, int) or self.l < 2:
+            raise OptionError(f"l = {self.l!r} is not allowed: a group has 2 values or more. Fix: l=6.")
+
+    def suppressed(self, histogram: Histogram) -> Counts:
+        """How many rows of each value cannot be published: the fewest, of the most frequent values (SDR 6.3)."""
+        return rows_to_suppress(histogram, self.l)
+
+    def guarantee(self, histogram: Histogram, privacy: Privacy | None) -> Guarantee:
+        """What the two tables promise; refused when a requirement asks for more."""
+        check_requirement(self.name, self.l, 2, histogram, privacy)
+        sure = percent(Fraction(1, self.l))
+        not_protected = [
+            *EVERY_RELEASE,
+            f"A row's value is one of the {self.l} or a few more values of its group, which are published: whoever can "
+            f"rule some of them out, or knows the values of others in the group, becomes surer than {sure}.",
+            "The exact count of every value is published.",
+        ]
+        sentence = (
+            f"An attacker who knows how frequent each value is, and nothing more about a person, becomes at most "
+            f"{sure} sure of that person's value: a group has at least {self.l} values, each once."
+        )
+        return grouped_guarantee(privacy, histogram, self.l, sentence, not_protected)

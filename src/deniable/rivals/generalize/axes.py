@@ -1,0 +1,110 @@
+"""Public columns as axes: every value has a place in an order, and missing stands after the last.
+
+Whole numbers, dates and times have their own distances (``whole``), other numbers theirs (``real``); everything else is
+in the order of its sorted values, one step apart (``listed``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.core.errors import ColumnError, TableError
+from deniable.engines.batch.columns import Encoded, encode
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Kind = Literal["whole", "real", "listed"]
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """One public column.
+
+    Attributes:
+        kind: how distances are measured.
+        values: the distinct values in order, without missing.
+        codes: for each row where its value stands; ``len(values)`` where it is missing.
+        places: how far along the axis each code is; one entry more than ``values``, for missing.
+        order: where each of the values stood before it was put in order.
+    """
+
+    kind: Kind
+    values: pa.Array
+    codes: Ints
+    places: Floats
+    order: Ints
+
+
+def kind_of(arrow: pa.DataType) -> Kind:
+    """How distances are measured in a column of this type."""
+    kinds = pa.types
+    if kinds.is_integer(arrow) or kinds.is_date(arrow) or kinds.is_timestamp(arrow):
+        return "whole"
+    return "real" if kinds.is_floating(arrow) or kinds.is_decimal(arrow) else "listed"
+
+
+def places_of(values: pa.Array) -> Floats:
+    """Where numbers, dates (days) and times (their unit) stand; missing becomes NaN."""
+    plain = values
+    if pa.types.is_date32(values.type):
+        plain = values.cast(pa.int32())
+    elif pa.types.is_temporal(values.type):
+        plain = values.cast(pa.int64())
+    return np.asarray(plain.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def axes_of(table: pa.Table) -> dict[str, Axis]:
+    """Every column of a table as an axis."""
+    found: dict[str, Encoded] = {}
+    for name in table.column_names:
+        try:
+            found[name] = encode(table[name])
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            raise ColumnError(
+                f"The column {name!r} of type {table[name].type} has no ranges. Fix: drop={name!r}."
+            ) from None
+    return axes_of_codes(found)
+
+
+def axes_of_codes(columns: Mapping[str, Encoded]) -> dict[str, Axis]:
+    """Axes of columns that are codes already, in any order of their values."""
+    return {name: _axis(name, column) for name, column in columns.items()}
+
+
+def _axis(name: str, column: Encoded) -> Axis:
+    values, kind = column.values, kind_of(column.values.type)
+    rank = np.full(len(values) + 1, -1, dtype=np.int64)
+    if pa.types.is_floating(values.type):
+        numbers = places_of(values)
+        if np.isinf(numbers).any():
+            raise TableError(f"The column {name!r} holds infinite numbers, which no range holds. Fix: drop={name!r}.")
+        known = np.flatnonzero(~np.isnan(numbers))  # NaN is missing
+        _, first, place = np.unique(numbers[known], return_index=True, return_inverse=True)  # 0.0 and -0.0 are one
+        order, rank[known] = known[first], place
+    else:
+        order = _sorted(values)
+        rank[order] = np.arange(len(order))
+    ordered = values.take(pa.array(order))
+    places = np.arange(len(order) + 1.0) if kind == "listed" else _with_missing(places_of(ordered))
+    return Axis(kind, ordered, np.where(rank < 0, len(order), rank)[column.codes], places, order)
+
+
+def _sorted(values: pa.Array) -> Ints:
+    try:
+        return np.asarray(pc.sort_indices(values).to_numpy(), dtype=np.int64)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        listed: list[Any] = values.to_pylist()
+        return np.array(sorted(range(len(listed)), key=lambda i: repr(listed[i])), dtype=np.int64)
+
+
+def _with_missing(places: Floats) -> Floats:
+    """One place more, an average step after the last."""
+    step = (places[-1] - places[0]) / (len(places) - 1) if len(places) > 1 else 1.0
+    return np.append(places, (places[-1] if len(places) else 0.0) + step)

@@ -1,0 +1,73 @@
+"""Publish by generalization: ranges instead of public values, true sensitive values, groups as boxes. For comparison.
+
+Groups are cut on the whole table at once, so it is held in memory. Rows are always shuffled: a true value stands in
+every row, so a row's place would say whose it is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from deniable.core.errors import ColumnError, OptionError
+from deniable.engines.local.engine import CELL
+from deniable.engines.local.shuffling import order_of
+from deniable.engines.randomness import Keystream
+from deniable.mechanisms import Generalize
+from deniable.publishing.request import Request
+from deniable.rivals.anatomy.publish import codes_and_rows, groups_manifest
+from deniable.rivals.generalize.axes import axes_of
+from deniable.rivals.generalize.boxes import box_table, box_texts
+from deniable.rivals.generalize.mondrian import mondrian
+from deniable.rivals.generalize.release import GeneralizedRelease
+
+Ints = npt.NDArray[np.int64]
+
+
+def publish_generalized(mechanism: Generalize, request: Request) -> GeneralizedRelease:
+    """A generalized release, in memory."""
+    _check(request)
+    scan = request.scan(request.sensitive, request.domain)
+    guarantee = mechanism.guarantee(scan.histogram, request.privacy)
+    keys = request.keys
+    codes, rows = codes_and_rows(request, scan.encoding)
+    words = keys.subkey("order").words(0, len(codes))
+    kept = rows_kept(codes, mechanism.suppressed(scan.histogram), keys.subkey("suppression"))
+    kept = kept[order_of(words[kept])]
+    axes = axes_of(rows.take(pa.array(kept)))
+    groups = mondrian(list(axes.values()), codes[kept], mechanism.k, mechanism.l)
+    boxes = box_table(axes, groups)
+    columns = {name: box_texts(boxes, name).take(pa.array(groups)) for name in axes}
+    columns |= dict(zip(request.sensitive, scan.encoding.decode(codes[kept].astype(scan.encoding.dtype)), strict=True))
+    table = pa.table({**columns, CELL: pa.array(groups)})
+    manifest = groups_manifest(mechanism, request, guarantee, scan, table.schema, table.num_rows)
+    return GeneralizedRelease(manifest, table=table, groups=boxes)
+
+
+def rows_kept(codes: Ints, suppressed: Ints, stream: Keystream) -> Ints:
+    """The rows that are published, in their order; which rows of a value are not is drawn."""
+    left_out: list[Ints] = []
+    words = stream.words(0, len(codes)) if suppressed.any() else None
+    for value in np.flatnonzero(suppressed):
+        own = np.flatnonzero(codes == value)
+        assert words is not None
+        left_out.append(own[order_of(words[own])][: suppressed[value]])
+    kept = np.ones(len(codes), dtype=bool)
+    kept[np.concatenate([np.zeros(0, np.int64), *left_out])] = False
+    return np.flatnonzero(kept)
+
+
+def _check(request: Request) -> None:
+    if not request.public:
+        raise ColumnError(
+            "mechanism 'generalize' needs a public column: without one there is nothing to generalize. "
+            "Fix: publish another column, or use mechanism='anatomy'."
+        )
+    if CELL in (*request.public, *request.sensitive):
+        raise ColumnError(f"The table has a column {CELL!r}, which the release needs for itself. Fix: rename it.")
+    if not request.shuffle:
+        raise OptionError(
+            "mechanism 'generalize' publishes true values, so rows must be shuffled: their order would say whose they "
+            "are. Fix: leave out shuffle=False."
+        )
