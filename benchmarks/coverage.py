@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import deniable as dn
-from deniable.estimation import count_many
 from deniable.evaluation.synthetic import census as made_up
 
 DECADES = ((1, 10), (10, 100), (100, 1000), (1000, 10**9))
@@ -72,10 +71,10 @@ def report(name: str, table: pa.Table, sensitive: str, privacy: dn.Privacy, draw
     actual = actual_counts(columns, wheres, truth, len(domain))
     for draw in range(draws):
         release = dn.publish(table, sensitive=sensitive, privacy=privacy, key=draw.to_bytes(32, "big"), shuffle=False)
-        assert list(release.manifest.domain) == domain
+        assert list(release.manifest.parts[0].domain) == domain
         for method, options in METHODS.items():
             start = time.perf_counter()
-            collected[method].append(count_many(release, wheres, every_value=True, **options))
+            collected[method].append(release.count_many(wheres, every_value=True, **options))
             seconds[method] += (time.perf_counter() - start) / draws
     rows = len(truth)
     print(f"\n{name}: {rows:,} rows, {actual.size:,} questions, {draws} releases, {privacy}")

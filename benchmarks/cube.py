@@ -18,7 +18,7 @@ from measuring import best
 
 import deniable as dn
 from deniable.core.replace import Replace
-from deniable.estimation.tensor import Factor, Tensor
+from deniable.estimation.model.tensor import Factor, Tensor
 from deniable.mechanisms.retention import Retention
 
 COLUMNS = 16

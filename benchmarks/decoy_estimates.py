@@ -16,8 +16,8 @@ import pyarrow as pa
 
 import deniable as dn
 from deniable.core.histogram import Histogram
-from deniable.estimation.decoys import FullChannel
 from deniable.mechanisms.decoys.mechanism import Decoys
+from deniable.mechanisms.decoys.mixture import full_channel
 
 C, M, ROWS, ASKED = 5, 20, 20_000, 3
 METHODS = ("inverse", "four-state exact", "four-state")
@@ -36,7 +36,7 @@ def table_of(codes: np.ndarray, grouping: Any, correlated: bool) -> pa.Table:
     share = np.full(M, 0.2)
     if correlated:
         plan = Decoys(c=C, grouping=grouping).plan(Histogram(tuple(range(M)), np.bincount(codes)), None)
-        met = FullChannel.of_plan(plan).matrix[ASKED]
+        met = full_channel(plan.parts[0])[ASKED]
         share = np.full(M, 0.05)
         share[np.argsort(-met * (np.arange(M) != ASKED))[:5]] = 0.6
         share[ASKED] = 0.3

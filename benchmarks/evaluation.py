@@ -12,10 +12,10 @@ from typing import Any
 
 from deniable.core.privacy import Privacy
 from deniable.evaluation.experiment import run_experiment
-from deniable.evaluation.pools import sdr_pool
 from deniable.evaluation.settings import setting_named
 from deniable.evaluation.synthetic import census
-from deniable.evaluation.tables import CodedTable
+from deniable.planning.pools import sdr_pool
+from deniable.planning.tables import CodedTable
 
 ROWS, DRAWS, WORKERS = 100_000, 20, 2
 MECHANISMS = (

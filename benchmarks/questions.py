@@ -92,7 +92,7 @@ def rows() -> list[dict[str, Any]]:
         spent = time.perf_counter() - begin
         note = "with intervals; aim: at most twice DuckDB"
         result.append({"what": f"10,000 counts, {what}", "seconds": spent, "ratio": spent / limit, "note": note})
-    channel = release.manifest.channels[0]
+    channel = release.manifest.parts[0].channels[0]
     observed = np.random.default_rng(0).multinomial(5000, channel.apply(np.full(50, 0.02)))
     begin = time.perf_counter()
     iterative_bayes(channel.matrix(), observed)

@@ -10,8 +10,10 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
+MAKERS = ("make_cli", "make_python")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CITED = re.compile(r"\[([a-z]+\d{4}[a-z]+)\]")
 ENTRY = re.compile(r"^@\w+\{([^,]+),", re.MULTILINE)
@@ -23,14 +25,22 @@ def pages() -> list[Path]:
     return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def commands_page() -> tuple[Path, str]:
-    """Where the reference of the commands is, and what should be in it."""
-    spec = importlib.util.spec_from_file_location("make_cli", ROOT / "docs" / "reference" / "make_cli.py")
+def maker(name: str) -> ModuleType:
+    """A program of docs/reference that makes a page."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / "reference" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
-    return module.PAGE, module.page()
+    return module
+
+
+def generated_pages() -> Iterator[tuple[Path, str]]:
+    """Where each generated page is, and what should be in it."""
+    for name in MAKERS:
+        module = maker(name)
+        yield module.PAGE, module.page()
 
 
 def problems() -> Iterator[str]:
@@ -51,18 +61,19 @@ def problems() -> Iterator[str]:
     for page in pages():
         if page.parent != ROOT and page not in linked:
             yield f"{page.relative_to(ROOT)}: no page leads here; link it from docs/index.md"
-    path, text = commands_page()
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        yield f"{path.relative_to(ROOT)} is not what the commands say now. Fix: python docs/check.py --write"
+    for path, text in generated_pages():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            yield f"{path.relative_to(ROOT)} is not what the program says now. Fix: python docs/check.py --write"
+    yield from (f"docs/reference/python.md: {lack}." for lack in maker("make_python").problems())
 
 
 def main() -> int:
     if "--write" in sys.argv[1:]:
-        path, text = commands_page()
-        path.write_text(text, encoding="utf-8")
-    found = list(problems())
-    print("\n".join(found) or f"{len(pages())} pages: links, references and generated pages are in order.")
-    return 1 if found else 0
+        for path, text in generated_pages():
+            path.write_text(text, encoding="utf-8")
+    wrong = list(problems())
+    print("\n".join(wrong) or f"{len(pages())} pages: links, references and generated pages are in order.")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -5,69 +5,105 @@
 Fraction(12, 5)
 """
 
+from __future__ import annotations
+
+import sys as _sys
 from importlib import import_module as _import_module
-from importlib.metadata import version as _version
+from types import ModuleType as _ModuleType
+from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-from deniable.collection.collect import collect
-from deniable.collection.respond import respond
-from deniable.core.bins import Bins, Quantiles
-from deniable.core.breach import largest_coin
-from deniable.core.channel import Channel
-from deniable.core.errors import DeniableError, VerificationError
-from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Histogram
-from deniable.core.plan import Cell, Plan
-from deniable.core.privacy import Privacy
-from deniable.core.replace import Replace
-from deniable.core.sums import LargeSums, SmallSums
-from deniable.estimation import Estimate, between, not_
-from deniable.owner.audit import audit
-from deniable.owner.breach import breach
-from deniable.owner.profile import question_profile
-from deniable.planning.plan import beliefs, plan
-from deniable.publishing.publish import publish
-from deniable.release.combine import join, pool
-from deniable.release.open import open_release
-from deniable.release.release import Release, verify
+if TYPE_CHECKING:
+    from deniable.collection.collect import collect as collect
+    from deniable.collection.respond import respond as respond
+    from deniable.core.bins import Bins as Bins
+    from deniable.core.bins import Quantiles as Quantiles
+    from deniable.core.breach import largest_coin as largest_coin
+    from deniable.core.channel import Channel as Channel
+    from deniable.core.errors import DeniableError as DeniableError
+    from deniable.core.errors import VerificationError as VerificationError
+    from deniable.core.guarantee import Guarantee as Guarantee
+    from deniable.core.histogram import Histogram as Histogram
+    from deniable.core.plan import Cell as Cell
+    from deniable.core.plan import Plan as Plan
+    from deniable.core.privacy import Privacy as Privacy
+    from deniable.core.replace import Replace as Replace
+    from deniable.core.sums import LargeSums as LargeSums
+    from deniable.core.sums import SmallSums as SmallSums
+    from deniable.estimation.estimate import Estimate as Estimate
+    from deniable.estimation.precision import rows_needed as rows_needed
+    from deniable.estimation.predicates import between as between
+    from deniable.estimation.predicates import not_ as not_
+    from deniable.owner.audit import audit as audit
+    from deniable.owner.breach import breach as breach
+    from deniable.owner.profile import question_profile as question_profile
+    from deniable.planning.beliefs import beliefs as beliefs
+    from deniable.planning.plan import plan as plan
+    from deniable.publishing.publish import publish as publish
+    from deniable.release.combine import join as join
+    from deniable.release.combine import pool as pool
+    from deniable.release.open import open_release as open_release
+    from deniable.release.release import Release as Release
+    from deniable.release.verify import verify as verify
 
-__version__ = _version("deniable")
-__all__ = [
-    "Bins",
-    "Cell",
-    "Channel",
-    "DeniableError",
-    "Estimate",
-    "Guarantee",
-    "Histogram",
-    "LargeSums",
-    "Plan",
-    "Privacy",
-    "Quantiles",
-    "Release",
-    "Replace",
-    "SmallSums",
-    "VerificationError",
-    "audit",
-    "beliefs",
-    "between",
-    "breach",
-    "collect",
-    "join",
-    "largest_coin",
-    "not_",
-    "open_release",
-    "plan",
-    "pool",
-    "publish",
-    "question_profile",
-    "respond",
-    "verify",
-]
+# The public names, and where each is made: a module is imported when a name of it is first used.
+_PLACES = {
+    "Bins": "core.bins",
+    "Cell": "core.plan",
+    "Channel": "core.channel",
+    "DeniableError": "core.errors",
+    "Estimate": "estimation.estimate",
+    "Guarantee": "core.guarantee",
+    "Histogram": "core.histogram",
+    "LargeSums": "core.sums",
+    "Plan": "core.plan",
+    "Privacy": "core.privacy",
+    "Quantiles": "core.bins",
+    "Release": "release.release",
+    "Replace": "core.replace",
+    "SmallSums": "core.sums",
+    "VerificationError": "core.errors",
+    "audit": "owner.audit",
+    "beliefs": "planning.beliefs",
+    "between": "estimation.predicates",
+    "breach": "owner.breach",
+    "collect": "collection.collect",
+    "join": "release.combine",
+    "largest_coin": "core.breach",
+    "not_": "estimation.predicates",
+    "open_release": "release.open",
+    "plan": "planning.plan",
+    "pool": "release.combine",
+    "publish": "publishing.publish",
+    "question_profile": "owner.profile",
+    "respond": "collection.respond",
+    "rows_needed": "estimation.precision",
+    "verify": "release.verify",
+}
+_MODULES = ("learn", "mechanisms")
+__all__ = [*_PLACES, *_MODULES]  # noqa: PLE0604
 
 
-def __getattr__(name: str) -> _Any:
-    """``deniable.learn`` is imported when it is first used: it needs scikit-learn, the extra ``learn``."""
-    if name == "learn":
-        return _import_module("deniable.learn")
-    raise AttributeError(f"module 'deniable' has no attribute {name!r}")
+class _Face(_ModuleType):
+    """The module itself: public names only, lazily, and ``audit`` is the function although a room has its name."""
+
+    def __getattr__(self, name: str) -> _Any:
+        if name == "__version__":
+            return _import_module("importlib.metadata").version("deniable")
+        if name in _MODULES:
+            return _import_module(f"deniable.{name}")
+        if name not in _PLACES:
+            raise AttributeError(f"module 'deniable' has no attribute {name!r}")
+        made = getattr(_import_module(f"deniable.{_PLACES[name]}"), name)
+        self.__dict__[name] = made
+        return made
+
+    def __setattr__(self, name: str, value: _Any) -> None:
+        if not (isinstance(value, _ModuleType) and name in _PLACES):  # importing a room must not hide a function
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted(__all__)
+
+
+_sys.modules[__name__].__class__ = _Face

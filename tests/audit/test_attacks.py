@@ -30,11 +30,11 @@ from deniable.core.channel import Channel
 from deniable.core.errors import OptionError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.evaluation.corruption_story import corruption_story
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.mechanisms.designed import Designed
 from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.uniform import Uniform
+from reproduction.corruption_story import corruption_story
 
 Codes = npt.NDArray[np.int64]
 M = 10

@@ -29,7 +29,8 @@ from deniable.cli.audit import audit as audit_command
 from deniable.core.bins import Quantiles
 from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import DeniableError
-from deniable.core.manifest import Manifest, cells_of
+from deniable.core.manifest import Manifest
+from deniable.core.promise import DecoyGroups
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.mechanisms.small_domain import SmallDomain
 from deniable.owner.audit import audit
@@ -80,10 +81,10 @@ def brute_force(cells: list[tuple[dict[str, int], Channel]]) -> dict[str, Fracti
 def test_figures_of_one_cell_equal_enumeration() -> None:
     release = published(table())
     found = audit(table(), release).parts[0]
-    expected = brute_force([(COUNTS, release.manifest.channels[0])])
+    expected = brute_force([(COUNTS, release.manifest.parts[0].channels[0])])
     assert {str(found.domain[b.position]): b.highest for b in found.beliefs} == expected
     assert found.rows_from == "histogram"
-    assert found.gamma == release.manifest.channels[0].exact_gamma
+    assert found.gamma == release.manifest.parts[0].channels[0].exact_gamma
 
 
 def test_figures_of_cells_equal_enumeration_because_the_plan_is_made_again() -> None:
@@ -153,7 +154,7 @@ def surprise(rows: pa.Table, release: dn.Release, part: PartAudit, posteriors: P
     code = {value: place for place, value in enumerate(part.domain)}
     true = np.array([code[value] for value in rows.column("disease").to_pylist()])
     shown = np.array([code[value] for value in release.table.column("disease").to_pylist()])
-    cells = np.array(release.table.column("cell").to_pylist()) if release.manifest.cells_published else None
+    cells = np.array(release.table.column("cell").to_pylist()) if release.manifest.parts[0].cells_published else None
     found = []
     own = expected = variance = 0.0
     for cell, y in posteriors.views():
@@ -182,8 +183,9 @@ def test_decoy_rows_that_are_dropped_say_nothing() -> None:
     counts = {"a": 4, "b": 3, "c": 3, "d": 3}
     rows = table(counts)
     plan = Decoys(c=3, leftovers="drop").plan(dn.Histogram.of(counts), None)
-    assert plan.options["dropped_cell"] == len(plan.cells) - 1
-    channels, positions = cells_of(plan)
+    assert plan.parts[0].left_out == len(plan.cells) - 1
+    channels = tuple(cell.channel for cell in plan.cells)
+    positions = tuple(plan.positions(cell) for cell in plan.cells)
     uniform = dn.publish(rows, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), key=KEY)
     part = dataclasses.replace(uniform.manifest.parts[0], channels=channels, cell_positions=positions)
     release = forged(uniform, parts=(part,), options=plan.options, privacy=None)
@@ -195,8 +197,18 @@ def test_decoys_are_held_to_the_promise_of_one_in_c() -> None:
     release = dn.publish(rows, sensitive="disease", mechanism=Decoys(c=3), key=KEY)
     plan = Decoys(c=3).plan(dn.Histogram.of({value: 10 * n for value, n in COUNTS.items()}), None)
     assert "requirement" in kinds(audit(rows, release), "info")
-    bolder = forged(release, options={**release.manifest.options, "c": 4})  # promises 1/4, and has groups of 3
+    part = dataclasses.replace(release.manifest.parts[0], promise=DecoyGroups(4))  # promises 1/4, and has groups of 3
+    bolder = forged(release, parts=(part,))
     assert "upward breach" in kinds(audit(rows, bolder, plan=plan), "serious")
+
+
+def test_a_release_without_a_requirement_is_held_to_the_rho2_that_it_states() -> None:
+    rows = table(times=10)
+    release = published(rows, rho2="3/4")
+    for rho2, grade in (("3/4", "info"), ("1/2", "serious")):
+        stated = forged(release, privacy=None, guarantee={**release.manifest.guarantee, "rho2": rho2})
+        assert ("upward breach" in kinds(audit(rows, stated), "serious")) == (grade == "serious")
+        assert ("requirement" in kinds(audit(rows, stated), "info")) == (grade == "info")
 
 
 @pytest.mark.parametrize("bins", [[0, 10, 20, 50, 90], Quantiles(4)])

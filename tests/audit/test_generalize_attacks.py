@@ -17,7 +17,7 @@ import deniable as dn
 from deniable.audit.attacks import Evidence, classifier, corruption, homogeneity, linking, sample_corruption
 from deniable.audit.attacks.result import AttackResult
 from deniable.mechanisms import Generalize
-from deniable.rivals.generalize.release import GeneralizedRelease
+from deniable.rivals.generalize.boxes import cells_of
 
 Codes = npt.NDArray[np.int64]
 N, M = 6_000, 8
@@ -36,8 +36,8 @@ def people() -> tuple[pa.Table, Codes]:
 def released(table: pa.Table, k: int, l: int) -> tuple[Codes, Codes, Codes]:
     """The published rows' groups and values, and the group in which an attacker finds each person."""
     release = dn.publish(table, sensitive="disease", mechanism=Generalize(k=k, l=l), key=bytes(32))
-    assert isinstance(release, GeneralizedRelease)
-    return release.table["cell"].to_numpy(), release.table["disease"].to_numpy(), release.cells_of(table)
+    assert release.manifest.form == "boxes"
+    return release.table["cell"].to_numpy(), release.table["disease"].to_numpy(), cells_of(release.groups, table)
 
 
 def at_most(result: AttackResult, bound: float) -> bool:

@@ -19,11 +19,11 @@ import pytest
 import deniable as dn
 from deniable import report
 from deniable.evaluation.experiment import run_experiment
-from deniable.evaluation.pools import sdr_pool
 from deniable.evaluation.settings import Perturbed, setting_named
-from deniable.evaluation.tables import CodedTable
 from deniable.mechanisms import Designed
 from deniable.owner.audit import audit
+from deniable.planning.pools import sdr_pool
+from deniable.planning.tables import CodedTable
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright: pip install playwright")
 CHROMIUM = shutil.which("chromium")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import os
 import random
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from deniable.cli.main import main
 from deniable.engines.randomness import Secret
 
 DISEASES = ("flu", "cold", "asthma", "diabetes", "gout", "hiv", "mumps", "measles", "angina", "none")
@@ -33,13 +37,50 @@ def patients(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def run() -> Run:
-    """Run `python -m deniable ...` and return exit code, stdout and stderr."""
+    """Run `deniable ...` inside this process and return exit code, stdout and stderr, as a shell would see them.
+
+    A new process takes a second to import everything; the tests that are about processes ask for ``shell`` instead.
+    """
 
     def start(*words: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+        command = ["deniable", *map(str, words)]
+        stdout, stderr = io.StringIO(), io.StringIO()
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            contextlib.redirect_stdout(stdout),
+            contextlib.redirect_stderr(stderr),
+        ):
+            patch.setattr(sys, "argv", command)
+            patch.chdir(cwd or Path.cwd())
+            for name, value in {**environment, "COLUMNS": "200"}.items():
+                patch.setenv(name, value)
+            code = _exit_code_of(main)
+        return subprocess.CompletedProcess(command, code, stdout.getvalue(), stderr.getvalue())
+
+    return start
+
+
+def _exit_code_of(program: Callable[[], None]) -> int:
+    """What Python hands to the shell: 1 and a traceback where the program raises."""
+    try:
+        program()
+    except SystemExit as left:
+        return left.code if isinstance(left.code, int) else int(left.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+@pytest.fixture(scope="session")
+def shell() -> Run:
+    """The same in a process of its own, by `python -m deniable ...`."""
+
+    def start(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "deniable", *map(str, words)],
             cwd=cwd,
-            env={**os.environ, **environment, "COLUMNS": "200"},
+            env={**os.environ, "COLUMNS": "200"},
             capture_output=True,
             text=True,
             timeout=120,

@@ -15,42 +15,37 @@ from deniable.cli import console
 from deniable.core.errors import OptionError
 
 
-def test_help_is_for_newcomers(run) -> None:
+def test_help_is_for_newcomers(run, shell) -> None:
     done = run("--help")
     assert done.returncode == 0
     assert "deniable demo" in done.stdout
     assert "How sure an attacker may become" in " ".join(run("publish", "--help").stdout.split())
-    assert run("--version").stdout.startswith("deniable ")
+    assert shell("--version").stdout.startswith("deniable ")
 
 
-def test_an_unknown_command_or_option_is_exit_code_2(run) -> None:
-    for words in (("publsh",), ("verify", "x", "--nope"), ("publish",)):
-        done = run(*words)
+def test_an_unknown_command_or_option_is_exit_code_2(run, shell) -> None:
+    for start, *words in ((shell, "publsh"), (run, "verify", "x", "--nope"), (run, "publish")):
+        done = start(*words)
         assert done.returncode == 2
         assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_can_complete(shell: str) -> None:
-    script = Path(sys.executable).parent / "deniable"
+def test_shells_can_complete(shell: str, run) -> None:
+    done = run(_DENIABLE_COMPLETE=f"source_{shell}")
+    assert "_DENIABLE_COMPLETE" in done.stdout
+
+
+def test_the_installed_program_completes_a_word() -> None:
+    words = {"COMP_WORDS": "deniable pub", "COMP_CWORD": "1", "_TYPER_COMPLETE_ARGS": "deniable pub"}
     done = subprocess.run(
-        [script],
-        env={**os.environ, "_DENIABLE_COMPLETE": f"source_{shell}"},
+        [Path(sys.executable).parent / "deniable"],
+        env={**os.environ, "_DENIABLE_COMPLETE": "complete_bash", **words},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert "_DENIABLE_COMPLETE" in done.stdout
-    words = {"COMP_WORDS": "deniable pub", "COMP_CWORD": "1", "_TYPER_COMPLETE_ARGS": "deniable pub"}
-    if shell == "bash":
-        done = subprocess.run(
-            [script],
-            env={**os.environ, "_DENIABLE_COMPLETE": "complete_bash", **words},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.stdout.split() == ["publish"]
+    assert done.stdout.split() == ["publish"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as on POSIX")

@@ -19,8 +19,8 @@ def test_one_command_gives_a_release_without_the_dropped_column(release: Path) -
     assert set(table.column_names) == {"sex", "age", "disease"}
 
 
-def test_the_guarantee_is_on_stdout_and_the_talk_on_stderr(patients: Path, run, tmp_path: Path) -> None:
-    done = run("publish", patients, *GOOD, "--out", tmp_path / "r")
+def test_the_guarantee_is_on_stdout_and_the_talk_on_stderr(patients: Path, shell, tmp_path: Path) -> None:
+    done = shell("publish", patients, *GOOD, "--out", tmp_path / "r")
     assert done.returncode == 0
     assert "Published 3,000 rows" in done.stdout
     assert "33.3 %" in done.stdout
@@ -230,3 +230,11 @@ def test_a_mechanisms_options_follow_its_name(patients: Path, run, tmp_path: Pat
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["mechanism"]["options"]["c"] == 2
+
+
+def test_a_mechanism_that_publishes_no_rows_is_refused_kindly(patients: Path, run, tmp_path: Path) -> None:
+    done = run("publish", patients, "--sensitive", "disease", "--mechanism", "laplace", "--out", tmp_path / "r")
+    assert done.returncode != 0
+    assert "publishes no rows" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "r").exists()

@@ -30,7 +30,7 @@ def test_coins_and_ranges_are_said_in_one_text(patients: Path, run, tmp_path: Pa
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["rows"] == 3000
     release = dn.open_release(out)
-    assert release.manifest.parts[0].range["high"] == 90
+    assert release.manifest.parts[0].range.high == 90
     assert str(release.table["age"].type) == "int64"
     asked = run("query", out, "SELECT COUNT(*) AS n FROM release WHERE age >= 60 AND disease = 'flu'", "--json")
     assert asked.returncode == 0, asked.stderr

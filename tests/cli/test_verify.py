@@ -23,10 +23,10 @@ def test_a_good_release_holds(release: Path, run) -> None:
     assert result["checks"]
 
 
-def test_changed_data_is_found(copy: Path, run) -> None:
+def test_changed_data_is_found(copy: Path, shell) -> None:
     data = copy / "data.parquet"
     data.write_bytes(data.read_bytes()[:-1] + b"x")
-    done = run("verify", copy, "--json")
+    done = shell("verify", copy, "--json")
     assert done.returncode == 1
     assert "data.parquet" in done.stderr
     assert json.loads(done.stdout)["error"]["type"] == "VerificationError"
@@ -34,7 +34,7 @@ def test_changed_data_is_found(copy: Path, run) -> None:
 
 def test_a_coin_that_was_raised_is_found(copy: Path, run) -> None:
     manifest = json.loads((copy / "manifest.json").read_text())
-    manifest["sensitive"][0]["cells"][0]["keep"][0] *= 2
+    manifest["parts"][0]["cells"][0]["keep"][0] *= 2
     (copy / "manifest.json").write_text(json.dumps(manifest))
     done = run("verify", copy)
     assert done.returncode == 1

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from deniable.core import exact
 from deniable.core.channel import SCALE, Channel, coarsened, uniform_weights, weights_of
+from deniable.core.errors import OptionError
 
 
 def channels(least_m=2, most_m=8):
@@ -90,6 +91,33 @@ def test_a_single_value_without_a_coin_still_inverts(channel, which):
     assert one_zero.invert(one_zero.apply(counts)) == pytest.approx(counts, abs=1e-5)
     dense = np.linalg.inv(one_zero.matrix())
     assert one_zero.weights(np.eye(channel.m)) == pytest.approx(dense, rel=1e-6, abs=1e-6)
+
+
+@settings(max_examples=200)
+@given(channels(1), st.none() | st.integers(0, 7), st.integers(0, 2**31))
+def test_squares_are_those_of_the_dense_inverse(channel, without_coin, seed):
+    """Also with one value that no coin keeps, for which the closed form cannot divide."""
+    keep = channel.keep.copy()
+    if without_coin is not None:
+        keep[without_coin % channel.m] = 0
+    drawn = Channel(channel.values, keep, channel.replace)
+    observed = np.random.default_rng(seed).integers(0, 1000, (2, 3, channel.m))
+    inverse = np.linalg.inv(drawn.matrix())
+    dense = observed @ (inverse**2).T
+    assert drawn.squares(observed) == pytest.approx(dense, rel=1e-6, abs=1e-6 * max(dense.max(), 1))
+    assert drawn.squares(observed[0, 0]) == pytest.approx(drawn.squares(observed)[0, 0])
+    by_value = [(drawn.weights(row) ** 2 * observed).sum(-1) for row in np.eye(channel.m)]
+    assert drawn.squares(observed) == pytest.approx(np.stack(by_value, -1), rel=1e-6, abs=1e-6 * max(dense.max(), 1))
+
+
+def test_a_channel_that_forgets_has_no_inverse():
+    forgets = Channel.of("abc", [0.0, 0.0, 0.5])
+    for question in (forgets.invert, forgets.squares, forgets.weights):
+        with pytest.raises(OptionError, match="two or more of its values are always replaced"):
+            question(np.ones(3))
+    never_drawn = Channel.of("abc", [0.0, 0.3, 0.5], [0, 1, 1])
+    with pytest.raises(OptionError, match="cannot be inverted"):
+        never_drawn.squares(np.ones(3))
 
 
 def _entries(channel):

@@ -19,6 +19,7 @@ from deniable.engines.randomness import (
     _geometric_thresholds,
     discrete_laplace,
     discrete_laplace_variance,
+    drawn_rows,
 )
 
 KEY = bytes(range(32))
@@ -281,3 +282,21 @@ def test_thresholds_of_the_noise_are_exact_to_the_last_bit():
 def test_noise_refuses_a_useless_epsilon(epsilon):
     with pytest.raises(OptionError, match="epsilon"):
         discrete_laplace(stream(), 1, epsilon)
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+class Words:
+    """A keystream of known words."""
+
+    def __init__(self, *words: int) -> None:
+        self._words = np.array(words, dtype=np.uint64)
+
+    def words(self, start: int, count: int) -> np.ndarray:
+        return self._words[start : start + count]
+
+
+def test_rows_are_drawn_word_by_word_and_never_twice():
+    assert drawn_rows(Words(12, 2, 35, 5, 2**32 + 7), 10, 3).tolist() == [2, 5, 3]
+    assert drawn_rows(Words(), 10, 0).tolist() == []

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from fractions import Fraction
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,21 +11,10 @@ import pyarrow as pa
 import pytest
 
 from deniable.core.channel import Channel
-from deniable.engines.local.counting import LocalCounter
-
-
-@dataclass(eq=False)
-class Fake:
-    """A release as estimation sees it, with the truth beside it."""
-
-    table: pa.Table
-    manifest: Any
-    truth: np.ndarray[Any, Any] = field(repr=False)
-    _counter: Any = None
-
-    def counter(self) -> Any:
-        self._counter = self._counter or LocalCounter(self.table, self.manifest)
-        return self._counter
+from deniable.core.manifest import Column, Manifest, Randomness
+from deniable.core.part import Marginal, Part
+from deniable.core.promise import Nothing
+from deniable.release.release import Release
 
 
 def perturbed(rng: np.random.Generator, channel: Channel, codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -45,7 +32,7 @@ def make_release(
     *,
     marginal: bool = True,
     name: str = "disease",
-) -> Fake:
+) -> Release:
     """Perturb ``truth`` (positions in the domain) cell by cell, and publish it beside the public table."""
     if cells is None:
         cells = [(Channel.uniform(domain, gamma=Fraction(4)), list(range(len(domain))))]
@@ -63,19 +50,36 @@ def make_release(
     q = np.exp(-1.0)
     noise = rng.geometric(1 - q, len(domain)) - rng.geometric(1 - q, len(domain))
     counts = np.bincount(truth, minlength=len(domain)) + noise
-    manifest = SimpleNamespace(
+    part = Part(
+        columns=(name,),
+        types=(str(kind),),
+        missing="value",
+        promise=Nothing("a test"),
         domain=tuple(domain),
         channels=tuple(channel for channel, _ in cells),
         cell_positions=tuple(np.array(positions) for _, positions in cells),
         cells_published=several,
-        sensitive_columns=(name,),
-        public_columns=tuple(c for c in table.column_names if c not in (name, "cell")),
-        rows=len(truth),
-        marginal=SimpleNamespace(counts=tuple(counts.tolist()), epsilon=1.0, variance=2 * q / (1 - q) ** 2)
-        if marginal
-        else None,
+        marginal=Marginal(tuple(counts.tolist()), 1.0, 2 * q / (1 - q) ** 2) if marginal else None,
     )
-    return Fake(table, manifest, truth)
+    return Release(manifest_of(table, part), table=table)
+
+
+def manifest_of(table: pa.Table, part: Part) -> Manifest:
+    """The manifest of a table with one sensitive part; what does not matter for estimation is left empty."""
+    roles = {**dict.fromkeys(part.columns, "sensitive"), "cell": "cell"}
+    return Manifest(
+        name="test",
+        software={},
+        mechanism="test",
+        options={},
+        form="rows",
+        rows=table.num_rows,
+        columns=tuple(Column(field.name, str(field.type), roles.get(field.name, "public")) for field in table.schema),
+        parts=(part,),
+        privacy=None,
+        guarantee={},
+        randomness=Randomness("numpy", None, False, "row number"),
+    )
 
 
 def patients(rng: np.random.Generator, n: int) -> tuple[pa.Table, np.ndarray[Any, Any], list[str]]:
@@ -100,8 +104,13 @@ def patients(rng: np.random.Generator, n: int) -> tuple[pa.Table, np.ndarray[Any
 
 
 @pytest.fixture
-def new_release() -> Callable[..., Fake]:
+def new_release() -> Callable[..., Release]:
     return make_release
+
+
+@pytest.fixture(scope="session")
+def new_manifest() -> Callable[[pa.Table, Part], Manifest]:
+    return manifest_of
 
 
 @pytest.fixture
@@ -110,7 +119,7 @@ def new_patients() -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
-def release() -> Fake:
+def release() -> Release:
     """6,000 patients, uniform perturbation, with a noisy histogram."""
     rng = np.random.default_rng(7)
     table, truth, domain = patients(rng, 6000)
@@ -118,7 +127,7 @@ def release() -> Fake:
 
 
 @pytest.fixture(scope="session")
-def celled() -> Fake:
+def celled() -> Release:
     """6,000 patients in two published cells with different channels; 'flu' lives in both."""
     rng = np.random.default_rng(8)
     table, truth, domain = patients(rng, 6000)

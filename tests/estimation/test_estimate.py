@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable.core.errors import QuestionError
-from deniable.estimation import Estimate
+from deniable.estimation.estimate import Estimate
 
 numbers = st.floats(-1e6, 1e6)
 

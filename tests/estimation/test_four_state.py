@@ -9,12 +9,12 @@ import pytest
 import deniable as dn
 from deniable.core.errors import OptionError, QuestionError
 from deniable.estimation.decoys import four_states, several_columns
-from deniable.estimation.joint import Joint
+from deniable.estimation.model.conditions import Conditions
+from deniable.estimation.model.tensor import Dense, Factor, Tensor
 from deniable.estimation.predicates import And, Or, conjunction
-from deniable.estimation.tensor import Dense, Factor, Tensor
 from deniable.mechanisms import Decoys, Uniform
 
-pytestmark = pytest.mark.filterwarnings("ignore::deniable.estimation.multidimensional.NoisyQuestionWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::deniable.estimation.model.several.NoisyQuestionWarning")
 N = 6000
 AGES, JOBS = [f"age {i}" for i in range(8)], [f"job {i:02d}" for i in range(20)]
 METHODS = ("four-state", "four-state exact")
@@ -157,6 +157,21 @@ def test_with_very_many_values_and_no_histogram_four_states_still_answer():
     assert release.count({"job": [1, 2, 3]}, method="four-state exact").high > 0
 
 
+def test_a_cube_of_one_column_adds_up_to_its_rows_and_is_as_sure_as_counts_that_are_not_calibrated(one):
+    cube = one.cube({"job": JOBS[:6]}, where={"sex": "F"}).to_pylist()
+    single = one.count({"sex": "F", "job": JOBS[:6]}, calibrate=False)
+    assert sum(row["value"] for row in cube) == pytest.approx(truth(one.table, sex="F"))
+    assert cube[1]["value"] == pytest.approx(single.value)
+    assert cube[1]["stderr"] == pytest.approx(single.stderr)
+    assert one.count({"sex": "F", "job": JOBS[:6]}).stderr < 0.99 * single.stderr  # power: calibration would be seen
+
+
+def test_no_group_is_no_row_whatever_the_method(one):
+    for method in ("inverse", "mle", "shrunk"):
+        assert one.group_by("sex", {"weight": 20}, method=method).num_rows == 0
+        assert one.group_by(["sex", "job"], {"weight": 20}, method=method).num_rows == 0
+
+
 def test_values_that_cannot_be_told_apart_are_refused_by_the_full_channel():
     alike = Dense("job", np.kron(np.eye(2), np.full((2, 2), 0.5)))
     with pytest.raises(QuestionError, match=r"'job' cannot be told apart.*four-state exact.*mixed"):
@@ -174,6 +189,8 @@ def test_no_inverse_is_made_of_the_rounding_of_a_channel():
         found = release.count({"x": 3})
         assert found.stderr == np.inf
         assert 0 <= found.value <= 20_000
+        with pytest.raises(QuestionError, match="'x' cannot be told apart"):
+            release.cube({"x": 3})
 
 
 def test_exempt_missing_values_are_counted_exactly_and_others_estimated(table):
@@ -212,7 +229,7 @@ def test_a_matrix_is_a_factor_like_any_other():
 def test_weights_are_unbiased_for_any_and_or(two):
     """sum over published values of P1 P2 w = whether the predicate holds, for every original row."""
     either = Or((conjunction({"age": ["age 1", "age 2"], "sex": "F"}), conjunction({"job": "job 03"})))
-    joint = Joint(two.manifest, two.counter(), And((either, conjunction({"sex": ["F", "M"]}))))
+    joint = Conditions(two.manifest, two.counter(), And((either, conjunction({"sex": ["F", "M"]}))))
     p, q = (np.array(part.mixture) for part in two.manifest.parts)
     expected = np.einsum("yx,zw,pyz->pxw", p, q, joint.weights.reshape(-1, *joint.values.shape))
     if joint.wide_names == ["job", "age"]:

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from deniable.core.channel import Channel
-from deniable.estimation import count_many
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +35,8 @@ def test_shrunk_beats_the_inverse_and_covers(town_release, new_release, marginal
     actual = np.stack(
         [np.bincount(truth[(town == w["town"]) & (job == w.get("job", job))], minlength=40) for w in wheres]
     )
-    shrunk = count_many(release, wheres, every_value=True, method="shrunk")
-    inverse = count_many(release, wheres, every_value=True)
+    shrunk = release.count_many(wheres, every_value=True, method="shrunk")
+    inverse = release.count_many(wheres, every_value=True)
     independent = actual.sum(1, keepdims=True) * np.bincount(truth, minlength=40) / len(truth)
     errors = [np.sqrt(((x - actual) ** 2).mean()) for x in (shrunk.value, inverse.value, independent)]
     assert errors[0] < 0.6 * errors[1]

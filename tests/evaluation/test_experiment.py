@@ -13,25 +13,17 @@ import pytest
 from deniable.core.errors import OptionError
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
-from deniable.evaluation.answered import Answered
+from deniable.evaluation.answered import Answered, estimated
 from deniable.evaluation.drawing import draw_release, stream_of
 from deniable.evaluation.experiment import Result, run_experiment
 from deniable.evaluation.metrics import POINTS
-from deniable.evaluation.pools import QuestionPool, sdr_pool
-from deniable.evaluation.settings import (
-    Anatomized,
-    DecoyGroups,
-    Independent,
-    Noisy,
-    Perturbed,
-    Redrawn,
-    estimated,
-    setting_named,
-)
+from deniable.evaluation.rivals import Anatomized, DecoyGroups, Noisy, Redrawn
+from deniable.evaluation.settings import Independent, Perturbed, setting_named
 from deniable.evaluation.synthetic import census
-from deniable.evaluation.tables import CodedTable
 from deniable.mechanisms import Designed, Mechanism, SmallDomain, Uniform
-from deniable.planning.prediction import predicted_error, predicted_variance
+from deniable.planning.pools import QuestionPool, sdr_pool
+from deniable.planning.prediction import pool_variance, predicted_error
+from deniable.planning.tables import CodedTable
 
 PRIVACY = Privacy("1/13", "1/6")
 LOOSE = Privacy("1/13", "1/2")  # small errors, so that a small bias is seen
@@ -170,13 +162,13 @@ def test_mistakes_in_the_settings(pool: QuestionPool) -> None:
 def test_errors_are_as_large_as_the_closed_form_predicts(pool: QuestionPool, mechanism: Mechanism) -> None:
     table, draws = pool.table, 30
     plan = draw_release(table, mechanism, PRIVACY, stream_of(1, 0, "plan")).plan
-    asked = np.flatnonzero(pool.truth >= 50)
-    variance = predicted_variance(plan, pool.sets[pool.chosen[asked]], pool.by_value[pool.condition[asked]])
-    off = np.zeros(len(asked))
+    large = np.flatnonzero(pool.truth >= 50)
+    variance = pool_variance(plan, pool.profile)[large]
+    off = np.zeros(len(large))
     for draw in range(draws):
         made = draw_release(table, mechanism, PRIVACY, stream_of(1, draw, "measured"))
         answers = estimated(made.asking, pool.tally(made.states, made.asking.states.count), pool.sets, "inverse")
-        error = pool.pick(answers)[asked] - pool.truth[asked]
+        error = pool.pick(answers)[large] - pool.truth[large]
         off += np.abs(error) / draws
     assert off.mean() == pytest.approx(predicted_error(variance).mean(), rel=0.1)
 

@@ -15,13 +15,13 @@ from deniable.core.privacy import Privacy
 from deniable.evaluation.drawing import stream_of
 from deniable.evaluation.experiment import run_experiment
 from deniable.evaluation.perturbed_generalization import PerturbedGeneralization, Sampled
-from deniable.evaluation.pools import QuestionPool, large_pool, sdr_pool, sql_pool
-from deniable.evaluation.rivals import DecoyGroups, Generalized, Laplace
-from deniable.evaluation.settings import Anatomized, setting_named
+from deniable.evaluation.rivals import Anatomized, DecoyGroups, Generalized, Laplace
+from deniable.evaluation.settings import setting_named
 from deniable.evaluation.synthetic import census
-from deniable.evaluation.tables import CodedTable
 from deniable.mechanisms import Generalize
 from deniable.mechanisms import Laplace as LaplaceMechanism
+from deniable.planning.pools import QuestionPool, large_pool, sdr_pool, sql_pool
+from deniable.planning.tables import CodedTable
 
 PRIVACY = Privacy("1/13", "1/6")
 

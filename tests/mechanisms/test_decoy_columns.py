@@ -13,8 +13,6 @@ from scipy import stats
 
 import deniable as dn
 from deniable.core.errors import OptionError, RequirementError, TableError
-from deniable.engines.local.leaving import WithoutRows, drawn_rows
-from deniable.engines.local.sources import open_source
 from deniable.mechanisms import Decoys
 
 KEY = bytes(range(32))
@@ -50,7 +48,7 @@ def test_every_column_is_a_part_of_its_own(table, release):
     assert [part.domain for part in release.manifest.parts] == [tuple(AGES), tuple(JOBS)]
     assert all(part.mixture is not None and not part.channels for part in release.manifest.parts)
     raw = json.loads(release.manifest.to_json())
-    assert "dropped_cell" not in json.dumps(raw)
+    assert "left_out" not in json.dumps(raw)
     assert raw["mechanism"]["options"]["c"] == 5
 
 
@@ -192,26 +190,3 @@ def test_who_is_left_out_does_not_depend_on_the_values():
     for value in set(values.tolist()):
         share = float((values == value).mean())
         assert abs(missing.count(value) - 200 * share) < 6 * np.sqrt(200 * share * (1 - share))
-
-
-def test_a_source_without_rows_is_the_same_however_it_is_read():
-    source = WithoutRows(open_source(pa.table({"x": np.arange(100)})), np.array([99, 0, 50]))
-    assert source.rows == 97
-    for size in (1, 7, 1000):
-        read = [x for batch in source.batches(["x"], size) for x in batch.column(0).to_pylist()]
-        assert read == [x for x in range(100) if x not in (0, 50, 99)]
-
-
-class Words:
-    """A keystream of known words."""
-
-    def __init__(self, *words: int) -> None:
-        self._words = np.array(words, dtype=np.uint64)
-
-    def words(self, start: int, count: int) -> np.ndarray:
-        return self._words[start : start + count]
-
-
-def test_rows_are_drawn_word_by_word_and_never_twice():
-    assert drawn_rows(Words(12, 2, 35, 5, 2**32 + 7), 10, 3).tolist() == [2, 5, 3]
-    assert drawn_rows(Words(), 10, 0).tolist() == []

@@ -106,8 +106,8 @@ def test_no_published_value_speaks_for_a_value_with_more_than_one_in_c(c, groupi
         if largest_size(f) < c:
             continue
         plan = Decoys(c=c, leftovers="drop", grouping=grouping).plan(histogram(*f), None)
-        dropped = plan.options.get("dropped_cell")
-        published = plan if dropped is None else kept(plan, dropped)
+        left_out = plan.parts[0].left_out
+        published = plan if left_out is None else kept(plan, left_out)
         found = posteriors(published)
         assert found.max() <= 1 / c + 1e-12
         assert np.allclose(np.diag(found)[published.histogram.counts > 0], 1 / c, rtol=1e-9)
@@ -121,20 +121,19 @@ def test_the_size_that_is_found_meets_the_requirement_in_exact_fractions_and_no_
     assert plan.options["c"] == 4
     for c, wanted in ((2, False), (3, False), (4, True)):
         made = Decoys(c=c, grouping=grouping, leftovers="drop").plan(f, None)
-        rows = [cell.rows.counts * (i != made.options.get("dropped_cell")) for i, cell in enumerate(made.cells)]
+        rows = [cell.rows.counts * (i != made.parts[0].left_out) for i, cell in enumerate(made.cells)]
         cells = cells_from([cell.channel for cell in made.cells], [made.positions(cell) for cell in made.cells], rows)
         beliefs = Posteriors(cells, published=False).beliefs
         assert max(belief.highest for belief in beliefs) == Fraction(1, c) == made.guarantee.worst
         assert (Fraction(1, c) <= Fraction(3, 10)) == wanted
 
 
-def kept(plan: Plan, dropped: int) -> Plan:
-    """The plan without its dropped cell."""
-    cells = tuple(cell for index, cell in enumerate(plan.cells) if index != dropped)
+def kept(plan: Plan, left_out: int) -> Plan:
+    """The plan without the cell that is not published."""
+    cells = tuple(cell for index, cell in enumerate(plan.cells) if index != left_out)
     counts = plan.histogram.counts.copy()
-    counts[plan.positions(plan.cells[dropped])] -= 1
-    rest = Histogram(plan.histogram.domain, counts)
-    return Plan("decoys", rest, cells, False, None, plan.guarantee)
+    counts[plan.positions(plan.cells[left_out])] -= 1
+    return Plan.of_cells("decoys", Histogram(plan.histogram.domain, counts), cells, plan.guarantee)
 
 
 # -- bad input ------------------------------------------------------------------------------------------------------
@@ -172,9 +171,9 @@ def test_rows_left_over_are_refused_or_dropped():
     with pytest.raises(RequirementError, match=r"2 rows cannot be grouped.*leftovers='drop'"):
         Decoys(c=3).plan(f, None)
     plan = Decoys(c=3, leftovers="drop").plan(f, None)
-    last = plan.cells[plan.options["dropped_cell"]]
-    assert plan.options["dropped_cell"] == len(plan.cells) - 1
-    assert last.rows.counts.tolist() == [1, 1]
+    assert plan.parts[0].left_out == len(plan.cells) - 1
+    assert plan.cells[-1].rows.counts.tolist() == [1, 1]
+    assert Decoys(c=3).plan(histogram(5, 4, 4, 3, 2), None).parts[0].left_out is None
     with pytest.raises(RequirementError, match="c=2, which leaves none"):
         Decoys(c=3).plan(histogram(4, 4, 4, 4), None)
     with pytest.raises(OptionError, match="Did you mean 'drop'"):
@@ -261,7 +260,7 @@ def kernel_of(plan: Plan) -> Kernel:
 
 def published_counts(plan: Plan, kernel: Kernel, codes: np.ndarray, key: str) -> np.ndarray:
     keys = stream(key)
-    cells = Dealer(plan, keys.subkey("dealing")).deal(codes)
+    cells = Dealer(plan.parts[0], keys.subkey("dealing")).deal(codes, np.zeros(plan.histogram.m, np.int64))
     return np.bincount(kernel.perturb(codes, keys.words(0, len(codes)), cells), minlength=plan.histogram.m)
 
 

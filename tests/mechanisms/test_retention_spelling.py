@@ -1,13 +1,14 @@
 """Retention by name and as text."""
 
 import datetime
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core.replace import Replace
+from deniable.core.replace import Replace, Requirement
 from deniable.mechanisms import MECHANISMS, Retention, mechanism_named
 
 KEY = bytes(range(32))
@@ -51,7 +52,10 @@ def test_a_text_says_requirements_and_grids():
         }
     )
     release = dn.publish(table(), mechanism="retention:job=1/4:1/2", key=KEY)
-    assert "requirement of 'job': rho1 = 1/4, rho2 = 1/2" in str(release.verify())
+    assert release.manifest.parts[0].requirement == Requirement(Fraction(1, 4), Fraction(1, 2))
+    certificate = str(release.verify())
+    assert "gamma is 3, promised 3" in certificate
+    assert "a belief of 0.25 grows to at most 0.5, allowed 0.5" in certificate
 
 
 def test_text_and_object_publish_the_same_rows():

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from deniable.evaluation.metrics import Spread
+from deniable.planning.accuracy import Spread
 from deniable.planning.chart import INDEPENDENCE, Chart, cloud, level, line
 from deniable.report import figures
 

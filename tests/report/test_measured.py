@@ -14,12 +14,13 @@ from deniable import report
 from deniable.core.errors import OutputError
 from deniable.core.privacy import Privacy
 from deniable.evaluation.experiment import run_experiment
-from deniable.evaluation.pools import sdr_pool
-from deniable.evaluation.settings import Anatomized, Noisy, Perturbed
+from deniable.evaluation.rivals import Anatomized, Noisy
+from deniable.evaluation.settings import Perturbed
 from deniable.evaluation.synthetic import census
-from deniable.evaluation.tables import CodedTable
 from deniable.mechanisms import Designed, Uniform
 from deniable.planning.chart import INDEPENDENCE
+from deniable.planning.pools import sdr_pool
+from deniable.planning.tables import CodedTable
 from deniable.report import measured
 
 PRIVACY = Privacy("1/13", "1/6")

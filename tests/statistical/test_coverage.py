@@ -41,7 +41,7 @@ def coverage(releases, pool, **options):
     _, wheres, actual, occupations = pool
     inside = []
     for release in releases:
-        assert list(release.manifest.domain) == occupations
+        assert list(release.manifest.parts[0].domain) == occupations
         found = release.count_many(wheres, every_value=True, **options)
         inside.append((found.low <= actual) & (actual <= found.high))
     return np.array(inside)

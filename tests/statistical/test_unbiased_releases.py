@@ -69,7 +69,7 @@ def test_the_comparison_notices_coins_that_are_five_percent_off(table):
         release = dn.publish(table, key=i.to_bytes(32, "big"), **options)
         published = release.table["disease"].to_numpy(zero_copy_only=False)
         observed.append([(published == value).sum() for value in VALUES])
-    channel = release.manifest.channels[0]
+    channel = release.manifest.parts[0].channels[0]
 
     def worst(factor):
         wrong = Channel.of(VALUES, channel.coins * factor)

@@ -21,16 +21,15 @@ from deniable.audit.cells import CellReport, cell_report
 from deniable.audit.columns import (
     PairBelief,
     about_pairs,
-    is_swapped,
     limits_of_part,
     of_column,
     pairs_of,
     requirement_of,
     swapped_finding,
-    told_of,
 )
 from deniable.audit.findings import (
     DENIABLE,
+    GRADES,
     Finding,
     about_any_prior,
     about_breaches,
@@ -46,16 +45,28 @@ from deniable.audit.grouped import GroupRows
 from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors, cells_from
 from deniable.audit.rows import RowReport, Rows, row_report
-from deniable.audit.verify.certificate import published_amplification
-from deniable.core.errors import TableError
+from deniable.core import html
+from deniable.core.errors import TableError, shortened
 from deniable.core.histogram import Counts, Histogram
-from deniable.core.manifest import Manifest, Part
+from deniable.core.manifest import Manifest
+from deniable.core.part import Part
 from deniable.core.plan import Plan
 
+FOR_OWNER = "For the owner: it holds figures of the original table."
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Audit:
-    """What attackers learn from a release, with graded findings, the serious ones first; prints as a short report."""
+    """What attackers learn from a release; prints as a short report.
+
+    Attributes:
+        name, mechanism: of the release.
+        parts: what is learnt about each sensitive column: posteriors, breaches, cells.
+        rows: what order, rare combinations and repeated rows reveal; None where no rows were looked at.
+        findings: what to know, graded, the serious ones first.
+        pairs: what is learnt about pairs of columns.
+        attacks: how often played attackers are right, where they were asked for.
+    """
 
     name: str
     mechanism: str
@@ -67,6 +78,7 @@ class Audit:
 
     @property
     def serious(self) -> tuple[Finding, ...]:
+        """The findings that speak against publishing."""
         return tuple(finding for finding in self.findings if finding.grade == "serious")
 
     @property
@@ -76,6 +88,7 @@ class Audit:
         return math.inf if None in gammas else sum(math.log(gamma) for gamma in gammas if gamma is not None)
 
     def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
         return {
             "name": self.name,
             "mechanism": self.mechanism,
@@ -88,13 +101,36 @@ class Audit:
         }
 
     def __str__(self) -> str:
-        lines = [f"Audit of {self.name!r} ({self.mechanism}). For the owner: it holds figures of the original table."]
+        lines = [f"Audit of {self.name!r} ({self.mechanism}). {FOR_OWNER}"]
         for part in self.parts:
             lines += ["", *part.lines()]
         lines += ["", *(str(finding) for finding in self.findings)]
         if self.attacks:
             lines += ["", "Attacks, played on these rows:", *(f"  {attack}" for attack in self.attacks)]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        grades = [finding.grade for finding in self.findings]
+        counted = ", ".join(f"{grades.count(grade):,} {grade}" for grade in GRADES if grade in grades)
+        return f"<Audit of {shortened(self.name)} by {self.mechanism}: {counted or 'no findings'}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: findings, what attackers become surest of, and attacks where they were played."""
+        findings = [(finding.grade, finding.what, finding.detail, finding.advice) for finding in self.findings]
+        worst = [row for part in self.parts for row in part.worst_rows()]
+        parts = [
+            html.title(repr(self)),
+            html.paragraph(FOR_OWNER),
+            html.table(["grade", "what", "detail", "what to do"], findings, total=len(findings), what="findings"),
+        ]
+        if worst:
+            columns = ["column", "value", "before", "up to", "when"]
+            parts.append(html.table(columns, worst, total=len(worst), what="values"))
+        if self.attacks:
+            attacks = [attack.row() for attack in self.attacks]
+            columns = ["attack", "right", "from", "to", "without the release", "guesses", "note"]
+            parts.append(html.table(columns, attacks, total=len(attacks), what="attacks"))
+        return "".join(parts)
 
 
 def audit(
@@ -164,7 +200,7 @@ def _part(
         unit, rows = 1, [cell.rows.counts for cell in plan.cells]
     else:
         unit, rows = FINE, expected_rows(histogram.counts, part.channels, part.cell_positions, shown)
-    dropped = None if plan is None else plan.options.get("dropped_cell")  # not published: nobody sees these rows
+    dropped = None if plan is None else plan.parts[0].left_out  # not published: nobody sees these rows
     if dropped is not None:
         rows[dropped] = np.zeros_like(rows[dropped])
     source = "histogram" if len(part.channels) == 1 else "estimate" if plan is None else "plan"
@@ -172,8 +208,8 @@ def _part(
     limits = limits_of_part(manifest, part, histogram)
     cells = cell_report(posteriors.cells, unit, part.domain, categories) if part.cells_published else None
     found = _audited(part, limits, posteriors, cells, source)
-    gamma = _amplification(manifest, part, posteriors)
-    return replace(found, gamma=gamma, downward=() if "breach" in told_of(manifest, part) else found.downward)
+    upward_only = part.requirement is not None and part.requirement.s is not None
+    return replace(found, gamma=_amplification(part, posteriors), downward=() if upward_only else found.downward)
 
 
 def _of_groups(manifest: Manifest, groups: GroupRows, categories: Mapping[Hashable, Hashable] | None) -> PartAudit:
@@ -200,20 +236,20 @@ def _audited(
     )
 
 
-def _amplification(manifest: Manifest, part: Part, posteriors: Posteriors) -> Fraction | None:
+def _amplification(part: Part, posteriors: Posteriors) -> Fraction | None:
     """Of the values that are published: a range is looked at in intervals, and published by its points."""
-    if is_swapped(manifest, part):
+    if part.swapped is not None:
         return None
-    return posteriors.amplification if part.range is None else published_amplification(part.range)
+    return posteriors.amplification if part.range is None else part.range.exact_gamma
 
 
 def _part_findings(found: PartAudit, part: Part, manifest: Manifest) -> list[Finding]:
     name = namer(found.domain)
     required = any(limit is not None for limit in found.limits)
     privacy = requirement_of(manifest, part)
-    noise = 0.0 if part.marginal is None else part.marginal.epsilon
+    noise = 0.0 if part.marginal is None else part.marginal.cost
     findings = about_breaches(found.upward, found.downward, found.worst_protected, required, name)
-    if is_swapped(manifest, part):
+    if part.swapped is not None:
         findings.append(swapped_finding(part))
     else:
         findings += about_any_prior(found.gamma, privacy, noise)

@@ -23,54 +23,40 @@ from deniable.audit.findings import Finding, Grade
 from deniable.core.channel import Channel
 from deniable.core.errors import shortened
 from deniable.core.histogram import Counts, Histogram
-from deniable.core.manifest import Manifest, Part
+from deniable.core.manifest import Manifest
+from deniable.core.part import Part
 from deniable.core.probability import percent
+from deniable.core.promise import DecoyGroups
 
 WORTH_SAYING = 0.05  # by how much two columns must say more than one, where nothing is required
 
 
-def told_of(manifest: Manifest, part: Part) -> Mapping[str, Any]:
-    """What a manifest of several columns says of one of them; empty for other releases."""
-    if manifest.mechanism != "retention":
-        return {}
-    told: Mapping[str, Any] = manifest.options.get("columns", {}).get(part.columns[0], {})
-    return told
-
-
 def requirement_of(manifest: Manifest, part: Part) -> dict[str, Any] | None:
-    """The requirement for one part as JSON has it: the release's, the column's own (rho1, rho2), or the promise."""
-    told = told_of(manifest, part)
+    """The requirement for one part as JSON has it: the column's own, the release's, or what is promised without one."""
     stated = {"adversary": "frequency", "per_value": [], "exempt": []}
-    if not told and manifest.privacy is None and (rho2 := _promised(manifest)) is not None:
-        return {**stated, "rho1": manifest.guarantee["rho1"], "rho2": rho2}
-    if not told:
-        return None if manifest.privacy is None else dict(manifest.privacy)
-    if "breach" in told:
-        return {**stated, "rho1": told["breach"][1], "rho2": told["breach"][2]}
-    return {**stated, **told["privacy"]} if "privacy" in told else None
-
-
-def _promised(manifest: Manifest) -> str | None:
-    """How sure a release without a requirement says that anyone can become; of decoys, one in c."""
-    stated: str | None = manifest.guarantee["rho2"]
-    return f"1/{manifest.options['c']}" if stated is None and manifest.mechanism == "decoys" else stated
+    own = part.requirement
+    if own is not None:
+        return {**stated, "rho1": str(own.rho1), "rho2": str(own.rho2), "adversary": own.adversary}
+    if manifest.privacy is not None:
+        return dict(manifest.privacy)
+    if isinstance(part.promise, DecoyGroups):
+        return {**stated, "rho1": None, "rho2": f"1/{part.promise.c}"}
+    if manifest.guarantee["rho2"] is not None:
+        return {**stated, "rho1": manifest.guarantee["rho1"], "rho2": manifest.guarantee["rho2"]}
+    return None
 
 
 def limits_of_part(manifest: Manifest, part: Part, histogram: Histogram) -> Limits:
     """Each value's (rho1, rho2). (s, rho1, rho2) speaks of values with p_x / m_x < s (OLAP Def. 5), and upward only."""
     limits = limits_of(requirement_of(manifest, part), part.domain)
-    told = told_of(manifest, part)
-    if "breach" not in told or told["replacing"] != "uniform":
+    own = part.requirement
+    if own is None or own.s is None or not (part.range is not None or part.channels[0].is_uniform):
         return limits
-    s, weights, full = Fraction(told["breach"][0]), part.channels[0].replace.tolist(), part.channels[0].replace.sum()
+    weights, full = part.channels[0].replace.tolist(), part.channels[0].replace.sum()
     return tuple(
-        limit if Fraction(int(count) * int(full), histogram.rows) < s * weight else None
+        limit if Fraction(int(count) * int(full), histogram.rows) < own.s * weight else None
         for limit, count, weight in zip(limits, histogram.counts, weights, strict=True)
     )
-
-
-def is_swapped(manifest: Manifest, part: Part) -> bool:
-    return told_of(manifest, part).get("replacing") == "swapping"
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,14 @@ DENIABLE = "Its value stays deniable."
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing to know: ``serious`` means do not publish this, ``caution`` means decide, ``info`` means know."""
+    """One thing to know.
+
+    Attributes:
+        grade: ``"serious"`` means do not publish this, ``"caution"`` means decide, ``"info"`` means know.
+        what: in a word or two.
+        detail: in a sentence, with the figures.
+        advice: what to do; empty where there is nothing to do.
+    """
 
     grade: Grade
     what: str
@@ -34,6 +41,7 @@ class Finding:
     advice: str
 
     def to_dict(self) -> dict[str, str]:
+        """As JSON has it."""
         return {"grade": self.grade, "what": self.what, "detail": self.detail, "advice": self.advice}
 
     def __str__(self) -> str:

@@ -117,13 +117,26 @@ class PartAudit:
             "cells": None if self.cells is None else {**self.cells.__dict__, "rows_from": self.rows_from},
         }
 
+    def worst_rows(self) -> list[tuple[str, ...]]:
+        """The values an attacker can become surest of: column, value, belief before, belief after, and when."""
+        name = namer(self.domain)
+        return [
+            (
+                ", ".join(self.columns),
+                name(belief.position),
+                percent(belief.prior),
+                percent(belief.highest),
+                view_in_words(belief.most_telling, name),
+            )
+            for belief in self.worst[:WORST_SHOWN]
+        ]
+
     def lines(self) -> list[str]:
+        """The same and more as text, for ``str`` of an audit."""
         name = namer(self.domain)
         text = [f"{', '.join(self.columns)}: {len(self.domain):,} values"]
         text += [
-            f"  {name(b.position)}: {percent(b.prior)} before, up to {percent(b.highest)} when "
-            f"{view_in_words(b.most_telling, name)}"
-            for b in self.worst[:WORST_SHOWN]
+            f"  {value}: {prior} before, up to {sure} when {seen}" for _, value, prior, sure, seen in self.worst_rows()
         ]
         text += [
             f"  believed at {percent(p.prior)} ({p.label}): up to {percent(p.posterior)} ({name(p.position)})"

@@ -40,6 +40,7 @@ def audit(
     """
     from deniable import report as reports
     from deniable.owner.audit import audit as run
+    from deniable.release.folder import write_file
 
     if out is not None:
         reports.refuse_inside(out, release)
@@ -47,7 +48,8 @@ def audit(
     found = run(original, release, attacks=attacks)
     result = {"release": str(release), **found.to_dict()}
     if out is not None:
-        _write(out, json.dumps(result, indent=2, ensure_ascii=False) if as_json else str(found))
+        text = json.dumps(result, indent=2, ensure_ascii=False) if as_json else str(found)
+        write_file(out, text + "\n", inputs=[original], private=True)
         console.say(f"The audit is in {out}. It is for you alone.")
     elif as_json:
         console.emit(result)
@@ -69,14 +71,3 @@ def _refuse_redirected(release: Path) -> None:
                 f"The output goes to {str(path)!r}, inside the release, and what is for the owner must never be "
                 "published. Fix: remove that file, and choose one outside of the release folder."
             )
-
-
-def _write(out: Path, text: str) -> None:
-    """A file that only its owner can read."""
-    try:
-        handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(text + "\n")
-    except OSError as error:
-        raise OutputError(f"{str(out)!r} cannot be written: {error.strerror}. Fix: another file.") from None

@@ -11,7 +11,9 @@ import typer
 
 from deniable.cli import console, openml
 
-app = typer.Typer(no_args_is_help=True, help="Fetch public tables to try things on.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, rich_markup_mode=None, help="Fetch public tables to try things on."
+)
 
 
 @app.callback()

@@ -13,6 +13,7 @@ import pyarrow.csv as pa_csv
 import typer
 
 from deniable.cli import console
+from deniable.core.errors import OutputError
 from deniable.evaluation import synthetic
 
 RHO1, RHO2 = "1/13", "1/3"
@@ -55,7 +56,7 @@ def demo(
     people = synthetic.census(rows)
     _tell(talk, f"1. {rows:,} made-up people, with their occupation as the sensitive column, in {source}")
     out.mkdir(parents=True, exist_ok=True)
-    pa_csv.write_csv(people, source)
+    _write(people, source)
 
     _tell(talk, f"2. Published in {folder}; how sure an attacker may become of a person's occupation (rho2): {RHO2}")
     with console.progress_bar(shown=talk) as progress:
@@ -116,3 +117,13 @@ def _show(folder: Path, source: Path, verified: Any, answers: list[Answer], *, t
 def _tell(talk: bool, text: str) -> None:
     if talk:
         console.say(text)
+
+
+def _write(people: pa.Table, path: Path) -> None:
+    """The made-up table as a file; a file of another table that has its name stays."""
+    sink = pa.BufferOutputStream()
+    pa_csv.write_csv(people, sink)
+    text = sink.getvalue().to_pybytes()
+    if path.exists() and path.read_bytes() != text:
+        raise OutputError(f"{str(path)!r} exists and is another table: it is not overwritten. Fix: --out FOLDER.")
+    path.write_bytes(text)

@@ -14,17 +14,18 @@ from deniable import report as reports
 from deniable.cli import console, options
 from deniable.core.errors import OptionError
 from deniable.core.probability import percent
+from deniable.evaluation.answered import Setting, predicted_errors
 from deniable.evaluation.experiment import Result, run_experiment
-from deniable.evaluation.metrics import Spread
-from deniable.evaluation.pools import QuestionPool, pools_named
-from deniable.evaluation.predicting import predicted
-from deniable.evaluation.settings import STANDARD, Independent, Setting, setting_named
-from deniable.evaluation.tables import CodedTable
+from deniable.evaluation.settings import STANDARD, Independent, setting_named
 from deniable.mechanisms import MECHANISMS as KNOWN
+from deniable.mechanisms import Retention
 from deniable.owner.profile import read_whole
+from deniable.planning.accuracy import Spread
+from deniable.planning.pools import QuestionPool, pools_named
 from deniable.planning.profiles import Errors
+from deniable.planning.tables import CodedTable
 
-MECHANISMS = tuple(name for name in KNOWN if name != "retention")  # that is many columns, and one is evaluated
+MECHANISMS = tuple(name for name, kind in KNOWN.items() if kind is not Retention)  # many columns; one is evaluated
 
 
 @console.guarded
@@ -103,11 +104,11 @@ def evaluate(
     if resume is not None and len(pools) > 1:
         raise OptionError(f"--resume keeps the draws of one pool, and --pool {pool} is {len(pools)}: leave one out.")
     results = []
-    for asked in pools:
+    for questions in pools:
         with console.progress_bar(shown=not quiet and not as_json) as progress:
             results.append(
                 run_experiment(
-                    asked,
+                    questions,
                     settings,
                     draws=draws,
                     seed=seed,
@@ -116,27 +117,34 @@ def evaluate(
                     progress=progress,
                 )
             )
-    told = [result.to_dict() for result in results]
-    foreseen = [_foreseen(settings, asked) for asked in pools]
-    for described, said in zip(told, foreseen, strict=True):
-        for row in described["rows"]:
-            row["predicted"] = [None if math.isnan(e) else e for e in said.get((row["setting"], row["estimator"]), ())]
+    described = [result.to_dict() for result in results]
+    predictions = [_predictions(settings, questions) for questions in pools]
+    for result, predicted in zip(described, predictions, strict=True):
+        for row in result["rows"]:
+            errors = predicted.get((row["setting"], row["estimator"]), ())
+            row["predicted"] = [None if math.isnan(error) else error for error in errors]
     if out is not None and form is not None:
-        reports.write(reports.evaluation_report(told, ", ".join(Path(file).name for file in files)), out, form, None)
+        reports.write(
+            reports.evaluation_report(described, ", ".join(Path(file).name for file in files)),
+            out,
+            form,
+            None,
+            inputs=files,
+        )
         console.say(f"Wrote {out}. It is for you alone: do not publish it.")
     if as_json:
-        console.emit({"results": told})
+        console.emit({"results": described})
         return
-    for result, said in zip(results, foreseen, strict=True):
-        _show(result, said)
+    for measured, predicted in zip(results, predictions, strict=True):
+        _show(measured, predicted)
 
 
-def _foreseen(settings: Sequence[Setting], pool: QuestionPool) -> dict[tuple[str, str], Errors]:
+def _predictions(settings: Sequence[Setting], pool: QuestionPool) -> dict[tuple[str, str], Errors]:
     """What each setting's errors should be, by setting and estimator, where there is a closed form."""
     return {
         (setting.label, estimator): errors
         for setting in (*settings, Independent())
-        for estimator, errors in predicted(setting, pool).items()
+        for estimator, errors in predicted_errors(setting, pool).items()
     }
 
 
@@ -151,17 +159,17 @@ def _form(out: Path) -> str:
     return form
 
 
-def _show(result: Result, foreseen: Mapping[tuple[str, str], Errors]) -> None:
+def _show(result: Result, predicted: Mapping[tuple[str, str], Errors]) -> None:
     sizes = [
         f">= {percent(share, 2)} ({number:,})"
         for share, number in zip(result.selectivities, result.questions, strict=True)
     ]
     rows = []
     for row in result.rows:
-        said = foreseen.get((row.setting, row.estimator), (math.nan,) * len(result.selectivities))
+        before = predicted.get((row.setting, row.estimator), (math.nan,) * len(result.selectivities))
         errors = [
             _error(row.numbers[f"relative {share:g}"], error)
-            for share, error in zip(result.selectivities, said, strict=True)
+            for share, error in zip(result.selectivities, before, strict=True)
         ]
         absolute = row.numbers[f"absolute {result.selectivities[0]:g}"].mean
         kept = percent(row.numbers["kept"].mean, 2) if "kept" in row.numbers else ""
@@ -179,7 +187,7 @@ def _show(result: Result, foreseen: Mapping[tuple[str, str], Errors]) -> None:
         print(f"\n{name} does not apply: {reason}")
 
 
-def _error(found: Spread, foreseen: float) -> str:
-    if math.isnan(found.mean):
+def _error(measured: Spread, predicted: float) -> str:
+    if math.isnan(measured.mean):
         return ""
-    return str(found) if math.isnan(foreseen) else f"{found} ({foreseen:.3f})"
+    return str(measured) if math.isnan(predicted) else f"{measured} ({predicted:.3f})"

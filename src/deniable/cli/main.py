@@ -1,21 +1,97 @@
-"""The command `deniable`: every command of the family is registered here, one line each."""
+"""The command `deniable`: every command of the family is listed here, one line each, and imported when it is asked for.
+
+What a command needs takes longer to import than `--help` or a wrong option should take to answer.
+"""
 
 from __future__ import annotations
 
 import sys
-from importlib import metadata
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from importlib import import_module, metadata
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from deniable.cli import audit, console, data, demo, evaluate, plan, publish, query, report, reproduce, verify
+from deniable.cli import console
+
+# name -> where, and the first sentence of its help, which a test compares with the command's own
+COMMANDS: dict[str, tuple[str, str]] = {
+    "plan": (
+        "plan:plan",
+        "Compare the mechanisms for this table: what they promise, what they keep, how far off answers would be.",
+    ),
+    "publish": (
+        "publish:publish",
+        "Publish a table: perturb its sensitive columns so that every value stays deniable.",
+    ),
+    "verify": (
+        "verify:verify",
+        "Check a release: recompute its guarantee from its own numbers, and check its data against its manifest.",
+    ),
+    "query": ("query:query", "Ask a release a question in SQL; the table is called `release`."),
+    "audit": ("audit:audit", "See, before anyone else does, what attackers learn from a release."),
+    "evaluate": (
+        "evaluate:evaluate",
+        "Measure how far off answers would be: draw releases of this table, ask them questions, compare with the "
+        "truth.",
+    ),
+    "report": (
+        "report:report",
+        "Write a report about a release: one file that needs no network and can be printed.",
+    ),
+    "reproduce": (
+        "reproduce:reproduce",
+        "Repeat a paper's tables and figures: its figure, ours, whether they agree, and why not.",
+    ),
+    "demo": ("demo:demo", "Make up a census, publish it, verify the release and ask it questions."),
+    "data": ("data:app", "Fetch public tables to try things on."),
+}
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+
+
+class _Lazily(Mapping[str, Any]):
+    """Name -> command; a command's module is imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        command = getattr(import_module(f"deniable.cli.{module}"), attribute)
+        if isinstance(command, typer.Typer):
+            return typer.main.get_command(command)
+        alone = typer.Typer(
+            add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, context_settings=SETTINGS
+        )
+        alone.command(name)(command)
+        made = typer.main.get_command(alone)
+        made.name = name
+        return made
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class Family(TyperGroup):
+    """The commands, by name."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = _Lazily()  # type: ignore[assignment]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
+
 
 app = typer.Typer(
     name="deniable",
+    cls=Family,
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # they print local variables, and one of them may be the key
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=SETTINGS,
 )
 
 
@@ -35,18 +111,6 @@ def deniable(
 
     New here? Run `deniable demo`.
     """
-
-
-app.command("plan")(plan.plan)
-app.command("publish")(publish.publish)
-app.command("verify")(verify.verify)
-app.command("query")(query.query)
-app.command("audit")(audit.audit)
-app.command("evaluate")(evaluate.evaluate)
-app.command("report")(report.report)
-app.command("reproduce")(reproduce.reproduce)
-app.command("demo")(demo.demo)
-app.add_typer(data.app, name="data")
 
 
 def main() -> None:

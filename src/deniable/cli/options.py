@@ -183,11 +183,11 @@ def _terms(option: str, text: str, size: str, chance: str) -> dict[str, Any]:
 
 def _typed(values: list[str], table: str | list[str], sensitive: Sequence[str]) -> list[Hashable]:
     """Values as a shell has them, words, in the type of the sensitive column."""
-    from deniable.engines.local.sources import open_source
+    from deniable.engines import engine_named
 
     if len(sensitive) > 1:
         raise OptionError("--exempt goes with one sensitive column; with several, use exempt= of deniable.Privacy.")
-    schema = open_source(table).schema
+    schema = engine_named("local").open(table).schema
     if sensitive[0] not in schema.names:  # whoever reads the column says it better
         return list(values)
     kind: Any = schema.field(sensitive[0]).type

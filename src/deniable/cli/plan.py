@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable
-from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
 from deniable.cli import console, options
 from deniable.cli.plan_tables import cell_shares, explained, show_explained, show_strongest
 from deniable.core.bins import BinsLike, require_fixed
-from deniable.core.errors import OptionError, OutputError
+from deniable.core.errors import OptionError
 from deniable.core.plan import Plan
-from deniable.core.privacy import Adversary
 from deniable.core.probability import percent, probability
-from deniable.evaluation.pools import QuestionPool
+from deniable.evaluation.rival_candidates import rival_candidates
 from deniable.owner.profile import asked_table, one_pool
 from deniable.planning.beliefs import belief_chart
-from deniable.planning.candidates import Candidate
-from deniable.planning.planner import Comparison, compare, error_chart, error_curve, strongest_rho2
+from deniable.planning.comparison import Comparison, error_text
+from deniable.planning.planner import compare, error_chart, error_curve, strongest_rho2
+from deniable.planning.pools import QuestionPool
 from deniable.publishing.publish import scan_table
+from deniable.release.folder import write_file
 
 ONE_SIZE = 0.01  # of a question, where one size is asked about and none is given
-
-
-class _Turned(NamedTuple):
-    """All of a requirement but rho2."""
-
-    rho1: Fraction | None
-    adversary: Adversary
-    exempt: tuple[Hashable, ...]
 
 
 @console.guarded
@@ -105,21 +95,21 @@ def plan(
     if pool is not None and for_error is not None:
         raise OptionError("--pool goes with --rho2: --for-error asks about questions of one size. Fix: --question 1%.")
     with console.progress_bar(shown=not quiet and not as_json) as progress:
-        asked = None if pool is None else _asked(pool, table, sensitive, drop or [], binned, missing)
+        questions = None if pool is None else _questions(pool, table, sensitive, drop or [], binned, missing)
         histogram = scan_table(table, sensitive, missing=missing, bins=binned, progress=progress)
-    shares = [float(probability(each, "question")) for each in question or ()]
+    shares = [float(probability(share, "question")) for share in question or ()]
     if len(shares) > 1 and (for_error is not None or chart is not None):
         raise OptionError("--for-error and --chart ask about questions of one size. Fix: give --question once.")
     size = shares[0] if shares else ONE_SIZE
-    turned = _Turned(
-        None if rho1 is None else probability(rho1, "rho1"),
-        adversary,  # type: ignore[arg-type]
-        tuple(options.exempted(exempt, table, sensitive, binned=bool(binned))),
-    )
+    all_but_rho2: dict[str, Any] = {
+        "rho1": None if rho1 is None else probability(rho1, "rho1"),
+        "adversary": adversary,
+        "exempt": options.exempted(exempt, table, sensitive, binned=bool(binned)),
+    }
     result: Comparison | None = None
     if for_error is not None:
         error = float(probability(for_error, "for-error"))
-        show_strongest(strongest_rho2(histogram, error, size, **turned._asdict()), error, size, as_json=as_json)
+        show_strongest(strongest_rho2(histogram, error, size, **all_but_rho2), error, size, as_json=as_json)
     else:
         privacy = options.requirement(
             table,
@@ -136,31 +126,31 @@ def plan(
             large_sums=large_sums,
         )
         assert privacy is not None
-        counts = histogram if asked is None else asked.table.histogram
-        result = compare(counts, privacy, pool=asked, selectivities=shares or None)
+        counts = histogram if questions is None else questions.table.histogram
+        result = compare(counts, privacy, pool=questions, selectivities=shares or None, rivals=rival_candidates)
         _show(result, explain, as_json)
     if chart is not None:
         from deniable.report.figures import svg
 
-        found = error_curve(histogram, size, rivals=True, **turned._asdict())
-        if not found:
+        curve = error_curve(histogram, size, rivals=rival_candidates, **all_but_rho2)
+        if not curve:
             raise OptionError(
                 f"--chart: no mechanism has a predicted error for counts about {percent(size, 2)} of the rows. "
                 "Fix: --question with a smaller share, and --rho1 with --adversary any-prior."
             )
-        _write(chart, svg(error_chart(found, size)))
+        _write(chart, svg(error_chart(curve, size)), files)
     if beliefs_chart is not None and result is not None:
         from deniable.report.figures import svg
 
         every = (*result.candidates, *result.rivals)
-        _write(beliefs_chart, svg(belief_chart({each.name: each.beliefs for each in every if each.beliefs})))
+        _write(beliefs_chart, svg(belief_chart({one.name: one.beliefs for one in every if one.beliefs})), files)
     if cells_chart is not None and result is not None:
         from deniable.report.charts import cells_picture, to_svg
 
-        _write(cells_chart, to_svg(cells_picture(cell_shares(_plan_of(result, explain)))))
+        _write(cells_chart, to_svg(cells_picture(cell_shares(_plan_of(result, explain)))), files)
 
 
-def _asked(
+def _questions(
     pool: str, table: str | list[str], sensitive: list[str], drop: list[str], binned: dict[str, BinsLike], missing: str
 ) -> QuestionPool:
     if len(sensitive) > 1:
@@ -169,61 +159,32 @@ def _asked(
 
 
 def _show(result: Comparison, explain: str | None, as_json: bool) -> None:
-    told = explained(_plan_of(result, explain)) if explain is not None else {}
+    cells = explained(_plan_of(result, explain)) if explain is not None else {}
     if as_json:
-        console.emit({**result.to_dict(), **told})
+        console.emit({**result.to_dict(), **cells})
         return
-    belief = result.recommended.beliefs
-    start = percent(0.0 if belief is None else belief.rho1)
-    sure = ["sure: frequency", f"sure: from {start}"]
-    columns = ["mechanism", "cells", "coin", "rows kept", *sure, "epsilon", *_sizes(result), "reveals"]
-    console.show_table(columns, [_row(each) for each in result.candidates if each.guarantee is not None])
+    console.show_table(result.columns, [result.row(one) for one in result.candidates if one.guarantee is not None])
     if result.rivals:
         print("\nRivals, for comparison:")
-        others = [_row(each) for each in result.rivals if each.guarantee is not None]
+        others = [result.row(one) for one in result.rivals if one.guarantee is not None]
         if result.independence is not None:
-            others.append(["no release at all", *[""] * 6, *map(_error, result.independence), ""])
-        console.show_table(columns, others)
+            others.append(["no release at all", *[""] * 6, *map(error_text, result.independence), ""])
+        console.show_table(result.columns, others)
     print(
         "sure: how sure of a protected value an attacker can become, who knew how frequent each value is; and who "
-        f"believed it at {start} beforehand, whatever else they knew."
+        f"believed it at {result.starting_belief} beforehand, whatever else they knew."
     )
-    if any(each.biased for each in result.rivals):
+    if any(one.biased for one in result.rivals):
         print("+ bias: systematically off where public columns say something about the value; --pool shows how far.")
-    for candidate in (*result.candidates, *result.rivals):
-        if candidate.guarantee is None:
-            print(f"\n{candidate.name} does not apply: {candidate.refusal}")
+    for candidate in result.refused:
+        print(f"\n{candidate.name} does not apply: {candidate.refusal}")
     print(f"\nTake {result.recommended.name}. {result.reason}")
     promised = result.recommended.guarantee
     print(f"It promises: {promised}")
     for line in () if promised is None else promised.also:
         print(line)
-    if told:
-        show_explained(told)
-
-
-def _sizes(result: Comparison) -> list[str]:
-    if result.questions is None:
-        return [f"error at {percent(share, 2)}" for share in result.selectivities]
-    return [
-        f"error, all ({number:,})" if share == 0 else f">= {percent(share, 2)} ({number:,})"
-        for share, number in zip(result.selectivities, result.questions, strict=True)
-    ]
-
-
-def _row(candidate: Candidate) -> list[Any]:
-    each = candidate.to_dict()
-    bias = " + bias" if candidate.biased else ""
-    shown = [f"{_error(error)}{bias}" if not math.isnan(error) else "" for error in candidate.errors]
-    epsilon = "unbounded" if each["epsilon"] is None else each["epsilon"]
-    channel = [each["cells"], percent(each["coin"]), percent(each["kept"])] if candidate.plan else ["", "", ""]
-    known = candidate.beliefs
-    sure = ["", ""] if known is None else [percent(known.frequency), percent(known.any_prior)]
-    return [each["mechanism"], *channel, *sure, epsilon, *shown, each["reveals"]]
-
-
-def _error(error: float) -> str:
-    return "" if math.isnan(error) else percent(error, 2)
+    if cells:
+        show_explained(cells)
 
 
 def _plan_of(result: Comparison, name: str | None) -> Plan:
@@ -235,9 +196,6 @@ def _plan_of(result: Comparison, name: str | None) -> Plan:
     raise OptionError(f"--explain {wanted} has no plan to show here. Choose one of: {usable}.")
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"{str(path)!r} cannot be written: {error.strerror}.") from None
+def _write(path: Path, text: str, inputs: list[str]) -> None:
+    write_file(path, text, inputs=inputs)
     console.say(f"Wrote {path}.")

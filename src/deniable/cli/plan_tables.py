@@ -19,22 +19,22 @@ SHARES = ("share", "coin", "kept", "rho1", "grows to", "rho2", "falls to")
 
 def explained(made: Plan) -> dict[str, list[dict[str, Any]]]:
     """A plan for its owner: its cells, and value by value where there is one cell only."""
-    told = {"cells": cell_rows(made)}
+    tables = {"cells": cell_rows(made)}
     if len(made.cells) == 1:
-        told["values"] = [{**row, "value": values.to_json(row["value"])} for row in value_rows(made)]
-    return told
+        tables["values"] = [{**row, "value": values.to_json(row["value"])} for row in value_rows(made)]
+    return tables
 
 
-def show_explained(told: dict[str, list[dict[str, Any]]]) -> None:
+def show_explained(tables: dict[str, list[dict[str, Any]]]) -> None:
     print()
-    console.show_table(list(told["cells"][0]), [list(row.values()) for row in told["cells"]])
-    if "values" not in told:
+    console.show_table(list(tables["cells"][0]), [list(row.values()) for row in tables["cells"]])
+    if "values" not in tables:
         return
     columns = ["value", *SHARES]
-    rows = [[row["value"], *(percent(row[name]) if name in row else "" for name in SHARES)] for row in told["values"]]
+    rows = [[row["value"], *(percent(row[name]) if name in row else "" for name in SHARES)] for row in tables["values"]]
     print()
     console.show_table(columns, rows)
-    required = [row for row in told["values"] if "rho1" in row]
+    required = [row for row in tables["values"] if "rho1" in row]
     holding = sum(row["downward"] for row in required)
     print(
         f"Upward: whoever believes a value at up to its rho1 becomes at most as sure as 'grows to' says, for all "
@@ -67,31 +67,31 @@ def cell_shares(made: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def show_strongest(found: Sequence[Strongest], error: float, size: float, *, as_json: bool) -> None:
+def show_strongest(strongest: Sequence[Strongest], error: float, size: float, *, as_json: bool) -> None:
     """For each mechanism the smallest rho2 that answers within the error, or why there is none."""
     if as_json:
-        console.emit({"error": error, "question": size, "strongest": [_told(each) for each in found]})
+        console.emit({"error": error, "question": size, "strongest": [_described(one) for one in strongest]})
         return
-    applicable = [each for each in found if not each.refusal]
     table = [
-        [each.mechanism, "none" if each.rho2 is None else f"{float(each.rho2):.4g}", percent(each.error, 3)]
-        for each in applicable
+        [one.mechanism, "none" if one.rho2 is None else f"{float(one.rho2):.4g}", percent(one.error, 3)]
+        for one in strongest
+        if not one.refusal
     ]
     console.show_table(["mechanism", "smallest rho2", f"error at {percent(size, 2)} of the rows"], table)
-    for each in found:
-        if each.refusal:
-            print(f"\n{each.mechanism} does not apply: {each.refusal}")
-    best = found[0]
+    for one in strongest:
+        if one.refusal:
+            print(f"\n{one.mechanism} does not apply: {one.refusal}")
+    best = strongest[0]
     if best.rho2 is None:
         print(f"\nNo mechanism answers questions about {percent(size, 2)} of the rows within {percent(error, 2)}.")
     else:
         print(f"\nThe strongest is {best.mechanism}: an attacker may become at most {percent(best.rho2)} sure.")
 
 
-def _told(each: Strongest) -> dict[str, Any]:
+def _described(one: Strongest) -> dict[str, Any]:
     return {
-        "mechanism": each.mechanism,
-        "rho2": None if each.rho2 is None else float(each.rho2),
-        "error": each.error if math.isfinite(each.error) else None,
-        **({"refused": each.refusal} if each.refusal else {}),
+        "mechanism": one.mechanism,
+        "rho2": None if one.rho2 is None else float(one.rho2),
+        "error": one.error if math.isfinite(one.error) else None,
+        **({"refused": one.refusal} if one.refusal else {}),
     }

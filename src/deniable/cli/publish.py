@@ -62,8 +62,8 @@ def publish(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="A column that names the row; it is not published. With the same key a row that comes back gets the "
-            "same draw.",
+            help="A column that names the row; it is not published. Under one key a row's draw then does not depend on "
+            "the order of the rows.",
         ),
     ] = None,
     no_shuffle: Annotated[
@@ -216,4 +216,4 @@ def _chosen_for(
     asked = one_pool(asked_table(table, sensitive[0], drop=drop, bins=binned, missing=missing), pool)
     if mechanism == "designed":
         return Designed(profile=asked.profile)
-    return compare(asked.table.histogram, privacy, pool=asked, rivals=False).recommended.mechanism
+    return compare(asked.table.histogram, privacy, pool=asked).recommended.mechanism

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -12,6 +12,9 @@ import typer
 
 from deniable.cli import console
 from deniable.core.errors import OptionError
+
+if TYPE_CHECKING:
+    from deniable.estimation.asking import Method
 
 
 @console.guarded
@@ -47,7 +50,9 @@ def query(
         raise OptionError("--csv and --json contradict each other. Fix: choose one.")
     # None: the release decides (calibrated wherever it carries a histogram).
     calibrate = False if no_calibrate else None
-    answer = dn.open_release(release).sql(sql, method=method, calibrate=calibrate, confidence=confidence)
+    answer = dn.open_release(release).sql(
+        sql, method=cast("Method", method), calibrate=calibrate, confidence=confidence
+    )
     if as_json:
         console.emit({"columns": answer.column_names, "rows": answer.to_pylist()})
     elif as_csv:

@@ -74,7 +74,8 @@ def report(
     measured = None if evaluation is None else _read(evaluation)
     found = None if original is None else audit(original, release, attacks=True).to_dict()
     content = reports.document(release, audience=who, audit=found, evaluation=measured)  # type: ignore[arg-type]
-    reports.write(content, place, format_, release)
+    inputs = [str(given) for given in (original, evaluation) if given is not None]
+    reports.write(content, place, format_, release, inputs=inputs)
     if as_json:
         grades = [] if found is None else [finding["grade"] for finding in found["findings"]]
         counts = {grade: grades.count(grade) for grade in ("serious", "caution", "info")}

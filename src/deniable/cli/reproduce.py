@@ -1,18 +1,21 @@
-"""`deniable reproduce`: the papers' tables and figures beside ours."""
+"""`deniable reproduce`: the papers' tables and figures beside ours, by the program `reproduction/` of a checkout."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deniable.cli import console
-from deniable.core.errors import ExtraMissingError, OptionError, OutputError, did_you_mean
+from deniable.core.errors import ExtraMissingError, OptionError, did_you_mean
 
 if TYPE_CHECKING:
-    from deniable.evaluation.papers import Reproduction
+    from reproduction import Reproduction
+
+ROOT = Path(__file__).resolve().parents[3]  # of a checkout: src/deniable/cli/reproduce.py
 
 
 @console.guarded
@@ -45,11 +48,13 @@ def reproduce(
 ) -> None:
     """Repeat a paper's tables and figures: its figure, ours, whether they agree, and why not.
 
-    The real tables are not part of deniable. What needs none (Zipf tables) runs without --data.
+    It works from a checkout of deniable: the experiments are no part of the installed package. The real tables are not
+    part of deniable either. What needs none (Zipf tables) runs without --data.
 
     Example: deniable reproduce fine-grain
     """
-    from deniable.evaluation.papers import PAPERS
+    _require_checkout()
+    from reproduction import PAPERS
 
     wanted = list(PAPERS) if names == ["all"] else names
     for name in wanted:
@@ -59,28 +64,41 @@ def reproduce(
             )
     if draws is not None and draws < 2:
         raise OptionError(f"--draws {draws} is too few: a spread needs at least 2.")
-    made = []
+    papers = []
     for name in wanted:
         with console.progress_bar(shown=not quiet and not as_json) as progress:
             options = {} if draws is None else {"draws": draws}
-            made.append(PAPERS[name](data, workers=os.cpu_count() or 1, progress=progress, **options))
+            papers.append(PAPERS[name](data, workers=os.cpu_count() or 1, progress=progress, **options))
     if out is not None:
-        _write(out, made)
+        _write(out, papers)
     if as_json:
-        console.emit({"reproductions": [each.to_dict() for each in made]})
+        console.emit({"reproductions": [paper.to_dict() for paper in papers]})
         return
-    for each in made:
-        print(f"\n{each.title}")
-        for item in each.items:
+    for paper in papers:
+        print(f"\n{paper.title}")
+        for item in paper.items:
             print(f"\n{item.name}: {item.verdict.upper()}\n{item.about}")
             console.show_table(item.columns, item.rows)
             print(item.why)
 
 
-def _write(out: Path, made: list[Reproduction]) -> None:
+def _require_checkout() -> None:
+    """Put the checkout that this file stands in on the path: ``reproduction`` is there, and is never installed."""
+    if not (ROOT / "reproduction" / "__init__.py").is_file():
+        raise OptionError(
+            "`deniable reproduce` works from a checkout, where the folder reproduction/ stands beside src/; the "
+            "installed package does not hold it. Fix: in a checkout of deniable, pip install -e '.[report,learn]', and "
+            "run the command again."
+        )
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+
+
+def _write(out: Path, papers: list[Reproduction]) -> None:
     """The page, and its charts where they can be drawn; without them the page says so."""
-    from deniable.evaluation.papers import page
+    from deniable.release.folder import write_file
     from deniable.report import charts, figures
+    from reproduction import page
 
     folder: Path | None = out.with_name(f"{out.stem}-charts")
     try:
@@ -89,10 +107,7 @@ def _write(out: Path, made: list[Reproduction]) -> None:
         folder = None
         console.say(f"No charts: {missing}")
     if folder is not None:
-        items = [item for each in made for item in each.items]
+        items = [item for paper in papers for item in paper.items]
         figures.write_all(folder, {item.slug: figures.svg(item.chart) for item in items if item.chart is not None})
-    try:
-        out.write_text(page(made, None if folder is None else folder.name), encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"{str(out)!r} cannot be written: {error.strerror}.") from None
+    write_file(out, page(papers, None if folder is None else folder.name))
     console.say(f"Wrote {out}{'' if folder is None else f' and {folder}'}.")

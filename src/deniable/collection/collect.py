@@ -12,8 +12,8 @@ import pyarrow as pa
 from deniable.collection.respond import row_local
 from deniable.core.errors import ColumnError, ManifestError, OptionError, TableError, listing
 from deniable.core.manifest import Manifest, Randomness, guarantee_dict
-from deniable.engines.local.storage import arrow_type
-from deniable.estimation.columns import PerturbedColumn
+from deniable.engines.batch.values import arrow_type
+from deniable.estimation.model.columns import PerturbedColumn
 from deniable.mechanisms.retention_guarantee import guarantee
 from deniable.release.combine import perturbed_of
 from deniable.release.release import Release
@@ -28,6 +28,13 @@ def collect(rows: Any, release: Release | Manifest) -> Release:
         rows: mappings column -> value, or a table, with the columns of the release.
         release: the one that was given to ``respond``. Its columns must be replaced uniformly: replacements that are
             drawn like its own rows' values say nothing about other people's.
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> pilot = pa.table({"smokes": ["yes", "no", "no", "no"] * 25})
+    >>> asked = dn.publish(pilot, sensitive="smokes", privacy=dn.Privacy(rho1="1/2", rho2="3/4"))
+    >>> dn.collect([dn.respond({"smokes": "no"}, asked) for _ in range(20)], asked)
+    <Release of 20 rows, smokes by uniform>
     """
     manifest = row_local(release)
     for part in manifest.parts:
@@ -47,7 +54,7 @@ def collect(rows: Any, release: Release | Manifest) -> Release:
         randomness=Randomness("operating system", None, True, "row number"),
         data=None,
     )
-    if manifest.mechanism == "retention":
+    if manifest.privacy is None:  # columns promise each for itself; a histogram that is not published costs nothing
         promised = guarantee([perturbed_of(part, collected) for part in parts])
         collected = replace(collected, guarantee=guarantee_dict(promised))
     return Release(collected, table=table.take(np.random.default_rng().permutation(table.num_rows)))

@@ -8,7 +8,6 @@ from typing import Any
 from deniable.core.errors import ColumnError, OptionError, listing
 from deniable.core.manifest import Manifest
 from deniable.engines.batch import one_row
-from deniable.estimation.swapping import swapped_columns
 from deniable.release.release import Release
 
 
@@ -21,6 +20,14 @@ def respond(
         row: column -> value, None where missing; public columns stay as they are.
         release: whose columns, coins and replacements count.
         draw: a source of 64-bit numbers; by default the operating system's.
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> pilot = pa.table({"town": ["Ulm", "Bonn"] * 50, "smokes": ["yes", "no", "no", "no"] * 25})
+    >>> release = dn.publish(pilot, sensitive="smokes", privacy=dn.Privacy(rho1="1/2", rho2="3/4"))
+    >>> answer = dn.respond({"town": "Ulm", "smokes": "yes"}, release)
+    >>> answer["town"], answer["smokes"] in ("yes", "no")
+    ('Ulm', True)
     """
     return one_row.respond(row, row_local(release).parts, draw)
 
@@ -30,10 +37,10 @@ def row_local(release: Release | Manifest) -> Manifest:
     manifest = release.manifest if isinstance(release, Release) else release
     if not isinstance(manifest, Manifest):
         raise OptionError(f"respond needs a release or its manifest; got {type(manifest).__name__}.")
-    swapped = swapped_columns(manifest)
+    swapped = [part.columns[0] for part in manifest.parts if part.swapped is not None]
     if swapped:
         raise ColumnError(
-            f"{listing(list(swapped))} is swapped among the rows of the whole table: no row can do that on its own. "
+            f"{listing(swapped)} is swapped among the rows of the whole table: no row can do that on its own. "
             "Fix: replacing='uniform' for columns that people perturb themselves."
         )
     for part in manifest.parts:

@@ -82,11 +82,18 @@ def joint_posterior(prior: Number, coins: Sequence[Number], masses: Sequence[Num
 def largest_coin(s: Number, rho1: Probability, rho2: Probability, columns: int = 1, *, mass: Number = 0) -> float:
     """The coin below which (s, rho1, rho2)-breaches are impossible; 0 if none is small enough.
 
-    One column (Thm 4): (rho2-rho1) / (rho2-rho1 + s (1-rho2)). The same coin in k columns, for sets whose replacing
-    mass in each column is at most ``mass`` (Thm 5; 0 speaks of single values of large domains only, larger sets need a
-    smaller coin): ((1-p) / ((1-p) mass + p))^k = s (1-rho2) / (rho2 (1-rho1)).
+        one column:      p = (rho2-rho1) / (rho2-rho1 + s (1-rho2))                       (OLAP Thm 4)
+        k columns:       ((1-p) / ((1-p) mass + p))^k = s (1-rho2) / (rho2 (1-rho1))      (OLAP Thm 5)
 
-    >>> round(largest_coin(68, 0.1, 0.95), 12)
+    Args:
+        s: by how many times a set of values may be likelier than its replacements.
+        rho1, rho2: the belief before, and the one that must not be reached.
+        columns: how many columns get the same coin.
+        mass: the largest share of a column's replacements that falls into a set; 0 speaks of single values of large
+            domains only, larger sets need a smaller coin.
+
+    >>> import deniable as dn
+    >>> round(dn.largest_coin(68, 0.1, 0.95), 12)
     0.2
     """
     if columns == 1:

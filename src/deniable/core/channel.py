@@ -36,8 +36,9 @@ class Channel:
         keep: p_i * 2^32, a whole number from 0 to 2^32 for each value.
         replace: r_j * 2^32, whole numbers that add up to 2^32.
 
-    >>> c = Channel.uniform("abc", gamma=Fraction(4, 3))
-    >>> c.matrix().round(3).tolist()
+    >>> import deniable as dn
+    >>> channel = dn.Channel.of(["flu", "cold", "hiv"], coins=0.1)
+    >>> channel.matrix().round(3).tolist()
     [[0.4, 0.3, 0.3], [0.3, 0.4, 0.3], [0.3, 0.3, 0.4]]
     """
 
@@ -57,15 +58,22 @@ class Channel:
         if (self.replace < 0).any() or int(self.replace.sum()) != SCALE:
             raise InternalError("a replacing distribution must add up to 1")
 
+    def __reduce__(self) -> tuple[type[Channel], tuple[tuple[Hashable, ...], Counts, Counts]]:
+        return Channel, (self.values, self.keep, self.replace)  # made anew, so that a copy cannot be written to either
+
     # -- making one ------------------------------------------------------------------------------------------------
 
     @classmethod
     def uniform(cls, values: Sequence[Hashable], *, gamma: Fraction, coarse: bool = False) -> Channel:
-        """Uniform perturbation at an amplification of at most gamma (SPEC 3): p = (gamma-1)/(m-1+gamma).
+        """Uniform perturbation at an amplification of at most gamma (mathematics 3): p = (gamma-1)/(m-1+gamma).
 
         The replacing distribution is uniform up to one part in 2^32; the coin is the largest integer for which even
-        the least likely replacement keeps the ratio at or below gamma. ``coarse`` is for a gamma that depends on the
-        data (SPEC 11.6).
+        the least likely replacement keeps the ratio at or below gamma.
+
+        Args:
+            values: the domain.
+            gamma: the largest amplification that is allowed.
+            coarse: round the coin down to a few digits, for a gamma that depends on the data (mathematics 11.6).
         """
         replace = uniform_weights(len(values))
         least = int(replace.min())
@@ -82,7 +90,14 @@ class Channel:
         *,
         coarse: bool = False,
     ) -> Channel:
-        """A channel from probabilities. Coins are rounded down; without ``replacing`` the replacement is uniform."""
+        """A channel from probabilities.
+
+        Args:
+            values: the domain.
+            coins: p, one for all values or one for each; they are rounded down to whole numbers out of 2^32.
+            replacing: r, up to a factor; left out: uniform.
+            coarse: round coins down to a few digits, where they depend on the data (mathematics 11.6).
+        """
         p = np.broadcast_to(np.asarray(coins, dtype=np.float64), (len(values),))
         if not ((p >= 0) & (p <= 1)).all():
             raise OptionError(f"A coin must lie between 0 and 1; got {p.min():g} to {p.max():g}.")
@@ -94,6 +109,7 @@ class Channel:
 
     @property
     def m(self) -> int:
+        """The size of the domain."""
         return len(self.values)
 
     @cached_property
@@ -135,14 +151,19 @@ class Channel:
     # -- applying and inverting it, O(m) -----------------------------------------------------------------------------
 
     def apply(self, counts: npt.ArrayLike) -> Floats:
-        """P f: the expected published counts. Works on the last axis."""
+        """P f: what ``counts`` f are published as, in expectation. Works on the last axis."""
         f = np.asarray(counts, dtype=np.float64)
         replaced = (f * (1 - self.coins)).sum(-1, keepdims=True)
         result: Floats = f * self.coins + replaced * self.replacing
         return result
 
     def expected(self, scores: npt.ArrayLike) -> Floats:
-        """E[z(y) | x] = p_x z_x + (1-p_x) sum_y r_y z_y for scores z of published values. Works on the last axis."""
+        """What each value scores in expectation, for ``scores`` z of published values.
+
+            E[z(y) | x] = p_x z_x + (1-p_x) sum_y r_y z_y
+
+        Works on the last axis.
+        """
         z = np.asarray(scores, dtype=np.float64)
         drawn = (z * self.replacing).sum(-1, keepdims=True)
         result: Floats = z * self.coins + (1 - self.coins) * drawn
@@ -155,9 +176,11 @@ class Channel:
         return int(zero.sum()) == 0 or (int(zero.sum()) == 1 and bool(self.replace[zero][0] > 0))
 
     def invert(self, observed: npt.ArrayLike) -> Floats:
-        """P^-1 o by Sherman-Morrison, on the last axis (SPEC 8).
+        """P^-1 o for ``observed`` counts o, by Sherman-Morrison (mathematics 8).
 
-        f_i = (o_i - r_i t) / p_i,   t = sum_k (1-p_k) f_k, the number of replaced rows
+            f_i = (o_i - r_i t) / p_i,   t = sum_k (1-p_k) f_k, the number of replaced rows
+
+        Works on the last axis.
         """
         o = np.asarray(observed, dtype=np.float64)
         self._require_invertible()
@@ -173,10 +196,32 @@ class Channel:
             f[..., zero] = o.sum(-1, keepdims=True) - np.where(zero, 0.0, f).sum(-1, keepdims=True)
         return f
 
-    def weights(self, chosen: npt.ArrayLike) -> Floats:
-        """w(y) = sum over x in S of P^-1[x][y], for value sets given as indicator rows on the last axis (SPEC 8).
+    def squares(self, observed: npt.ArrayLike) -> Floats:
+        """sum_y P^-1[x][y]^2 o_y for every x, o the ``observed`` counts: the second moment of each value's weights.
 
-        w_y = (1[y in S] - (1-p_y) s) / p_y,   s = sum_y r_y w_y = (sum over S of r/p) / (1 + sum r (1-p)/p)
+            P^-1[x][y] = 1[x = y] / p_x - (r_x / p_x) q_y,   q_y = ((1-p_y) / p_y) / (1 + sum r (1-p)/p)
+
+        Works on the last axis, in O(m).
+        """
+        o = np.asarray(observed, dtype=np.float64)
+        self._require_invertible()
+        if not self.keep.all():  # the closed form divides by every coin
+            inverse = self.weights(np.eye(self.m))
+            dense: Floats = o @ (inverse**2).T
+            return dense
+        p, r = self.coins, self.replacing
+        q = (1 - p) / p / (1 + (r * (1 - p) / p).sum())
+        off = (r / p) ** 2
+        every = (o * q**2).sum(-1, keepdims=True)
+        result: Floats = off * (every - o * q**2) + ((1 - r * q) / p) ** 2 * o
+        return result
+
+    def weights(self, chosen: npt.ArrayLike) -> Floats:
+        """w(y) = sum over x in S of P^-1[x][y]: what a row counts for in the ``chosen`` value set S (mathematics 8).
+
+            w_y = (1[y in S] - (1-p_y) s) / p_y,   s = sum_y r_y w_y = (sum over S of r/p) / (1 + sum r (1-p)/p)
+
+        Sets are given as indicators, one for each value, on the last axis.
         """
         inside = np.asarray(chosen, dtype=np.float64)
         self._require_invertible()

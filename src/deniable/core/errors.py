@@ -7,7 +7,15 @@ from collections.abc import Iterable, Sequence
 
 
 class DeniableError(Exception):
-    """A mistake that the caller can mend. The message is complete: print it and nothing else."""
+    """A mistake that the caller can mend. The message is complete: print it and nothing else.
+
+    >>> import deniable as dn
+    >>> try:
+    ...     dn.Privacy(rho1="1/6", rho2="1/13")
+    ... except dn.DeniableError as mistake:
+    ...     print(str(mistake).partition(":")[0])
+    rho1 = 1/6 must be smaller than rho2 = 1/13
+    """
 
 
 class RequirementError(DeniableError):
@@ -43,7 +51,22 @@ class ManifestError(DeniableError):
 
 
 class VerificationError(DeniableError):
-    """A release that does not hold what it promises. The message names each promise that fails."""
+    """A release that does not hold what it promises. The message names each promise that fails.
+
+    >>> import pyarrow as pa, tempfile
+    >>> from pathlib import Path
+    >>> import deniable as dn
+    >>> table = pa.table({"disease": ["flu", "cold", "hiv"] * 100})
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     folder = Path(home, "release")
+    ...     _ = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="1/2"), out=folder)
+    ...     _ = Path(folder, "data.parquet").write_bytes(b"other rows")
+    ...     try:
+    ...         dn.verify(folder)
+    ...     except dn.VerificationError as mistake:
+    ...         print(str(mistake).splitlines()[1])
+    - data: data.parquet was changed: other SHA-256
+    """
 
 
 class ExtraMissingError(DeniableError):

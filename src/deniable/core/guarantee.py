@@ -5,47 +5,64 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
 
+from deniable.core.errors import InternalError
 from deniable.core.privacy import Adversary
 from deniable.core.probability import percent
+from deniable.core.promise import Cells, Nothing, Promise, Strata, require_promise
 
-Basis = Literal["amplification", "frequency", "per-value", "cells", "other"]
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Guarantee:
     """A promise about every protected value, computed from the integers that the sampler uses.
 
     Attributes:
-        basis: what the promise rests on, and so what ``verify`` recomputes: ``"amplification"`` (of the whole channel),
-            ``"frequency"`` (posteriors under the table's distribution), ``"per-value"`` (each value's own
-            amplification), ``"cells"`` (amplification inside each published cell), or ``"other"``.
+        promises: what each part promises, for ``verify`` to recompute; there is no guarantee without one.
         adversary: who it holds against.
         rho1: the strongest belief beforehand that is covered (None: each value's own frequency, or per value).
         rho2: how sure an attacker can become (None: per value).
         worst: the largest posterior of a protected value, computed for the adversary; at most rho2.
         gamma: the amplification of the whole release; None when it is unbounded.
-        cell_gammas: the amplification inside each published cell, where there are several.
         also: stronger or additional promises, in words.
         not_protected: what the release gives away or does not promise, in words.
+        sentence: the promise in one sentence; left out: made from the numbers.
+
+    >>> import deniable as dn
+    >>> promised = dn.plan({"flu": 60, "cold": 40}, dn.Privacy(rho1="1/2", rho2="3/4", adversary="any-prior")).guarantee
+    >>> print(promised)
+    No attacker who believed a value at up to 50 % beforehand becomes surer of it than 75 %.
+    >>> round(promised.epsilon, 4), promised.adversary
+    (1.0986, 'any-prior')
     """
 
+    promises: tuple[Promise, ...]
     adversary: Adversary
     rho1: Fraction | None
     rho2: Fraction | None
     worst: Fraction
     gamma: Fraction | None
-    cell_gammas: tuple[Fraction | None, ...] = ()
     also: tuple[str, ...] = ()
     not_protected: tuple[str, ...] = ()
-    basis: Basis = "other"
     sentence: str = field(default="")
+
+    def __post_init__(self) -> None:
+        if not self.promises:
+            raise InternalError("a guarantee was made without a promise")
+        for promise in self.promises:
+            require_promise(promise)
+        if self.rho2 is not None and any(isinstance(promise, Nothing) for promise in self.promises):
+            raise InternalError("a guarantee states a rho2, and one of its parts promises nothing")
 
     @property
     def epsilon(self) -> float:
         """ln gamma; infinite when the amplification is unbounded."""
         return math.inf if self.gamma is None else math.log(self.gamma)
+
+    @property
+    def cell_gammas(self) -> tuple[Fraction | None, ...]:
+        """The amplification inside each published cell, where cells are what the promise is about."""
+        by_cells = (promise for promise in self.promises if isinstance(promise, Cells | Strata))
+        return tuple(gamma for promise in by_cells for gamma in promise.gammas)
 
     def __str__(self) -> str:
         return self.sentence or self._sentence()

@@ -18,8 +18,13 @@ Counts = npt.NDArray[np.int64]
 class Histogram(Mapping[Hashable, int]):
     """How many rows hold each value of a domain; a mapping value -> rows that keeps the domain's order.
 
-    >>> h = Histogram.of({"flu": 120, "hiv": 7})
-    >>> h.rows, h["hiv"], h.domain
+    Attributes:
+        domain: the values.
+        counts: f, the rows of each of them.
+
+    >>> import deniable as dn
+    >>> rows = dn.Histogram.of({"flu": 120, "hiv": 7})
+    >>> rows.rows, rows["hiv"], rows.domain
     (127, 7, ('flu', 'hiv'))
     """
 
@@ -46,7 +51,7 @@ class Histogram(Mapping[Hashable, int]):
 
     @classmethod
     def of(cls, rows: Mapping[Hashable, int] | Histogram) -> Histogram:
-        """A histogram from any mapping value -> rows, in the mapping's order."""
+        """A histogram from ``rows``, any mapping value -> number of rows, in the mapping's order."""
         if isinstance(rows, Histogram):
             return rows
         try:
@@ -71,17 +76,20 @@ class Histogram(Mapping[Hashable, int]):
         return self.counts / max(self.rows, 1)
 
     def frequency(self, value: Hashable) -> Fraction:
-        """The exact relative frequency of a value."""
+        """The exact relative frequency of ``value``, f_i / n."""
         return Fraction(self[value], self.rows)
 
     def position(self, value: Hashable) -> int:
-        """Where a value stands in the domain."""
+        """Where ``value`` stands in the domain."""
         try:
             return self._positions[value]  # type: ignore[attr-defined]
         except KeyError:
             raise TableError(
                 f"{shortened(value)} is not a value of this column.{did_you_mean(value, self.domain)}"
             ) from None
+
+    def __reduce__(self) -> tuple[type[Histogram], tuple[tuple[Hashable, ...], Counts]]:
+        return Histogram, (self.domain, self.counts)  # made anew, so that a copy cannot be written to either
 
     def __getitem__(self, value: Hashable) -> int:
         # A Mapping must raise KeyError, or `in` and `get` break.

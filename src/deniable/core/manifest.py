@@ -4,39 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cache, cached_property
-from importlib import resources
-from typing import Any
+from importlib import metadata, resources
+from typing import Any, Literal
 
-import jsonschema
 import numpy as np
 
-from deniable.core import values
-from deniable.core.channel import Channel
+from deniable.core import html, values
 from deniable.core.errors import ManifestError
+from deniable.core.formats import format1
 from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Counts
-from deniable.core.parts import Marginal, Mixture, Part, cells_of, part_dict, part_of
+from deniable.core.part import Part, part_dict, part_of
 from deniable.core.privacy import Privacy
 
-__all__ = [
-    "Column",
-    "DataFile",
-    "Manifest",
-    "Marginal",
-    "Part",
-    "Randomness",
-    "cells_of",
-    "check_schema",
-    "guarantee_dict",
-    "privacy_dict",
-    "schema",
-]
-
 FORMAT = "deniable-release"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+Form = Literal["rows", "buckets", "boxes", "answers"]
 
 
 @dataclass(frozen=True)
@@ -60,21 +45,37 @@ class Randomness:
 
 @dataclass(frozen=True)
 class DataFile:
-    """The published table's file, and the digest that ties the manifest to it."""
+    """A published table's file, and the digest that ties the manifest to it."""
 
     file: str
     format: str
     sha256: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Manifest:
-    """A release's manifest. Most releases have one part; ``domain``, ``channels`` and so on speak of the first."""
+    """A release's manifest.
+
+    Attributes:
+        name: of the release; part of the derivation of its draws.
+        software: what wrote it.
+        mechanism, options: what the owner chose, for the record; parts say what follows from it.
+        form: what is published: ``rows`` with perturbed values; ``buckets`` and ``boxes``, groups of rows with a second
+            table that describes them; ``answers``, no rows at all.
+        rows: how many are published.
+        columns: of the published table.
+        parts: what was perturbed together, and how.
+        privacy, guarantee: what was required, and what is promised, as JSON has them.
+        randomness: where the draws came from.
+        data: the file of the published table; None as long as it is in memory.
+        groups: the file of the second table.
+    """
 
     name: str
     software: Mapping[str, str]
     mechanism: str
     options: Mapping[str, Any]
+    form: Form
     rows: int
     columns: tuple[Column, ...]
     parts: tuple[Part, ...]
@@ -82,121 +83,146 @@ class Manifest:
     guarantee: Mapping[str, Any]
     randomness: Randomness
     data: DataFile | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def domain(self) -> tuple[Hashable, ...]:
-        return self.parts[0].domain
-
-    @property
-    def missing(self) -> str:
-        return self.parts[0].missing
-
-    @property
-    def cells_published(self) -> bool:
-        return self.parts[0].cells_published
-
-    @property
-    def channels(self) -> tuple[Channel, ...]:
-        return self.parts[0].channels
-
-    @property
-    def cell_positions(self) -> tuple[Counts, ...]:
-        return self.parts[0].cell_positions
-
-    @property
-    def marginal(self) -> Marginal | None:
-        return self.parts[0].marginal
-
-    @property
-    def mixture(self) -> Mixture | None:
-        return self.parts[0].mixture
+    groups: DataFile | None = None
 
     @property
     def sensitive_columns(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.columns if column.role == "sensitive")
+        """The columns that were perturbed."""
+        return tuple(name for part in self.parts for name in part.columns)
 
     @property
     def public_columns(self) -> tuple[str, ...]:
+        """The columns that are published as they were."""
         return tuple(column.name for column in self.columns if column.role == "public")
 
     @property
     def types(self) -> dict[str, str]:
         """Column name -> the name of its Arrow type."""
-        return {column.name: column.type for column in self.columns}
+        known = {name: kind for part in self.parts for name, kind in zip(part.columns, part.types, strict=True)}
+        return {**known, **{column.name: column.type for column in self.columns}}
 
     @cached_property
     def column_domains(self) -> dict[str, tuple[Hashable, ...]]:
         """Each sensitive column's own values, in the order of first appearance in the domain."""
-        found: dict[str, tuple[Hashable, ...]] = {}
-        for part in self.parts:
-            if len(part.columns) == 1:
-                found[part.columns[0]] = part.domain
-            else:
-                entries = [entry for entry in part.domain if isinstance(entry, tuple)]
-                for i, name in enumerate(part.columns):
-                    found[name] = tuple(dict.fromkeys(entry[i] for entry in entries))
-        return found
+        return {
+            name: tuple(dict.fromkeys(part.column_values(name))) if len(part.columns) > 1 else part.domain
+            for part in self.parts
+            for name in part.columns
+        }
+
+    def part_of(self, column: str) -> Part | None:
+        """The part that ``column`` belongs to; None for a public column."""
+        return next((part for part in self.parts if column in part.columns), None)
+
+    # -- for people ---------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        sensitive = html.shown(", ".join(map(str, self.sensitive_columns)))
+        return f"<Manifest of {self.rows:,} rows, {sensitive} by {self.mechanism}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return html.title(repr(self)) + self.columns_html()
+
+    def columns_html(self) -> str:
+        """The promise, and the columns with their first values, as plain HTML."""
+        rows = ((column.name, column.type, column.role, self._values_of(column.name)) for column in self.columns)
+        listed = html.table(["column", "type", "role", "values"], rows, total=len(self.columns), what="columns")
+        return html.paragraph(self.guarantee["sentence"]) + listed
+
+    def _values_of(self, column: str) -> str:
+        part = self.part_of(column)
+        if part is None:
+            return ""
+        if part.range is not None:
+            return f"{part.range.low} to {part.range.high}"
+        values_of = self.column_domains[column]
+        return f"{len(values_of):,}: {html.first_values(values_of)}"
 
     # -- JSON ---------------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
+        """As JSON of the present format has it."""
         return {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "software": dict(self.software),
             "name": self.name,
             "mechanism": {"name": self.mechanism, "options": _plain(self.options)},
+            "form": self.form,
             "rows": self.rows,
             "columns": [asdict(column) for column in self.columns],
-            "sensitive": [part_dict(part) for part in self.parts],
+            "parts": [part_dict(part) for part in self.parts],
             "privacy": None if self.privacy is None else dict(self.privacy),
             "guarantee": dict(self.guarantee),
             "randomness": asdict(self.randomness),
             "data": None if self.data is None else asdict(self.data),
-            **({"extra": dict(self.extra)} if self.extra else {}),
+            "groups": None if self.groups is None else asdict(self.groups),
         }
 
     def to_json(self) -> str:
+        """The text of ``manifest.json``."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
-        """Read a manifest and check it against the schema; errors say what is wrong and where."""
-        try:
-            raw = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ManifestError(f"manifest.json is not JSON (line {error.lineno}): the release is damaged.") from None
-        check_schema(raw)
-        return cls.from_dict(raw)
+        """The manifest in a ``text``, checked against the schema; errors say what is wrong and where."""
+        return cls.from_dict(read_json(text))
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Manifest:
-        types = {column["name"]: column["type"] for column in raw["columns"]}
+        """The manifest in ``raw``, JSON of the present format."""
         return cls(
             name=raw["name"],
             software=raw["software"],
             mechanism=raw["mechanism"]["name"],
             options=raw["mechanism"]["options"],
+            form=raw["form"],
             rows=raw["rows"],
             columns=tuple(Column(**column) for column in raw["columns"]),
-            parts=tuple(part_of(part, types) for part in raw["sensitive"]),
+            parts=tuple(part_of(part) for part in raw["parts"]),
             privacy=raw["privacy"],
             guarantee=raw["guarantee"],
             randomness=Randomness(**raw["randomness"]),
             data=None if raw["data"] is None else DataFile(**raw["data"]),
-            extra=raw.get("extra", {}),
+            groups=None if raw["groups"] is None else DataFile(**raw["groups"]),
         )
+
+
+def read_json(text: str) -> dict[str, Any]:
+    """The text of a manifest as JSON of the present format, checked against its schema; older formats are read too."""
+    try:
+        raw = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        line = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise ManifestError(f"manifest.json is not JSON{line}: the release is damaged.") from None
+    version = raw.get("format_version") if isinstance(raw, dict) else None
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise ManifestError(
+            f"This release has format version {version}; this deniable reads up to {FORMAT_VERSION}. "
+            "Fix: upgrade deniable."
+        )
+    if version == 1:
+        check_schema(raw, 1)
+        raw = format1.as_format_2(raw)
+    check_schema(raw)
+    checked: dict[str, Any] = raw
+    return checked
+
+
+def software() -> dict[str, str]:
+    """What writes a manifest."""
+    return {"name": "deniable", "version": metadata.version("deniable")}
 
 
 def _plain(value: Any) -> Any:
     """Options as JSON has them: mappings as lists of pairs where their keys are not text, tuples and sets as lists."""
     if isinstance(value, Mapping):
         if all(isinstance(key, str) for key in value):
-            return {key: _plain(each) for key, each in value.items()}
-        return [[_plain(key), _plain(each)] for key, each in value.items()]
+            return {key: _plain(item) for key, item in value.items()}
+        return [[_plain(key), _plain(item)] for key, item in value.items()]
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     return values.to_json(value)
@@ -212,32 +238,30 @@ def privacy_dict(privacy: Privacy | None) -> dict[str, Any] | None:
         "adversary": privacy.adversary,
         # Requirements of single values are often shares of rows: three digits, so that no count can be read off them.
         "per_value": [
-            [values.to_json(value), str(_digits(low, up=False)), str(_digits(high, up=True))]
+            [values.to_json(value), str(rounded(low, up=False)), str(rounded(high, up=True))]
             for value, (low, high) in privacy.per_value.items()
         ],
         "exempt": [values.to_json(value) for value in sorted(privacy.exempt, key=repr)],
-        **({} if privacy.small_sums is None else {"small_sums": privacy.small_sums.to_dict()}),
-        **({} if privacy.large_sums is None else {"large_sums": privacy.large_sums.to_dict()}),
+        "small_sums": None if privacy.small_sums is None else privacy.small_sums.to_dict(),
+        "large_sums": None if privacy.large_sums is None else privacy.large_sums.to_dict(),
     }
 
 
 def guarantee_dict(guarantee: Guarantee) -> dict[str, Any]:
-    """A guarantee as JSON: what ``verify`` recomputes, exact fractions as text."""
+    """A guarantee as JSON, but for its promises, which stand with their parts; exact fractions as text."""
     return {
-        "basis": guarantee.basis,
         "adversary": guarantee.adversary,
         "rho1": _text(guarantee.rho1),
         "rho2": _text(guarantee.rho2),
         "gamma": _text(guarantee.gamma),
         "epsilon": None if guarantee.gamma is None else guarantee.epsilon,
-        "cell_gammas": [_text(gamma) for gamma in guarantee.cell_gammas],
         "sentence": str(guarantee),
         "also": list(guarantee.also),
         "not_protected": list(guarantee.not_protected),
     }
 
 
-def _digits(number: Fraction, *, up: bool) -> Fraction:
+def rounded(number: Fraction, *, up: bool) -> Fraction:
     """A probability to three significant digits, towards the weaker promise."""
     scale = Fraction(1000)
     while number * scale < 100:
@@ -251,22 +275,18 @@ def _text(number: Fraction | None) -> str | None:
 
 
 @cache
-def schema() -> dict[str, Any]:
+def schema(version: int = FORMAT_VERSION) -> dict[str, Any]:
     """The published JSON Schema of ``manifest.json``."""
-    text = resources.files("deniable.core").joinpath("manifest.schema.json").read_text(encoding="utf-8")
+    text = resources.files("deniable.core.formats").joinpath(f"format{version}.schema.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
 
 
-def check_schema(raw: Any) -> None:
+def check_schema(raw: Any, version: int = FORMAT_VERSION) -> None:
     """Refuse what is not a manifest that this version can read."""
-    version = raw.get("format_version") if isinstance(raw, dict) else None
-    if isinstance(version, int) and version > FORMAT_VERSION:
-        raise ManifestError(
-            f"This release has format version {version}; this deniable reads up to {FORMAT_VERSION}. "
-            "Fix: upgrade deniable."
-        )
-    problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema()).iter_errors(raw))
+    import jsonschema
+
+    problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema(version)).iter_errors(raw))
     if problem is not None:
         where = "/".join(str(part) for part in problem.absolute_path) or "the top"
         raise ManifestError(f"manifest.json is damaged at {where}: {problem.message[:200]}")

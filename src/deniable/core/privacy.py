@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from deniable.core.errors import RequirementError, did_you_mean, listing, shortened
 from deniable.core.probability import Probability, percent, probability
@@ -63,8 +63,14 @@ class Privacy:
         theta: the rule that per_value was made by (``deniable.mechanisms.tolerance``): nobody may become more than
             theta times as sure of a value as its share of the rows.
 
-    >>> Privacy(rho1="1/13", rho2="1/6").gamma
+    >>> import deniable as dn
+    >>> privacy = dn.Privacy(rho1="1/13", rho2="1/6")
+    >>> privacy.gamma
     Fraction(12, 5)
+    >>> print(privacy)
+    an attacker who knows the distribution and believes a value at up to 7.69 % may not become surer than 16.7 %
+    >>> sorted(dn.Privacy(per_value={"hiv": ("1/100", "1/50"), "flu": (0.3, 0.6)}).per_value)
+    ['flu', 'hiv']
     """
 
     rho1: Fraction | None
@@ -136,6 +142,13 @@ class Privacy:
         object.__setattr__(self, "small_sums", small_sums)
         object.__setattr__(self, "large_sums", large_sums)
         object.__setattr__(self, "theta", theta)
+
+    def __getstate__(self) -> dict[str, object]:
+        # A read-only view of a mapping can be neither pickled nor copied.
+        return {**self.__dict__, "per_value": dict(self.per_value)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, per_value=MappingProxyType(state["per_value"]))
 
     @property
     def sums(self) -> tuple[SmallSums | LargeSums, ...]:

@@ -42,7 +42,7 @@ class QuestionProfile:
         return len(self.condition)
 
     def pick(self, answers: Floats) -> Floats:
-        """From answers [conditions, sets] those that are asked for."""
+        """From ``answers`` [conditions, sets] those that are asked for."""
         asked: Floats = answers[self.condition, self.chosen]
         return asked
 
@@ -52,7 +52,7 @@ class QuestionProfile:
         return self.pick(self.by_value @ self.sets.T)
 
     def in_order(self, domain: Sequence[Hashable]) -> QuestionProfile:
-        """The same questions over a domain in another order, or with more values, which no question's rows hold."""
+        """The same questions over a ``domain`` in another order, or with more values, which no question's rows hold."""
         if tuple(domain) == self.domain:
             return self
         place = {value: i for i, value in enumerate(self.domain)}

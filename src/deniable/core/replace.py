@@ -23,7 +23,7 @@ from deniable.core.breach import requirement
 from deniable.core.channel import LARGEST_DOMAIN
 from deniable.core.errors import ManifestError, OptionError, did_you_mean
 from deniable.core.exact import SCALE
-from deniable.core.privacy import Privacy
+from deniable.core.privacy import Adversary, Privacy
 from deniable.core.probability import Probability
 
 Replacing = Literal["uniform", "identity", "swapping"]
@@ -32,6 +32,17 @@ Kind = Literal["integer", "number", "date"]
 End = int | float | datetime.date
 Breach = tuple[Fraction, Fraction, Fraction]
 MOST_DECIMALS = 12
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What was required of one column: beliefs of up to rho1 stay at rho2; with s, of sets less than s times likelier
+    than their replacements (OLAP Def. 5)."""
+
+    rho1: Fraction
+    rho2: Fraction
+    adversary: Adversary = "frequency"
+    s: Fraction | None = None
 
 
 @dataclass(frozen=True, init=False)
@@ -47,8 +58,11 @@ class Replace:
         privacy: instead of a coin: (s, rho1, rho2), the breach to avoid, or a ``Privacy``; the coin follows from it.
         step: the grid of a range. Default: 1 for whole numbers and days; for other numbers the decimals of the data.
 
-    >>> Replace(coin=0.5, low=17, high=90)
+    >>> import deniable as dn
+    >>> dn.Replace(coin=0.5, low=17, high=90)
     Replace(coin=0.5, low=17, high=90)
+    >>> print(dn.Replace(privacy=dn.Privacy(rho1="1/13", rho2="1/6")).requirement.rho2)
+    1/6
     """
 
     coin: float | None
@@ -105,7 +119,16 @@ class Replace:
 
     @property
     def is_range(self) -> bool:
+        """Whether it replaces numbers or dates of a range."""
         return self.low is not None
+
+    @property
+    def requirement(self) -> Requirement | None:
+        """What is required of the column, where its coin follows from that."""
+        if isinstance(self.privacy, Privacy):
+            rho1, rho2 = self.privacy.rho1, self.privacy.rho2
+            return None if rho1 is None or rho2 is None else Requirement(rho1, rho2, self.privacy.adversary)
+        return None if self.privacy is None else Requirement(*self.privacy[1:], s=self.privacy[0])
 
     def to_dict(self) -> dict[str, Any]:
         """For the manifest."""

@@ -29,12 +29,17 @@ MARGIN = 1e-9  # beyond, floating-point tails must clear a limit by this much; t
 
 @dataclass(frozen=True, init=False)
 class SmallSums:
-    """Counts of 1 to ``below`` rows are off by more than a share ``error`` with probability ``at_least`` or more.
+    """Counts of a few rows must stay uncertain: Pr[|f' - f| > e f] >= T_P for every f = 1..alpha (SPLU Def. 1).
 
-    >>> SmallSums(error=0.3, below=3, at_least=0.6).holds(c=10)
-    True
-    >>> float(round(SmallSums(error=0.3, below=3, at_least=0.6).reached(c=10), 4))
-    0.6126
+    Attributes:
+        error: e, the share that a count must be off by.
+        below: alpha, the largest small count, in rows.
+        at_least: T_P, the probability that it is off by more.
+
+    >>> import deniable as dn
+    >>> promise = dn.SmallSums(error=0.3, below=3, at_least=0.6)
+    >>> promise.holds(c=10), float(round(promise.reached(c=10), 4))
+    (True, 0.6126)
     """
 
     error: Fraction
@@ -52,11 +57,11 @@ class SmallSums:
         object.__setattr__(self, "at_least", probability(at_least, "at_least"))
 
     def reached(self, c: int) -> Fraction:
-        """T_P = min over f = 1..alpha of Pr[|f' - f| > e f] (SPLU Lemma 2)."""
+        """min over f = 1..alpha of Pr[|f' - f| > e f], for decoy groups of size ``c`` (SPLU Lemma 2)."""
         return min(miss(f, c, self.error, strictly=True) for f in range(1, self.below + 1))
 
     def holds(self, c: int) -> bool:
-        """Whether decoy groups of size c keep the promise; stops at the first count that breaks it."""
+        """Whether decoy groups of size ``c`` keep the promise; stops at the first count that breaks it."""
         return all(
             miss(f, c, self.error, strictly=True) >= self.at_least + _margin(f, c) for f in range(1, self.below + 1)
         )
@@ -68,21 +73,28 @@ class SmallSums:
         )
 
     def sentence(self, c: int) -> str:
-        """The promise as it is kept at group size c, with the exact tail."""
+        """The promise as it is kept at group size ``c``, with the exact tail."""
         return (
             f"The published number of rows of a value that 1 to {self.below} rows have is off by more than "
             f"{percent(self.error)} with probability at least {_down(self.reached(c))} (exact binomial tail)."
         )
 
     def to_dict(self) -> dict[str, object]:
+        """As the manifest has it."""
         return {"error": str(self.error), "below": self.below, "at_least": str(self.at_least)}
 
 
 @dataclass(frozen=True, init=False)
 class LargeSums:
-    """Counts of ``above`` rows or more are off by a share ``error`` or more with probability ``at_most`` or less.
+    """Counts of many rows must stay accurate: Pr[|f' - f| >= e f] <= T_E for every f >= T_f (SPLU Def. 2).
 
-    >>> LargeSums(error=0.1, above=1000, at_most=0.05).holds(c=5)
+    Attributes:
+        error: e, the share that a count may not be off by.
+        above: T_f, the smallest large count, in rows.
+        at_most: T_E, the probability that it is off by as much.
+
+    >>> import deniable as dn
+    >>> dn.LargeSums(error=0.1, above=1000, at_most=0.05).holds(c=5)
     True
     """
 
@@ -104,11 +116,11 @@ class LargeSums:
         object.__setattr__(self, "at_most", probability(at_most, "at_most"))
 
     def reached(self, c: int) -> Fraction:
-        """T_E at the threshold itself, Pr[|f' - f| >= e f] for f = T_f."""
+        """Pr[|f' - f| >= e f] at the threshold itself, f = T_f, for decoy groups of size ``c``."""
         return miss(self.above, c, self.error, strictly=False)
 
     def holds(self, c: int) -> bool:
-        """Whether every f >= T_f keeps the promise.
+        """Whether every f >= T_f keeps the promise in decoy groups of size ``c``.
 
         From some f* on, Chernoff's bound, which only falls, is below the limit; up to there each tail is summed.
         """
@@ -123,7 +135,7 @@ class LargeSums:
         )
 
     def sentence(self, c: int) -> str:
-        """The promise as it is kept at group size c, with the exact tail and its explanation."""
+        """The promise as it is kept at group size ``c``, with the exact tail and its explanation."""
         return (
             f"The published number of rows of a value that {self.above:,} rows or more have is off by "
             f"{percent(self.error)} or more with probability at most {percent(self.at_most)} (exact binomial tail; at "
@@ -132,6 +144,7 @@ class LargeSums:
         )
 
     def to_dict(self) -> dict[str, object]:
+        """As the manifest has it."""
         return {"error": str(self.error), "above": self.above, "at_most": str(self.at_most)}
 
 

@@ -1,20 +1,31 @@
-"""What an engine does: execute a plan over rows. Every mechanism runs on every engine."""
+"""What an engine is: it opens a table as an immutable dataset, executes plans over it, and counts published rows.
+
+Every mechanism runs on every engine. What a worker does with a batch is in ``engines.batch``, so an engine only says
+where batches come from, who works on them, and where they go.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
+import pyarrow as pa
 
-from deniable.core.errors import InternalError
-from deniable.core.histogram import Counts, Histogram
-from deniable.core.plan import Plan
-from deniable.core.replace import NumberRange
-from deniable.engines.randomness import Secret
+from deniable.core.arrays import Ints
+from deniable.core.bins import Bins, BinsLike
+from deniable.core.histogram import Histogram
+from deniable.core.manifest import DataFile, Manifest
+from deniable.core.plan import PlannedPart
+from deniable.core.replace import NumberRange, Replace
+from deniable.core.tally import Counter
+from deniable.engines.randomness import Keystream
 
+CELL = "cell"  # the column that says which cell, or group, a row fell into
+BATCH_ROWS = 2**17
 Progress = Callable[[int, int | None, str], None]
+Domain = Sequence[Hashable] | Mapping[str, Sequence[Hashable]] | None
 
 
 def no_progress(done: int, total: int | None, what: str) -> None:
@@ -23,19 +34,17 @@ def no_progress(done: int, total: int | None, what: str) -> None:
 
 @dataclass(frozen=True)
 class Scan:
-    """What one pass over a table tells: all that a mechanism may see, and what the engine needs to come back.
+    """What one pass over sensitive columns tells: all that a mechanism may see, and what a worker needs to come back.
 
     Attributes:
-        histogram: the sensitive column's histogram; missing values are a value of it, or left out if exempt.
-        exempt_rows: rows whose sensitive value is missing and exempt.
-        warnings: what the owner should know about the table.
-        encoding: the engine's own; how values become codes.
+        histogram: of the column; missing values are a value of it, or left out if exempt.
+        exempt_rows: rows whose value is missing and exempt.
+        encoder: how values become codes (``batch.encoding``).
     """
 
     histogram: Histogram
     exempt_rows: int
-    warnings: tuple[str, ...]
-    encoding: Any
+    encoder: Any
 
     @property
     def rows(self) -> int:
@@ -43,61 +52,50 @@ class Scan:
 
 
 @dataclass(frozen=True)
+class RangeScan:
+    """What one pass over a numeric column tells: its grid (still without a coin), its rows, and how it is encoded."""
+
+    grid: NumberRange
+    rows: int
+    encoder: Any
+
+
+@dataclass(frozen=True)
 class PartJob:
-    """Columns that are perturbed together, independently of all other parts, with draws of their own.
+    """A planned part, and what a worker needs to execute it.
 
     Attributes:
-        columns: one column, or several that are compounded into one.
-        encoding: the engine's own; how values become codes.
+        part: the plan.
+        encoder: how values become codes.
         rows: of the whole table.
-        plan: the channels; None for a range of numbers.
-        range: the range, for numbers that are replaced within one.
-        swapped: whether replaced values are permuted among themselves instead of drawn.
-        strata: the engine's own; how public columns become the cell of a row. None: rows are dealt to cells by chance.
+        strata: how public columns become the cell of a row (``batch.strata``); None: rows are dealt by chance.
     """
 
-    columns: tuple[str, ...]
-    encoding: Any
+    part: PlannedPart
+    encoder: Any
     rows: int
-    plan: Plan | None = None
-    range: NumberRange | None = None
-    swapped: bool = False
     strata: Any = None
-
-    @property
-    def cells_published(self) -> bool:
-        return self.plan is not None and self.plan.cells_published
-
-    @property
-    def thresholds(self) -> Counts:
-        """The coins of its (first) channel, as integers."""
-        if self.plan is not None:
-            return self.plan.cells[0].channel.keep
-        assert self.range is not None
-        return np.array([self.range.keep], dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Job:
-    """Parts and how to execute them. Threads and batch size never change the result."""
+    """Parts and how to execute them. Threads and batch size never change the result.
+
+    ``keys`` are derived from the secret, the content of the table and the plan: no two different jobs share a draw.
+    """
 
     parts: tuple[PartJob, ...]
     public: tuple[str, ...]
-    secret: Secret
-    name: str
+    keys: Keystream
     row_id: str | None = None
     shuffle: bool = True
     threads: int = 1
-    batch_rows: int = 2**17
+    batch_rows: int = BATCH_ROWS
     progress: Progress = field(default=no_progress)
-
-    def __post_init__(self) -> None:
-        if len(self.parts) > 1 and self.cells_published:
-            raise InternalError("only a release of one part can publish the cells of its rows")
 
     @property
     def sensitive(self) -> tuple[str, ...]:
-        return tuple(column for part in self.parts for column in part.columns)
+        return tuple(column for job in self.parts for column in job.part.columns)
 
     @property
     def rows(self) -> int:
@@ -105,12 +103,103 @@ class Job:
 
     @property
     def cells_published(self) -> bool:
-        return any(part.cells_published for part in self.parts)
+        return any(job.part.cells_published for job in self.parts)
 
 
+class Dataset(Protocol):
+    """A table that can be read again and again, and never changes: what is left out or binned is another dataset."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def names(self) -> list[str]: ...
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, if known without another pass."""
+        ...
+
+    @property
+    def bins(self) -> Mapping[str, Bins]:
+        """The columns that are read as intervals."""
+        ...
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What reading the table so gives away, for a release to say."""
+        ...
+
+    def digest(self, columns: Sequence[str] | None = None, by: str | None = None) -> str:
+        """A digest of some or all columns: equal exactly when their content is, in this order or in the order of a
+        column that names the rows."""
+        ...
+
+    def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The columns in the order asked for, in row order."""
+        ...
+
+    def scan(
+        self, columns: tuple[str, ...], missing: str = "value", domain: Domain = None, progress: Progress = no_progress
+    ) -> Scan:
+        """Count the values of some columns together."""
+        ...
+
+    def scan_range(self, column: str, replace: Replace, missing: str, progress: Progress = no_progress) -> RangeScan:
+        """Check that a column's values lie in the declared range, and find its grid."""
+        ...
+
+    def scan_strata(self, columns: Sequence[str], encoder: Any, progress: Progress = no_progress) -> Any:
+        """Find the strata of public columns, and count the sensitive values in each."""
+        ...
+
+    def binned(self, bins: Mapping[str, BinsLike], keys: Keystream | None = None) -> Dataset:
+        """The same table, with numbers read as intervals; ``keys`` decide where quantiles have their edges."""
+        ...
+
+    def without(self, rows: Ints) -> Dataset:
+        """The same table without the rows that have these numbers."""
+        ...
+
+    def require_distinct(self, row_id: str, keys: Keystream) -> None:
+        """Refuse a column that names two rows."""
+        ...
+
+    def inspect(self, public: Sequence[str], parts: Sequence[PartJob] = ()) -> list[str]:
+        """What the owner should know: public columns that look like identifiers; parts that the row order predicts."""
+        ...
+
+    def published_schema(self, job: Job) -> pa.Schema:
+        """The published table's schema, without any metadata of the input."""
+        ...
+
+    def execute(self, job: Job, spool: Path | None = None) -> Iterator[pa.Table]:
+        """The published rows in pieces of a fixed size; ``spool`` is a private folder for tables larger than memory."""
+        ...
+
+
+@runtime_checkable
 class Engine(Protocol):
-    """Scans a table, and executes plans over it."""
+    """Opens tables, and keeps and counts published ones."""
 
-    def scan(self, sensitive: tuple[str, ...], missing: str, domain: Any, progress: Progress) -> Scan: ...
+    name: str
 
-    def execute(self, job: Job) -> Iterator[Any]: ...
+    def open(self, table: Any) -> Dataset:
+        """Any table that the engine can read."""
+        ...
+
+    def write(self, pieces: Iterable[pa.Table], schema: pa.Schema, path: Path, form: str) -> DataFile:
+        """Write pieces of a published table as one file."""
+        ...
+
+    def read(self, path: Path, file: DataFile, types: Mapping[str, str]) -> pa.Table:
+        """A published table, in memory."""
+        ...
+
+    def describe(self, path: Path, file: DataFile, types: Mapping[str, str]) -> tuple[list[str], int]:
+        """The columns that a published file really has, and its rows."""
+        ...
+
+    def counter(self, table: pa.Table | Path, manifest: Manifest) -> Counter:
+        """Counts the rows of a published table in memory, or in a file."""
+        ...

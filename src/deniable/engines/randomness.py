@@ -29,10 +29,10 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from deniable.core.arrays import Words
 from deniable.core.errors import InternalError, OptionError, OutputError, SecretError, TableError
 
 KEY_BYTES = 32
-Words = npt.NDArray[np.uint64]
 Source = Literal["operating system", "key", "key file", "seed"]
 
 _ZEROS = bytes(256 * 1024)  # CTR turns zeros into keystream; a quarter megabyte stays in the processor's cache
@@ -63,6 +63,11 @@ class Secret:
             raise SecretError(
                 f"A key is {KEY_BYTES} bytes; got {size}. Fix: leave it out, or make one with secrets.token_bytes(32)."
             )
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the key is new and will be forgotten, so that nothing else can ever share its draws."""
+        return self.source == "operating system"
 
     @classmethod
     def generate(cls) -> Secret:
@@ -153,6 +158,9 @@ class Keystream:
         self._key = _derive(secret.key, (*purpose, "words"))
         self._contexts = threading.local()  # a cipher context has a position, so threads cannot share one
 
+    def __reduce__(self) -> tuple[type[Keystream], tuple[Secret | str, ...]]:
+        return Keystream, (self._secret, *self.purpose)
+
     def subkey(self, *purpose: str) -> Keystream:
         """The keystream for a narrower purpose: Keystream(s, "a").subkey("b") is Keystream(s, "a", "b")."""
         return Keystream(self._secret, *self.purpose, *purpose)
@@ -238,6 +246,16 @@ def _hashed(key: bytes, ids: pa.Array) -> Words:
         state.update(text)
         digests.append(state.digest())
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+
+
+def drawn_rows(keystream: Keystream, rows: int, count: int) -> npt.NDArray[np.int64]:
+    """``count`` different numbers below ``rows``, every choice equally likely but for a share of rows / 2^64."""
+    drawn: dict[int, None] = {}
+    position = 0
+    while len(drawn) < count:
+        drawn[int(keystream.words(position, 1)[0]) % rows] = None
+        position += 1
+    return np.array(list(drawn), dtype=np.int64)
 
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 20.0

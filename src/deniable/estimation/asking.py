@@ -10,14 +10,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from deniable.core.errors import OptionError, did_you_mean
+from deniable.core.lineup import LineUpDesign
+from deniable.core.manifest import Manifest
+from deniable.estimation.calibration import Control
 from deniable.estimation.estimate import normal_quantile
-from deniable.estimation.joint import is_joint
-from deniable.estimation.likelihood import likelihood_counts
-from deniable.estimation.linear import Control
-from deniable.estimation.published import Counter, Floats, Parameters, Published
+from deniable.estimation.model.conditions import is_joint
+from deniable.estimation.model.likelihood import likelihood_counts
+from deniable.estimation.model.lineups import LineUpStates
+from deniable.estimation.model.states import States
+from deniable.estimation.published import Counter, Floats, OnePart, Published
 from deniable.estimation.questions import Resolver
 from deniable.estimation.shrinkage import Shrinkage, fit_shrinkage
-from deniable.estimation.weights import States, with_missing
 
 Method = Literal["inverse", "mle", "shrunk", "four-state", "four-state exact"]
 
@@ -66,17 +69,20 @@ class Options:
 class Asking:
     """A release with what is computed from it once: states, the whole table's tally, the fitted shrinkage."""
 
-    manifest: Parameters
+    manifest: Any
     counter: Counter
     _total: Floats | None = None
     _shrinkage: Shrinkage | None = None
 
     def __post_init__(self) -> None:
-        if not is_joint(self.manifest):  # those have a tensor channel instead of states
-            self.manifest = with_missing(self.manifest)
+        if isinstance(self.manifest, Manifest) and not is_joint(self.manifest):  # those have a tensor channel instead
+            self.manifest = OnePart.of(self.manifest)
 
     @cached_property
-    def states(self) -> States:
+    def states(self) -> States | LineUpStates:
+        lineups: LineUpDesign | None = getattr(self.manifest, "lineups", None)
+        if lineups is not None:
+            return LineUpStates(lineups, len(self.manifest.domain) > lineups.m)
         return States.of(self.manifest)
 
     def resolver(self) -> Resolver:
@@ -86,7 +92,7 @@ class Asking:
     def total(self) -> Floats:
         """The rows of the whole table by state."""
         if self._total is None:
-            (block,) = self.counter.tally((), (), np.zeros(1, np.int64))
+            (block,) = self.counter.tally((), (), np.zeros(1, np.int64), states=True)
             self._total = block.counts[0, 0]
         return self._total
 
@@ -102,7 +108,8 @@ class Asking:
             return None
         if options.calibrate is False:
             return None
-        return Control(self.total, self.histogram(), float(marginal.variance))
+        noisy = np.arange(self.states.m) < len(marginal.counts)
+        return Control.of(self.total, self.histogram(), float(marginal.variance), noisy)
 
     def histogram(self) -> Floats:
         """f~, the published noisy histogram; missing values that are exempt are counted exactly."""

@@ -9,12 +9,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from deniable.estimation.asking import Options
-from deniable.estimation.joint import Joint, Labels
-from deniable.estimation.multidimensional import check_options, count_predicates, say_condition
-from deniable.estimation.predicates import And, Leaf, conjunction, not_
+from deniable.estimation.aggregates import Count
+from deniable.estimation.answering import interval, require_one_part_options
+from deniable.estimation.asking import Method, Options
+from deniable.estimation.linear import Linear
+from deniable.estimation.many import linear_method
+from deniable.estimation.model.conditions import Conditions, Labels
+from deniable.estimation.model.several import say_condition, weighed
+from deniable.estimation.model.swapped import swapped_columns, swapped_in
+from deniable.estimation.model.weighed import Answers
+from deniable.estimation.predicates import And, Leaf, Predicate, conjunction, not_
 from deniable.estimation.published import Floats, Published
-from deniable.estimation.swapping import swapped_columns, swapped_in
 
 
 def cube(
@@ -22,15 +27,16 @@ def cube(
     conditions: Mapping[str, Any],
     where: Mapping[str, Any] | None = None,
     *,
-    method: str = "inverse",
+    method: Method = "inverse",
+    calibrate: bool | None = None,
     confidence: float = 0.95,
 ) -> pa.Table:
     """All 2^k combinations of conditions on k columns: for each whether it holds, then value, stderr and interval."""
-    options = Options(method, None, confidence)  # type: ignore[arg-type]
-    check_options(options)
+    options = Options(method, calibrate, confidence)
+    require_one_part_options(options)
     asked = conjunction(conditions)
     predicate = And((*conjunction(where).parts, *asked.parts))  # a column may be asked about and narrowed down, too
-    joint = Joint(published.manifest, published.counter(), predicate)
+    joint = Conditions(published.manifest, published.counter(), predicate)
     say_condition(joint, Labels((), ()))
     if joint.wide:
         return _cube_by_counts(published, conditions, where or {}, options)
@@ -61,13 +67,20 @@ def _cube_by_counts(
         )
         for bits in combinations
     ]
-    answers = count_predicates(published, asked, options)
-    found = zip(("value", "stderr", "value_low", "value_high"), answers, strict=True)
+    counts = Answers.joined([_count(published, predicate, options) for predicate in asked], axis=1)
+    low, high = interval(counts, options.z)
     truth = {name: [bits[place] for bits in combinations] for place, name in enumerate(conditions)}
-    return pa.table({**truth, **dict(found)})
+    columns = {"value": counts.value, "stderr": np.sqrt(counts.variance), "value_low": low, "value_high": high}
+    return pa.table({**truth, **{name: column[0] for name, column in columns.items()}})
 
 
-def _cube_table(joint: Joint, asked: And, of_patterns: tuple[Floats, Floats, Floats], z: float) -> pa.Table:
+def _count(published: Published, predicate: Predicate, options: Options) -> Answers:
+    """One count, by the columns' channels alone: no cube is calibrated, or its combinations would not add up."""
+    _, (rows,) = weighed(published.manifest, published.counter(), predicate, (), (), ())
+    return Count().estimate(Linear({None: rows}), linear_method(options), options.z, {})
+
+
+def _cube_table(joint: Conditions, asked: And, of_patterns: tuple[Floats, Floats, Floats], z: float) -> pa.Table:
     """Patterns as combinations of the conditions that are asked about, where all others hold."""
     value, variance, possible = of_patterns
     number = len(joint.flat)

@@ -1,4 +1,4 @@
-"""Reconstruction from decoy groups (SPEC 7, 11.2; SPLU 5): four states, several columns, and the plan's full channel.
+"""Reconstruction from decoy groups (SPEC 7, 11.2; SPLU 5): four states, and several columns.
 
 For a public predicate Q and a value s a row is in one of four states, (not Q, Q) x (not s, s). A row with s shows s
 with probability 1/c; a row without it with probability a:
@@ -15,16 +15,12 @@ often. The full channel knows which values share groups; it is unbiased, and pay
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.channel import Channel
 from deniable.core.errors import QuestionError
-from deniable.core.plan import Plan
 
 Floats = npt.NDArray[np.float64]
 Others = Literal["exact", "as published"]
@@ -190,87 +186,3 @@ def _through(x: Floats, factors: list[tuple[int, Floats]]) -> Floats:
     for axis, factor in factors:
         x = _times(x, factor, axis)
     return x
-
-
-# -- the plan's full channel ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class FullChannel:
-    """P[y][x] = sum over cells of (share of x's rows in the cell) P_cell[y][x], for cells that are not published.
-
-    Attributes:
-        matrix: P, m x m; columns of values without rows are zero.
-    """
-
-    matrix: Floats
-
-    @classmethod
-    def of_plan(cls, plan: Plan, *, without: int | None = None) -> FullChannel:
-        """The channel of a plan; ``without`` is the number of a cell whose rows are not published."""
-        chosen = [cell for index, cell in enumerate(plan.cells) if index != without]
-        return cls.of_cells(
-            plan.histogram.m,
-            [plan.positions(cell) for cell in chosen],
-            [cell.rows.counts for cell in chosen],
-            [cell.channel for cell in chosen],
-        )
-
-    @classmethod
-    def of_cells(
-        cls,
-        m: int,
-        positions: Sequence[npt.NDArray[np.int64]],
-        rows: Sequence[npt.NDArray[np.int64]],
-        channels: Sequence[Channel],
-    ) -> FullChannel:
-        """The channel of cells: where their values stand in the domain, their rows, and their own channels."""
-        joint, total = np.zeros((m, m)), np.zeros(m)
-        for places, counts, channel in zip(positions, rows, channels, strict=True):
-            joint[np.ix_(places, places)] += channel.matrix() * counts
-            total[places] += counts
-        return cls(np.divide(joint, total, out=np.zeros((m, m)), where=total > 0))
-
-    @cached_property
-    def _decomposed(self) -> tuple[Floats, Floats, Floats]:
-        u, s, v = np.linalg.svd(self.matrix)
-        return u, s, v
-
-    @property
-    def rank(self) -> int:
-        """How many independent things published counts tell; below m some values cannot be told apart."""
-        s = self._decomposed[1]
-        return int((s > SINGULAR * s[0]).sum())
-
-    @property
-    def condition(self) -> float:
-        """The largest singular value by the smallest that is not zero: how much noise is amplified."""
-        s = self._decomposed[1]
-        return float(s[0] / s[self.rank - 1])
-
-    def weights(self, sets: npt.ArrayLike) -> Floats:
-        """w with sum_y P[y][x] w(y) = 1[x in S], for sets as indicator rows [..., m]; the shortest such w.
-
-        Where there is none, because the values of S cannot be told apart from others, w is not a number.
-        """
-        inside = np.asarray(sets, dtype=np.float64)
-        present = self.matrix.any(0)
-        asked = np.where(present, inside, 0.0)
-        u, s, v = self._decomposed
-        r = self.rank
-        w: Floats = (asked @ v[:r].T / s[:r]) @ u[:, :r].T
-        wrong = np.abs(w @ self.matrix - asked).max(-1) > 1e-6
-        w[wrong] = np.nan
-        return w
-
-    def estimate(self, observed: npt.ArrayLike, sets: npt.ArrayLike) -> tuple[Floats, Floats]:
-        """Counts of value sets among some rows, unbiased, and their variances: sum o w, sum o (w^2 - w) (SPEC 8).
-
-        ``observed`` holds published counts [..., m]. Rows are dealt to cells without replacement, which makes them
-        negatively dependent: the variance is overstated a little, the more the more of the table is asked about.
-        """
-        o = np.asarray(observed, dtype=np.float64)
-        w = self.weights(sets)
-        value: Floats = (o * w).sum(-1)
-        variance: Floats = np.maximum((o * (w * w - w)).sum(-1), 0.0)
-        return value, variance

@@ -8,7 +8,10 @@ from functools import cached_property
 
 from scipy.special import ndtri
 
+from deniable.core import html
 from deniable.core.errors import OptionError, QuestionError
+
+HOPELESS = "hopeless: the interval is wider than everything that is possible, ask about more rows or values"
 
 
 def normal_quantile(confidence: float) -> float:
@@ -24,7 +27,7 @@ def normal_quantile(confidence: float) -> float:
     return float(ndtri((1 + confidence) / 2))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Estimate:
     """What a release says about a question.
 
@@ -39,11 +42,13 @@ class Estimate:
         method: how it was computed.
         uncalibrated: the standard error before calibration; differences need it (see ``__sub__``).
 
-    >>> e = Estimate(1204.0, 53.06, smallest=0, largest=9000)
-    >>> print(e)
-    1,204 (95 %: 1,100 to 1,308)
-    >>> print(e + e)
-    2,408 (95 %: 2,261 to 2,555)
+    >>> import deniable as dn
+    >>> women = dn.Estimate(1204.0, 53.06, smallest=0, largest=9000)
+    >>> women
+    <Estimate 1,204 (95 %: 1,100 to 1,308)>
+    >>> men = dn.Estimate(998.0, 51.2, smallest=0, largest=8500)
+    >>> print(women + men)
+    2,202 (95 %: 2,057 to 2,347)
     """
 
     value: float
@@ -56,6 +61,7 @@ class Estimate:
 
     @property
     def variance(self) -> float:
+        """The square of the standard error."""
         return self.stderr**2
 
     @cached_property
@@ -111,14 +117,27 @@ class Estimate:
             math.hypot(*before),
         )
 
-    def __str__(self) -> str:
+    def _in_words(self) -> list[str]:
+        """The value and both ends, with as many decimals as are worth printing."""
         digits = _digits(self._half)
         numbers = [f"{number:,.{digits}f}" for number in (self.value, self.low, self.high)]
-        numbers = ["0" if number == "-0" else number for number in numbers]
-        said = f"{numbers[0]} ({100 * self.confidence:g} %: {numbers[1]} to {numbers[2]})"
-        if self.hopeless:
-            said += "; hopeless: the interval is wider than everything that is possible, ask about more rows or values"
-        return said
+        return ["0" if number == "-0" else number for number in numbers]
+
+    def __str__(self) -> str:
+        value, low, high = self._in_words()
+        said = f"{value} ({100 * self.confidence:g} %: {low} to {high})"
+        return f"{said}; {HOPELESS}" if self.hopeless else said
+
+    def __repr__(self) -> str:
+        value, low, high = self._in_words()
+        hopeless = ", hopeless" if self.hopeless else ""
+        return f"<Estimate {value} ({100 * self.confidence:g} %: {low} to {high}{hopeless})>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        columns = ["estimate", f"{100 * self.confidence:g} %: from", "to", "standard error", "method"]
+        row = (*self._in_words(), f"{self.stderr:,.{_digits(self.stderr)}f}", self.method)
+        return html.table(columns, [row], total=1) + (html.paragraph(HOPELESS) if self.hopeless else "")
 
 
 def _digits(half: float) -> int:

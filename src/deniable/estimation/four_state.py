@@ -29,11 +29,12 @@ from typing import Any
 import numpy as np
 
 from deniable.core.errors import OptionError, QuestionError
+from deniable.core.part import Grouping
 from deniable.estimation.asking import Options
-from deniable.estimation.columns import PerturbedColumn
 from deniable.estimation.decoys import SINGULAR, Others, chance, chance_slope, four_states, marginal, several_columns
-from deniable.estimation.joint import MOST_LABELS, Joint, leaves_of, part_of, places
-from deniable.estimation.linear import Answers
+from deniable.estimation.model.columns import PerturbedColumn
+from deniable.estimation.model.conditions import MOST_LABELS, Conditions, leaves_of, part_of, places
+from deniable.estimation.model.weighed import Answers
 from deniable.estimation.predicates import And, Leaf, Predicate, conjunction
 from deniable.estimation.published import Bools, Floats, Ints, Published
 from deniable.estimation.questions import merged, require_column
@@ -43,12 +44,13 @@ Label = tuple[Hashable, ...]
 
 def group_size(manifest: Any, method: str) -> int:
     """c, of a release of decoy groups; refused for any other."""
-    if manifest.mechanism != "decoys":
+    groups: Grouping | None = manifest.parts[0].groups
+    if groups is None:
         raise OptionError(
             f"method = {method!r} is for decoy groups; this release was made by {manifest.mechanism!r}. "
             "Fix: method='inverse', 'mle' or 'shrunk'."
         )
-    return int(manifest.options["c"])
+    return groups.c
 
 
 def answer_four_state(
@@ -65,11 +67,11 @@ def answer_four_state(
     columns = {name: _column(manifest, name) for name in dict.fromkeys((*hidden, *asked))}
     sets = {name: _set(column, asked.get(name)) for name, column in columns.items()}
     columns = {name: column for name, column in columns.items() if name in hidden or not sets[name].all()}
-    joint = Joint(manifest, counter, condition)
+    joint = Conditions(manifest, counter, condition)
     classes = np.where(joint.truth.reshape(-1) > 0, 0, 1).astype(np.int64)
     blocks = list(counter.tally([*public, *columns], joint.leaves, classes))
     keys = np.concatenate([block.keys for block in blocks])
-    counts = np.concatenate([block.counts.sum(2) for block in blocks])
+    counts = np.concatenate([block.counts[:, :, 0] for block in blocks])
     counts = np.pad(counts, ((0, 0), (0, 2 - counts.shape[1])))
     shape, listed = tuple(len(sets[name]) for name in columns), tuple(columns.values())
     own, group = np.unique(keys[:, : len(public)], axis=0, return_inverse=True)
@@ -267,7 +269,7 @@ def _set(column: PerturbedColumn, leaf: Leaf | None) -> Bools:
     if leaf is None:
         return np.ones(len(column.masses) + int(column.exempt), bool)
     column.require(leaf)
-    return np.append(column.mask(leaf), [leaf.missing] * int(column.exempt)).astype(bool)
+    return column.states_of(leaf)
 
 
 def _split(manifest: Any, predicate: Predicate) -> tuple[Predicate, dict[str, Leaf]]:

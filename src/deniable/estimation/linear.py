@@ -1,153 +1,133 @@
-"""Linear estimates from tallies: counts, sums and averages share one path (SPEC 8, weights and calibration).
+"""Linear estimates over the same rows, and their covariances (mathematics 8).
 
-    count = sum w,   Var = sum (w^2 - w);      sum of v = sum v w,   Var = sum v^2 (w^2 - w)
+    a = sum over rows of v_a w_a,    Cov(a, b) = sum over rows of v_a v_b (w_a w_b - w_{a and b})
 
-Calibration subtracts what is known to be wrong with the whole table: est_R - beta (est_T - f~) with
-beta = Cov(est_R, est_T) / (V_T + v). Since R is part of T, the covariance is sum over R of (w_S w_S* - w_{S and S*}),
-which is V_R when both ask for the same values; the variance falls by Cov^2 / (V_T + v).
+w_a is the weight of a's condition, v_a the number that is added up: 1, or a public column. With calibration
+a - beta_a e_a, where e_a is what the whole table is known to be off by, the covariance becomes
+
+    Cov(a, b) - beta_b Cov(a, e_b) - beta_a Cov(b, e_a) + beta_a beta_b Cov(e_a, e_b)
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import Literal
 
 import numpy as np
 
-from deniable.estimation.published import Bools, Floats, Moments
-from deniable.estimation.weights import States
-
-LAPLACE_TAIL = 0.3  # 1.96 sqrt(1.3 v) holds 95 % of discrete Laplace noise, 1.96 sqrt(v) only 93 %
-
-
-@dataclass(frozen=True, eq=False)
-class Control:
-    """What the whole table says: its rows by state, and the published noisy histogram with its noise variance."""
-
-    total: Floats
-    counts: Floats
-    variance: float
+from deniable.core.arrays import Floats
+from deniable.core.errors import QuestionError
+from deniable.estimation.model.weighed import Weighed
+from deniable.estimation.predicates import Predicate
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """Estimates [groups, sets] with their variances and what is possible; ``raw`` is the variance uncalibrated."""
+class Narrowed:
+    """A further condition on the rows of a question; one object is tallied once, however many terms have it."""
 
-    value: Floats
-    variance: Floats
-    raw: Floats
-    smallest: Floats
-    largest: Floats
-
-    @classmethod
-    def joined(cls, parts: list[Answers], axis: int) -> Answers:
-        names = ("value", "variance", "raw", "smallest", "largest")
-        return cls(*(np.concatenate([getattr(part, name) for part in parts], axis=axis) for name in names))
+    condition: Predicate
 
 
-@dataclass(frozen=True, eq=False)
-class Weighing:
-    """Weights of some value sets, ready to be multiplied with tallies.
+@dataclass(frozen=True)
+class Term:
+    """A sum over the rows of a question.
 
-    All arrays are [sets, classes x states]; ``error`` and ``noise`` are the control's, one per set.
+    Attributes:
+        adds: 1 for every row ("rows"), 1 where a column is not missing ("present"), or the column itself ("values").
+        column: a public numeric column; None for rows.
+        narrowed: which of the question's rows; None for all.
     """
 
-    weight: Floats
-    spread: Floats  # w^2 - w
-    possible: Floats
-    certain: Floats
-    shared: Floats | None  # w_S w_S* - w_{S and S*}
-    error: Floats | None  # est_T(S*) - f~(S*)
-    noise: Floats | None  # V_T(S*) + v |S*|
-    tail: Floats | None  # what is added for the histogram's Laplace noise, whose tails are heavier than normal ones
-
-    @classmethod
-    def of(cls, states: States, sets: Bools, control: Control | None, rows: Floats) -> Weighing:
-        """For sets [sets, classes, m]; ``rows`` by class chooses the class that the control follows."""
-        number = len(sets)
-        weight = states.weights(sets)
-        spread = weight * weight - weight
-        edges = states.slices()
-        possible, certain = np.zeros_like(weight), np.zeros_like(weight)
-        for part, positions in zip(edges, states.positions, strict=True):
-            possible[..., part] = sets[..., positions].any(-1, keepdims=True)
-            certain[..., part] = sets[..., positions].all(-1, keepdims=True)
-        shared = error = noise = tail = None
-        if control is not None:
-            trivial = ~sets.any(-1) | sets.all(-1)
-            followed = np.argmax(np.where(trivial, -1.0, rows[None, :]), axis=1)
-            chosen = sets[np.arange(number), followed]
-            follow = states.weights(chosen)
-            shared = weight * follow[:, None, :] - states.weights(sets & chosen[:, None, :])
-            error = follow @ control.total - chosen @ control.counts
-            tail = LAPLACE_TAIL * control.variance * chosen.sum(-1)
-            noise = (follow * follow - follow) @ control.total + control.variance * chosen.sum(-1)
-            shared = shared.reshape(number, -1)
-        weight, spread, possible, certain = (a.reshape(number, -1) for a in (weight, spread, possible, certain))
-        return cls(weight, spread, possible, certain, shared, error, noise, tail)
-
-    def counts(self, tally: Floats) -> Answers:
-        """Estimated counts of a tally [groups, classes x states]."""
-        value, raw = tally @ self.weight.T, tally @ self.spread.T
-        value, variance = self._calibrated(value, raw, tally)
-        return Answers(value, variance, raw, tally @ self.certain.T, tally @ self.possible.T)
-
-    def _calibrated(self, value: Floats, raw: Floats, tally: Floats) -> tuple[Floats, Floats]:
-        if self.shared is None or self.noise is None or self.error is None or self.tail is None:
-            return value, raw
-        common = tally @ self.shared.T
-        with np.errstate(divide="ignore", invalid="ignore"):
-            beta = np.where(self.noise > 0, common / self.noise, 0.0)
-        return value - beta * self.error, np.maximum(raw - beta * common, 0.0) + beta**2 * self.tail
-
-    def sums(self, moments: Any, bounds: tuple[float, float]) -> Answers:
-        """Estimated sums of a numeric column whose values lie within ``bounds``."""
-        flat = _flat(moments)
-        value, raw = flat.sums @ self.weight.T, flat.squares @ self.spread.T
-        value, variance = self._calibrated(value, raw, flat.sums)
-        ends = flat.sums @ self.certain.T, flat.sums @ self.possible.T
-        if bounds[0] < 0 < bounds[1]:
-            ends = np.full_like(value, -np.inf), np.full_like(value, np.inf)
-        return Answers(value, variance, raw, np.minimum(*ends), np.maximum(*ends))
-
-    def means(self, moments: Any, bounds: tuple[float, float], z: float) -> Answers:
-        """Estimated averages: a ratio, by the delta method; where the count may be zero, anything is possible.
-
-        Var(A/B) = (sum (v - A/B)^2 (w^2 - w) - Cov^2 / noise) / B^2, enlarged by 1 / (1 - g)^2 with
-        g = z^2 Var(B) / B^2 (Fieller's), which is negligible unless B is uncertain itself.
-        """
-        flat = _flat(moments)
-        total = self.sums(moments, bounds)
-        number = self.counts(flat.rows)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = total.value / number.value
-            raw = total.raw - 2 * ratio * (flat.sums @ self.spread.T) + ratio**2 * number.raw
-            variance = raw
-            if self.shared is not None and self.noise is not None:
-                common = flat.sums @ self.shared.T - ratio * (flat.rows @ self.shared.T)
-                variance = raw - np.where(self.noise > 0, common**2 / self.noise, 0.0)
-            doubt = z**2 * number.variance / number.value**2
-            grown = np.where(doubt < 1, 1 / (1 - doubt) ** 2, np.inf) / number.value**2
-            variance, raw = (np.where(doubt < 1, np.maximum(x, 0.0) * grown, np.inf) for x in (variance, raw))
-        unknown = (number.value <= 0) | ~np.isfinite(ratio)
-        ratio = np.where(number.largest > 0, np.where(unknown, sum(bounds) / 2, np.clip(ratio, *bounds)), np.nan)
-        variance = np.where(unknown, np.inf, variance)
-        ends = np.full_like(ratio, bounds[0]), np.full_like(ratio, bounds[1])
-        return Answers(ratio, variance, np.where(unknown, np.inf, raw), *ends)
+    adds: Literal["rows", "present", "values"] = "rows"
+    column: str | None = None
+    narrowed: Narrowed | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class _Flat:
-    rows: Floats
-    sums: Floats
-    squares: Floats
+class Covariance:
+    """Of two terms [groups, labels]: as estimated, what the tails of the calibration's noise add, and uncalibrated."""
+
+    own: Floats
+    tail: Floats | float
+    raw: Floats
 
 
-def _flat(moments: Moments) -> _Flat:
-    return _Flat(*(a.reshape(len(a), a.shape[1] * a.shape[2]) for a in (moments.rows, moments.sums, moments.squares)))
+class Linear:
+    """The terms of a question over one tally.
 
+    Args:
+        rows: the rows weighed by the question's condition (None), and by each further condition.
+    """
 
-def without_claim(answers: Answers) -> Answers:
-    """Where a channel cannot be inverted no error can be stated: the interval becomes all that is possible."""
-    unknown = np.where(answers.largest > answers.smallest, np.inf, 0.0)
-    return Answers(answers.value, answers.variance + unknown, answers.raw + unknown, answers.smallest, answers.largest)
+    def __init__(self, rows: Mapping[Narrowed | None, Weighed]) -> None:
+        self.rows = rows
+        self._slopes: dict[Term, Floats] = {}
+        self._covariances: dict[tuple[Term, Term], Covariance] = {}
+
+    def value(self, term: Term) -> Floats:
+        """The estimate, calibrated where something is known of the whole table."""
+        rows = self.rows[term.narrowed]
+        value = rows.first(self._tally(term))
+        return value if rows.control is None else value - self._slope(term) * rows.control.error
+
+    def bounds(self, term: Term) -> tuple[Floats, Floats]:
+        """What the sum is at the least and at the most, if all that is added up has one sign."""
+        return self.rows[term.narrowed].bounds(self._tally(term))
+
+    def covariance(self, one: Term, other: Term) -> Covariance:
+        known = self._covariances.get((one, other))
+        if known is None:
+            known = self._covariances[one, other] = self._covariances[other, one] = self._covariance(one, other)
+        return known
+
+    def variance(self, slopes: Mapping[Term, Floats | float]) -> tuple[Floats | float, Floats | float]:
+        """Of a combination of terms, each times a number [groups, labels]; and the same uncalibrated."""
+        own: Floats | float = 0.0
+        tail: Floats | float = 0.0
+        raw: Floats | float = 0.0
+        for (one, first), (other, second) in product(slopes.items(), repeat=2):
+            covariance, both = self.covariance(one, other), first * second
+            own, tail, raw = own + both * covariance.own, tail + both * covariance.tail, raw + both * covariance.raw
+        least = self.rows[None].rounding * sum(slope**2 for slope in slopes.values())
+        return np.maximum(own, least) + np.maximum(tail, 0.0), np.maximum(raw, least)
+
+    def _covariance(self, one: Term, other: Term) -> Covariance:
+        rows, others = self.rows[one.narrowed], self.rows[other.narrowed]
+        tally, its = self._tally(one), self._tally(other)
+        raw = rows.common(others, self._products(one, other)) + rows.pairs(tally, others, its)
+        if rows.control is None:
+            return Covariance(raw, 0.0, raw)
+        shared, first, second = rows.shared(others), self._slope(one), self._slope(other)
+        known = second * rows.followed(others, tally) + first * others.followed(rows, its)
+        both = first * second
+        return Covariance(raw - known + both * shared.noise, both * shared.tail, raw)
+
+    def _slope(self, term: Term) -> Floats:
+        """beta, by which a term follows what the whole table is off by."""
+        if term not in self._slopes:
+            rows = self.rows[term.narrowed]
+            assert rows.control is not None
+            self._slopes[term] = rows.control.slope(rows.followed(rows, self._tally(term)))
+        return self._slopes[term]
+
+    def _tally(self, term: Term) -> Floats:
+        """Sums of v."""
+        rows = self.rows[term.narrowed]
+        if term.column is None:
+            return rows.counts
+        return rows.moments[term.column].rows if term.adds == "present" else rows.moments[term.column].sums
+
+    def _products(self, one: Term, other: Term) -> Floats:
+        """Sums of v_a v_b."""
+        if one.column is None or (one.adds == "present" and one.column == other.column):
+            return self._tally(other)
+        if other.column is None or (other.adds == "present" and one.column == other.column):
+            return self._tally(one)
+        if one.column != other.column:
+            raise QuestionError(
+                f"Sums and averages of {one.column!r} and {other.column!r} are combined: how their errors go together "
+                "is not known for two columns. Fix: ask for both, and compare their intervals."
+            )
+        return self.rows[None].moments[one.column].squares

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +19,7 @@ from deniable.core.errors import QuestionError, did_you_mean, shortened
 
 # A test takes the distinct values of a column and says for each whether it satisfies the condition.
 Test = Callable[[pa.Array], pa.Array]
+Where = Mapping[str, Any]  # column -> value, list of values, between, not_ or None (missing)
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,14 @@ class Leaf:
         test: which values satisfy it.
         missing: whether a missing value satisfies it.
         named: values that it names, which must exist in a column of texts or a sensitive column.
+        condition: as it was given in a ``where``; None where it was not.
     """
 
     column: str
     test: Test
     missing: bool
     named: tuple[Hashable, ...] = ()
+    condition: Any = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,18 @@ class Not:
 
 
 def between(low: Any, high: Any) -> Between:
-    """A range for ``where``, both ends in: ``where={"age": between(25, 45)}``."""
+    """A range for a condition, both ends in.
+
+    Args:
+        low, high: two numbers, dates or texts.
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> table = pa.table({"age": [20, 30, 40, 50] * 50, "disease": ["flu", "cold"] * 100})
+    >>> release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"))
+    >>> release.count({"age": dn.between(25, 45)}).value
+    100.0
+    """
     if low is None or high is None:
         raise QuestionError("between(low, high) needs both ends.")
     try:
@@ -82,7 +96,18 @@ def between(low: Any, high: Any) -> Between:
 
 
 def not_(condition: Any) -> Not:
-    """Everything but a value, a list of values, a range, or missing (None)."""
+    """Everything but what is named.
+
+    Args:
+        condition: a value, a list of values, a range (``between``) or missing (None).
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> table = pa.table({"age": [20, 30, 40, 50] * 50, "disease": ["flu", "cold"] * 100})
+    >>> release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"))
+    >>> release.count({"age": dn.not_([20, 30])}).value, release.count({"age": dn.not_(dn.between(40, 50))}).value
+    (100.0, 100.0)
+    """
     return Not(condition)
 
 
@@ -95,7 +120,7 @@ def conjunction(where: Mapping[str, Any] | None) -> And:
             f"where = {shortened(where)} is not a mapping: write where={{'column': value}}, with a value, a list of "
             "values, between(low, high), not_(..) or None for missing."
         )
-    return And(tuple(_leaf(column, condition) for column, condition in where.items()))
+    return And(tuple(replace(_leaf(column, condition), condition=condition) for column, condition in where.items()))
 
 
 def _leaf(column: str, condition: Any) -> Leaf:

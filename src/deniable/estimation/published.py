@@ -1,91 +1,36 @@
-"""What estimation needs of a release: the public parameters, and someone who counts its rows.
+"""What estimation needs of a release: its manifest, and someone who counts its rows.
 
-Both are protocols, so that estimation depends on no engine: any store that can tally rows by dictionary codes will do.
+A protocol, so that estimation depends on no engine: any store that can tally rows by dictionary codes will do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
-from deniable.core.channel import Channel
+from deniable.core.arrays import Bools, Floats, Ints
+from deniable.core.channel import SCALE, Channel
+from deniable.core.lineup import LineUpDesign
+from deniable.core.manifest import Manifest
+from deniable.core.part import Marginal
+from deniable.core.tally import Block, Counter, Moments
+from deniable.core.tally import CodeMask as Leaf
 
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Leaf = tuple[str, Bools]  # a public column, and which of its distinct values (missing last) satisfy a condition
-
-
-class Parameters(Protocol):
-    """The part of a manifest that estimates are computed from."""
-
-    @property
-    def domain(self) -> Sequence[Hashable]: ...
-    @property
-    def channels(self) -> Sequence[Channel]: ...
-    @property
-    def cell_positions(self) -> Sequence[npt.NDArray[Any]]: ...
-    @property
-    def cells_published(self) -> bool: ...
-    @property
-    def sensitive_columns(self) -> Sequence[str]: ...
-    @property
-    def public_columns(self) -> Sequence[str]: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def marginal(self) -> Any: ...
+__all__ = ["Block", "Bools", "Counter", "Floats", "Ints", "Layout", "Leaf", "Moments", "OnePart", "Published"]
 
 
-class Moments(Protocol):
-    """Of a numeric column, by [group, class, state]: rows that have a value, the sum, and the sum of squares."""
+class Layout(Protocol):
+    """What conditions are read against: the columns, and the values of the sensitive part."""
 
     @property
-    def rows(self) -> Floats: ...
+    def domain(self) -> tuple[Hashable, ...]: ...
     @property
-    def sums(self) -> Floats: ...
+    def sensitive_columns(self) -> tuple[str, ...]: ...
     @property
-    def squares(self) -> Floats: ...
-
-
-class Block(Protocol):
-    """Rows of some groups, counted by [group, class, state]; a state is a cell and a published value of it."""
-
-    @property
-    def keys(self) -> Ints:
-        """The groups: codes of the group columns, one row per group."""
-        ...
-
-    @property
-    def counts(self) -> Floats: ...
-    @property
-    def moments(self) -> Mapping[str, Moments]: ...
-
-
-class Counter(Protocol):
-    """Counts the rows of a release. Codes of a column: positions in ``distinct``, and one more for missing."""
-
-    @property
-    def rows(self) -> int: ...
-
-    def distinct(self, column: str) -> pa.Array:
-        """The distinct values of a public column, without missing."""
-        ...
-
-    def tally(
-        self, groups: Sequence[str], leaves: Sequence[Leaf], classes: Ints, values: Sequence[str] = ()
-    ) -> Iterator[Block]:
-        """Rows by group, class and state. Bit i of a row's pattern says whether it satisfies leaf i; ``classes`` maps
-        a pattern to a class, or to -1: not counted."""
-        ...
-
-    def pool(self, questions: Sequence[Sequence[Leaf]]) -> Floats:
-        """For each conjunction of leaves, the rows that satisfy it, by state."""
-        ...
+    def public_columns(self) -> tuple[str, ...]: ...
 
 
 class Published(Protocol):
@@ -95,3 +40,48 @@ class Published(Protocol):
     def manifest(self) -> Any: ...
 
     def counter(self) -> Counter: ...
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OnePart:
+    """A release of one part; exempt missing values are one more value, in a cell that is published as it is."""
+
+    domain: tuple[Hashable, ...]
+    channels: tuple[Channel, ...]
+    cell_positions: tuple[Ints, ...]
+    cells_published: bool
+    sensitive_columns: tuple[str, ...]
+    public_columns: tuple[str, ...]
+    rows: int
+    marginal: Marginal | None
+    mixture: Any = None
+    lineups: LineUpDesign | None = None
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> OnePart:
+        """The only part of a release."""
+        (part,) = manifest.parts
+        missing: Hashable = (None,) * len(part.columns) if len(part.columns) > 1 else None
+        domain, channels, positions = part.domain, part.channels, part.cell_positions
+        mixture = None if part.mixture is None else np.asarray(part.mixture, np.float64)
+        published = part.cells_published
+        if part.exempt and missing not in domain:
+            domain = (*domain, missing)
+            if part.channels:
+                channels = (*channels, Channel((missing,), np.array([SCALE]), np.array([SCALE])))
+                positions, published = (*positions, np.array([part.m])), True
+            elif mixture is not None:  # one more value that is always published as itself
+                mixture = np.pad(mixture, (0, 1))
+                mixture[-1, -1] = 1.0
+        return cls(
+            domain=domain,
+            channels=channels,
+            cell_positions=positions,
+            cells_published=published,
+            sensitive_columns=part.columns,
+            public_columns=manifest.public_columns,
+            rows=manifest.rows,
+            marginal=part.marginal,
+            mixture=mixture,
+            lineups=part.lineups,
+        )

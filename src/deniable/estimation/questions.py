@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from deniable.core.errors import QuestionError, did_you_mean, listing
 from deniable.estimation.predicates import And, Leaf, Or, Predicate, require_known
-from deniable.estimation.published import Bools, Counter, Ints, Parameters
+from deniable.estimation.published import Bools, Counter, Ints, Layout
 from deniable.estimation.published import Leaf as PublicLeaf
 
 MOST_ENTRIES = 2**26  # patterns x values
@@ -29,14 +29,16 @@ class Asked:
         leaves: the public conditions, by column and distinct values.
         classes: pattern of their truth -> class, or -1.
         sets: the sensitive values of each class, [classes, m].
+        narrowed: the same for further conditions on those rows, [conditions, classes, m].
     """
 
     leaves: tuple[PublicLeaf, ...]
     classes: Ints
     sets: Bools
+    narrowed: Bools
 
 
-def require_column(manifest: Parameters, column: str) -> None:
+def require_column(manifest: Layout, column: str) -> None:
     """Refuse a column that the release does not have."""
     known = [*manifest.public_columns, *manifest.sensitive_columns]
     if column not in known:
@@ -44,7 +46,7 @@ def require_column(manifest: Parameters, column: str) -> None:
         raise QuestionError(f"There is no column {column!r}.{near} The columns are: {listing(known, most=20)}.")
 
 
-def sensitive_part(manifest: Parameters, column: str) -> list[Hashable]:
+def sensitive_part(manifest: Layout, column: str) -> list[Hashable]:
     """The value of one sensitive column at each position of the domain."""
     if len(manifest.sensitive_columns) == 1:
         return list(manifest.domain)
@@ -52,7 +54,7 @@ def sensitive_part(manifest: Parameters, column: str) -> list[Hashable]:
     return [value[place] for value in manifest.domain if isinstance(value, tuple)]
 
 
-def sensitive_mask(manifest: Parameters, leaf: Leaf) -> Bools:
+def sensitive_mask(manifest: Layout, leaf: Leaf) -> Bools:
     """Which values of the domain satisfy a condition on a sensitive column."""
     parts = sensitive_part(manifest, leaf.column)
     distinct = list(dict.fromkeys(part for part in parts if part is not None))
@@ -82,23 +84,28 @@ Truth = Callable[[Bools], Bools]  # bits of patterns [patterns, k] -> holds [pat
 class Resolver:
     """Turns predicates into what a counter and the weights need."""
 
-    def __init__(self, manifest: Parameters, counter: Counter) -> None:
+    def __init__(self, manifest: Layout, counter: Counter) -> None:
         self.manifest = manifest
         self.counter = counter
         self.m = len(manifest.domain)
 
-    def resolve(self, predicate: Predicate) -> Asked:
+    def resolve(self, where: Predicate, conditions: Sequence[Predicate] = ()) -> Asked:
+        """A condition, and further ones on the rows that satisfy it, all by the same classes of rows."""
         leaves: list[PublicLeaf] = []
-        truth = self._truth(merged(predicate), leaves)
-        if len(leaves) > 20 or 2 ** len(leaves) * self.m > MOST_ENTRIES:
+        truths = [self._truth(merged(predicate), leaves) for predicate in (where, *conditions)]
+        if len(leaves) > 20 or 2 ** len(leaves) * self.m * len(truths) > MOST_ENTRIES:
             raise QuestionError(
                 f"The condition combines {len(leaves)} different conditions on public columns, more than can be "
                 "answered at once. Fix: ask in parts, and add up the estimates of disjoint parts."
             )
         patterns = np.arange(2 ** len(leaves))
         bits = (patterns[:, None] >> np.arange(len(leaves))) & 1
-        sets = np.broadcast_to(truth(bits.astype(bool)), (len(patterns), self.m))
-        return Asked(tuple(leaves), *_classes(sets))
+        sets = np.empty((len(patterns), len(truths), self.m), bool)
+        for place, truth in enumerate(truths):
+            sets[:, place] = truth(bits.astype(bool))
+        sets[:, 1:] &= sets[:, :1]
+        classes, distinct = _classes(sets)
+        return Asked(tuple(leaves), classes, distinct[:, 0], distinct[:, 1:].swapaxes(0, 1))
 
     def conjunction(self, predicate: Predicate) -> tuple[list[PublicLeaf], Bools]:
         """A plain conjunction as public leaves and one value set, for pools of questions."""
@@ -142,13 +149,13 @@ class Resolver:
 
 
 def _classes(sets: Bools) -> tuple[Ints, Bools]:
-    """Number the distinct non-empty sets."""
-    packed = np.packbits(sets, axis=1)
+    """Number the distinct sets [patterns, conditions, m] whose first is not empty."""
+    packed = np.packbits(sets.reshape(len(sets), -1), axis=1)
     _, first, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     distinct = sets[first]
-    filled = distinct.any(axis=1)
+    filled = distinct[:, 0].any(axis=1)
     if not filled.any():
-        return np.full(len(sets), -1, np.int64), np.zeros((1, sets.shape[1]), bool)
+        return np.full(len(sets), -1, np.int64), np.zeros((1, *sets.shape[1:]), bool)
     numbers = np.where(filled, np.cumsum(filled) - 1, -1)
     return numbers[inverse.reshape(-1)].astype(np.int64), distinct[filled]
 

@@ -21,8 +21,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from deniable.estimation.linear import Answers, Control, Weighing
-from deniable.estimation.published import Bools, Floats
+from deniable.core.arrays import Bools, Floats
+from deniable.core.tally import Block
+from deniable.estimation.aggregates import count_of
+from deniable.estimation.calibration import Control
+from deniable.estimation.model.one_part import SingleValues
+from deniable.estimation.model.weighed import Answers
 
 if TYPE_CHECKING:
     from deniable.estimation.asking import Asking
@@ -194,10 +198,9 @@ def _estimates(
     ask: Asking, margin: tuple[str, ...], control: Control | None, values: Places
 ) -> Iterator[tuple[Floats, Answers]]:
     """Rows and estimates [groups, values] of one margin."""
-    weighing = Weighing.of(ask.states, _members(ask.states.m, values)[:, None, :], control, np.ones(1))
-    for block in ask.counter.tally(margin, (), np.zeros(1, np.int64)):
-        tally = block.counts[:, 0, :]
-        rows = tally.sum(axis=1)
-        many = rows >= LEAST_ROWS
+    every = np.ones((1, ask.states.m), bool)
+    for block in ask.counter.tally(margin, (), np.zeros(1, np.int64), states=True):
+        many = block.counts.sum(axis=(1, 2)) >= LEAST_ROWS
         if many.any():
-            yield rows[many], weighing.counts(tally[many])
+            rows = SingleValues(ask, Block(block.keys[many], block.counts[many]), every, values, control)
+            yield rows.counts.sum(axis=(1, 2)), count_of(rows)

@@ -1,19 +1,21 @@
-"""What a setting of an experiment gives: answers, the histogram, and how long it took."""
+"""A setting of an experiment, what it gives (answers, the histogram, how long it took), and what was predicted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.errors import DeniableError
 from deniable.engines.randomness import Keystream
 from deniable.estimation.asking import Asking, Options
-from deniable.estimation.grouping import by_method
-from deniable.estimation.linear import Weighing
-from deniable.evaluation.pools import QuestionPool
+from deniable.estimation.many import value_sets_of
+from deniable.planning.pools import QuestionPool
+from deniable.planning.profiles import SELECTIVITIES, ByPool, Errors
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -44,27 +46,39 @@ class Answered:
     seconds: tuple[float, float]
 
 
-class Setting(Protocol):
-    """One row group of the table of results."""
+class Setting(ABC):
+    """One row group of the table of results: a frozen dataclass.
 
-    @property
-    def label(self) -> str: ...
+    Attributes:
+        label: names the rows of the table.
+        chance: whether draws differ.
+    """
 
+    label: str
+    chance: ClassVar[bool] = True
+
+    @abstractmethod
     def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
         """Draw once, answer all questions."""
-        ...
+
+    def predicted(self, profile: ByPool) -> dict[str, Errors]:
+        """Estimator -> mean relative errors, without those that have no closed form (shrunk, mle, four states)."""
+        return {}
+
+
+def predicted_errors(
+    setting: Setting, pool: QuestionPool, selectivities: Sequence[float] = SELECTIVITIES
+) -> dict[str, Errors]:
+    """What an experiment should find, before it is run: a setting's errors on a pool, in closed form."""
+    try:
+        return setting.predicted(ByPool(pool, tuple(selectivities)))
+    except DeniableError:  # a mechanism that refuses says why when it is run
+        return {}
 
 
 def estimated(ask: Asking, tally: Floats, sets: Bools, estimator: str) -> Floats:
     """Counts [conditions, sets] from rows by state [conditions, states]."""
-    options = ESTIMATORS[estimator]
-    control, parts = ask.control(options), []
-    step = max(1, SET_ENTRIES // max(tally.shape))
-    for start in range(0, len(sets), step):
-        chosen = sets[start : start + step, None, :]
-        weighing = Weighing.of(ask.states, chosen, control, np.ones(1))
-        parts.append(by_method(ask, tally[:, None, :], chosen, weighing.counts(tally), options).value)
-    return np.concatenate(parts, axis=1)
+    return value_sets_of(ask, tally, sets, ESTIMATORS[estimator]).value
 
 
 def generator(stream: Keystream) -> np.random.Generator:

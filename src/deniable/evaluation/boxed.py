@@ -13,13 +13,13 @@ from deniable.core.errors import QuestionError
 from deniable.engines.batch.columns import Encoded
 from deniable.engines.batch.values import lookup
 from deniable.evaluation.answered import Bools, Floats
-from deniable.evaluation.pools import QuestionPool
-from deniable.evaluation.tables import CodedTable
+from deniable.planning.pools import QuestionPool
+from deniable.planning.tables import CodedTable
+from deniable.rivals.generalize.answerer import ranges_of, sets_of
 from deniable.rivals.generalize.axes import Axis, axes_of_codes
 from deniable.rivals.generalize.boxes import box_table
 from deniable.rivals.generalize.estimate import Ranges, Sets
 from deniable.rivals.generalize.mondrian import mondrian
-from deniable.rivals.generalize.release import ranges_of, sets_of
 
 Ints = npt.NDArray[np.int64]
 

@@ -3,57 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from deniable.core.channel import Channel
+from deniable.core.arrays import Codes, Ints
 from deniable.core.histogram import Histogram
-from deniable.core.manifest import Marginal, cells_of
+from deniable.core.lineup import LineUpDesign
+from deniable.core.part import COUNT_EPSILON, Marginal
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.engines.batch.columns import Codes, smallest
+from deniable.engines.batch.columns import smallest
+from deniable.engines.batch.counting import CodeCounter
 from deniable.engines.batch.dealing import Dealer
 from deniable.engines.batch.kernel import Kernel
-from deniable.engines.local.counting import LocalCounter
+from deniable.engines.batch.lineups import LineUpKernel
 from deniable.engines.randomness import Keystream, Secret, discrete_laplace, discrete_laplace_variance
 from deniable.estimation.asking import Asking
-from deniable.estimation.decoys import FullChannel
-from deniable.evaluation.tables import CodedTable
-from deniable.mechanisms import Mechanism, PlansFromPublic
-
-MARGINAL_EPSILON = 1.0
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Parameters:
-    """The public parameters of a draw, as a manifest would give them."""
-
-    domain: tuple[Hashable, ...]
-    channels: tuple[Channel, ...]
-    cell_positions: tuple[Ints, ...]
-    cells_published: bool
-    sensitive_columns: tuple[str, ...]
-    public_columns: tuple[str, ...]
-    rows: int
-    marginal: Marginal | None
-    mixture: Floats | None
-
-
-class DrawnCounter(LocalCounter):
-    """Counts a draw: the public columns of the original, encoded once, and the states that were drawn."""
-
-    def __init__(self, table: CodedTable, parameters: Parameters, states: Codes) -> None:
-        super().__init__("", parameters)
-        self._columns = dict(table.columns)
-        self._states = states
-        self.rows = table.rows
+from deniable.estimation.published import OnePart
+from deniable.mechanisms import Mechanism
+from deniable.mechanisms.decoys.mixture import full_channel
+from deniable.planning.tables import CodedTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +34,7 @@ class Draw:
 
     Attributes:
         plan: how.
-        published: the published value of every row, as a position in the domain.
+        published: the published value of every row, as a position in the domain; -1 where a set is published.
         states: cell and published value of every row as one number, where cells are published.
         asking: what estimators need.
     """
@@ -79,24 +51,38 @@ def stream_of(seed: int, draw: int, label: str) -> Keystream:
     return Keystream(Secret.from_key(key), "experiment", label)
 
 
+def planning_stream() -> Keystream:
+    """The randomness of what is predicted from one draw: always the same, so that a plan can be repeated."""
+    return stream_of(0, 0, "planner")
+
+
 def draw_release(table: CodedTable, mechanism: Mechanism, privacy: Privacy | None, stream: Keystream) -> Draw:
     """Plan, deal, perturb."""
     marginal = None
     if privacy is None or privacy.adversary == "frequency":
         marginal = noisy_marginal(table.histogram, stream)
-    plan = _plan(mechanism, table.histogram, privacy, marginal)
+    public = None
+    if marginal is not None:
+        public = Histogram(table.domain, np.maximum(np.array(marginal.counts, dtype=np.int64), 1))
+    plan = mechanism.plan(table.histogram, privacy, public=public)
     return draw_plan(table, plan, stream, marginal)
 
 
 def draw_plan(table: CodedTable, plan: Plan, stream: Keystream, marginal: Marginal | None) -> Draw:
     """Deal and perturb by a plan that was made before."""
-    channels, positions = cells_of(plan)
-    cells = Dealer(plan, stream.subkey("dealing")).deal(table.codes) if len(channels) > 1 else None
+    part = plan.parts[0]
+    if part.lineups is not None:
+        return _draw_lineups(table, plan, part.lineups, stream, marginal)
+    channels = tuple(cell.channel for cell in part.cells)
+    positions = tuple(part.positions(cell) for cell in part.cells)
+    cells = None
+    if len(channels) > 1:
+        cells = Dealer(part, stream.subkey("dealing")).deal(table.codes, np.zeros(table.m, np.int64))
     published = Kernel(channels, positions).perturb(table.codes, stream.subkey("draws").words(0, table.rows), cells)
     seen = plan.cells_published and cells is not None
     states = _states(table.m, positions, cells, published) if seen else published
     hidden = cells is not None and not plan.cells_published
-    parameters = Parameters(
+    parameters = OnePart(
         domain=table.domain,
         channels=channels,
         cell_positions=positions,
@@ -105,23 +91,40 @@ def draw_plan(table: CodedTable, plan: Plan, stream: Keystream, marginal: Margin
         public_columns=table.public_columns,
         rows=table.rows,
         marginal=marginal,
-        mixture=FullChannel.of_plan(plan).matrix if hidden else None,
+        mixture=full_channel(replace(part, left_out=None)) if hidden else None,
     )
-    return Draw(plan, published, states, Asking(parameters, DrawnCounter(table, parameters, states)))
+    number = sum(len(places) for places in positions) if seen else table.m
+    counter = CodeCounter(table.columns.__getitem__, lambda: states, number, table.rows)
+    return Draw(plan, published, states, Asking(parameters, counter))
+
+
+def _draw_lineups(
+    table: CodedTable, plan: Plan, design: LineUpDesign, stream: Keystream, marginal: Marginal | None
+) -> Draw:
+    """The set of every row; no row publishes its value alone."""
+    words = stream.subkey("draws").words(0, table.rows)
+    number = len(design.sets.lengths)
+    states = smallest(LineUpKernel(design).perturb(table.codes, words), number)
+    parameters = OnePart(
+        domain=table.domain,
+        channels=(),
+        cell_positions=(),
+        cells_published=False,
+        sensitive_columns=table.sensitive_columns,
+        public_columns=table.public_columns,
+        rows=table.rows,
+        marginal=marginal,
+        lineups=design,
+    )
+    counter = CodeCounter(table.columns.__getitem__, lambda: states, number, table.rows)
+    return Draw(plan, np.full(table.rows, -1), states, Asking(parameters, counter))
 
 
 def noisy_marginal(histogram: Histogram, stream: Keystream) -> Marginal:
-    """The histogram with discrete Laplace noise of epsilon 1, as a release publishes it (SPEC 8)."""
-    noise = discrete_laplace(stream.subkey("marginal"), histogram.m, MARGINAL_EPSILON)
+    """The histogram with discrete Laplace noise, as a release publishes it (SPEC 8)."""
+    noise = discrete_laplace(stream.subkey("marginal"), histogram.m, COUNT_EPSILON)
     counts = tuple((histogram.counts + noise).tolist())
-    return Marginal(counts, MARGINAL_EPSILON, discrete_laplace_variance(MARGINAL_EPSILON))
-
-
-def _plan(mechanism: Mechanism, histogram: Histogram, privacy: Privacy | None, marginal: Marginal | None) -> Plan:
-    if marginal is None or not isinstance(mechanism, PlansFromPublic):
-        return mechanism.plan(histogram, privacy)
-    public = Histogram(histogram.domain, np.maximum(np.array(marginal.counts, dtype=np.int64), 1))
-    return mechanism.plan(histogram, privacy, public=public)
+    return Marginal(counts, COUNT_EPSILON, discrete_laplace_variance(COUNT_EPSILON))
 
 
 def _states(m: int, positions: Sequence[Ints], cells: Any, published: Codes) -> Codes:

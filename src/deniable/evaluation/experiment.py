@@ -22,22 +22,21 @@ import numpy.typing as npt
 
 from deniable.core.errors import DeniableError, OptionError, OutputError
 from deniable.engines.base import Progress, no_progress
+from deniable.evaluation.answered import Answered, Setting
 from deniable.evaluation.drawing import stream_of
 from deniable.evaluation.metrics import (
     BANDS,
     POINTS,
-    SELECTIVITIES,
-    Spread,
     errors_by_band,
     errors_by_selectivity,
     fitted_line,
     reconstruction_error,
-    spread,
     spread_out,
-    spreads,
 )
-from deniable.evaluation.pools import QuestionPool
-from deniable.evaluation.settings import Answered, Independent, Setting
+from deniable.evaluation.settings import Independent
+from deniable.planning.accuracy import Spread, spread, spreads
+from deniable.planning.pools import QuestionPool
+from deniable.planning.profiles import SELECTIVITIES
 
 DRAWS = 5
 
@@ -67,10 +66,10 @@ class Row:
         return tuple(self.numbers[f"{kind} {share:g}"].mean for share in selectivities)
 
     def to_dict(self) -> dict[str, Any]:
-        numbers = {name: {"mean": each.mean, "deviation": each.deviation} for name, each in self.numbers.items()}
+        numbers = {name: {"mean": over.mean, "deviation": over.deviation} for name, over in self.numbers.items()}
         bands = [
-            {"from": low, "to": high, "mean": each.mean, "deviation": each.deviation}
-            for (low, high), each in self.bands.items()
+            {"from": low, "to": high, "mean": over.mean, "deviation": over.deviation}
+            for (low, high), over in self.bands.items()
         ]
         cloud = [list(pair) for pair in self.cloud]
         return {"setting": self.setting, "estimator": self.estimator, **numbers, "bands": bands, "cloud": cloud}
@@ -132,27 +131,27 @@ class _Work:
         bands = [[low, high, error] for (low, high), error in errors_by_band(estimates, truth, rows).items()]
         if draw > 0:
             return {"bands": bands}
-        asked = spread_out(truth, self.selectivities[0] * rows)
-        if not len(asked):  # all questions are smaller: show them, rather than none
-            asked = spread_out(truth, 1)
-        pairs = zip(truth[asked].tolist(), estimates[asked].tolist(), strict=True)
-        return {"bands": bands, "cloud": [[true, round(found, 2)] for true, found in pairs if np.isfinite(found)]}
+        shown = spread_out(truth, self.selectivities[0] * rows)
+        if not len(shown):  # all questions are smaller: show them, rather than none
+            shown = spread_out(truth, 1)
+        pairs = zip(truth[shown].tolist(), estimates[shown].tolist(), strict=True)
+        return {"bands": bands, "cloud": [[true, round(guess, 2)] for true, guess in pairs if np.isfinite(guess)]}
 
     def _numbers(self, answered: Answered, name: str, estimates: npt.NDArray[np.float64]) -> dict[str, float]:
         truth, table = self.pool.truth, self.pool.table
-        found = errors_by_selectivity(estimates, truth, table.rows, self.selectivities)
+        by_kind = errors_by_selectivity(estimates, truth, table.rows, self.selectivities)
         numbers = {
             f"{kind} {share:g}": error
-            for kind, errors in found.items()
+            for kind, errors in by_kind.items()
             for share, error in zip(self.selectivities, errors, strict=True)
         }
         numbers["reconstruction"] = reconstruction_error(answered.histogram[name], table.histogram.counts)
         if answered.kept is not None:
             numbers["kept"] = answered.kept
         numbers["draw seconds"], numbers["answer seconds"] = answered.seconds
-        asked = truth >= self.selectivities[0] * table.rows
-        line = fitted_line(truth[asked], estimates[asked])
-        return {**numbers, "slope": line.slope, "r2": line.r2}
+        large = truth >= self.selectivities[0] * table.rows
+        numbers["slope"], numbers["r2"] = fitted_line(truth[large], estimates[large])
+        return numbers
 
 
 def run_experiment(
@@ -177,24 +176,21 @@ def run_experiment(
     labels = [setting.label for setting in settings]
     if len(set(labels)) < len(labels):
         raise OptionError("Two settings have the same label: give each its own, they name the rows of the table.")
-    compared = (*(setting for setting in settings if not isinstance(setting, Independent)), Independent())
+    compared = (*(setting for setting in settings if setting != Independent()), Independent())
     work = _Work(pool, compared, seed, tuple(selectivities))
     units = [(place, draw) for draw in range(draws) for place in range(len(compared) - 1)]
     units.append((len(compared) - 1, 0))
     with _Log(resume, _fingerprint(work)) as log:
         done = log.finished()
         left = [(place, draw) for place, draw in units if (compared[place].label, draw) not in done]
-        found = [line for key, lines in done.items() for line in lines if key in _keys(compared, units)]
+        wanted = {(compared[place].label, draw) for place, draw in units}
+        every = [line for key, lines in done.items() for line in lines if key in wanted]
         with closing(_executed(work, left, workers)) as executed:  # closed when interrupted, too
             for number, lines in enumerate(executed, start=len(units) - len(left) + 1):
-                found += lines
+                every += lines
                 log.write(lines)
                 progress(number, len(units), "draws")
-    return _result(work, draws, found)
-
-
-def _keys(settings: Sequence[Setting], units: Sequence[tuple[int, int]]) -> set[tuple[str, int]]:
-    return {(settings[place].label, draw) for place, draw in units}
+    return _result(work, draws, every)
 
 
 _inherited: list[_Work] = []  # what forked processes find when they start: it is not sent to them
@@ -282,18 +278,17 @@ class _Log:
             self._file.flush()
 
 
-def _result(work: _Work, draws: int, found: list[dict[str, Any]]) -> Result:
+def _result(work: _Work, draws: int, every: list[dict[str, Any]]) -> Result:
     rows: list[Row] = []
     refused: dict[str, str] = {}
     for setting in work.settings:
-        lines = sorted((line for line in found if line["setting"] == setting.label), key=lambda line: line["draw"])
+        lines = sorted((line for line in every if line["setting"] == setting.label), key=lambda line: line["draw"])
         reasons = [line["refused"] for line in lines if "refused" in line]
         if reasons:
             refused[setting.label] = reasons[0]
         for estimator in dict.fromkeys(line["estimator"] for line in lines if "estimator" in line):
-            rows.append(_row(setting.label, estimator, [each for each in lines if each.get("estimator") == estimator]))
-    limits = [share * work.pool.table.rows for share in work.selectivities]
-    questions = tuple(int(np.sum((work.pool.truth >= limit) & (work.pool.truth > 0))) for limit in limits)
+            rows.append(_row(setting.label, estimator, [line for line in lines if line.get("estimator") == estimator]))
+    questions = work.pool.sizes(work.selectivities)
     return Result(work.pool.name, questions, draws, work.seed, work.selectivities, tuple(rows), refused)
 
 
@@ -308,5 +303,5 @@ def _row(setting: str, estimator: str, lines: list[dict[str, Any]]) -> Row:
         estimator,
         spreads([line["numbers"] for line in lines]),
         {ends: spread(errors) for ends, errors in bands.items()},
-        tuple((true, found) for true, found in lines[0].get("cloud", ())),
+        tuple((true, guess) for true, guess in lines[0].get("cloud", ())),
     )

@@ -23,12 +23,13 @@ import numpy.typing as npt
 from deniable.core.channel import Channel
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
-from deniable.evaluation.answered import Answered, Floats, generator
+from deniable.evaluation.answered import Answered, Floats, Setting, generator
 from deniable.evaluation.boxed import Boxed
 from deniable.evaluation.drawing import draw_release
-from deniable.evaluation.pools import QuestionPool
-from deniable.evaluation.tables import CodedTable
+from deniable.evaluation.rivals import Generalized
 from deniable.mechanisms import Uniform
+from deniable.planning.pools import QuestionPool
+from deniable.planning.tables import CodedTable
 
 Ints = npt.NDArray[np.int64]
 
@@ -69,12 +70,17 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class PerturbedGeneralization:
+class PerturbedGeneralization(Setting):
     """One perturbed row for each box of k rows or more."""
 
     k: int
     privacy: Privacy
     label: str = "perturbed-generalization"
+
+    @classmethod
+    def fitted(cls, privacy: Privacy) -> PerturbedGeneralization:
+        """With boxes as large as generalization needs for the same requirement."""
+        return cls(Generalized.fitted(privacy).k, privacy)
 
     def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
         begin = time.perf_counter()

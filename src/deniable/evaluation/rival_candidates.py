@@ -4,27 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.evaluation.drawing import stream_of
-from deniable.evaluation.rivals import Generalized
-from deniable.evaluation.settings import FEWEST, group_size
-from deniable.mechanisms import Anatomy, Decoys, Generalize, Laplace, Pram, Redraw, WithoutChannels
+from deniable.evaluation.answered import Floats
+from deniable.evaluation.drawing import planning_stream
+from deniable.evaluation.rivals import Anatomized, Generalized
+from deniable.mechanisms import Decoys, Pram, Redraw
 from deniable.planning.candidates import Candidate, candidate, timed
-from deniable.planning.profiles import ByPool, Errors, Profile
+from deniable.planning.independence import RedrawMoments
+from deniable.planning.pools import QuestionPool
+from deniable.planning.profiles import Errors, Profile
+from deniable.rivals.anatomy.prediction import AnatomyMoments
+from deniable.rivals.base import Rival
+from deniable.rivals.generalize.mechanism import Generalize
+from deniable.rivals.laplace.mechanism import Laplace
 
 
 def rival_candidates(counts: Histogram, privacy: Privacy, profile: Profile) -> list[Candidate]:
     """The baselines with the parameters that the requirement asks of them, and what they would answer."""
-    l = group_size(privacy)
-    k = max(FEWEST, l)
-    by_pool = isinstance(profile, ByPool)
+    biased = profile.sizes is None  # a pool's own questions show the bias
+    anatomy, boxes = Anatomized.fitted(privacy), Generalized.fitted(privacy)
+    laplace = Laplace(questions=profile.questions)
 
-    def without(mechanism: WithoutChannels, errors: Callable[[Guarantee], Errors], biased: bool = False) -> Candidate:
+    def without(mechanism: Rival, errors: Callable[[Guarantee], Errors], biased: bool = False) -> Candidate:
         def made() -> tuple[None, Guarantee, Errors]:
             promised = mechanism.guarantee(counts, privacy)
             return None, promised, errors(promised)
@@ -33,29 +41,30 @@ def rival_candidates(counts: Histogram, privacy: Privacy, profile: Profile) -> l
 
     def redrawn() -> tuple[Plan | None, Guarantee, Errors]:
         plan = Redraw().plan(counts, privacy)
-        return plan, plan.guarantee, profile.redraw()
+        return plan, plan.guarantee, profile.errors_of(RedrawMoments())
 
-    laplace = Laplace(questions=profile.questions)
     return [
-        _as_rival(candidate(Decoys(c=None, leftovers="drop"), counts, privacy, profile)),
-        _as_rival(candidate(Pram(), counts, privacy, profile)),
-        timed(Redraw(), redrawn, rival=True, biased=not by_pool),
-        without(Anatomy(l), lambda _: profile.anatomy(l), biased=not by_pool),
-        without(Generalize(k, l), lambda _: _generalized(profile, k, l), biased=not by_pool),
+        replace(candidate(Decoys(c=None, leftovers="drop"), counts, privacy, profile), rival=True),
+        replace(candidate(Pram(), counts, privacy, profile), rival=True),
+        timed(Redraw(), redrawn, rival=True, biased=biased),
+        without(anatomy, lambda _: profile.errors_of(AnatomyMoments(anatomy, planning_stream())), biased),
+        without(boxes, lambda _: profile.errors_of(GeneralizeMoments(boxes)), biased),
         without(laplace, lambda promised: profile.noise(_mean_noise(promised.epsilon / profile.questions))),
     ]
 
 
-def _as_rival(found: Candidate) -> Candidate:
-    return replace(found, rival=True)
+@dataclass(frozen=True)
+class GeneralizeMoments:
+    """Boxes need the public columns, so only a pool can tell. There is no chance in them: one run is exact."""
 
+    mechanism: Generalize
 
-def _generalized(profile: Profile, k: int, l: int) -> Errors:
-    """Its partition needs the public columns, so only a pool can tell. There is no chance in it: one run is exact."""
-    if not isinstance(profile, ByPool):
-        return (math.nan,) * len(profile.selectivities)
-    answered = Generalized(k, l).run(profile.pool, stream_of(0, 0, "planner"))
-    return profile.measured(answered.answers[""])
+    def variance_per_row(self, share: Floats, question: Floats) -> Floats:
+        return np.full(share.shape, np.nan)
+
+    def moments(self, pool: QuestionPool) -> tuple[Floats, Floats]:
+        answers = Generalized(self.mechanism.k, self.mechanism.l).run(pool, planning_stream()).answers[""]
+        return answers - pool.true_answers, np.zeros(answers.shape)
 
 
 def _mean_noise(epsilon: float) -> float:

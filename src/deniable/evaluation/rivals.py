@@ -2,51 +2,98 @@
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import dataclass, field
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
 from deniable.estimation.decoys import Others, four_states
-from deniable.evaluation.answered import SET_ENTRIES, Answered, Bools, Floats, estimated, generator
+from deniable.evaluation.answered import SET_ENTRIES, Answered, Bools, Floats, Setting, estimated, generator
 from deniable.evaluation.boxed import Boxed
-from deniable.evaluation.drawing import draw_release
-from deniable.evaluation.pools import QuestionPool
-from deniable.mechanisms import Anatomy, Decoys, Generalize
-from deniable.mechanisms import Laplace as LaplaceMechanism
+from deniable.evaluation.drawing import draw_release, planning_stream
+from deniable.mechanisms.base import Mechanism
+from deniable.mechanisms.decoys.mechanism import Decoys
+from deniable.mechanisms.redraw import Redraw
+from deniable.planning.independence import RedrawMoments
+from deniable.planning.pools import QuestionPool
+from deniable.planning.profiles import ByPool, Errors
 from deniable.rivals.anatomy.estimate import AnatomyTables
 from deniable.rivals.anatomy.groups import anatomy_groups
+from deniable.rivals.anatomy.mechanism import Anatomy
+from deniable.rivals.anatomy.prediction import AnatomyMoments
 from deniable.rivals.generalize.estimate import BoxCounts
+from deniable.rivals.generalize.mechanism import Generalize
 from deniable.rivals.generalize.publish import rows_kept
+from deniable.rivals.laplace import mechanism as laplace
+
+FEWEST = 10  # rows of a box
+
+
+def group_size(privacy: Privacy) -> int:
+    """1/rho2: the smallest group in which no value need be surer than rho2 allows."""
+    limits = [rho2 for _, rho2 in privacy.per_value.values()]
+    return math.ceil(1 / min([*limits, *([privacy.rho2] if privacy.rho2 is not None else []), Fraction(1, 2)]))
+
+
+class Rival(Setting):
+    """A mechanism that is evaluated in a way of its own.
+
+    Attributes:
+        evaluates: the mechanism.
+    """
+
+    evaluates: ClassVar[type[Mechanism]]
+
+    @classmethod
+    def fitted(cls, privacy: Privacy) -> Mechanism:
+        """The mechanism with the options that a requirement asks for, where none are given."""
+        return cls.evaluates()
+
+    @classmethod
+    @abstractmethod
+    def of(cls, mechanism: Any, label: str, privacy: Privacy) -> Rival:
+        """The setting of a mechanism of this kind."""
 
 
 @dataclass(frozen=True)
-class Noisy:
+class Noisy(Setting):
     """Laplace's mechanism: true answers with noise of scale 1/epsilon, each question paid for anew (SPEC 9)."""
 
     epsilon: float
-    label: str = field(default="laplace")
+    label: str = "laplace"
 
     def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
         rng = generator(stream)
-        true = pool.by_value @ pool.sets.T
+        true = pool.true_answers
         begin = time.perf_counter()
         answers = true + rng.laplace(scale=1 / self.epsilon, size=true.shape)
         counts = pool.table.histogram.counts
         histogram = counts + rng.laplace(scale=1 / self.epsilon, size=counts.shape)
         return Answered({"": answers}, {"": histogram}, None, (0.0, time.perf_counter() - begin))
 
+    def predicted(self, profile: ByPool) -> dict[str, Errors]:
+        return {"": profile.noise(1 / self.epsilon)}
+
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(Rival):
     """Laplace's mechanism with the budget that a requirement allows: spent on each question anew, as in SPLU 6, and
     shared by all questions of the pool, as whoever answers them must (SPEC 9)."""
 
-    mechanism: LaplaceMechanism
+    mechanism: laplace.Laplace
     privacy: Privacy
     label: str = "laplace"
+    evaluates: ClassVar[type[Mechanism]] = laplace.Laplace
+
+    @classmethod
+    def of(cls, mechanism: laplace.Laplace, label: str, privacy: Privacy) -> Laplace:
+        return cls(mechanism, privacy, label)
 
     def epsilons(self, pool: QuestionPool) -> dict[str, float]:
         """The epsilon of one question, either way."""
@@ -54,17 +101,25 @@ class Laplace:
         return {"budget for each": budget, "budget shared": budget / max(len(pool), 1)}
 
     def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
-        found = {name: Noisy(epsilon).run(pool, stream.subkey(name)) for name, epsilon in self.epsilons(pool).items()}
-        answers = {name: each.answers[""] for name, each in found.items()}
-        histogram = {name: each.histogram[""] for name, each in found.items()}
-        return Answered(answers, histogram, None, (0.0, sum(each.seconds[1] for each in found.values())))
+        either = {name: Noisy(epsilon).run(pool, stream.subkey(name)) for name, epsilon in self.epsilons(pool).items()}
+        answers = {name: noisy.answers[""] for name, noisy in either.items()}
+        histogram = {name: noisy.histogram[""] for name, noisy in either.items()}
+        return Answered(answers, histogram, None, (0.0, sum(noisy.seconds[1] for noisy in either.values())))
+
+    def predicted(self, profile: ByPool) -> dict[str, Errors]:
+        return {name: profile.noise(1 / epsilon) for name, epsilon in self.epsilons(profile.pool).items()}
 
 
 @dataclass(frozen=True)
-class Redrawn:
+class Redrawn(Rival):
     """DBR: every sensitive value redrawn from the column's own distribution; published counts are the answers."""
 
     label: str = "redraw"
+    evaluates: ClassVar[type[Mechanism]] = Redraw
+
+    @classmethod
+    def of(cls, mechanism: Redraw, label: str, privacy: Privacy) -> Redrawn:
+        return cls(label)
 
     def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
         table = pool.table
@@ -77,14 +132,26 @@ class Redrawn:
         kept = float((published == table.codes).mean())
         return Answered({"": answers}, {"": histogram}, kept, (drawn - begin, answered - drawn))
 
+    def predicted(self, profile: ByPool) -> dict[str, Errors]:
+        return {"": profile.errors_of(RedrawMoments())}
+
 
 @dataclass(frozen=True)
-class Anatomized:
+class Anatomized(Rival):
     """Anatomy: rows in groups of l different values, published as two tables (SPEC 9; SDR 10.10)."""
 
     l: int
     label: str = "anatomy"
     privacy: Privacy | None = None
+    evaluates: ClassVar[type[Mechanism]] = Anatomy
+
+    @classmethod
+    def fitted(cls, privacy: Privacy) -> Anatomy:
+        return Anatomy(group_size(privacy))
+
+    @classmethod
+    def of(cls, mechanism: Anatomy, label: str, privacy: Privacy) -> Anatomized:
+        return cls(mechanism.l, label, privacy)
 
     def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
         table = pool.table
@@ -99,6 +166,9 @@ class Anatomized:
         answered = time.perf_counter()
         histogram = (table.histogram.counts - suppressed).astype(np.float64)
         return Answered({"": answers}, {"": histogram}, None, (drawn - begin, answered - drawn))
+
+    def predicted(self, profile: ByPool) -> dict[str, Errors]:
+        return {"": profile.errors_of(AnatomyMoments(Anatomy(self.l), planning_stream()))}
 
 
 def _anatomy_counts(tables: AnatomyTables, pool: QuestionPool, there: Bools) -> Floats:
@@ -116,13 +186,22 @@ def _anatomy_counts(tables: AnatomyTables, pool: QuestionPool, there: Bools) -> 
 
 
 @dataclass(frozen=True)
-class Generalized:
+class Generalized(Rival):
     """Generalization: boxes of k rows or more, no value above 1/l of a box (Mondrian), rows spread evenly in boxes."""
 
     k: int
     l: int
     label: str = "generalize"
     privacy: Privacy | None = None
+    evaluates: ClassVar[type[Mechanism]] = Generalize
+
+    @classmethod
+    def fitted(cls, privacy: Privacy) -> Generalize:
+        return Generalize(max(FEWEST, group_size(privacy)), group_size(privacy))
+
+    @classmethod
+    def of(cls, mechanism: Generalize, label: str, privacy: Privacy) -> Generalized:
+        return cls(mechanism.k, mechanism.l, label, privacy)
 
     def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
         table = pool.table
@@ -142,7 +221,7 @@ class Generalized:
 
 
 @dataclass(frozen=True)
-class DecoyGroups:
+class DecoyGroups(Rival):
     """Decoy groups of size c (SPEC 7), answered by four states and by the plan's full channel.
 
     The up to c - 1 rows that no group can take are kept here, in a smaller group: n is the same for every c.
@@ -150,11 +229,16 @@ class DecoyGroups:
 
     c: int
     label: str = "decoys"
+    evaluates: ClassVar[type[Mechanism]] = Decoys
+
+    @classmethod
+    def of(cls, mechanism: Decoys, label: str, privacy: Privacy) -> DecoyGroups:
+        return cls(mechanism.c or group_size(privacy), label)
 
     def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
         table = pool.table
         begin = time.perf_counter()
-        draw = draw_release(table, Decoys(c=self.c, leftovers="drop"), None, stream)
+        draw = draw_release(table, self.mechanism, None, stream)
         drawn = time.perf_counter()
         tally = pool.tally(draw.published, table.m)
         total = np.bincount(draw.published, minlength=table.m).astype(np.float64)
@@ -167,6 +251,13 @@ class DecoyGroups:
         kept = float((draw.published == table.codes).mean())
         return Answered(answers, dict.fromkeys(answers, total), kept, (drawn - begin, answered - drawn))
 
+    def predicted(self, profile: ByPool) -> dict[str, Errors]:
+        return {"full channel": profile.channels(self.mechanism.plan(profile.pool.table.histogram, None), None)}
+
+    @property
+    def mechanism(self) -> Decoys:
+        return Decoys(c=self.c, leftovers="drop")
+
 
 def _four_state_answers(pool: QuestionPool, tally: Floats, total: Floats, c: int, others: Others) -> Floats:
     """Only what the pool asks about is computed; everything else stays 0 and is never looked at."""
@@ -176,6 +267,6 @@ def _four_state_answers(pool: QuestionPool, tally: Floats, total: Floats, c: int
     rows, shown = tally.sum(axis=1)[condition], tally[condition, value]
     others_shown = total[value] - shown
     observed = np.stack([total.sum() - rows - others_shown, others_shown, rows - shown, shown], axis=1)
-    found = np.zeros(tally.shape)
-    found[condition, value] = four_states(observed.reshape(-1, 2, 2), c, others=others)[:, 1, 1]
-    return found @ pool.sets.T.astype(np.float64)
+    counts = np.zeros(tally.shape)
+    counts[condition, value] = four_states(observed.reshape(-1, 2, 2), c, others=others)[:, 1, 1]
+    return counts @ pool.sets.T.astype(np.float64)

@@ -1,55 +1,35 @@
-"""What an experiment compares: mechanisms with estimators, and the rivals that have no channel.
+"""What an experiment compares: mechanisms with estimators, the line to beat, and the rivals that have no channel.
 
 A setting draws once and answers the whole pool in one or several ways. Answers are arrays [conditions, value sets].
 """
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from deniable.core.errors import OptionError, did_you_mean
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
-from deniable.evaluation.answered import ESTIMATORS, Answered, Setting, estimated, generator
+from deniable.evaluation.answered import ESTIMATORS, Answered, Setting, estimated
 from deniable.evaluation.drawing import draw_release
 from deniable.evaluation.perturbed_generalization import PerturbedGeneralization
-from deniable.evaluation.pools import QuestionPool
-from deniable.evaluation.rivals import Anatomized, DecoyGroups, Generalized, Laplace, Noisy, Redrawn
-from deniable.mechanisms import Anatomy, Decoys, Generalize, Mechanism, mechanism_named
-from deniable.planning.independence import independence
-
-__all__ = [
-    "ESTIMATORS",
-    "STANDARD",
-    "Anatomized",
-    "Answered",
-    "DecoyGroups",
-    "Generalized",
-    "Independent",
-    "Laplace",
-    "Noisy",
-    "Perturbed",
-    "PerturbedGeneralization",
-    "Redrawn",
-    "Setting",
-    "estimated",
-    "generator",
-    "setting_named",
-]
+from deniable.evaluation.rivals import Anatomized, DecoyGroups, Generalized, Laplace, Redrawn, Rival
+from deniable.mechanisms import MECHANISMS, Mechanism, Retention, mechanism_named
+from deniable.planning.candidates import MARGINAL_VARIANCE
+from deniable.planning.independence import IndependenceMoments, independence
+from deniable.planning.pools import QuestionPool
+from deniable.planning.profiles import ByPool, Errors
 
 STANDARD = ("inverse", "calibrated", "shrunk")
-FEWEST = 10  # rows of a box
+RIVALS: tuple[type[Rival], ...] = (Anatomized, DecoyGroups, Generalized, Laplace, Redrawn)
 
 
 @dataclass(frozen=True)
-class Perturbed:
+class Perturbed(Setting):
     """A mechanism under a requirement, answered by some estimators."""
 
     label: str
@@ -70,40 +50,34 @@ class Perturbed:
         draw = draw_release(pool.table, self.mechanism, self.privacy, stream)
         drawn = time.perf_counter()
         tally = pool.tally(draw.states, draw.asking.states.count)
-        whole, each = draw.asking.total[None, :], np.eye(pool.table.m, dtype=bool)
+        whole, single = draw.asking.total[None, :], np.eye(pool.table.m, dtype=bool)
         answers = {name: estimated(draw.asking, tally, pool.sets, name) for name in self.estimators}
         answered = time.perf_counter()
-        histogram = {name: estimated(draw.asking, whole, each, name)[0] for name in self.estimators}
+        histogram = {name: estimated(draw.asking, whole, single, name)[0] for name in self.estimators}
         kept = float((draw.published == pool.table.codes).mean())
         return Answered(answers, histogram, kept, (drawn - begin, answered - drawn))
 
+    def predicted(self, profile: ByPool) -> dict[str, Errors]:
+        plan = self.mechanism.plan(profile.pool.table.histogram, self.privacy)
+        knows = self.privacy is None or self.privacy.adversary == "frequency"
+        noise = {"inverse": None, "calibrated": MARGINAL_VARIANCE if knows else None}
+        return {name: profile.channels(plan, noise[name]) for name in self.estimators if name in noise}
+
 
 @dataclass(frozen=True)
-class Independent:
+class Independent(Setting):
     """N_R f_x / n: the line to beat."""
 
     label: str = "independence"
+    chance: ClassVar[bool] = False
 
     def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
         counts = pool.table.histogram.counts
         answers = independence(pool.condition_rows, counts, pool.sets)
         return Answered({"": answers}, {"": counts.astype(np.float64)}, None, (0.0, 0.0))
 
-
-# Rivals by the name of their mechanism: how each is set up from its own options and the requirement.
-RIVALS: dict[str, Callable[[Any, str, Privacy], Setting]] = {
-    "anatomy": lambda rival, label, privacy: Anatomized(rival.l, label, privacy),
-    "decoys": lambda rival, label, privacy: DecoyGroups(rival.c or group_size(privacy), label),
-    "generalize": lambda rival, label, privacy: Generalized(rival.k, rival.l, label, privacy),
-    "laplace": lambda rival, label, privacy: Laplace(rival, privacy, label),
-    "redraw": lambda rival, label, privacy: Redrawn(label),
-}
-
-
-def group_size(privacy: Privacy) -> int:
-    """1/rho2: the smallest group in which no value need be surer than rho2 allows."""
-    limits = [rho2 for _, rho2 in privacy.per_value.values()]
-    return math.ceil(1 / min([*limits, *([privacy.rho2] if privacy.rho2 is not None else []), Fraction(1, 2)]))
+    def predicted(self, profile: ByPool) -> dict[str, Errors]:
+        return {"": profile.errors_of(IndependenceMoments())}
 
 
 def setting_named(text: str, privacy: Privacy, estimators: tuple[str, ...] = STANDARD) -> Setting:
@@ -111,17 +85,13 @@ def setting_named(text: str, privacy: Privacy, estimators: tuple[str, ...] = STA
 
     Rivals that are not given a group size get the one that bounds them by rho2.
     """
-    name, size = text.partition(":")[0], group_size(privacy)
-    if name == "perturbed-generalization":
-        return PerturbedGeneralization(max(FEWEST, size), privacy)
-    if name == "retention":
+    name = text.partition(":")[0]
+    if name == PerturbedGeneralization.label:
+        return PerturbedGeneralization.fitted(privacy)
+    kind = MECHANISMS.get(name)
+    if kind is Retention:
         raise OptionError("mechanism 'retention' perturbs many columns; here one is evaluated. Fix: leave it out.")
-    fitted: dict[str, Mechanism] = {
-        "anatomy": Anatomy(size),
-        "generalize": Generalize(max(FEWEST, size), size),
-        "decoys": Decoys(c=size),
-    }
-    mechanism = fitted.get(text) or mechanism_named(text)
-    if name in RIVALS:
-        return RIVALS[name](mechanism, text, privacy)
-    return Perturbed(text, mechanism, privacy, estimators)
+    for rival in RIVALS:
+        if rival.evaluates is kind:
+            return rival.of(rival.fitted(privacy) if text == name else mechanism_named(text), text, privacy)
+    return Perturbed(text, mechanism_named(text), privacy, estimators)

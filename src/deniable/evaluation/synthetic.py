@@ -271,8 +271,8 @@ def _draw(rng: np.random.Generator, weights: Floats, given: Codes) -> Codes:
     """
     rows, values = weights.shape
     running = np.cumsum(weights / weights.sum(1, keepdims=True), axis=1) + np.arange(rows)[:, None]
-    found = np.searchsorted(running.reshape(-1), rng.random(len(given)) + given, side="right")
-    draws: Codes = np.clip(found - given * values, 0, values - 1)  # sums that round past a whole number
+    place = np.searchsorted(running.reshape(-1), rng.random(len(given)) + given, side="right")
+    draws: Codes = np.clip(place - given * values, 0, values - 1)  # sums that round past a whole number
     return draws
 
 

@@ -1,4 +1,4 @@
-"""Classifiers from reconstructed counts: fit on a release, predict for people (SPEC 6; OLAP 6.3). Extra: ``learn``."""
+"""Classifiers from reconstructed counts: fit on a release, predict for people (OLAP 6.3). Extra: ``learn``."""
 
 from deniable.core.errors import extra_missing
 

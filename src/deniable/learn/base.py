@@ -53,7 +53,7 @@ class ReleaseClassifier(ClassifierMixin, BaseEstimator):
     def _probabilities(self, codes: Sequence[Codes], rows: int) -> Floats: ...
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class, in the order of ``classes_``, for rows as they are (not perturbed)."""
+        """The probability of each class, in the order of ``classes_``, for rows ``X`` as they are (not perturbed)."""
         if not hasattr(self, "features_"):
             raise NotFittedError(f"This {type(self).__name__} has not learned anything yet: call fit first.")
         table = as_table(X, list(self.feature_names_in_))
@@ -64,7 +64,7 @@ class ReleaseClassifier(ClassifierMixin, BaseEstimator):
         return self._probabilities(codes, table.num_rows)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The likeliest class of each row."""
+        """The likeliest class of each row of ``X``."""
         likely = np.argmax(self.predict_proba(X), axis=1)
         result: npt.NDArray[Any] = self.classes_[likely]
         return result

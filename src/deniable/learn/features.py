@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.errors import ColumnError, OptionError, TableError, did_you_mean, listing
-from deniable.estimation.columns import PerturbedColumn
-from deniable.estimation.tensor import Factor
+from deniable.estimation.model.columns import PerturbedColumn
+from deniable.estimation.model.tensor import Factor
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]

@@ -7,17 +7,25 @@ from collections.abc import Sequence
 import numpy as np
 
 from deniable.core.errors import OptionError
-from deniable.estimation.tensor import Tensor
+from deniable.estimation.model.tensor import Tensor
 from deniable.learn.base import ReleaseClassifier
 from deniable.learn.features import Codes, Floats, Training
 
 
 class NaiveBayesClassifier(ReleaseClassifier):
-    """Columns as if independent given the class; each (column, class) table is reconstructed by maximum likelihood.
+    """Naive Bayes, Pr[class] prod_c Pr[column c | class], from tables reconstructed by maximum likelihood.
 
     Args:
         bins: how many bins a numeric column is cut into.
         smoothing: rows added to each entry of a table.
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> table = pa.table({"age": [25, 60] * 500, "income": ["low", "high"] * 500})
+    >>> release = dn.publish(table, sensitive="income", privacy=dn.Privacy(rho2="3/4"))
+    >>> model = dn.learn.NaiveBayesClassifier().fit(release, target="income")
+    >>> model.predict(pa.table({"age": [25, 60]})).tolist()
+    ['low', 'high']
     """
 
     def __init__(self, bins: int = 16, smoothing: float = 1.0) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.core.errors import OptionError
-from deniable.estimation.tensor import Factor
+from deniable.estimation.model.tensor import Factor
 from deniable.learn.base import ReleaseClassifier
 from deniable.learn.features import Codes, Feature, Floats, Training
 
@@ -52,13 +52,21 @@ class Split:
 
 
 class TreeClassifier(ReleaseClassifier):
-    """A binary tree of gini splits.
+    """A binary tree of gini splits, grown from counts that are reconstructed for every node (mathematics 6; OLAP 6.3).
 
     Args:
         max_depth: how many splits a path may have.
         min_rows: the fewest (reconstructed) rows of a leaf.
         bins: how many bins a numeric column is cut into.
         caution: how many standard errors the classes of two children must differ by, and a child's rows from zero.
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> table = pa.table({"age": [25, 60] * 500, "income": ["low", "high"] * 500})
+    >>> release = dn.publish(table, sensitive="income", privacy=dn.Privacy(rho2="3/4"))
+    >>> model = dn.learn.TreeClassifier().fit(release, target="income")
+    >>> model.predict(pa.table({"age": [25, 60]})).tolist()
+    ['low', 'high']
     """
 
     def __init__(self, max_depth: int = 5, min_rows: int = 20, bins: int = 32, caution: float = 4.0) -> None:
@@ -240,7 +248,21 @@ def _candidates(feature: Feature, allowed: Bools, table: Floats) -> Bools:
 
 
 def export_text(tree: TreeClassifier, *, show_rows: bool = True) -> str:
-    """The tree in words, one line per node."""
+    """The tree in words, one line per node.
+
+    Args:
+        tree: a tree that has learned.
+        show_rows: whether a leaf says about how many rows it has.
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> rows = pa.table({"age": [25, 60] * 50})
+    >>> print(dn.learn.export_text(dn.learn.TreeClassifier().fit(rows, ["low", "high"] * 50), show_rows=False))
+    |--- age <= 25
+    |   |--- class: low  100 %
+    |--- age > 25
+    |   |--- class: high  100 %
+    """
     lines: list[str] = []
 
     def write(node: Node, indent: str) -> None:

@@ -1,64 +1,53 @@
-"""Mechanisms: histogram + requirement -> plan."""
+"""Mechanisms: histogram + requirement -> plan. Their classes are imported when they are first named."""
 
 from __future__ import annotations
 
-from deniable.core.errors import OptionError
-from deniable.mechanisms.base import Mechanism, PlansFromPublic, WithoutChannels
-from deniable.mechanisms.decoys.mechanism import Decoys
-from deniable.mechanisms.designed import Designed, Identity
-from deniable.mechanisms.fine_grain import FineGrain
-from deniable.mechanisms.pram import Pram
-from deniable.mechanisms.redraw import Redraw
-from deniable.mechanisms.requirement_file import read_requirements
-from deniable.mechanisms.retention import Retention
-from deniable.mechanisms.retention_spelling import spelled_retention
-from deniable.mechanisms.small_domain import SmallDomain
-from deniable.mechanisms.spelling import spelled
-from deniable.mechanisms.tolerance import tolerance
-from deniable.mechanisms.uniform import Uniform
-from deniable.rivals.anatomy.mechanism import Anatomy
-from deniable.rivals.generalize.mechanism import Generalize
-from deniable.rivals.laplace.mechanism import Laplace
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "MECHANISMS",
-    "Anatomy",
-    "Decoys",
-    "Designed",
-    "FineGrain",
-    "Generalize",
-    "Identity",
-    "Laplace",
-    "Mechanism",
-    "PlansFromPublic",
-    "Pram",
-    "Redraw",
-    "Retention",
-    "SmallDomain",
-    "Uniform",
-    "WithoutChannels",
-    "mechanism_named",
-    "read_requirements",
-    "tolerance",
-]
+from deniable.mechanisms.base import Mechanism
+from deniable.mechanisms.registry import MECHANISMS, PLACES, mechanism_named
+from deniable.mechanisms.tolerance import tolerance  # not lazily: its module, once imported, would have its name
 
-MECHANISMS: dict[str, type[Mechanism]] = {
-    mechanism.name: mechanism
-    for mechanism in (
-        *(Uniform, SmallDomain, FineGrain, Identity, Designed),
-        *(Pram, Redraw, Decoys, Anatomy, Generalize, Laplace, Retention),
-    )
+# Not lazily: whoever imports the module of this name first would set it in the place of the function.
+
+if TYPE_CHECKING:
+    from deniable.mechanisms.decoys.mechanism import Decoys as Decoys
+    from deniable.mechanisms.designed import Designed as Designed
+    from deniable.mechanisms.designed import Identity as Identity
+    from deniable.mechanisms.fine_grain import FineGrain as FineGrain
+    from deniable.mechanisms.lineup import Lineup as Lineup
+    from deniable.mechanisms.pram import Pram as Pram
+    from deniable.mechanisms.redraw import Redraw as Redraw
+    from deniable.mechanisms.requirement_file import read_requirements as read_requirements
+    from deniable.mechanisms.retention import Retention as Retention
+    from deniable.mechanisms.small_domain.mechanism import SmallDomain as SmallDomain
+    from deniable.mechanisms.uniform import Uniform as Uniform
+
+_LAZY = {
+    **{place.partition(":")[2]: place for place in PLACES.values()},
+    "read_requirements": "deniable.mechanisms.requirement_file:read_requirements",
 }
+__all__ = ["MECHANISMS", "Mechanism", "mechanism_named", "tolerance", *sorted(_LAZY)]  # noqa: PLE0604
 
 
-def mechanism_named(mechanism: str | Mechanism) -> Mechanism:
-    """A mechanism object, from its name (``"decoys"``, ``"decoys:c=5"``) or as it is."""
-    if isinstance(mechanism, str):
-        name, colon, columns = mechanism.partition(":")
-        return spelled_retention(columns) if colon and name == Retention.name else spelled(mechanism, MECHANISMS)
-    if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):
-        raise OptionError(
-            f"mechanism = {mechanism!r} is not a mechanism: give a name ({', '.join(MECHANISMS)}) "
-            "or an object such as Uniform()."
-        )
-    return mechanism
+class _Room(ModuleType):
+    """The module itself: its names lazily, and ``tolerance`` is the function although a file has its name."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _LAZY:
+            raise AttributeError(f"module 'deniable.mechanisms' has no attribute {name!r}")
+        module, _, attribute = _LAZY[name].partition(":")
+        return getattr(import_module(module), attribute)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, ModuleType) and name in _LAZY):  # importing a file must not hide a function
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted(__all__)
+
+
+sys.modules[__name__].__class__ = _Room

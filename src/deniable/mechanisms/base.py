@@ -1,59 +1,140 @@
-"""What a mechanism is: a choice of probabilities, made from a histogram and a requirement, never from rows."""
+"""What a mechanism is: a choice of probabilities, made from histograms and a requirement, never from rows.
+
+    layout(columns) -> what must be scanned;    plan_scanned(scans, privacy) -> Plan
+
+Most mechanisms see one histogram of all sensitive columns together, and need only ``plan``.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
-from deniable.core.errors import OptionError
-from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
+from deniable.core.manifest import Form
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
+from deniable.core.replace import NumberRange, Replace
+from deniable.mechanisms.spelling import options_in
 
 
-@runtime_checkable
-class Mechanism(Protocol):
-    """A frozen dataclass whose fields are its options."""
+@dataclass(frozen=True)
+class Need:
+    """What a mechanism needs scanned for one part of its plan.
 
-    name: ClassVar[str]
-
-    def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
-        """How a table with this histogram becomes a release that meets the requirement."""
-        ...
-
-
-class PlansFromPublic(ABC):
-    """A mechanism whose parameters would give counts away, and which therefore plans from counts that are public.
-
-    ``public`` is the noisy histogram that the release publishes anyway; the requirement is still checked against the
-    true one.
+    Attributes:
+        columns: counted together.
+        range: instead of being counted, a column of numbers is checked against this range.
+        strata: public columns; the histogram of every combination of their values is needed, too.
+        noisy: whether the part publishes its histogram with noise: by the rule for all releases (``default``), in any
+            case, or only where the owner asks for it.
     """
 
-    @abstractmethod
-    def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan: ...
+    columns: tuple[str, ...]
+    range: Replace | None = None
+    strata: tuple[str, ...] = ()
+    noisy: Literal["default", "always", "asked"] = "default"
 
 
-class WithoutChannels(ABC):
-    """A rival that publishes something else than perturbed rows: it has a guarantee, and no plan of channels."""
+@dataclass(frozen=True)
+class Scanned:
+    """What was found of one part: a histogram, or the grid of a range.
+
+    Attributes:
+        public: the histogram with noise that will be published, every count at least one; None where none will be.
+        noise: its epsilon.
+        strata, public_strata: the histograms of strata, and those with noise.
+        rows: of the whole table, exempt ones included.
+    """
+
+    columns: tuple[str, ...]
+    rows: int
+    histogram: Histogram | None = None
+    grid: NumberRange | None = None
+    public: Histogram | None = None
+    noise: float = 0.0
+    strata: tuple[Histogram, ...] = ()
+    public_strata: tuple[Histogram, ...] = ()
+
+    @property
+    def values(self) -> Histogram:
+        assert self.histogram is not None
+        return self.histogram
+
+
+class Mechanism(ABC):
+    """A choice of probabilities: a frozen dataclass whose fields are its options.
+
+    Attributes:
+        name: in options, manifests and tables.
+        reveals: what a release by it gives away beside the perturbed columns, in words.
+        form: what its releases publish.
+
+    >>> from deniable.mechanisms import MECHANISMS, Mechanism
+    >>> decoys = MECHANISMS["decoys"].from_text("c=5")
+    >>> decoys.options, isinstance(decoys, Mechanism)
+    ({'c': 5, 'leftovers': 'refuse', 'grouping': 'mixed'}, True)
+    """
 
     name: ClassVar[str]
-
-    def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
-        """Refused: what it does depends on rows, not on the histogram alone."""
-        raise OptionError(
-            f"mechanism {self.name!r} has no plan of channels: it can be published and evaluated, but not planned from "
-            f"a histogram. Fix: dn.publish(..., mechanism={self.name!r})."
-        )
+    reveals: ClassVar[str]
+    form: ClassVar[Form] = "rows"
 
     @abstractmethod
-    def guarantee(self, histogram: Histogram, privacy: Privacy | None) -> Guarantee:
-        """What it promises; refused when a requirement asks for more."""
+    def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
+        """How a table with this histogram becomes a release that meets the requirement.
+
+        Args:
+            histogram: how many rows hold each value.
+            privacy: the requirement; None where nothing is required.
+            public: the noisy histogram that the release publishes anyway: a mechanism whose parameters would give
+                counts away plans with it, and still checks the requirement against the true one.
+        """
+
+    @classmethod
+    def from_text(cls, text: str) -> Mechanism:
+        """The mechanism with options in a ``text``, as a command line has them: ``c=5,grouping=balanced``."""
+        return options_in(cls, text)
 
     @property
     def options(self) -> dict[str, Any]:
+        """What the owner chose, for the manifest."""
         return options_of(self)
+
+    def for_columns(self, names: tuple[str, ...], privacy: Privacy | None) -> Mechanism:
+        """The mechanism for the sensitive columns ``names`` and ``privacy``; itself, unless columns have parameters."""
+        return self
+
+    def columns_of(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The sensitive columns: the ``names`` that were given, unless the mechanism names its own."""
+        return names
+
+    def layout(self, columns: tuple[str, ...]) -> tuple[Need, ...]:
+        """What must be scanned of the sensitive ``columns``: one part for all of them together."""
+        return (Need(columns),)
+
+    def left_over(self, scans: Sequence[Scanned], privacy: Privacy | None) -> int:
+        """How many rows are to be left out, drawn at random, before the table is planned for.
+
+        Args:
+            scans, privacy: as for ``plan_scanned``.
+        """
+        return 0
+
+    def plan_scanned(self, scans: Sequence[Scanned], privacy: Privacy | None, left_out: int = 0) -> Plan:
+        """The plan of a whole release, from what its layout asked for.
+
+        Args:
+            scans: what was found of each part.
+            privacy: the requirement; None where nothing is required.
+            left_out: how many rows were left out before, as ``left_over`` asked.
+        """
+        (scan,) = scans
+        plan = self.plan(scan.values, privacy, public=scan.public)
+        return dataclasses.replace(plan, parts=(dataclasses.replace(plan.parts[0], columns=scan.columns),))
 
 
 def options_of(mechanism: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ docs/explanation/designed-channels.md.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
@@ -18,11 +18,11 @@ import numpy as np
 from deniable.core.channel import Channel
 from deniable.core.errors import OptionError, RequirementError, did_you_mean, shortened
 from deniable.core.histogram import Counts, Histogram
-from deniable.core.plan import Cell, Plan
+from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
 from deniable.core.profile import QuestionProfile
-from deniable.mechanisms.base import PlansFromPublic, options_of
+from deniable.mechanisms.base import Mechanism, options_of
 from deniable.mechanisms.designed_coins import (
     Cover,
     Floats,
@@ -37,6 +37,7 @@ from deniable.mechanisms.requirement import (
     check_histogram,
     needs_values,
     protected_values,
+    require_covered,
     require_feasible,
 )
 from deniable.mechanisms.variances import pool_error, profile_error
@@ -50,12 +51,15 @@ CHOSEN_FOR_A_POOL = (
     "The largest coin and the shape of the replacing distribution are the best of some hundred for the owner's own "
     "questions, and tell that much about their answers."
 )
+LOUDER = "rarer values speak louder to those who know more than frequencies"
 EXEMPT_CAPS = (0.5, 0.0625, 0.125, 0.25, 0.75, 0.9)
 
 
 @dataclass(frozen=True)
-class Designed(PlansFromPublic):
-    """Coins at the limit of what rho2 allows, and a replacing distribution for the questions that matter.
+class Designed(Mechanism):
+    """Coins at the limit of what rho2 allows, and replacements for the questions that matter (mathematics 5).
+
+        r_y ~ f_y^a;    p as large as  Pr[y | y] <= rho2  and a cap of at most  max(1/2, rho2)  allow
 
     Attributes:
         replacing: r ~ f^a: ``"frequency"``: a = 1, measured best on CENSUS (`deniable reproduce small-domain`);
@@ -64,8 +68,10 @@ class Designed(PlansFromPublic):
         profile: the counts whose error is minimised: selectivities (shares of all rows), or a ``QuestionProfile`` of
             the owner's own questions (``dn.question_profile``).
 
-    >>> rows = Histogram.of({"flu": 500, "cold": 450, "asthma": 400, "gout": 350, "hiv": 300})
-    >>> plan = Designed().plan(rows, Privacy(rho2="2/5"))
+    >>> import deniable as dn
+    >>> from deniable.mechanisms import Designed
+    >>> rows = {"flu": 500, "cold": 450, "asthma": 400, "gout": 350, "hiv": 300}
+    >>> plan = dn.plan(rows, dn.Privacy(rho2="2/5"), Designed())
     >>> 0.38 < plan.record_utility <= 0.4
     True
     """
@@ -73,11 +79,11 @@ class Designed(PlansFromPublic):
     replacing: Replacing | None = None
     profile: tuple[float, ...] | QuestionProfile = (0.001, 0.005, 0.01)
     name: ClassVar[str] = "designed"
+    reveals: ClassVar[str] = LOUDER
 
     def __post_init__(self) -> None:
         if self.replacing is None:
-            own = isinstance(self.profile, QuestionProfile)
-            object.__setattr__(self, "replacing", "optimised" if own else "frequency")
+            object.__setattr__(self, "replacing", "optimised" if self.for_questions else "frequency")
         if self.replacing not in get_args(Replacing):
             raise OptionError(
                 f"replacing = {self.replacing!r} is not known: choose one of {', '.join(get_args(Replacing))}."
@@ -90,6 +96,19 @@ class Designed(PlansFromPublic):
             raise OptionError(
                 f"profile = {self.profile!r} must name selectivities between 0 and 1. Fix: profile=(0.001, 0.01)."
             )
+
+    @property
+    def for_questions(self) -> bool:
+        """Whether it is designed for an owner's own questions."""
+        return isinstance(self.profile, QuestionProfile)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """For the manifest; of an owner's own questions only how many there were."""
+        options = options_of(self)
+        if isinstance(self.profile, QuestionProfile):
+            options["profile"] = f"{len(self.profile):,} questions of the owner"
+        return options
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         """The plan; ``public`` is a noisy histogram that will be published, for the replacing distribution."""
@@ -121,17 +140,21 @@ class Designed(PlansFromPublic):
 
 
 @dataclass(frozen=True)
-class Identity(PlansFromPublic):
-    """One constant coin, and replacements drawn as the values are distributed (OLAP's identity perturbation; SPEC 5).
+class Identity(Mechanism):
+    """One constant coin, and replacements drawn as the values are distributed (mathematics 5; OLAP Lemma 1).
 
         p = (rho2 - fmax/n) / (1 - fmax/n),   fmax the count of the most frequent protected value
 
-    >>> rows = Histogram.of({"flu": 30_000, "cold": 25_000, "gout": 24_000, "hiv": 21_000})
-    >>> Identity().plan(rows, Privacy(rho2="2/5")).cells[0].channel.coins.round(2).tolist()
+    >>> import deniable as dn
+    >>> from deniable.mechanisms import Identity
+    >>> rows = {"flu": 30_000, "cold": 25_000, "gout": 24_000, "hiv": 21_000}
+    >>> dn.plan(rows, dn.Privacy(rho2="2/5"), Identity()).cells[0].channel.coins.round(2).tolist()
     [0.14, 0.14, 0.14, 0.14]
     """
 
     name: ClassVar[str] = "identity"
+    reveals: ClassVar[str] = LOUDER
+    for_questions: ClassVar[bool] = False
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         """The plan; ``public`` is a noisy histogram that will be published, for the replacing distribution."""
@@ -212,11 +235,7 @@ def _requirement(histogram: Histogram, privacy: Privacy | None, name: str) -> tu
         protected = protected_values(histogram, privacy)
         require_feasible(histogram, privacy, protected)
         limits = [privacy.rho2 if covered else None for covered in protected.tolist()]
-    if all(limit is None for limit in limits):
-        raise RequirementError(
-            "No value is protected: every value of the table is exempt, or more frequent than rho1. "
-            "Fix: name fewer values in exempt=, or raise rho1."
-        )
+    require_covered(histogram, np.array([limit is not None for limit in limits]))
     return privacy, limits
 
 
@@ -257,27 +276,6 @@ def _plan(
     channel: Channel,
     cover: Cover,
 ) -> Plan:
-    return Plan(
-        mechanism=mechanism.name,
-        histogram=histogram,
-        cells=(Cell(histogram, channel),),
-        cells_published=False,
-        privacy=privacy,
-        guarantee=frequency_guarantee(histogram, privacy, limits, channel, tuple(_said(mechanism, cover))),
-        options=_options(mechanism),
-    )
-
-
-def _said(mechanism: Designed | Identity, cover: Cover) -> Iterator[str]:
-    if cover.tight:
-        yield TIGHT
-    if isinstance(mechanism, Designed) and isinstance(mechanism.profile, QuestionProfile):
-        yield CHOSEN_FOR_A_POOL
-
-
-def _options(mechanism: Designed | Identity) -> dict[str, Any]:
-    """For the manifest; of an owner's own questions only how many there were."""
-    options = options_of(mechanism)
-    if isinstance(options.get("profile"), QuestionProfile):
-        options["profile"] = f"{len(options['profile']):,} questions of the owner"
-    return options
+    said = (*((TIGHT,) if cover.tight else ()), *((CHOSEN_FOR_A_POOL,) if mechanism.for_questions else ()))
+    promised = frequency_guarantee(histogram, privacy, limits, channel, said)
+    return Plan.of_channel(mechanism.name, histogram, channel, promised, privacy=privacy, options=mechanism.options)

@@ -23,14 +23,17 @@ from deniable.core.errors import InternalError, OptionError, RequirementError, d
 from deniable.core.exact import SCALE, own_amplifications
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
-from deniable.core.plan import Cell, Plan
+from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
-from deniable.mechanisms.base import options_of
+from deniable.core.promise import PerValue, Promise
+from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.fine_grain_solver import Floats, solve_coins
 from deniable.mechanisms.requirement import (
     EVERY_RELEASE,
     check_histogram,
+    frequency_promise,
     needs_values,
+    own_limits,
     protected_values,
     require_feasible,
 )
@@ -46,23 +49,29 @@ SHARES = "How many rows hold each value, to about three digits: the stated requi
 
 
 @dataclass(frozen=True)
-class FineGrain:
-    """Coins that keep the largest weight under per-value requirements.
+class FineGrain(Mechanism):
+    """Coins that keep the largest weight under per-value requirements (mathematics 5, THESIS ch. 5).
+
+        P[i][i] / P[i][k] <= gamma_i = rho2_i (1-rho1_i) / (rho1_i (1-rho2_i))  for all k != i
 
     Attributes:
         weights: value -> how much keeping one of its rows is worth, as a share of all rows; None: its frequency, so
             that the most rows keep their value (record utility). Values that are not named weigh nothing.
 
-    >>> rows = Histogram.of({"a": 4, "b": 4, "c": 3, "d": 2, "e": 1})
-    >>> threefold = Privacy(per_value={value: (Fraction(f, 14), Fraction(3 * f, 14)) for value, f in rows.items()})
-    >>> round(FineGrain().plan(rows, threefold).record_utility, 3)
+    >>> from fractions import Fraction
+    >>> import deniable as dn
+    >>> from deniable.mechanisms import FineGrain
+    >>> rows = {"flu": 4, "cold": 4, "gout": 3, "tb": 2, "hiv": 1}
+    >>> threefold = dn.Privacy(per_value={value: (Fraction(f, 14), Fraction(3 * f, 14)) for value, f in rows.items()})
+    >>> round(dn.plan(rows, threefold, FineGrain()).record_utility, 3)
     0.573
     """
 
     weights: Mapping[Hashable, float] | None = None
     name: ClassVar[str] = "fine-grain"
+    reveals: ClassVar[str] = "nothing beyond the columns"
 
-    def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
+    def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         check_histogram(histogram)
         privacy = in_its_words(histogram, needs_values(privacy, self.name))
         requirements = requirements_of(histogram, privacy)
@@ -75,15 +84,8 @@ class FineGrain:
             amplification_limit(*requirements[value]) if value in requirements else None for value in histogram.domain
         ]
         channel = fine_grain_channel(histogram.domain, self._weights(histogram), gammas)
-        return Plan(
-            mechanism=self.name,
-            histogram=histogram,
-            cells=(Cell(histogram, channel),),
-            cells_published=False,
-            privacy=privacy,
-            guarantee=_guarantee(histogram, privacy, requirements, channel),
-            options=options_of(self),
-        )
+        promised = _guarantee(histogram, privacy, requirements, channel)
+        return Plan.of_channel(self.name, histogram, channel, promised, privacy=privacy, options=self.options)
 
     def _weights(self, histogram: Histogram) -> Floats:
         if self.weights is None:
@@ -248,7 +250,7 @@ def _guarantee(histogram: Histogram, privacy: Privacy, requirements: Requirement
         "beforehand becomes at most its rho2 sure of it."
     )
     return Guarantee(
-        basis="per-value" if privacy.per_value or privacy.adversary == "any-prior" else "frequency",
+        promises=(_promise(histogram, privacy, requirements),),
         adversary=privacy.adversary,
         rho1=None if privacy.per_value else privacy.rho1,
         rho2=None if privacy.per_value else privacy.rho2,
@@ -258,6 +260,15 @@ def _guarantee(histogram: Histogram, privacy: Privacy, requirements: Requirement
         not_protected=tuple(not_protected),
         sentence=sentence if privacy.per_value else "",
     )
+
+
+def _promise(histogram: Histogram, privacy: Privacy, requirements: Requirements) -> Promise:
+    """Each value's own amplification, or posteriors where rho1 is every value's frequency, which is not to be told."""
+    if privacy.per_value:
+        return PerValue(own_limits(histogram, requirements))
+    if privacy.adversary == "any-prior":  # one (rho1, rho2) for all, which tells no count: exact
+        return PerValue(tuple((histogram.position(value), *pair) for value, pair in requirements.items()))
+    return frequency_promise(histogram, privacy)
 
 
 def _telling(histogram: Histogram, requirements: Requirements) -> int:

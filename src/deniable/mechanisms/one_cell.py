@@ -14,10 +14,18 @@ from deniable.core.channel import Channel
 from deniable.core.errors import RequirementError, did_you_mean, listing, shortened
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
-from deniable.core.plan import Cell, Plan
+from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
 from deniable.core.probability import percent
-from deniable.mechanisms.requirement import EVERY_RELEASE, protected_values, refuse_sums, require_feasible
+from deniable.core.promise import Amplification, Frequency, Promise
+from deniable.mechanisms.requirement import (
+    EVERY_RELEASE,
+    frequency_promise,
+    protected_values,
+    refuse_sums,
+    require_covered,
+    require_feasible,
+)
 
 GRID = 8  # rows
 Limits = list[Fraction | None]  # each value's largest posterior; None: exempt
@@ -39,23 +47,27 @@ def plan_of_channel(
     protected = [x for x in range(histogram.m) if privacy is None or limits[x] is not None]
     check_posteriors(name, histogram, limits, sure, fix)
     _check_amplification(name, privacy, channel, fix)
-    return Plan(
-        mechanism=name,
-        histogram=histogram,
-        cells=(Cell(histogram, channel),),
-        cells_published=False,
-        privacy=privacy,
-        guarantee=Guarantee(
-            adversary="frequency" if privacy is None else privacy.adversary,
-            rho1=None if privacy is None else privacy.rho1,
-            rho2=None if privacy is None else privacy.rho2,
-            worst=_worst(max(sure[x] for x in protected), privacy, channel),
-            gamma=channel.exact_gamma,
-            not_protected=(*EVERY_RELEASE, *not_hidden),
-            sentence=_in_whole_percent(max(sure)) if privacy is None else "",
-        ),
-        options=options,
+    guarantee = Guarantee(
+        promises=(_promise(histogram, privacy, channel, max(sure)),),
+        adversary="frequency" if privacy is None else privacy.adversary,
+        rho1=None if privacy is None else privacy.rho1,
+        rho2=None if privacy is None else privacy.rho2,
+        worst=_worst(max(sure[x] for x in protected), privacy, channel),
+        gamma=channel.exact_gamma,
+        not_protected=(*EVERY_RELEASE, *not_hidden),
+        sentence=_in_whole_percent(max(sure)) if privacy is None else "",
     )
+    return Plan.of_channel(name, histogram, channel, guarantee, privacy=privacy, options=options)
+
+
+def _promise(histogram: Histogram, privacy: Privacy | None, channel: Channel, surest_belief: Fraction) -> Promise:
+    """What is required; where nothing is, the posterior that is reached, in whole per cent."""
+    if privacy is None:
+        return Frequency(None, Fraction(math.ceil(100 * surest_belief), 100))
+    if privacy.adversary == "any-prior":
+        assert channel.exact_gamma is not None
+        return Amplification(channel.exact_gamma, privacy.rho1, privacy.rho2)
+    return frequency_promise(histogram, privacy)
 
 
 def _worst(sure: Fraction, privacy: Privacy | None, channel: Channel) -> Fraction:
@@ -98,6 +110,7 @@ def limits_of(histogram: Histogram, privacy: Privacy | None) -> Limits:
         return limits
     if privacy.rho2 is not None:
         mask = protected_values(histogram, privacy)
+        require_covered(histogram, mask)
         require_feasible(histogram, privacy, mask)
         limits = [privacy.rho2 if protected else None for protected in mask]
     unknown = [value for value in privacy.per_value if value not in histogram]

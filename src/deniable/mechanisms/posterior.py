@@ -15,7 +15,7 @@ from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
-from deniable.mechanisms.requirement import EVERY_RELEASE
+from deniable.mechanisms.requirement import EVERY_RELEASE, frequency_promise
 
 Floats = npt.NDArray[np.float64]
 Limits = Sequence[Fraction | None]  # each value's largest posterior; None: exempt
@@ -82,7 +82,7 @@ def frequency_guarantee(
     if exempt:
         not_protected.append(f"{exempt:,} of {histogram.m:,} values are exempt: there is no promise for them.")
     return Guarantee(
-        basis="frequency",
+        promises=(frequency_promise(histogram, privacy),),
         adversary="frequency",
         rho1=privacy.rho1 if not privacy.per_value else None,
         rho2=privacy.rho2 if not privacy.per_value else None,

@@ -10,7 +10,7 @@ combination of some public columns has a channel of its own, P_s f_s = f_s.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -22,7 +22,7 @@ from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.probability import Probability, probability
-from deniable.mechanisms.base import PlansFromPublic
+from deniable.mechanisms.base import Mechanism, Need, Scanned
 from deniable.mechanisms.one_cell import allowed_amplification, coarse_counts, limits_of, plan_of_channel
 from deniable.mechanisms.pram_strata import largest_coin, plan_of_strata
 from deniable.mechanisms.requirement import check_histogram
@@ -42,8 +42,10 @@ COARSE = (
 
 
 @dataclass(frozen=True)
-class Pram(PlansFromPublic):
-    """Invariant PRAM.
+class Pram(Mechanism):
+    """Invariant PRAM: published counts estimate the true ones as they are (mathematics 9).
+
+        r_y = (1-p_y) f_y / sum_k (1-p_k) f_k,    so that  P f = f
 
     Attributes:
         coin: the probability that a value is kept, before replacements that happen to be the same. Left out: the
@@ -52,10 +54,12 @@ class Pram(PlansFromPublic):
         strata: public columns; each combination of their values gets a channel of its own.
         min_rows: how many rows each stratum must hold.
 
-    >>> plan = Pram(coin=0.5).plan(Histogram.of({"flu": 700, "gout": 200, "hiv": 100}), None)
+    >>> import deniable as dn
+    >>> from deniable.mechanisms import Pram
+    >>> plan = dn.plan({"flu": 700, "gout": 200, "hiv": 100}, mechanism=Pram(coin=0.5))
     >>> plan.cells[0].channel.apply([700, 200, 100]).round(5).tolist()
     [700.0, 200.0, 100.0]
-    >>> plan = Pram().plan(Histogram.of({"flu": 700, "gout": 200, "hiv": 100}), Privacy(rho2="3/4"))
+    >>> plan = dn.plan({"flu": 700, "gout": 200, "hiv": 100}, dn.Privacy(rho2="3/4"), Pram())
     >>> plan.cells[0].channel.coins.round(3).tolist()
     [0.167, 0.167, 0.167]
     """
@@ -65,6 +69,7 @@ class Pram(PlansFromPublic):
     strata: tuple[str, ...] = ()
     min_rows: int = 100
     name: ClassVar[str] = "pram"
+    reveals: ClassVar[str] = "rarer values speak louder to those who know more than frequencies"
 
     def __post_init__(self) -> None:
         if self.coin is not None:
@@ -101,6 +106,17 @@ class Pram(PlansFromPublic):
         return plan_of_channel(
             self.name, histogram, privacy, channel, fix=_fix(largest), options=options, not_hidden=(said,)
         )
+
+    def layout(self, columns: tuple[str, ...]) -> tuple[Need, ...]:
+        return (Need(columns, strata=self.strata, noisy="asked" if self.strata else "default"),)
+
+    def plan_scanned(self, scans: Sequence[Scanned], privacy: Privacy | None, left_out: int = 0) -> Plan:
+        """Within strata where there are some: each has its own channel, made from its own noisy histogram."""
+        if not self.strata:
+            return super().plan_scanned(scans, privacy, left_out)
+        (scan,) = scans
+        plan = self.plan_strata(scan.strata, privacy, domain=scan.values.domain, public=scan.public_strata)
+        return replace(plan, parts=(replace(plan.parts[0], columns=scan.columns),))
 
     def plan_strata(
         self,

@@ -23,6 +23,7 @@ from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
+from deniable.core.promise import Strata
 from deniable.mechanisms.one_cell import Limits, check_posteriors, limits_of, surest
 from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram
 
@@ -91,14 +92,16 @@ def plan_of_strata(
         protected = [x for x in range(stratum.m) if privacy is None or limit[x] is not None]
         worst = max([worst, *(sure[x] for x in protected)])
         cells.append(Cell(stratum, made))
-    return Plan(
-        mechanism=name,
-        histogram=whole,
-        cells=tuple(cells),
-        cells_published=True,
+    promised = _guarantee(privacy, _coarse(worst, limits), cells, columns, least, noisy=public is not None)
+    return Plan.of_cells(
+        name,
+        whole,
+        tuple(cells),
+        promised,
         privacy=privacy,
-        guarantee=_guarantee(privacy, _coarse(worst, limits), cells, columns, public is not None),
         options=options,
+        cells_published=True,
+        strata=tuple(columns),
     )
 
 
@@ -165,17 +168,19 @@ def _coarse(worst: Fraction, limits: Sequence[Limits]) -> Fraction:
 
 
 def _guarantee(
-    privacy: Privacy | None, worst: Fraction, cells: Sequence[Cell], columns: Sequence[str], noisy: bool
+    privacy: Privacy | None, worst: Fraction, cells: Sequence[Cell], columns: Sequence[str], least: int, *, noisy: bool
 ) -> Guarantee:
     named = " and ".join(columns) or "stratum"
     rho2 = None if privacy is None else privacy.rho2
+    gammas = tuple(cell.channel.exact_gamma for cell in cells)
+    partly = privacy is not None and (privacy.rho1 is not None or bool(privacy.exempt or privacy.per_value))
     return Guarantee(
+        promises=(Strata(worst if rho2 is None else rho2, gammas, least, partly),),
         adversary="frequency",
         rho1=None if privacy is None else privacy.rho1,
         rho2=rho2,
         worst=worst,
         gamma=None,
-        cell_gammas=tuple(cell.channel.exact_gamma for cell in cells),
         not_protected=(*EVERY_RELEASE, ABSENT, NOISY_STRATA if noisy else EXACT_STRATA),
         sentence=(
             f"An attacker who knows how frequent each value is among the rows with the same {named}, and nothing more "

@@ -17,7 +17,7 @@ from deniable.core.channel import Channel
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.mechanisms.base import PlansFromPublic
+from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.one_cell import coarse_counts, plan_of_channel
 from deniable.mechanisms.requirement import check_histogram
 
@@ -25,15 +25,20 @@ NOT_USEFUL = "Nothing about groups of rows can be estimated: published values ar
 
 
 @dataclass(frozen=True)
-class Redraw(PlansFromPublic):
-    """Every value redrawn. The distribution is the coarse histogram, or the noisy one where that is published.
+class Redraw(Mechanism):
+    """Every value redrawn from the coarse histogram, or from the noisy one where that is published (mathematics 9).
 
-    >>> plan = Redraw().plan(Histogram.of({"flu": 700, "gout": 200, "hiv": 100}), None)
+        p = 0,    r = f/n
+
+    >>> import deniable as dn
+    >>> from deniable.mechanisms import Redraw
+    >>> plan = dn.plan({"flu": 700, "gout": 200, "hiv": 100}, mechanism=Redraw())
     >>> plan.guarantee.worst, plan.guarantee.gamma
     (Fraction(7, 10), Fraction(1, 1))
     """
 
     name: ClassVar[str] = "redraw"
+    reveals: ClassVar[str] = "nothing, and nothing can be learned about groups of people"
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         """The plan; ``public`` is a noisy histogram that will be published."""

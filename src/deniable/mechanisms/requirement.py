@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -9,8 +10,10 @@ import numpy.typing as npt
 
 from deniable.core.errors import RequirementError, TableError, did_you_mean, listing, shortened
 from deniable.core.histogram import Histogram
+from deniable.core.manifest import rounded
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
+from deniable.core.promise import Frequency
 
 # What holds for every release of this kind, whatever the mechanism.
 PUBLIC_COLUMNS = "Public columns are published as they are: they can be linked to people, and they say who took part."
@@ -20,8 +23,8 @@ DISTRIBUTION = (
     "shares one value shows it."
 )
 REPEATED = (
-    "Each further release of the same rows under another key gives an attacker another draw: publish once, or keep the "
-    "key."
+    "Each further release of the same people, under another key, with other options or of a table that has changed, "
+    "gives an attacker another draw: publish once."
 )
 EVERY_RELEASE = (PUBLIC_COLUMNS, DOMAIN, DISTRIBUTION, REPEATED)
 
@@ -54,6 +57,15 @@ def protected_values(histogram: Histogram, privacy: Privacy) -> npt.NDArray[np.b
     return mask
 
 
+def require_covered(histogram: Histogram, protected: npt.NDArray[np.bool_]) -> None:
+    """Refuse a requirement that covers no value that occurs: its sentence would promise something about nobody."""
+    if not histogram.counts[protected].any():
+        raise RequirementError(
+            "No value is protected: every value of the table is exempt, or more frequent than rho1. "
+            "Fix: name fewer values in exempt=, raise rho1, or leave it out."
+        )
+
+
 def largest_protected_frequency(histogram: Histogram, protected: npt.NDArray[np.bool_]) -> Fraction:
     """max f_x / n over protected values; 0 when none is protected."""
     if not protected.any():
@@ -75,6 +87,22 @@ def require_feasible(histogram: Histogram, privacy: Privacy, protected: npt.NDAr
         f"rho2 = {privacy.rho2} cannot be met: {shortened(values[0])} alone is {percent(first)} of the rows"
         + (f" ({len(values)} values are at least as frequent as rho2: {listing(values)})" if len(values) > 1 else "")
         + f"; the smallest feasible rho2 is {float(smallest):g}, or exempt {listing(values)} with exempt=."
+    )
+
+
+def frequency_promise(histogram: Histogram, privacy: Privacy) -> Frequency:
+    """The promise of posteriors that a requirement asks for, by positions in the domain."""
+    exempt = tuple(histogram.position(value) for value in privacy.exempt)
+    return Frequency(privacy.rho1, privacy.rho2, tuple(sorted(exempt)), own_limits(histogram, privacy.per_value))
+
+
+def own_limits(
+    histogram: Histogram, requirements: Mapping[Hashable, tuple[Fraction, Fraction]]
+) -> tuple[tuple[int, Fraction, Fraction], ...]:
+    """Values' own requirements as a manifest states them: by position, in three digits, so that no count is told."""
+    return tuple(
+        (histogram.position(value), rounded(rho1, up=False), rounded(rho2, up=True))
+        for value, (rho1, rho2) in requirements.items()
     )
 
 

@@ -17,11 +17,24 @@ Pairs = dict[Hashable, tuple[Probability, Probability]]
 
 
 def read_requirements(path: str | Path, *, adversary: Adversary = "frequency") -> Privacy:
-    """Per-value requirements from a CSV file with the columns value, rho1, rho2, or a TOML file with a table [values].
+    """Per-value requirements from a file.
 
-    A line of the table is ``hiv = ["1/100", "1/50"]`` or ``hiv = { rho1 = "1/100", rho2 = "1/50" }``.
     Values that the file does not name are exempt. Names are text; they also find numbers and dates that print so, and
     an empty name a missing value.
+
+    Args:
+        path: a CSV file with the columns value, rho1, rho2, or a TOML file with a table ``[values]``, whose lines are
+            ``hiv = ["1/100", "1/50"]`` or ``hiv = { rho1 = "1/100", rho2 = "1/50" }``.
+        adversary: who is held off, as for ``Privacy``.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from deniable.mechanisms import read_requirements
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     path = Path(home, "requirements.csv")
+    ...     _ = path.write_text("value,rho1,rho2\\nhiv,1/100,1/50\\n")
+    ...     read_requirements(path).per_value["hiv"]
+    (Fraction(1, 100), Fraction(1, 50))
     """
     file = Path(path)
     readers = {".csv": _from_csv, ".toml": _from_toml}

@@ -7,6 +7,7 @@ Amplifications multiply over the columns, so epsilons add up; that holds however
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,28 +21,39 @@ from deniable.core.breach import safe_threshold
 from deniable.core.channel import SCALE, Channel, uniform_weights, weights_of
 from deniable.core.errors import OptionError, RequirementError, TableError, listing
 from deniable.core.histogram import Counts, Histogram
-from deniable.core.plan import Cell, Plan
+from deniable.core.plan import Plan, PlannedPart
 from deniable.core.privacy import Privacy, amplification_limit
 from deniable.core.replace import NumberRange, Replace
+from deniable.mechanisms.base import Mechanism, Need, Scanned
 from deniable.mechanisms.requirement import check_histogram, refuse_sums
 from deniable.mechanisms.retention_guarantee import Perturbed, guarantee
+from deniable.mechanisms.retention_spelling import replaces_in
 
 __all__ = ["Perturbed", "Retention", "guarantee"]
-MARGIN = 8  # rows; noise of epsilon 1 takes more from a count once in four thousand
+MARGIN = 16  # rows; noise of epsilon 1/2 takes more from a count once in four thousand
 
 
 @dataclass(frozen=True, init=False)
-class Retention:
-    """Columns, each with its own coin and replacement.
+class Retention(Mechanism):
+    """Columns, each with its own coin and replacement (mathematics 6; OLAP 3, 5).
 
-    >>> r = Retention({"job": Replace(coin=0.6)})
-    >>> plan = r.plan(Histogram.of({"a": 5, "b": 3}), None)
-    >>> plan.cells[0].channel.diagonal.round(3).tolist()
-    [0.8, 0.8]
+        P_r = p_r I + (1 - p_r) r_r 1^T,    P = P_1 (x) .. (x) P_k
+
+    Attributes:
+        columns: column -> ``Replace``. Left out: the sensitive columns of ``publish``, each with its requirement.
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> from deniable.mechanisms import Retention
+    >>> staff = pa.table({"job": ["cook", "nurse"] * 100, "age": list(range(20, 70)) * 4})
+    >>> how = Retention({"job": dn.Replace(coin=0.6), "age": dn.Replace(coin=0.5, low=17, high=90)})
+    >>> dn.publish(staff, mechanism=how)
+    <Release of 200 rows, job, age by retention>
     """
 
     columns: Mapping[str, Replace]
     name: ClassVar[str] = "retention"
+    reveals: ClassVar[str] = "nothing beyond the columns; swapped ones their exact histogram"
 
     def __init__(self, columns: Mapping[str, Replace] | None = None) -> None:
         if columns is not None and not isinstance(columns, Mapping):
@@ -58,7 +70,14 @@ class Retention:
                 )
         object.__setattr__(self, "columns", MappingProxyType(given))
 
-    def for_columns(self, names: Sequence[str], privacy: Privacy | None) -> Retention:
+    def __reduce__(self) -> tuple[type[Retention], tuple[dict[str, Replace]]]:
+        return Retention, (dict(self.columns),)  # a read-only view can be neither pickled nor copied
+
+    @classmethod
+    def from_text(cls, text: str) -> Mechanism:
+        return cls(replaces_in(text))
+
+    def for_columns(self, names: tuple[str, ...], privacy: Privacy | None) -> Retention:
         """The mechanism for these columns: as declared, or each with the one requirement that was given."""
         if not self.columns:
             if privacy is None or not names:
@@ -77,22 +96,58 @@ class Retention:
             )
         return self
 
+    def columns_of(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(self.columns)
+
     @property
     def options(self) -> dict[str, Any]:
         """For the manifest."""
         return {"columns": {name: replace.to_dict() for name, replace in self.columns.items()}}
 
+    def layout(self, columns: tuple[str, ...]) -> tuple[Need, ...]:
+        """Every column a part of its own. Identity draws from the noisy histogram, so the manifest shows it anyway."""
+        return tuple(
+            Need(
+                (column,),
+                range=replace if replace.is_range else None,
+                noisy="always" if replace.replacing == "identity" else "asked",
+            )
+            for column, replace in self.columns.items()
+        )
+
+    def plan_scanned(self, scans: Sequence[Scanned], privacy: Privacy | None, left_out: int = 0) -> Plan:
+        """Every column with its own channel or range, and what they promise together."""
+        parts, perturbed = zip(*(self._planned(scan) for scan in scans), strict=True)
+        return Plan(self.name, parts, None, guarantee(perturbed), self.options)
+
+    def _planned(self, scan: Scanned) -> tuple[PlannedPart, Perturbed]:
+        (column,) = scan.columns
+        if scan.grid is not None:
+            grid = self.range_coin(column, scan.grid)
+            part = PlannedPart(columns=scan.columns, grid=grid, requirement=self.columns[column].requirement)
+            return part, self.perturbed(column, grid)
+        plan = self.plan_column(column, scan.values, scan.public)
+        relative = self.relative_prior(column, scan.values, scan.public)
+        part = dataclasses.replace(plan.parts[0], columns=scan.columns)
+        return part, self.perturbed(column, plan.cells[0].channel, scan.noise, relative)
+
     # -- one column ----------------------------------------------------------------------------------------------------
 
-    def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
+    def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         """The plan of a single column of categories."""
-        only = self.for_columns([] if self.columns else ["value"], privacy)
+        only = self.for_columns(() if self.columns else ("value",), privacy)
         if len(only.columns) != 1:
             raise OptionError("A plan from one histogram is of one column; publish plans each of several by itself.")
-        return only.plan_column(next(iter(only.columns)), histogram, None)
+        return only.plan_column(next(iter(only.columns)), histogram, public)
 
     def plan_column(self, column: str, histogram: Histogram, public: Histogram | None) -> Plan:
-        """The plan of one column of categories. ``public`` is its noisy histogram, which identity draws from."""
+        """The plan of one column of categories.
+
+        Args:
+            column: its name.
+            histogram: how many rows hold each of its values.
+            public: its noisy histogram, which identity draws from.
+        """
         replace = self.columns[column]
         try:
             check_histogram(histogram)
@@ -102,14 +157,14 @@ class Retention:
         relative = self.relative_prior(column, histogram, public)
         keep = _threshold(column, replace, int(weights.min()), relative)
         channel = Channel(histogram.domain, np.full(histogram.m, keep, dtype=np.int64), weights)
-        return Plan(
-            mechanism=self.name,
-            histogram=histogram,
-            cells=(Cell(histogram, channel),),
-            cells_published=False,
-            privacy=None,
-            guarantee=guarantee([self.perturbed(column, channel, relative=relative)]),
+        return Plan.of_channel(
+            self.name,
+            histogram,
+            channel,
+            guarantee([self.perturbed(column, channel, relative=relative)]),
             options=self.options,
+            swapped=replace.replacing == "swapping",
+            requirement=replace.requirement,
         )
 
     def _weights(self, column: str, histogram: Histogram, public: Histogram | None) -> Counts:
@@ -125,6 +180,9 @@ class Retention:
         """s = max over values of p_x / m_x, from counts that are published and never below the true ones.
 
         1 where replacements are uniform (s is then what the requirement says) and where values are swapped.
+
+        Args:
+            column, histogram, public: as for ``plan_column``.
         """
         if self.columns[column].replacing != "identity":
             return Fraction(1)
@@ -132,14 +190,21 @@ class Retention:
         return max(Fraction(int(most) * SCALE, histogram.rows * int(w)) for most, w in zip(drawn, weights, strict=True))
 
     def range_coin(self, column: str, grid: NumberRange) -> NumberRange:
-        """The range with its coin."""
+        """The range ``grid`` of ``column`` with its coin."""
         keep = _threshold(column, self.columns[column], SCALE // grid.points)
         return NumberRange(grid.kind, grid.low, grid.high, grid.step, keep, grid.missing)
 
     def perturbed(
         self, column: str, channel: Channel | NumberRange, noise: float = 0.0, relative: Fraction = Fraction(1)
     ) -> Perturbed:
-        """What a column's channel promises."""
+        """What a column's channel promises.
+
+        Args:
+            column: its name.
+            channel: its channel, or its range with a coin.
+            noise: epsilon of its published histogram.
+            relative: as ``relative_prior`` says.
+        """
         replace = self.columns[column]
         if isinstance(channel, NumberRange):
             gamma, keep, step = channel.exact_gamma, channel.keep, channel.rounds_to
@@ -150,7 +215,7 @@ class Retention:
 
 
 def covering(histogram: Histogram, public: Histogram) -> Counts:
-    """The noisy histogram, raised by 8 rows (fewer in small tables), or by so many more that no true count is above.
+    """The noisy histogram, raised by 16 rows (fewer in small tables), or by so many more that no true count is above.
 
     Replacements drawn from a count that noise made too small would not hide the value: with 1 instead of 5 rows it is
     five times likelier than its replacements, and Lemma 1, which needs p_S <= m_S, does not hold.

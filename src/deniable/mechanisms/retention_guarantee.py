@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from deniable.core.breach import belief_limit, joint_limit, relative_prior_limit
 from deniable.core.channel import SCALE
@@ -14,6 +13,7 @@ from deniable.core.errors import listing
 from deniable.core.guarantee import Guarantee
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
+from deniable.core.promise import Amplification, Nothing, Promise, RelativePrior
 from deniable.core.replace import Breach
 from deniable.mechanisms.requirement import EVERY_RELEASE
 
@@ -50,13 +50,31 @@ class Perturbed:
         return math.inf if self.gamma is None else math.log(self.gamma) + self.noise
 
 
-def told_of(columns: Sequence[Perturbed], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options for a manifest, with what the promise of an identity column rests on."""
-    told = {name: dict(how) for name, how in options["columns"].items()}
-    for column in columns:
-        if column.replacing == "identity":
-            told[column.column]["relative_prior"] = str(column.relative)
-    return {**options, "columns": told}
+def promise_of(column: Perturbed) -> Promise:
+    """What a column promises by itself: its requirement where it has one, else OLAP's example."""
+    if column.coin == 1:
+        return Nothing("published as it is")
+    if column.replacing != "uniform":
+        pair = _required_beliefs(column.required)
+        if pair is None:
+            least = belief_limit(column.coin, USUAL_BREACH[1], column.relative)
+            if least <= Fraction(1, 1000):
+                return Nothing(f"the coin leaves no belief below {percent(USUAL_BREACH[1])}")
+            pair = Fraction(math.ceil(1000 * least) - 1, 1000), USUAL_BREACH[1]
+        return RelativePrior(column.relative, *pair, like_column=True)
+    if isinstance(column.required, tuple):
+        return RelativePrior(*column.required)
+    assert column.gamma is not None
+    return Amplification(column.gamma, *(_required_beliefs(column.required) or (None, None)))
+
+
+def _required_beliefs(required: Breach | Privacy | None) -> tuple[Fraction, Fraction] | None:
+    if required is None:
+        return None
+    rho1, rho2 = (required.rho1, required.rho2) if isinstance(required, Privacy) else required[1:]
+    assert rho1 is not None
+    assert rho2 is not None
+    return rho1, rho2
 
 
 def guarantee(columns: Sequence[Perturbed]) -> Guarantee:
@@ -68,13 +86,12 @@ def guarantee(columns: Sequence[Perturbed]) -> Guarantee:
     swapped = [column.column for column in columns if column.replacing == "swapping"]
     apart = f"each column on its own, and each row but for {listing(swapped)}" if swapped else "each column and row"
     return Guarantee(
-        basis="other",
+        promises=tuple(promise_of(column) for column in columns),
         adversary="any-prior" if bounded and all(c.replacing == "uniform" for c in columns) else "frequency",
         rho1=None,
         rho2=None,
         worst=Fraction(1),  # without a rho1, a belief that was certain beforehand stays so
         gamma=total if bounded else None,
-        cell_gammas=tuple(gammas),
         also=(_epsilons(columns), *(_sentence(column) for column in columns), *_together(columns)),
         not_protected=(*EVERY_RELEASE, *_limits(columns)),
         sentence=f"Every value is kept with the probability of its column ({kept}) and otherwise replaced at random, "
@@ -105,11 +122,10 @@ def _sentence(column: Perturbed) -> str:
     if column.replacing != "uniform":
         return _like_the_column(column)
     if isinstance(column.required, Privacy):
-        assert column.required.rho1 is not None
-        assert column.required.rho2 is not None
+        rho1, rho2 = _required_beliefs(column.required) or USUAL_BREACH
         return (
-            f"{column.column!r}: a value or set of values believed at up to {percent(column.required.rho1)} is "
-            f"believed at {percent(column.required.rho2)} at most afterwards, as required."
+            f"{column.column!r}: a value or set of values believed at up to {percent(rho1)} is "
+            f"believed at {percent(rho2)} at most afterwards, as required."
         )
     if column.required is not None:
         s, rho1, rho2 = column.required
@@ -126,11 +142,9 @@ def _sentence(column: Perturbed) -> str:
 
 def _like_the_column(column: Perturbed) -> str:
     """Lemma 1, for replacements that are drawn like the column up to the factor ``relative``."""
-    if column.required is not None:
-        pair = column.required
-        rho1, rho2 = (pair.rho1, pair.rho2) if isinstance(pair, Privacy) else pair[1:]
-        assert rho1 is not None
-        assert rho2 is not None
+    pair = _required_beliefs(column.required)
+    if pair is not None:
+        rho1, rho2 = pair
         before, source = f"at up to {percent(rho1)}", "as required; OLAP Lemma 1"
     else:
         rho2 = USUAL_BREACH[1]

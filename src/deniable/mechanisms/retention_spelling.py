@@ -7,18 +7,17 @@ import datetime
 from deniable.core.errors import OptionError, RequirementError
 from deniable.core.privacy import Privacy
 from deniable.core.replace import End, Replace, Replacing
-from deniable.mechanisms.retention import Retention
 
 EXAMPLE = "retention:age=0.5@17..90,born=0.5@1950-01-01..2010-12-31,job=0.6,ill=0.7~identity"
 REQUIREMENTS = "a coin is a number such as 0.5; a requirement is rho1:rho2 such as 1/4:1/2, or s:rho1:rho2"
 
 
-def spelled_retention(text: str) -> Retention:
+def replaces_in(text: str) -> dict[str, Replace]:
     """Columns, separated by commas: ``column=coin``, then ``@low..high`` and ``/step``, then ``~replacing``.
 
     Instead of a coin a requirement, from which the coin follows: ``rho1:rho2`` or ``s:rho1:rho2``.
 
-    >>> spelled_retention("age=0.5@17..90,ill=0.7~identity").columns["age"]
+    >>> replaces_in("age=0.5@17..90,ill=0.7~identity")["age"]
     Replace(coin=0.5, low=17, high=90)
     """
     columns: dict[str, Replace] = {}
@@ -29,7 +28,7 @@ def spelled_retention(text: str) -> Retention:
         if column in columns:
             raise OptionError(f"mechanism 'retention' names the column {column!r} twice. Fix: once with one coin.")
         columns[column] = _replace(column, how)
-    return Retention(columns)
+    return columns
 
 
 def _replace(column: str, how: str) -> Replace:

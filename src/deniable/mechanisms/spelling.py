@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deniable.core.errors import OptionError, did_you_mean
-from deniable.mechanisms.base import Mechanism
+
+if TYPE_CHECKING:
+    from deniable.mechanisms.base import Mechanism
 
 STRUCTURES = ("Mapping", "tuple[tuple")  # in the type of an option: no text stands for it
 
@@ -19,19 +21,25 @@ def spelled(text: str, known: Mapping[str, type[Mechanism]]) -> Mechanism:
         raise OptionError(
             f"mechanism = {name!r} is not known.{did_you_mean(name, known)} Choose one of: {', '.join(known)}."
         )
-    kind = known[name]
+    return known[name].from_text(rest)
+
+
+def options_in(kind: type[Mechanism], text: str) -> Mechanism:
+    """A mechanism with the options of a text, ``option=value,option=value``."""
     options: dict[str, Any] = {}
-    for each in filter(None, rest.split(",")):
-        option, equals, value = (part.strip() for part in each.partition("="))
+    for stated in filter(None, text.split(",")):
+        option, equals, value = (part.strip() for part in stated.partition("="))
         if not equals or not value:
-            raise OptionError(f"mechanism = {text!r}: {each!r} is no option. Write name:option=value,option=value.")
+            raise OptionError(
+                f"mechanism = '{kind.name}:{text}': {stated!r} is no option. Write name:option=value,option=value."
+            )
         if option in options:
-            raise OptionError(f"mechanism = {text!r} gives {option} twice. Fix: give it once.")
+            raise OptionError(f"mechanism = '{kind.name}:{text}' gives {option} twice. Fix: give it once.")
         options[option] = _value(_field(kind, option), value)
     try:
         return kind(**options)
     except TypeError as wrong:  # a value of another kind than the option takes
-        raise OptionError(f"mechanism = {text!r} is not possible: {wrong}.") from None
+        raise OptionError(f"mechanism = '{kind.name}:{text}' is not possible: {wrong}.") from None
 
 
 def _field(kind: type[Mechanism], option: str) -> dataclasses.Field[Any]:

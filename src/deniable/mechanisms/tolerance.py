@@ -29,7 +29,14 @@ def tolerance(
     and rho2_i is what gamma_i makes of it: the rule still holds for f_i itself. ``exact`` is for experiments.
     Mechanisms that go by frequencies instead of gamma_i take theta f_i / n for the limit, whatever the manifest states.
 
-    >>> tolerance({"a": 9, "b": 1}, 5).per_value["b"]
+    Args:
+        histogram: how many rows hold each value.
+        theta: how many times as sure an attacker may become; a number above 1.
+        adversary: who is held off, as for ``Privacy``.
+        exact: state shares as they are.
+
+    >>> from deniable.mechanisms import tolerance
+    >>> tolerance({"flu": 9, "hiv": 1}, 5).per_value["hiv"]
     (Fraction(1, 10), Fraction(1, 2))
     """
     rows = Histogram.of(histogram)

@@ -17,35 +17,46 @@ from deniable.core.channel import Channel
 from deniable.core.errors import RequirementError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
-from deniable.core.plan import Cell, Plan
+from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, amplification_limit, largest_prior, worst_posterior
 from deniable.core.probability import percent
+from deniable.core.promise import Amplification
+from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.requirement import (
     EVERY_RELEASE,
     check_histogram,
     largest_protected_frequency,
     needs_rho2,
     protected_values,
+    require_covered,
     require_feasible,
 )
 
 
 @dataclass(frozen=True)
-class Uniform:
-    """One coin for all values, and a uniform replacement.
+class Uniform(Mechanism):
+    """One coin for all values, and a uniform replacement (mathematics 3, SDR Eq. 4-5).
 
-    >>> plan = Uniform().plan(Histogram.of({"a": 10, "b": 10, "c": 10}), Privacy(rho1="1/5", rho2="1/4"))
+        p = (gamma - 1) / (m - 1 + gamma),    gamma = rho2 (1-rho1) / (rho1 (1-rho2))
+
+    >>> import deniable as dn
+    >>> from deniable.mechanisms import Uniform
+    >>> required = dn.Privacy(rho1="1/5", rho2="1/4", adversary="any-prior")
+    >>> plan = dn.plan({"flu": 10, "cold": 10, "hiv": 10}, required, Uniform())
     >>> plan.cells[0].channel.diagonal.round(4).tolist()
     [0.4, 0.4, 0.4]
     """
 
     name: ClassVar[str] = "uniform"
+    reveals: ClassVar[str] = "nothing beyond the columns"
 
-    def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
+    def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         privacy = needs_rho2(privacy, self.name)
         check_histogram(histogram)
         assert privacy.rho2 is not None
         rho1, from_data = privacy.rho1, privacy.rho1 is None
+        if privacy.adversary == "frequency":
+            require_covered(histogram, protected_values(histogram, privacy))
         if rho1 is None:
             if privacy.adversary == "any-prior":
                 raise RequirementError(
@@ -55,18 +66,9 @@ class Uniform:
             protected = protected_values(histogram, privacy)
             require_feasible(histogram, privacy, protected)
             rho1 = largest_protected_frequency(histogram, protected)
-            if rho1 == 0:
-                raise RequirementError(
-                    "No value is protected: every value of the table is exempt. Fix: name fewer in exempt=."
-                )
         channel = Channel.uniform(histogram.domain, gamma=amplification_limit(rho1, privacy.rho2), coarse=from_data)
-        return Plan(
-            mechanism=self.name,
-            histogram=histogram,
-            cells=(Cell(histogram, channel),),
-            cells_published=False,
-            privacy=privacy,
-            guarantee=amplification_guarantee(privacy, channel),
+        return Plan.of_channel(
+            self.name, histogram, channel, amplification_guarantee(privacy, channel), privacy=privacy
         )
 
 
@@ -83,7 +85,7 @@ def amplification_guarantee(privacy: Privacy, channel: Channel) -> Guarantee:
         f"Each row satisfies epsilon-local differential privacy with epsilon = ln gamma = {_digits(gamma)}.",
     )
     return Guarantee(
-        basis="amplification",
+        promises=(Amplification(gamma, rho1, privacy.rho2),),
         adversary=privacy.adversary,
         rho1=rho1,
         rho2=privacy.rho2,

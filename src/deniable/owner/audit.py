@@ -19,30 +19,19 @@ from deniable.core import values
 from deniable.core.errors import DeniableError, TableError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
-from deniable.core.manifest import Manifest, Part, cells_of
+from deniable.core.manifest import Manifest
+from deniable.core.part import Part
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
-from deniable.engines.local.encoding import scan_domain
-from deniable.engines.local.sources import Source, open_source
-from deniable.engines.local.strata import scan_strata
-from deniable.mechanisms import MECHANISMS, Decoys
-from deniable.mechanisms.base import PlansFromPublic
+from deniable.engines.base import CELL, Dataset
+from deniable.mechanisms import MECHANISMS
+from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.owner.columns import joint_counts, with_intervals
-from deniable.owner.matching import (
-    CELL,
-    Scanned,
-    as_published,
-    audited_rows,
-    matched,
-    observed,
-    read_original,
-    scanned,
-)
+from deniable.owner.matching import Scanned, as_published, audited_rows, matched, observed, read_original, scanned
 from deniable.owner.scenes import attacks_on_groups, attacks_on_rows
+from deniable.publishing.marginal import public_histogram
 from deniable.release.open import open_release
 from deniable.release.release import Release
-from deniable.rivals.anatomy.release import TwoTables
-from deniable.rivals.generalize.release import GeneralizedRelease
 
 
 def audit(
@@ -61,10 +50,20 @@ def audit(
         plan: the plan that was executed. Left out, it is made again where the mechanism allows it.
         categories: value -> category: is any cell of a single category?
         attacks: also play the attackers on these rows, and say how often each is right (``Audit.attacks``).
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> table = pa.table({"sex": ["F", "M"] * 500, "disease": ["flu", "flu", "cold", "hiv", "flu"] * 200})
+    >>> release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"))
+    >>> report = dn.audit(table, release)
+    >>> report.serious, round(report.epsilon, 2)
+    ((), 0.69)
+    >>> print(report.findings[0])
+    [info] requirement: holds: nobody who knows the frequencies becomes surer of a protected value than 75 %.
     """
     opened = release if isinstance(release, Release) else open_release(release)
-    source = as_published(open_source(original), opened.manifest)
-    if isinstance(opened, TwoTables):
+    source = as_published(opened.engine.open(original), opened.manifest)
+    if opened.manifest.form != "rows":
         return _of_groups(source, opened, categories, attacks)
     manifest, hidden = _with_hidden_cells(opened.manifest, source, plan)
     plan = plan or _plan_of_strata(manifest, source)
@@ -89,18 +88,18 @@ def audit(
     )
     if not attacks:
         return found
-    return dataclasses.replace(found, attacks=attacks_on_rows(manifest, table, match, scans, found))
+    return dataclasses.replace(found, attacks=attacks_on_rows(table, match, scans, found))
 
 
 def _of_groups(
-    source: Source, release: TwoTables, categories: Mapping[Hashable, Hashable] | None, attacks: bool
+    source: Dataset, release: Release, categories: Mapping[Hashable, Hashable] | None, attacks: bool
 ) -> Audit:
     """A release of groups that hold true values: what someone's group says about them."""
     manifest, table = release.manifest, release.table
     scan = scanned(source, manifest.parts[0])
     groups = group_rows(release)
     original = read_original(source, manifest)
-    if isinstance(release, GeneralizedRelease):
+    if manifest.form == "boxes":
         cells = np.asarray(table.column(CELL).to_numpy()).astype(np.int64)
         nothing = np.zeros(0, np.int64)
         rows = Rows({CELL: cells}, cells, nothing, nothing)
@@ -114,14 +113,14 @@ def _of_groups(
     return dataclasses.replace(found, attacks=attacks_on_groups(release, original, scan, groups))
 
 
-def group_rows(release: TwoTables) -> GroupRows:
+def group_rows(release: Release) -> GroupRows:
     """How many rows of each group have each value, from the tables that are published."""
     columns = release.manifest.parts[0].columns
-    if isinstance(release, GeneralizedRelease):
+    if release.manifest.form == "boxes":
         found = Published.of(release.table, columns, None)
     else:
         found = Published.of(release.groups, columns, ROWS)
-    place = {value: i for i, value in enumerate(release.manifest.domain)}
+    place = {value: i for i, value in enumerate(release.manifest.parts[0].domain)}
     there = [i for i, value in enumerate(found.value) if value in place]
     group, value, rows = (
         np.array([numbers[i] for i in there], dtype=np.int64)
@@ -139,7 +138,7 @@ def _plan_for(scan: Scanned, manifest: Manifest, plan: Plan | None) -> Plan | No
 
 
 def _with_hidden_cells(
-    manifest: Manifest, source: Source, plan: Plan | None
+    manifest: Manifest, source: Dataset, plan: Plan | None
 ) -> tuple[Manifest, dict[tuple[str, ...], Plan]]:
     """Cells that a release does not publish (decoy groups), from the plans that its owner can make again.
 
@@ -149,55 +148,46 @@ def _with_hidden_cells(
     made: dict[tuple[str, ...], Plan] = {}
     shown = []
     for part in manifest.parts:
-        if not part.channels and manifest.mechanism == Decoys.name:
+        if part.groups is not None:
             again = plan
             if again is None or again.histogram.domain != part.domain:
-                again = _decoys(manifest).plan(Histogram(part.domain, scanned(source, part).counts), None)
-            channels, positions = cells_of(again)
+                decoys = Decoys(c=part.groups.c, leftovers="drop", grouping=part.groups.kind)
+                again = decoys.plan(Histogram(part.domain, scanned(source, part).counts), None)
+            channels = tuple(cell.channel for cell in again.cells)
+            positions = tuple(again.positions(cell) for cell in again.cells)
             part = dataclasses.replace(part, channels=channels, cell_positions=positions)
             made[part.columns] = again
         shown.append(part)
     return dataclasses.replace(manifest, parts=tuple(shown)), made
 
 
-def _decoys(manifest: Manifest) -> Decoys:
-    return Decoys(**{name: manifest.options[name] for name in ("c", "leftovers", "grouping")})
-
-
-def _plan_of_strata(manifest: Manifest, source: Source) -> Plan | None:
+def _plan_of_strata(manifest: Manifest, source: Dataset) -> Plan | None:
     """Where cells are strata of public columns, the original table says exactly which rows each of them took."""
-    if not manifest.options.get("strata"):
-        return None
     part = manifest.parts[0]
-    scan = scan_domain(source, list(part.columns), part.missing, list(part.domain))
-    rows = scan_strata(source, manifest.options["strata"], scan.encoder).histograms(part.domain)
+    if not part.strata:
+        return None
+    scan = source.scan(part.columns, part.missing, list(part.domain))
+    rows = source.scan_strata(part.strata, scan.encoder).histograms(part.domain)
     if [stratum.domain for stratum in rows] != [channel.values for channel in part.channels]:
         raise TableError("The table has other strata, or other values in them, than the release: it is another table.")
-    return Plan(
-        mechanism=manifest.mechanism,
-        histogram=Histogram(part.domain, scan.counts),
-        cells=tuple(Cell(stratum, channel) for stratum, channel in zip(rows, part.channels, strict=True)),
-        cells_published=True,
-        privacy=None,
-        guarantee=Guarantee("frequency", None, None, Fraction(1), None),
+    cells = tuple(Cell(stratum, channel) for stratum, channel in zip(rows, part.channels, strict=True))
+    promised = Guarantee(
+        promises=(part.promise,), adversary="frequency", rho1=None, rho2=None, worst=Fraction(1), gamma=None
     )
+    return Plan.of_cells(manifest.mechanism, scan.histogram, cells, promised, cells_published=True)
 
 
 def _planned_again(manifest: Manifest, part: Part, histogram: Histogram) -> Plan | None:
     """The same plan once more, from the manifest and the histogram; None when it does not give the same channels."""
     kind = MECHANISMS.get(manifest.mechanism)
-    if kind is None or not dataclasses.is_dataclass(kind):
+    if kind is None or not dataclasses.is_dataclass(kind):  # a mechanism that this package does not have
         return None
     known = {field.name for field in dataclasses.fields(kind)}
     options = {k: v for k, v in manifest.options.items() if k in known and not isinstance(v, dict)}
     try:
         mechanism = kind(**options)
         privacy = _privacy(manifest, part)
-        if isinstance(mechanism, PlansFromPublic) and part.marginal is not None:
-            noisy = np.maximum(np.array(part.marginal.counts, dtype=np.int64), 1)
-            plan = mechanism.plan(histogram, privacy, public=Histogram(histogram.domain, noisy))
-        else:
-            plan = mechanism.plan(histogram, privacy)
+        plan = mechanism.plan(histogram, privacy, public=public_histogram(histogram, part.marginal))
     except (DeniableError, TypeError, ValueError):
         return None
     same = len(plan.cells) == len(part.channels) and all(

@@ -18,10 +18,9 @@ from deniable.core.breach import joint_limit, joint_posterior
 from deniable.core.errors import ColumnError, OptionError, QuestionError, did_you_mean, listing
 from deniable.core.manifest import Manifest
 from deniable.core.probability import Probability, percent, probability
-from deniable.estimation.columns import PerturbedColumn
-from deniable.estimation.joint import part_of
+from deniable.estimation.model.columns import PerturbedColumn
+from deniable.estimation.model.conditions import part_of
 from deniable.estimation.predicates import Leaf, conjunction
-from deniable.estimation.swapping import swapped_columns
 from deniable.release.release import Release
 
 
@@ -95,6 +94,14 @@ def breach(
         release: a release whose columns are perturbed one by one, or its manifest.
         where: perturbed column -> value, list of values, ``between`` or ``not_``, as for ``release.count``.
         rho1, rho2: the belief before, and the one that must not be reached.
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> table = pa.table({"job": ["cook", "nurse", "judge", "cook"] * 50})
+    >>> release = dn.publish(table, mechanism=dn.mechanisms.Retention({"job": dn.Replace(coin=0.5)}))
+    >>> about = dn.breach(release, {"job": "judge"}, rho1=0.1, rho2=0.5)
+    >>> about.holds, round(about.posterior, 3)
+    (True, 0.308)
     """
     manifest = release.manifest if isinstance(release, Release) else release
     if not isinstance(manifest, Manifest):
@@ -106,7 +113,7 @@ def breach(
     if not leaves:
         raise QuestionError("where names no column. Fix: where={'job': 'nurse'}.")
     found = {leaf.column: (column := _column(manifest, leaf), _mass(column, leaf)) for leaf in leaves}
-    swapped = tuple(name for name in found if name in swapped_columns(manifest))
+    swapped = tuple(part.columns[0] for part in manifest.parts if part.swapped is not None and part.columns[0] in found)
     coins, masses = zip(*((column.coin, mass) for column, mass in found.values()), strict=True)
     return SetGuarantee(tuple(found), coins, masses, first, second, swapped)
 

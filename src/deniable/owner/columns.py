@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from deniable.core.channel import SCALE, Channel
 from deniable.core.histogram import Counts
-from deniable.core.manifest import Manifest, Part
+from deniable.core.manifest import Manifest
+from deniable.core.part import Part
 from deniable.core.replace import NumberRange
-from deniable.engines.local.encoding import DomainScan
-from deniable.engines.local.ranges import RangeEncoder
-from deniable.engines.local.sources import Source
+from deniable.engines.base import Dataset, Scan
+from deniable.engines.batch.ranges import RangeEncoder
 
 MOST_POINTS = 100  # a range of more is looked at in intervals
 INTERVALS = 50
@@ -51,9 +51,6 @@ class IntervalScan:
     encoder: IntervalEncoder
 
 
-Scan = DomainScan | IntervalScan
-
-
 def with_intervals(manifest: Manifest) -> Manifest:
     """The manifest with a channel for every range of numbers, over points or intervals; categories come first.
 
@@ -65,7 +62,7 @@ def with_intervals(manifest: Manifest) -> Manifest:
 
 def _in_intervals(part: Part) -> Part:
     assert part.range is not None
-    grid = NumberRange.from_dict(part.range)
+    grid = part.range
     firsts = _firsts(grid)
     lasts = np.append(firsts[1:], grid.grid) - 1
     labels: list[Any] = [_label(grid, first, last) for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)]
@@ -92,10 +89,10 @@ def _shown(grid: NumberRange, place: int) -> str:
     return datetime.date.fromordinal(int(number)).isoformat() if grid.kind == "date" else f"{number:.10g}"
 
 
-def scan_intervals(source: Source, part: Part) -> IntervalScan:
+def scan_intervals(source: Dataset, part: Part) -> IntervalScan:
     """Count the rows of each interval."""
     assert part.range is not None
-    grid = NumberRange.from_dict(part.range)
+    grid = part.range
     dtype = source.schema.field(part.columns[0]).type
     inner = RangeEncoder(part.columns[0], dtype, grid, exempt=part.missing == "exempt")
     encoder = IntervalEncoder(inner, _firsts(grid))
@@ -106,7 +103,9 @@ def scan_intervals(source: Source, part: Part) -> IntervalScan:
     return IntervalScan(counts[:m], encoder)
 
 
-def joint_counts(source: Source, parts: Sequence[Part], scans: Sequence[Scan]) -> Mapping[tuple[int, int], Counts]:
+def joint_counts(
+    source: Dataset, parts: Sequence[Part], scans: Sequence[Scan | IntervalScan]
+) -> Mapping[tuple[int, int], Counts]:
     """How often each pair of values of two columns occurs, for columns that are perturbed with one coin each."""
     alone = [i for i, part in enumerate(parts) if len(part.columns) == 1 and _has_one_coin(part)]
     sizes = [len(part.domain) for part in parts]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.audit.rows import Codes, Rows
-from deniable.core.bins import Bins
 from deniable.core.histogram import Counts
-from deniable.core.manifest import Manifest, Part
-from deniable.engines.local.binning import BinnedSource
-from deniable.engines.local.encoding import scan_domain
-from deniable.engines.local.sources import Source
-from deniable.owner.columns import Scan, scan_intervals
-
-CELL = "cell"
-_CLOSED = re.compile(r"\[(\S+), (\S+)[)\]]")
-_OPEN = re.compile(r"below (\S+)|(\S+) and above")
+from deniable.core.manifest import Manifest
+from deniable.core.part import Part
+from deniable.engines.base import CELL, Dataset, Scan
+from deniable.owner.columns import IntervalScan, scan_intervals
 
 
 @dataclass(frozen=True)
@@ -31,13 +24,12 @@ class Scanned:
     """One part of a release, and the original table over its values."""
 
     part: Part
-    found: Scan
+    found: Scan | IntervalScan
 
     @property
     def counts(self) -> Counts:
         """The rows of each value."""
-        counts: Counts = self.found.counts
-        return counts
+        return self.found.histogram.counts if isinstance(self.found, Scan) else self.found.counts
 
     def codes(self, table: pa.Table) -> npt.NDArray[np.int64]:
         """Where each row's value stands in the domain; after its last value where the row is exempt."""
@@ -47,59 +39,21 @@ class Scanned:
         return np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
 
 
-def as_published(source: Source, manifest: Manifest) -> Source:
+def as_published(dataset: Dataset, manifest: Manifest) -> Dataset:
     """The table with its sensitive numbers as intervals, where the release has intervals of them."""
-    bins = {}
-    for name, domain in manifest.column_domains.items():
-        if name not in source.names:
-            continue
-        kind = source.schema.field(name).type
-        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        found = bins_of([value for value in domain if value is not None]) if numeric else None
-        if found is not None:
-            bins[name] = found
-    return BinnedSource(source, bins) if bins else source
+    bins = {name: bins for part in manifest.parts for name, bins in part.bins.items() if name in dataset.names}
+    numeric = {name: edges for name, edges in bins.items() if not pa.types.is_string(dataset.schema.field(name).type)}
+    return dataset.binned(numeric)
 
 
-def bins_of(labels: Sequence[Hashable]) -> Bins | None:
-    """The bins that have these labels, which may leave out some of them; None where they are no labels of bins.
-
-    >>> bins_of(["[10, 20)", "below 5"])
-    Bins(edges=(4.0, 5.0, 10.0, 20.0, 21.0), open_ends=True)
-    >>> bins_of(["flu"]) is None
-    True
-    """
-    found: set[float] = set()
-    open_ends, closed = False, False
-    for label in labels:
-        match = (_CLOSED.fullmatch(label) or _OPEN.fullmatch(label)) if isinstance(label, str) else None
-        if match is None:
-            return None
-        open_ends |= match.re is _OPEN
-        closed |= str(label).endswith("]")
-        try:
-            found |= {float(edge) for edge in match.groups() if edge is not None}
-        except ValueError:
-            return None
-    edges = sorted(found)
-    if open_ends:
-        edges = [edges[0] - 1, *edges, edges[-1] + 1]
-    elif not closed:  # the last bin holds no rows
-        edges = [*edges, edges[-1] + 1] if edges else edges
-    return Bins(tuple(edges), open_ends) if len(edges) > 2 else None
-
-
-def scanned(source: Source, part: Part) -> Scanned:
+def scanned(source: Dataset, part: Part) -> Scanned:
     """The original histogram over the part's domain; a table that does not fit is another table."""
     if part.range is not None:
         return Scanned(part, scan_intervals(source, part))
     domain: Any = list(part.domain)
     if len(part.columns) > 1:
-        domain = {
-            name: list(dict.fromkeys(entry[i] for entry in part.domain if isinstance(entry, tuple)))
-            for i, name in enumerate(part.columns)
-        }
-    return Scanned(part, scan_domain(source, list(part.columns), part.missing, domain))
+        domain = {name: list(dict.fromkeys(part.column_values(name))) for name in part.columns}
+    return Scanned(part, source.scan(part.columns, part.missing, domain))
 
 
 def observed(table: pa.Table, scan: Scanned, published: Codes) -> list[Counts]:
@@ -139,7 +93,7 @@ class Matched:
         return self.combined[self.rows :]
 
 
-def read_original(source: Source, manifest: Manifest) -> pa.Table:
+def read_original(source: Dataset, manifest: Manifest) -> pa.Table:
     """The columns of the table that the release speaks of."""
     sensitive = [name for part in manifest.parts for name in part.columns]
     needed = list(dict.fromkeys([*manifest.public_columns, *sensitive]))

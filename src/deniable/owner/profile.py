@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,12 +11,9 @@ import pyarrow as pa
 from deniable.core.bins import BinsLike, require_fixed
 from deniable.core.errors import OptionError
 from deniable.core.profile import QuestionProfile
-from deniable.engines.local.binning import BinnedSource
-from deniable.engines.local.sources import open_source
-from deniable.evaluation.pools import QuestionPool, pools_named
-from deniable.evaluation.tables import CodedTable
-
-BATCH_ROWS = 2**17
+from deniable.engines import engine_named
+from deniable.planning.pools import QuestionPool, pools_named
+from deniable.planning.tables import CodedTable
 
 
 def question_profile(
@@ -40,6 +36,16 @@ def question_profile(
         drop: columns that will not be published, and cannot be asked about.
         bins, missing: as for ``publish``; of rows that are exempt no question has to be answered.
         seed: of random questions.
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> table = pa.table({"sex": ["F", "M"] * 500, "disease": ["flu", "flu", "cold", "hiv", "flu"] * 200})
+    >>> profile = dn.question_profile(table, sensitive="disease")
+    >>> profile
+    QuestionProfile(600 questions)
+    >>> designed = dn.mechanisms.Designed(profile=profile)
+    >>> dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), mechanism=designed)
+    <Release of 1,000 rows, disease by designed>
     """
     require_fixed(bins or {}, "a profile")
     return one_pool(asked_table(table, sensitive, drop=drop, bins=bins, missing=missing), questions, seed).profile
@@ -62,19 +68,18 @@ def asked_table(
 
 def one_pool(table: CodedTable, questions: str | os.PathLike[str], seed: int = 1) -> QuestionPool:
     """A pool by its name or file, where only one will do."""
-    made = pools_named(table, os.fspath(questions), seed)
-    if len(made) > 1:
-        raise OptionError(f"questions = {str(questions)!r} is {len(made)} pools; planning takes one: 'sdr' or a file.")
-    if not (made[0].truth > 0).any():
+    pools = pools_named(table, os.fspath(questions), seed)
+    if len(pools) > 1:
+        raise OptionError(f"questions = {str(questions)!r} is {len(pools)} pools; planning takes one: 'sdr' or a file.")
+    if not (pools[0].truth > 0).any():
         raise OptionError(
             f"questions = {str(questions)!r}: no row of the table satisfies any of them, so there is no relative error "
             "to predict. Fix: ask about rows that there are."
         )
-    return made[0]
+    return pools[0]
 
 
 def read_whole(table: Any, bins: Mapping[str, BinsLike] | None = None) -> pa.Table:
     """All rows in memory; numbers that are published as intervals as their intervals."""
-    given = open_source(str(table) if isinstance(table, Path) else table)
-    source = BinnedSource(given, bins) if bins else given
-    return pa.Table.from_batches(source.batches(list(source.names), BATCH_ROWS), schema=source.schema)
+    dataset = engine_named("local").open(table).binned(bins or {})
+    return pa.Table.from_batches(dataset.batches(list(dataset.names)), schema=dataset.schema)

@@ -21,13 +21,15 @@ from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors
 from deniable.core.errors import DeniableError
 from deniable.core.histogram import Histogram
-from deniable.core.manifest import Manifest, cells_of
+from deniable.core.promise import Groups
+from deniable.engines.base import CELL
 from deniable.engines.randomness import Keystream, Secret
-from deniable.mechanisms import Anatomy, Decoys
-from deniable.owner.matching import CELL, Matched, Scanned, matched
+from deniable.mechanisms.decoys.mechanism import Decoys
+from deniable.owner.matching import Matched, Scanned, matched
+from deniable.release.release import Release
 from deniable.rivals.anatomy.groups import anatomy_groups
-from deniable.rivals.anatomy.release import TwoTables
-from deniable.rivals.generalize.release import GeneralizedRelease
+from deniable.rivals.diversity import rows_to_suppress
+from deniable.rivals.generalize.boxes import cells_of
 
 Ints = npt.NDArray[np.int64]
 SEED = 2010  # attackers toss coins too; the same audit gives the same figures
@@ -37,7 +39,7 @@ MANY, CLASSES = 50, 20  # a public column of more values is learnt from in so ma
 
 
 def attacks_on_rows(
-    manifest: Manifest, table: pa.Table, match: Matched, scans: Sequence[Scanned], found: Audit
+    table: pa.Table, match: Matched, scans: Sequence[Scanned], found: Audit
 ) -> tuple[AttackResult, ...]:
     """Every attack on every sensitive column whose rows show a value; columns of too many values are left out."""
     results: list[AttackResult] = []
@@ -46,7 +48,7 @@ def attacks_on_rows(
         if evidence is not None:
             rng = np.random.default_rng(SEED)
             scene = _scene(table, match, scan, evidence)
-            played = [*played_on_rows(scene, rng), *_minimality(manifest, scene, scan)]
+            played = [*played_on_rows(scene, rng), *_minimality(scene, scan)]
             about = f" ({', '.join(scan.part.columns)})" if len(scans) > 1 else ""
             results += [replace(each, name=each.name + about) for each in played]
     return tuple(results)
@@ -102,41 +104,41 @@ def _classes(columns: Sequence[pa.ChunkedArray], codes: Ints) -> Ints:
     return place[codes].astype(np.int64)
 
 
-def _minimality(manifest: Manifest, scene: Scene, scan: Scanned) -> list[AttackResult]:
+def _minimality(scene: Scene, scan: Scanned) -> list[AttackResult]:
     """Decoy groups, rebuilt from what is published by running the algorithm on the published counts."""
-    if manifest.mechanism != Decoys.name:
+    if scan.part.groups is None:
         return []
     assert scene.shown is not None
-    c = int(manifest.options["c"])
+    c = scan.part.groups.c
     published = np.bincount(scene.shown, minlength=scene.m)
     try:
         plan = Decoys(c=c, leftovers="drop").plan(Histogram(scan.part.domain, published), None)
     except DeniableError:  # by chance a value is published too often to be grouped
         return []
-    channels, places = cells_of(plan)
+    channels, places = [cell.channel for cell in plan.cells], [plan.positions(cell) for cell in plan.cells]
     dealt = [cell.rows.counts for cell in plan.cells]
     rebuilt = Evidence.of_hidden_channels(np.maximum(published, 1e-9), channels, places, dealt)
     return [rebuilt_decoys(scene, rebuilt, 1 / c)]
 
 
 def attacks_on_groups(
-    release: TwoTables, original: pa.Table, scan: Scanned, groups: GroupRows
+    release: Release, original: pa.Table, scan: Scanned, groups: GroupRows
 ) -> tuple[AttackResult, ...]:
     """Every attack on a release of groups that hold true values."""
-    if len(groups.sizes) * len(release.manifest.domain) > ENTRIES:
+    if len(groups.sizes) * release.manifest.parts[0].m > ENTRIES:
         return ()
     rng = np.random.default_rng(SEED)
-    if isinstance(release, GeneralizedRelease):
+    if release.manifest.form == "boxes":
         return tuple(played_on_groups(_boxes(release, original, scan, groups), rng))
     scene = _buckets(release, original, scan, groups)
     return (*played_on_groups(scene, rng), *_regrouped(release, scene))
 
 
-def _boxes(release: GeneralizedRelease, original: pa.Table, scan: Scanned, groups: GroupRows) -> GroupScene:
+def _boxes(release: Release, original: pa.Table, scan: Scanned, groups: GroupRows) -> GroupScene:
     """A person's box is found by their public values; its rows show true values."""
-    table, m = release.table, len(release.manifest.domain)
+    table, m = release.table, release.manifest.parts[0].m
     cells = np.asarray(table.column(CELL).to_numpy()).astype(np.int64)
-    located, values = release.cells_of(original), scan.codes(original)
+    located, values = cells_of(release.groups, original), scan.codes(original)
     there = (located >= 0) & (values < m)
     shown = scan.codes(table)
     rows = np.flatnonzero(shown < m)
@@ -154,9 +156,9 @@ def _boxes(release: GeneralizedRelease, original: pa.Table, scan: Scanned, group
     return GroupScene(seen, groups, located[there])
 
 
-def _buckets(release: TwoTables, original: pa.Table, scan: Scanned, groups: GroupRows) -> GroupScene:
+def _buckets(release: Release, original: pa.Table, scan: Scanned, groups: GroupRows) -> GroupScene:
     """A row shows its group; whose row it is, is certain where public values occur once."""
-    table, m = release.table, len(release.manifest.domain)
+    table, m = release.table, release.manifest.parts[0].m
     match = matched(original, table, release.manifest.public_columns)
     cells = np.asarray(table.column(CELL).to_numpy()).astype(np.int64)
     values = scan.codes(original)
@@ -171,11 +173,13 @@ def _buckets(release: TwoTables, original: pa.Table, scan: Scanned, groups: Grou
     return GroupScene(seen, groups, located)
 
 
-def _regrouped(release: TwoTables, scene: GroupScene) -> list[AttackResult]:
+def _regrouped(release: Release, scene: GroupScene) -> list[AttackResult]:
     """Repeated publication of Anatomy: the same rows in fresh groups, each of which leaves fewer values possible."""
-    seen, l = scene.seen, int(release.manifest.options["l"])
+    part = release.manifest.parts[0]
+    assert isinstance(part.promise, Groups)
+    seen, l = scene.seen, part.promise.l
     counts = np.bincount(seen.original, minlength=seen.m)
-    suppressed = Anatomy(l).suppressed(Histogram(release.manifest.domain, counts))
+    suppressed = rows_to_suppress(Histogram(part.domain, counts), l)
     stream = Keystream(Secret.from_key(SEED.to_bytes(32, "big")), "attack")
     drawn = [
         anatomy_groups(seen.original, seen.m, l, stream.subkey(f"groups {number}"), suppressed)

@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 
 from deniable.audit.posteriors import Posteriors, cells_from
+from deniable.core import lineup_exact
 from deniable.core.exact import own_amplifications
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
+from deniable.core.lineup import LineUpDesign
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, worst_posterior
 from deniable.mechanisms.fine_grain import downward_amplifications, in_its_words, requirements_of
@@ -53,10 +55,11 @@ class Beliefs:
         return grown(self.rho1, self.gamma)
 
     def curve(self, before: Sequence[float] = BEFORE) -> list[dict[str, float]]:
-        """Posterior against what the attacker already believed, for both kinds of attackers."""
+        """Posteriors against what attackers believed ``before``, for both kinds of attackers."""
         return [{"before": b, KNOWS: grown(b, self.suspicion), ANY: grown(b, self.gamma)} for b in before]
 
     def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
         points = [
             {name: None if math.isnan(number) else round(number, 4) for name, number in point.items()}
             for point in self.curve()
@@ -76,20 +79,43 @@ def grown(belief: float, factor: float) -> float:
 
 
 def beliefs(plan: Plan) -> Beliefs:
-    """What attackers can make of a plan's channels, the cell included where it is published."""
+    """What attackers can make of a plan's channels, the cell included where it is published.
+
+        b  becomes  b L / (1 - b + b L),    L the largest likelihood ratio of anything that a row can show
+
+    Args:
+        plan: the plan.
+
+    >>> import deniable as dn
+    >>> plan = dn.plan({"flu": 600, "cold": 400}, dn.Privacy(rho1="3/5", rho2="3/4"))
+    >>> sure = dn.beliefs(plan)
+    >>> round(sure.frequency, 3), round(sure.any_prior, 3)
+    (0.75, 0.75)
+    """
     rows = plan.histogram
     held = set(np.flatnonzero(_protected(rows, plan.privacy)).tolist())
-    published = [cell for number, cell in enumerate(plan.cells) if number != plan.options.get("dropped_cell")]
+    if plan.parts[0].lineups is not None:
+        return _of_lineups(plan, plan.parts[0].lineups, held or set(range(rows.m)))
+    published = [cell for number, cell in enumerate(plan.cells) if number != plan.parts[0].left_out]
     cells = cells_from(
         [cell.channel for cell in published],
         [plan.positions(cell) for cell in published],
         [cell.rows.counts for cell in published],
     )
-    found = Posteriors(cells, published=plan.cells_published)
-    asked = [belief for belief in found.beliefs if belief.position in held] or list(found.beliefs)
-    highest = max(float(belief.highest) for belief in asked)
-    factor = max(_ratio(belief.prior, belief.highest) for belief in asked)
+    every = Posteriors(cells, published=plan.cells_published).beliefs
+    protected = [belief for belief in every if belief.position in held] or list(every)
+    highest = max(float(belief.highest) for belief in protected)
+    factor = max(_ratio(belief.prior, belief.highest) for belief in protected)
     gamma = plan.guarantee.gamma
+    return Beliefs(highest, factor, math.inf if gamma is None else float(gamma), starting_belief(rows, plan.privacy))
+
+
+def _of_lineups(plan: Plan, design: LineUpDesign, held: set[int]) -> Beliefs:
+    """The same over all sets of a design."""
+    rows, sure = plan.histogram, lineup_exact.surest(design, plan.histogram.counts)
+    factor = max(_ratio(rows.frequency(rows.domain[x]), sure[x]) for x in held)
+    gamma = plan.guarantee.gamma
+    highest = float(max(sure[x] for x in held))
     return Beliefs(highest, factor, math.inf if gamma is None else float(gamma), starting_belief(rows, plan.privacy))
 
 
@@ -134,9 +160,9 @@ def value_rows(plan: Plan) -> list[dict[str, Any]]:
     channel, rows = cell.channel, plan.histogram
     required = {} if plan.privacy is None else requirements_of(rows, plan.privacy)
     up, down = (f(channel.keep, channel.replace) for f in (own_amplifications, downward_amplifications))
-    found = []
+    described = []
     for place, value in enumerate(rows.domain):
-        each = {
+        row = {
             "value": value,
             "share": float(rows.frequency(value)),
             "coin": float(channel.coins[place]),
@@ -146,23 +172,23 @@ def value_rows(plan: Plan) -> list[dict[str, Any]]:
             rho1, rho2 = required[value]
             for_it, against = up[place], down[place]
             lowest = Fraction(0) if against is None else rho2 / (rho2 + against * (1 - rho2))
-            each |= {
+            row |= {
                 "rho1": float(rho1),
                 "grows to": 1.0 if for_it is None else float(worst_posterior(rho1, for_it)),
                 "rho2": float(rho2),
                 "falls to": float(lowest),
                 "downward": lowest >= rho1,
             }
-        found.append(each)
-    return found
+        described.append(row)
+    return described
 
 
-def belief_chart(found: dict[str, Beliefs]) -> Chart:
+def belief_chart(by_mechanism: dict[str, Beliefs]) -> Chart:
     """Posterior against what the attacker already believed: a line for each mechanism, a panel for each attacker."""
     series = []
     for panel in (KNOWS, ANY):
-        for name, each in found.items():
-            points = tuple(Point(at["before"], at[panel]) for at in each.curve() if not math.isnan(at[panel]))
+        for name, sure in by_mechanism.items():
+            points = tuple(Point(at["before"], at[panel]) for at in sure.curve() if not math.isnan(at[panel]))
             if points:
                 series.append(Series(name, points, panel=panel))
     return Chart(

@@ -11,28 +11,17 @@ from typing import Any
 from deniable.core.errors import DeniableError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
+from deniable.core.part import COUNT_EPSILON
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
+from deniable.engines.randomness import discrete_laplace_variance
 from deniable.mechanisms import Mechanism
 from deniable.planning.beliefs import Beliefs, beliefs, promised_beliefs
 from deniable.planning.profiles import Errors, Profile
 
-MARGINAL_VARIANCE = 2 * math.exp(-1) / (1 - math.exp(-1)) ** 2  # of the noise on the published histogram, epsilon 1
+MARGINAL_VARIANCE = discrete_laplace_variance(COUNT_EPSILON)  # of the noise on the published histogram
 EXACT = 1e-9  # a relative error that only rounding makes
-LARGEST_MIXED = 2000  # values; a hidden grouping of more is not inverted only to predict its error
-REVEALS = {
-    "uniform": "nothing beyond the columns",
-    "small-domain": "the cell: a row's value is one of the cell's",
-    "fine-grain": "nothing beyond the columns",
-    "identity": "rarer values speak louder to those who know more than frequencies",
-    "designed": "rarer values speak louder to those who know more than frequencies",
-    "decoys": "nothing beyond the columns; counts of the whole column are almost exact",
-    "pram": "rarer values speak louder to those who know more than frequencies",
-    "redraw": "nothing, and nothing can be learned about groups of people",
-    "anatomy": "the few values of a row's group, and the exact histogram",
-    "generalize": "the exact values of a row's group; public columns only as ranges",
-    "laplace": "no rows: its owner answers questions until the budget is spent",
-}
+LARGEST_MIXED = 2000  # values; hidden groups or line-ups of more are not inverted only to predict their error
 
 
 @dataclass(frozen=True)
@@ -94,7 +83,7 @@ class Candidate:
             "epsilon": None if math.isinf(self.epsilon) else round(self.epsilon, 3),
             "errors": [None if math.isnan(error) else round(error, 4) for error in self.errors],
             "biased": self.biased,
-            "reveals": REVEALS.get(self.name, ""),
+            "reveals": self.mechanism.reveals,
             "guarantee": str(self.guarantee),
             "seconds": round(self.seconds, 3),
         }
@@ -105,19 +94,20 @@ def candidate(mechanism: Mechanism, counts: Histogram, privacy: Privacy, profile
 
     def made() -> tuple[Plan | None, Guarantee, Errors]:
         plan = mechanism.plan(counts, privacy)
-        if len(plan.cells) > 1 and not plan.cells_published and counts.m > LARGEST_MIXED:
+        hidden = len(plan.cells) > 1 and not plan.cells_published
+        if (hidden or plan.parts[0].lineups is not None) and counts.m > LARGEST_MIXED:
             return plan, plan.guarantee, (math.nan,) * len(profile.selectivities)
         return plan, plan.guarantee, profile.channels(plan, marginal_variance(privacy))
 
     return timed(mechanism, made)
 
 
-def with_beliefs(found: Candidate, counts: Histogram, privacy: Privacy) -> Candidate:
+def with_beliefs(one: Candidate, counts: Histogram, privacy: Privacy) -> Candidate:
     """The same candidate, with how sure each adversary can become."""
-    if found.guarantee is None:
-        return found
-    made = promised_beliefs(found.guarantee, counts, privacy) if found.plan is None else beliefs(found.plan)
-    return replace(found, beliefs=made)
+    if one.guarantee is None:
+        return one
+    sure = promised_beliefs(one.guarantee, counts, privacy) if one.plan is None else beliefs(one.plan)
+    return replace(one, beliefs=sure)
 
 
 def marginal_variance(privacy: Privacy) -> float | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deniable.evaluation.metrics import Spread
+from deniable.planning.accuracy import Spread
 
 INDEPENDENCE = "independence"  # the line to beat has this name in every chart, and its own look
 
@@ -60,18 +60,18 @@ class Chart:
 
     @property
     def panels(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(each.panel for each in self.series))
+        return tuple(dict.fromkeys(series.panel for series in self.series))
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(each.name for each in self.series))
+        return tuple(dict.fromkeys(series.name for series in self.series))
 
     @property
     def described(self) -> str:
         """The chart in a sentence, for those who cannot see it."""
         lines = "; ".join(self.names)
         panels = f" Panels: {'; '.join(self.panels)}." if len(self.panels) > 1 else ""
-        paper = " Crosses: the paper's figures." if any(each.paper for each in self.series) else ""
+        paper = " Crosses: the paper's figures." if any(series.paper for series in self.series) else ""
         kind = "A cloud of points" if self.cloud else "Lines"
         return f"{self.title}. {kind} of {self.y} against {self.x}: {lines}.{panels}{paper}"
 
@@ -87,19 +87,19 @@ class Chart:
             "kind": "cloud" if self.cloud else "lines",
             "series": [
                 {
-                    "name": each.name,
-                    "panel": each.panel,
-                    "points": [_plain(point) for point in each.points],
-                    "paper": [[point.x, point.y] for point in each.paper],
+                    "name": series.name,
+                    "panel": series.panel,
+                    "points": [_plain(point) for point in series.points],
+                    "paper": [[point.x, point.y] for point in series.paper],
                 }
-                for each in self.series
+                for series in self.series
             ],
         }
 
 
 def line(
     name: str,
-    found: Mapping[float, Spread | float],
+    numbers: Mapping[float, Spread | float],
     *,
     paper: Mapping[float, float] | None = None,
     panel: str = "",
@@ -110,11 +110,30 @@ def line(
     (Point(x=1, y=2.0, deviation=0.0),)
     """
     points = tuple(
-        Point(x, each.mean, each.deviation) if isinstance(each, Spread) else Point(x, float(each))
-        for x, each in found.items()
+        Point(x, number.mean, number.deviation) if isinstance(number, Spread) else Point(x, float(number))
+        for x, number in numbers.items()
     )
     kept = tuple(point for point in points if math.isfinite(point.y))
     return Series(name, kept, tuple(Point(x, y) for x, y in (paper or {}).items()), panel)
+
+
+def lines(
+    names: Sequence[str],
+    rows: Mapping[Any, Sequence[Spread | float]],
+    *,
+    papers: Mapping[Any, Sequence[float]] | None = None,
+    panel: str = "",
+) -> tuple[Series, ...]:
+    """A series for each name, from x -> their numbers in the order of the names; of the first also the paper's."""
+    return tuple(
+        line(
+            name,
+            {x: numbers[place] for x, numbers in rows.items()},
+            paper={x: printed[place] for x, printed in (papers or {}).items() if place < len(printed)},
+            panel=panel,
+        )
+        for place, name in enumerate(names)
+    )
 
 
 def level(name: str, y: float | Spread, xs: Iterable[float], *, panel: str = "") -> Series:

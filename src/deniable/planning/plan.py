@@ -1,5 +1,4 @@
-"""``dn.plan``: one mechanism's plan, or the planner's choice; ``dn.beliefs``: what attackers can make of it. It joins
-mechanisms with evaluation."""
+"""``dn.plan``: one mechanism's plan, or the planner's choice; ``dn.beliefs``: what attackers can make of it."""
 
 from __future__ import annotations
 
@@ -10,12 +9,11 @@ from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.mechanisms import Mechanism, mechanism_named
+from deniable.mechanisms.registry import AUTO
 from deniable.planning.beliefs import beliefs
 from deniable.planning.planner import compare
 
 __all__ = ["AUTO", "beliefs", "chosen_mechanism", "plan"]
-
-AUTO = "auto"
 
 
 def chosen_mechanism(mechanism: str | Mechanism, histogram: Histogram, privacy: Privacy | None) -> Mechanism:
@@ -24,15 +22,24 @@ def chosen_mechanism(mechanism: str | Mechanism, histogram: Histogram, privacy: 
         return mechanism_named(mechanism)
     if privacy is None:
         raise RequirementError("mechanism 'auto' needs a requirement to choose for: privacy=Privacy(rho2='1/6').")
-    return compare(histogram, privacy, rivals=False).recommended.mechanism
+    return compare(histogram, privacy).recommended.mechanism
 
 
 def plan(
     rows: Mapping[Hashable, int] | Histogram, privacy: Privacy | None = None, mechanism: str | Mechanism = "uniform"
 ) -> Plan:
-    """Plan a release from a histogram alone: how many rows hold each value.
+    """Plan a release from a histogram alone.
 
-    >>> plan({"a": 5, "b": 7}, Privacy(rho1="1/2", rho2="3/4")).cells[0].channel.gamma
+    Args:
+        rows: how many rows hold each value: a mapping, or a ``Histogram``.
+        privacy: the requirement; None for mechanisms that need none.
+        mechanism: a mechanism's name or object; ``"auto"``: the planner's choice.
+
+    >>> import deniable as dn
+    >>> plan = dn.plan({"flu": 5, "cold": 7}, dn.Privacy(rho1="1/2", rho2="3/4"))
+    >>> plan
+    <Plan by uniform: 1 cell, rho2 75 %>
+    >>> plan.cells[0].channel.gamma
     3.0
     """
     histogram = Histogram.of(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -14,53 +14,18 @@ from deniable.core.errors import OptionError, RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Adversary, Privacy
 from deniable.core.probability import percent
-from deniable.evaluation.pools import QuestionPool
-from deniable.evaluation.rival_candidates import rival_candidates
 from deniable.mechanisms import Decoys, Designed, FineGrain, Identity, Mechanism, SmallDomain, Uniform
 from deniable.mechanisms.fine_grain import in_its_words
 from deniable.planning.beliefs import starting_belief
-from deniable.planning.candidates import REVEALS, Candidate, candidate, with_beliefs
+from deniable.planning.candidates import Candidate, candidate, with_beliefs
 from deniable.planning.chart import Chart, Point, Series
-from deniable.planning.profiles import ByPool, BySelectivity, profile_of
+from deniable.planning.comparison import Comparison
+from deniable.planning.independence import IndependenceMoments
+from deniable.planning.pools import QuestionPool
+from deniable.planning.profiles import BySelectivity, Profile, profile_of
 
 RIVAL = " (rival"  # in the name of a line
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """All applicable mechanisms side by side, and the one to take.
-
-    Attributes:
-        candidates: one per mechanism, the recommended one first, refused ones last.
-        rivals: the baselines under the same requirement, for comparison.
-        selectivities: the shares of the table that questions are about; one predicted error for each.
-        reason: why the first is recommended, in two sentences.
-        questions: how many questions the errors are means over, for each selectivity; None without a pool.
-        independence: the errors of an answer that needs no release, on a pool.
-    """
-
-    candidates: tuple[Candidate, ...]
-    rivals: tuple[Candidate, ...]
-    selectivities: tuple[float, ...]
-    reason: str
-    questions: tuple[int, ...] | None = None
-    independence: tuple[float, ...] | None = None
-
-    @property
-    def recommended(self) -> Candidate:
-        return self.candidates[0]
-
-    def to_dict(self) -> dict[str, Any]:
-        found = {
-            "recommended": self.recommended.name,
-            "reason": self.reason,
-            "selectivities": list(self.selectivities),
-            "candidates": [candidate.to_dict() for candidate in self.candidates],
-            "rivals": [candidate.to_dict() for candidate in self.rivals],
-        }
-        if self.questions is None:
-            return found
-        return {**found, "questions": list(self.questions), "independence": list(self.independence or ())}
+Rivals = Callable[[Histogram, Privacy, Profile], list[Candidate]]
 
 
 def standard_mechanisms(pool: QuestionPool | None = None, privacy: Privacy | None = None) -> tuple[Mechanism, ...]:
@@ -81,7 +46,7 @@ def compare(
     selectivities: Sequence[float] | None = None,
     mechanisms: Sequence[Mechanism] | None = None,
     pool: QuestionPool | None = None,
-    rivals: bool = True,
+    rivals: Rivals | None = None,
 ) -> Comparison:
     """Plan with every mechanism, predict its errors, and recommend one.
 
@@ -92,35 +57,35 @@ def compare(
             are at least as large.
         mechanisms: compare these instead of the standard ones.
         pool: predict the errors of these questions.
-        rivals: whether to list the baselines too.
+        rivals: list these baselines too, under the same requirement.
     """
     counts = Histogram.of(histogram)
     privacy = in_its_words(counts, privacy)
     profile = profile_of(counts, pool, selectivities)
     wanted = mechanisms or standard_mechanisms(pool, privacy)
-    found = [candidate(mechanism, counts, privacy, profile) for mechanism in wanted]
-    usable = [each for each in found if each.plan is not None]
+    candidates = [candidate(mechanism, counts, privacy, profile) for mechanism in wanted]
+    usable = sorted((one for one in candidates if one.plan is not None), key=lambda one: one.score)
+    refused = [one for one in candidates if one.plan is None]
     if not usable:
-        reasons = "\n".join(f"- {each.name}: {each.refusal}" for each in found)
+        reasons = "\n".join(f"- {one.name}: {one.refusal}" for one in refused)
         raise RequirementError(f"No mechanism meets this requirement:\n{reasons}")
-    usable.sort(key=lambda each: each.score)
-    others = rival_candidates(counts, privacy, profile) if rivals and not privacy.sums else []
-    ordered = sorted(others, key=lambda each: (each.guarantee is None, each.score))
+    others = [] if rivals is None or privacy.sums else rivals(counts, privacy, profile)
+    ordered = sorted(others, key=lambda one: (one.guarantee is None, one.score))
     return Comparison(
-        (*(with_beliefs(each, counts, privacy) for each in usable), *(each for each in found if each.plan is None)),
-        tuple(with_beliefs(each, counts, privacy) for each in ordered),
+        (*(with_beliefs(one, counts, privacy) for one in usable), *refused),
+        tuple(with_beliefs(one, counts, privacy) for one in ordered),
         profile.selectivities,
         _reason(usable, privacy, profile),
-        profile.sizes() if isinstance(profile, ByPool) else None,
-        profile.independence() if isinstance(profile, ByPool) else None,
+        profile.sizes,
+        None if profile.sizes is None else profile.errors_of(IndependenceMoments()),
     )
 
 
-def _reason(usable: Sequence[Candidate], privacy: Privacy, profile: BySelectivity | ByPool) -> str:
+def _reason(usable: Sequence[Candidate], privacy: Privacy, profile: Profile) -> str:
     best = usable[0]
     assert best.plan is not None
     shown = [
-        f"{percent(error, 2)} {_size(share, profile)}"
+        f"{percent(error, 2)} {profile.in_words(share)}"
         for share, error in zip(profile.selectivities, best.errors, strict=True)
         if not math.isnan(error)
     ]
@@ -131,18 +96,14 @@ def _reason(usable: Sequence[Candidate], privacy: Privacy, profile: BySelectivit
         larger = f"{next_ / mine:.2g} times as large" if 0 < mine < math.inf and next_ < math.inf else "no smaller"
         larger = "about as large" if larger.startswith("1 ") else larger
         second = f" Next is {usable[1].name}, whose errors are {larger}"
-        second += f"; {best.name} reveals: {REVEALS.get(best.name, 'see its guarantee')}."
+        second += f"; {best.name} reveals: {best.mechanism.reveals}."
     elif privacy.sums:
-        second = f" Groups of {best.plan.options['c']}: no other mechanism promises anything about sums."
+        groups = best.plan.parts[0].groups
+        size = "" if groups is None else f" Groups of {groups.c}:"
+        second = f"{size} no other mechanism promises anything about sums."
     else:
         second = f" No other meets it against the adversary {privacy.adversary!r}."
     return first + second
-
-
-def _size(share: float, profile: BySelectivity | ByPool) -> str:
-    if not isinstance(profile, ByPool):
-        return f"at {percent(share, 2)} of the rows"
-    return f"where the answer is {percent(share, 2)} of the rows or more" if share else "over the whole pool"
 
 
 @dataclass(frozen=True)
@@ -175,28 +136,28 @@ def strongest_rho2(
             f"error = {error:g} and selectivity = {selectivity:g} must be positive, and selectivity below 1: "
             "for example an error of 5% for questions about 1% of the rows."
         )
-    asked = _Asked(Histogram.of(histogram), selectivity, rho1, adversary, tuple(exempt))
-    asked.check()
-    found = []
+    situation = _Situation(Histogram.of(histogram), selectivity, rho1, adversary, tuple(exempt))
+    situation.check()
+    strongest = []
     for mechanism in mechanisms or standard_mechanisms():
         low, high = Fraction(1, 1000), Fraction(999, 1000)
-        best, refusal = asked.error(mechanism, high)
+        best, refusal = situation.error(mechanism, high)
         if not best <= error:
-            found.append(Strongest(mechanism.name, None, best, refusal))
+            strongest.append(Strongest(mechanism.name, None, best, refusal))
             continue
         for _ in range(steps):
             middle = Fraction(round(float(low + high) / 2 * 10_000), 10_000)
-            reached, _ = asked.error(mechanism, middle)
+            reached, _ = situation.error(mechanism, middle)
             if reached <= error:
                 high, best = middle, reached
             else:
                 low = middle
-        found.append(Strongest(mechanism.name, high, best))
-    return sorted(found, key=lambda each: (each.rho2 is None, each.rho2 or 1, each.error))
+        strongest.append(Strongest(mechanism.name, high, best))
+    return sorted(strongest, key=lambda one: (one.rho2 is None, one.rho2 or 1, one.error))
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Situation:
     """Everything but rho2: what a mechanism's error is looked at for."""
 
     counts: Histogram
@@ -230,16 +191,16 @@ class _Asked:
         """The predicted error; infinite, and why, where the mechanism does not apply."""
         if self.rho1 is not None and rho2 <= self.rho1:
             return math.inf, "rho2 must be larger than rho1"
-        found = candidate(mechanism, self.counts, self.privacy(rho2), self.profile)
-        known = found.plan is not None and not math.isnan(found.errors[0])
-        return (found.errors[0], "") if known else (math.inf, found.refusal)
+        one = candidate(mechanism, self.counts, self.privacy(rho2), self.profile)
+        known = one.plan is not None and not math.isnan(one.errors[0])
+        return (one.errors[0], "") if known else (math.inf, one.refusal)
 
-    def rivals(self, rho2: Fraction) -> list[tuple[str, float]]:
+    def rival_errors(self, rivals: Rivals, rho2: Fraction) -> list[tuple[str, float]]:
         """The baselines with a predicted error; "+ bias": systematically off beyond it."""
         return [
-            (f"{each.name}{RIVAL}{', + bias' if each.biased else ''})", each.errors[0])
-            for each in rival_candidates(self.counts, self.privacy(rho2), self.profile)
-            if each.guarantee is not None and not math.isnan(each.errors[0])
+            (f"{one.name}{RIVAL}{', + bias' if one.biased else ''})", one.errors[0])
+            for one in rivals(self.counts, self.privacy(rho2), self.profile)
+            if one.guarantee is not None and not math.isnan(one.errors[0])
         ]
 
 
@@ -251,26 +212,26 @@ def error_curve(
     adversary: Adversary = "frequency",
     exempt: Iterable[Hashable] = (),
     mechanisms: Sequence[Mechanism] | None = None,
-    rivals: bool = False,
+    rivals: Rivals | None = None,
     points: int = 12,
 ) -> list[dict[str, Any]]:
     """Predicted error against rho2 for all mechanisms: rows (mechanism, rho2, error) for a chart.
 
     There are none where no single value is as frequent as ``selectivity``.
     """
-    asked = _Asked(Histogram.of(histogram), selectivity, rho1, adversary, tuple(exempt))
-    floor = float(rho1) if rho1 is not None else starting_belief(asked.counts, asked.privacy(Fraction(1, 2)))
+    situation = _Situation(Histogram.of(histogram), selectivity, rho1, adversary, tuple(exempt))
+    floor = float(rho1) if rho1 is not None else starting_belief(situation.counts, situation.privacy(Fraction(1, 2)))
     grid = [Fraction(round(rho2 * 1000), 1000) for rho2 in np.geomspace(min(floor * 1.1, 0.9), 0.95, points)]
-    found = [
-        (mechanism.name, rho2, asked.error(mechanism, rho2)[0])
+    lines = [
+        (mechanism.name, rho2, situation.error(mechanism, rho2)[0])
         for mechanism in mechanisms or standard_mechanisms()
         for rho2 in grid
     ]
-    if rivals:
-        others = [(name, rho2, error) for rho2 in grid for name, error in asked.rivals(rho2)]
-        found += sorted(others, key=lambda each: each[0])  # stable: rho2 stays in order
+    if rivals is not None:
+        others = [(name, rho2, error) for rho2 in grid for name, error in situation.rival_errors(rivals, rho2)]
+        lines += sorted(others, key=lambda line: line[0])  # stable: rho2 stays in order
     return [
-        {"mechanism": name, "rho2": float(rho2), "error": error} for name, rho2, error in found if math.isfinite(error)
+        {"mechanism": name, "rho2": float(rho2), "error": error} for name, rho2, error in lines if math.isfinite(error)
     ]
 
 

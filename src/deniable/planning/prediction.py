@@ -13,6 +13,7 @@ standard deviation sd has the mean absolute value sqrt(2/pi) sd.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +25,9 @@ from deniable.core.errors import OptionError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.profile import QuestionProfile
+from deniable.estimation.model.lineups import LineUpStates
+from deniable.estimation.model.tensor import SINGULAR
+from deniable.mechanisms.decoys.mixture import full_channel
 from deniable.mechanisms.variances import value_variances
 
 Floats = npt.NDArray[np.float64]
@@ -31,44 +35,26 @@ CHUNK = 4_000_000  # numbers in one array of questions x values
 NORMAL_MEAN = float(np.sqrt(2 / np.pi))  # the mean of |Z| for a standard normal Z
 
 
-def predicted_variance(
-    plan: Plan, chosen: npt.ArrayLike, rows: npt.ArrayLike, *, marginal_variance: float | None = None
-) -> Floats:
-    """The variance of each question's estimated count.
+def pool_variance(plan: Plan, profile: QuestionProfile, *, marginal_variance: float | None = None) -> Floats:
+    """The variance of the estimated count of every question of a pool.
 
     Args:
         plan: how the table becomes a release.
-        chosen: (k, m) indicators: the value set S of each question, in the order of the plan's histogram.
-        rows: (k, m) the rows that satisfy the question's public part, by their true value.
+        profile: the questions, as the true rows of their conditions and their value sets.
         marginal_variance: of each count in the published noisy histogram; when given, estimates are calibrated to it.
     """
-    inside = np.atleast_2d(np.asarray(chosen, dtype=np.float64))
-    counts = np.atleast_2d(np.asarray(rows, dtype=np.float64))
-    m = plan.histogram.m
-    if inside.shape[-1] != m or counts.shape[-1] != m:
-        raise OptionError(f"A question names {inside.shape[-1]} and {counts.shape[-1]} values; the plan has {m}.")
-    each, whole = row_variances(plan, inside), plan.histogram.counts
-    drawn: Floats = (each.within * counts).sum(-1)
-    of_rows: Floats = np.maximum(drawn + (each.dealt * _dealt(counts, whole)).sum(-1), 0.0)
-    if marginal_variance is None:
-        return of_rows
-    return calibrated_variance(of_rows, each.of_table(whole), marginal_variance * inside.sum(-1), drawn)
-
-
-def pool_variance(plan: Plan, profile: QuestionProfile, *, marginal_variance: float | None = None) -> Floats:
-    """The variance of every question of a pool: the same, for many conditions and value sets at once."""
-    asked, whole = profile.in_order(plan.histogram.domain), plan.histogram.counts
-    step = max(CHUNK // asked.sets.shape[1], 1)
+    questions, whole = profile.in_order(plan.histogram.domain), plan.histogram.counts
+    step = max(CHUNK // questions.sets.shape[1], 1)
     parts = []
-    for start in range(0, len(asked.sets), step):
-        some = asked.sets[start : start + step].astype(np.float64)
-        each = row_variances(plan, some)
-        drawn = asked.by_value @ each.within.T
-        of_rows = np.maximum(drawn + _dealt(asked.by_value, whole) @ each.dealt.T, 0.0)
+    for start in range(0, len(questions.sets), step):
+        some = questions.sets[start : start + step].astype(np.float64)
+        per_row = row_variances(plan, some)
+        drawn = questions.by_value @ per_row.within.T
+        of_rows = np.maximum(drawn + _dealt(questions.by_value, whole) @ per_row.dealt.T, 0.0)
         if marginal_variance is not None:
-            of_rows = calibrated_variance(of_rows, each.of_table(whole), marginal_variance * some.sum(-1), drawn)
+            of_rows = calibrated_variance(of_rows, per_row.of_table(whole), marginal_variance * some.sum(-1), drawn)
         parts.append(of_rows)
-    return asked.pick(np.concatenate(parts, axis=1))
+    return questions.pick(np.concatenate(parts, axis=1))
 
 
 def _dealt(rows: Floats, whole: npt.NDArray[np.int64]) -> Floats:
@@ -119,13 +105,13 @@ def predicted_relative_error(
     of_table, dealt = _value_variances(plan, counts)
     errors = []
     for a in selectivities:
-        asked = counts >= a * n
-        share = a * n / counts[asked]
-        drawn = of_table[asked] * share
-        variance = drawn + dealt[asked] * share * (1 - share)
+        frequent = counts >= a * n
+        share = a * n / counts[frequent]
+        drawn = of_table[frequent] * share
+        variance = drawn + dealt[frequent] * share * (1 - share)
         if marginal_variance is not None:
-            variance = calibrated_variance(variance, of_table[asked], marginal_variance, drawn)
-        errors.append(float(predicted_error(variance).mean()) / (a * n) if asked.any() else np.nan)
+            variance = calibrated_variance(variance, of_table[frequent], marginal_variance, drawn)
+        errors.append(float(predicted_error(variance).mean()) / (a * n) if frequent.any() else np.nan)
     return np.array(errors)
 
 
@@ -136,15 +122,15 @@ def _value_variances(plan: Plan, counts: Floats) -> tuple[Floats, Floats]:
     """
     m = plan.histogram.m
     of_table, dealt = np.zeros(m), np.zeros(m)
-    if plan.cells_published or len(plan.cells) == 1:
+    if plan.parts[0].lineups is None and (plan.cells_published or len(plan.cells) == 1):
         for cell in plan.cells:
             places = plan.positions(cell)
             of_table[places] += _channel_variances(cell.channel, counts[places] * _shares(plan, cell))
         return np.maximum(of_table, 0.0), dealt
     per_row = counts**2 / np.maximum(counts - 1, 1)
     for some in _slices(m):
-        each = row_variances(plan, np.eye(some.stop - some.start, m, some.start))
-        of_table[some], dealt[some] = each.of_table(counts), np.maximum(each.dealt @ per_row, 0.0)
+        single = row_variances(plan, np.eye(some.stop - some.start, m, some.start))
+        of_table[some], dealt[some] = single.of_table(counts), np.maximum(single.dealt @ per_row, 0.0)
     return of_table, dealt
 
 
@@ -152,11 +138,11 @@ def _channel_variances(channel: Channel, rows: Floats) -> Floats:
     """``value_variances``; value by value where a coin is 0, which its closed form divides by."""
     if channel.keep.all():
         return value_variances(channel.coins, channel.replacing, rows)
-    found, observed = np.zeros(channel.m), channel.apply(rows)
+    variances, observed = np.zeros(channel.m), channel.apply(rows)
     for some in _slices(channel.m):
         weights = channel.weights(np.eye(some.stop - some.start, channel.m, some.start))
-        found[some] = weights**2 @ observed - rows[some]
-    return found
+        variances[some] = weights**2 @ observed - rows[some]
+    return variances
 
 
 def _slices(m: int) -> list[slice]:
@@ -179,6 +165,9 @@ class RowVariances(NamedTuple):
 
 def row_variances(plan: Plan, sets: Floats) -> RowVariances:
     """Each row's part in the variance."""
+    design = plan.parts[0].lineups
+    if design is not None:
+        return RowVariances(_of_lineups(LineUpStates(design), sets), np.zeros(sets.shape))
     if not plan.cells_published and len(plan.cells) > 1:
         return _unpublished(plan, sets)
     squares = np.zeros(sets.shape)
@@ -189,22 +178,29 @@ def row_variances(plan: Plan, sets: Floats) -> RowVariances:
     return RowVariances(squares - sets, np.zeros(sets.shape))
 
 
+def _of_lineups(states: LineUpStates, sets: Floats) -> Floats:
+    """E[w(S)^2 | x] - 1[x in A], some value sets at a time."""
+    step = max(CHUNK // states.count, 1)
+    parts = [states.expected(states.weights(some.astype(bool)) ** 2) for some in _in_steps(sets, step)]
+    variances: Floats = np.concatenate(parts) - sets
+    return variances
+
+
+def _in_steps(sets: Floats, step: int) -> list[Floats]:
+    return [sets[start : start + step] for start in range(0, len(sets), step)]
+
+
 def _unpublished(plan: Plan, sets: Floats) -> RowVariances:
-    """One channel for all, P[y][x] = sum_c s_cx P_c[y][x], and its weights."""
-    m = plan.histogram.m
-    mixed = np.zeros((m, m))
-    for cell in plan.cells:
-        places = plan.positions(cell)
-        mixed[np.ix_(places, places)] += cell.channel.matrix() * _shares(plan, cell)
+    """One channel for all, P[y][x] = sum_c s_cx P_c[y][x], and its weights; empty values as if they were kept."""
+    mixed = full_channel(dataclasses.replace(plan.parts[0], left_out=None))
     empty = np.flatnonzero(plan.histogram.counts == 0)
-    mixed[:, empty] = 0.0
     mixed[empty, empty] = 1.0
-    try:
-        weights = np.linalg.solve(mixed.T, sets.T).T
-    except np.linalg.LinAlgError:
+    if not np.linalg.cond(mixed, 1) < SINGULAR:
         raise OptionError(
-            f"The error of mechanism {plan.mechanism!r} cannot be predicted: its channel cannot be inverted."
-        ) from None
+            f"The error of mechanism {plan.mechanism!r} cannot be predicted: some values cannot be told apart in its "
+            "channel, which has no inverse. Fix: other groups, or another mechanism."
+        )
+    weights = np.linalg.solve(mixed.T, sets.T).T
     means = np.zeros(sets.shape)  # sum_c s_cx mu_cx^2
     for cell in plan.cells:
         places = plan.positions(cell)

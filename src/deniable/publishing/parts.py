@@ -1,191 +1,167 @@
-"""From a scanned table to parts that an engine can execute: one compound column, or many columns each on its own."""
+"""From a table to a plan and what an engine is to execute: scan what the mechanism's layout asks for, then plan."""
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from deniable.core.errors import ColumnError, OptionError, RequirementError, did_you_mean, listing
-from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Histogram
-from deniable.core.manifest import Marginal
-from deniable.core.parts import Mixture
+from deniable.core.errors import ColumnError, OptionError, did_you_mean, listing
+from deniable.core.part import Marginal, Part
 from deniable.core.plan import Plan
-from deniable.core.privacy import Privacy
-from deniable.engines.base import PartJob
-from deniable.engines.local.leaving import drawn_rows
-from deniable.engines.local.ranges import RangeEncoder, scan_range
-from deniable.engines.local.strata import scan_strata
-from deniable.engines.randomness import Keystream, discrete_laplace, discrete_laplace_variance
-from deniable.mechanisms import Decoys, Mechanism, PlansFromPublic, Pram
-from deniable.mechanisms.decoys.columns import common_size, guarantee_of_columns, left_over, plans_of_columns
-from deniable.mechanisms.retention import Retention
-from deniable.mechanisms.retention_guarantee import Perturbed, guarantee, told_of
+from deniable.engines.base import Dataset, PartJob
+from deniable.engines.randomness import drawn_rows
+from deniable.engines.request import Request
+from deniable.mechanisms.base import Mechanism, Need, Scanned
 from deniable.planning.plan import chosen_mechanism
-from deniable.publishing.request import Request
-from deniable.release.hidden_channels import mixture_from
-
-MARGINAL_EPSILON = 1.0
+from deniable.publishing import marginal
 
 
 @dataclass(frozen=True)
-class Planned:
-    """Parts that are ready to be executed, with their published histograms, and what they promise together."""
+class Prepared:
+    """A plan, the table that it is for, the jobs that execute its parts, and their published histograms."""
 
-    parts: tuple[PartJob, ...]
+    plan: Plan
+    dataset: Dataset
+    jobs: tuple[PartJob, ...]
     marginals: tuple[Marginal | None, ...]
-    mechanism: str
-    options: Mapping[str, Any]
-    privacy: Privacy | None
-    guarantee: Guarantee
+
+    def published(self, missing: str) -> tuple[Part, ...]:
+        """What a release says of its parts. Cells that nobody sees stay unsaid: what is published of them is their
+        mixture, by the noisy histogram."""
+        return tuple(
+            Part(
+                columns=job.part.columns,
+                types=tuple(str(kind) for kind in job.encoder.types),
+                missing=missing,
+                promise=promise,
+                domain=() if job.part.histogram is None else job.part.histogram.domain,
+                range=job.part.grid,
+                channels=() if job.part.hidden else tuple(cell.channel for cell in job.part.cells),
+                cell_positions=() if job.part.hidden else tuple(job.part.positions(cell) for cell in job.part.cells),
+                cells_published=job.part.cells_published,
+                marginal=noisy,
+                mixture=job.part.mixture,
+                swapped=job.rows if job.part.swapped else None,
+                groups=job.part.groups,
+                strata=job.part.strata,
+                bins={name: bins for name, bins in self.dataset.bins.items() if name in job.part.columns},
+                requirement=job.part.requirement,
+                lineups=job.part.lineups,
+            )
+            for job, promise, noisy in zip(self.jobs, self.plan.guarantee.promises, self.marginals, strict=True)
+        )
 
 
-def planned_parts(mechanism: str | Mechanism, request: Request) -> Planned:
+@dataclass(frozen=True)
+class _Found:
+    """One part as it was scanned: for the mechanism, for the engine, and its noisy histogram."""
+
+    scan: Scanned
+    encoder: Any
+    marginal: Marginal | None = None
+    strata: Any = None
+
+
+def prepared(mechanism: str | Mechanism, request: Request) -> Prepared:
     """What an engine is to execute for this mechanism."""
-    if isinstance(mechanism, Retention):
-        return _retention_parts(mechanism, request)
-    if isinstance(mechanism, Pram) and mechanism.strata:
-        return _strata_part(mechanism, request)
-    if isinstance(mechanism, Decoys):
-        return _decoy_parts(mechanism, request)
-    return _one_part(mechanism, request)
+    if isinstance(mechanism, str):  # the planner chooses by the histogram of all columns together
+        mechanism = chosen_mechanism(
+            mechanism, request.scan(request.sensitive, request.domain).histogram, request.privacy
+        )
+    needs = mechanism.layout(request.sensitive)
+    domains = _domains(request.domain, needs)
+    found = [
+        _scanned(need, domain, request, several=len(needs) > 1) for need, domain in zip(needs, domains, strict=True)
+    ]
+    left_out = mechanism.left_over([one.scan for one in found], request.privacy)
+    if left_out:
+        rows = drawn_rows(request.keys.subkey("leftovers"), found[0].scan.rows, left_out)
+        request = request.without(rows)
+        # A value of which no row remains stays in the domain: the list of values is that of the table.
+        kept = [one.scan.values.domain for one in found]
+        found = [
+            _scanned(need, domain, request, several=len(needs) > 1) for need, domain in zip(needs, kept, strict=True)
+        ]
+    plan = mechanism.plan_scanned([one.scan for one in found], request.privacy, left_out)
+    jobs = tuple(
+        PartJob(
+            part, one.encoder if part.grid is None else one.encoder.with_range(part.grid), one.scan.rows, one.strata
+        )
+        for part, one in zip(plan.parts, found, strict=True)
+    )
+    marginals = tuple(one.marginal for one in found)
+    return Prepared(_said(plan, needs, marginals), request.dataset, jobs, marginals)
 
 
-def _one_part(mechanism: str | Mechanism, request: Request) -> Planned:
-    """All sensitive columns as one compound column."""
-    names, privacy = request.sensitive, request.privacy
-    scan = request.scan(names, request.domain)
-    marginal = _marginal(request.keys, scan.histogram) if _histogram_wanted(request) else None
-    plan = _plan(chosen_mechanism(mechanism, scan.histogram, privacy), scan.histogram, privacy, marginal)
-    part = PartJob(names, scan.encoding, scan.rows, plan)
-    guaranteed = plan.guarantee if marginal is None else _with_histogram(plan.guarantee, marginal)
-    return Planned((part,), (marginal,), plan.mechanism, plan.options, plan.privacy, guaranteed)
+def _said(plan: Plan, needs: Sequence[Need], marginals: Sequence[Marginal | None]) -> Plan:
+    """The plan, saying what its histograms give away; columns with promises of their own say it there."""
+    promised = plan.guarantee
+    if any(need.strata for need in needs):
+        promised = marginal.said_of_strata(promised)
+    if all(need.noisy == "default" or need.strata for need in needs):
+        promised = marginal.said_of(promised, [one for one in marginals if one is not None])
+    return dataclasses.replace(plan, guarantee=promised)
 
 
-def _strata_part(mechanism: Pram, request: Request) -> Planned:
-    """All sensitive columns as one compound column, perturbed within strata of public columns."""
-    public, keys = request.public, request.keys
-    for column in mechanism.strata:
+def _scanned(need: Need, domain: Any, request: Request, *, several: bool) -> _Found:
+    if need.range is not None:
+        return _scanned_range(need, domain, request)
+    scan = request.scan(need.columns, domain)
+    keys = request.keys.subkey(*need.columns) if several or need.noisy != "default" else request.keys
+    keys = request.keys if need.strata else keys
+    wanted = (
+        request.marginals is not False
+        if need.strata
+        else marginal.is_wanted(request.marginals, request.privacy, need.noisy)
+    )
+    drawn = marginal.noisy(keys, scan.histogram) if wanted else None
+    found = Scanned(
+        columns=need.columns,
+        rows=scan.rows,
+        histogram=scan.histogram,
+        public=marginal.public_histogram(scan.histogram, drawn),
+        noise=0.0 if drawn is None else drawn.cost,
+    )
+    if not need.strata:
+        return _Found(found, scan.encoder, drawn)
+    _require_public(need.strata, request.public)
+    strata = request.dataset.scan_strata(need.strata, scan.encoder, request.progress)
+    histograms = strata.histograms(scan.histogram.domain)
+    noise = [marginal.noisy(keys.subkey("stratum", str(number)), one) for number, one in enumerate(histograms)]
+    shown = [marginal.public_histogram(one, drawn) for one, drawn in zip(histograms, noise, strict=True)]
+    found = dataclasses.replace(
+        found, strata=tuple(histograms), public_strata=tuple(one for one in shown if one is not None)
+    )
+    return _Found(found, scan.encoder, drawn, strata)
+
+
+def _scanned_range(need: Need, domain: Any, request: Request) -> _Found:
+    (column,) = need.columns
+    assert need.range is not None
+    if domain is not None:
+        raise OptionError(f"domain lists values of {column!r}, which is replaced within a range. Fix: leave it out.")
+    scan = request.dataset.scan_range(column, need.range, request.missing, request.progress)
+    return _Found(Scanned(need.columns, scan.rows, grid=scan.grid), scan.encoder)
+
+
+def _require_public(strata: Sequence[str], public: Sequence[str]) -> None:
+    for column in strata:
         if column not in public:
             raise ColumnError(
                 f"strata names the column {column!r}, which is no public column of the release: strata are made of "
                 f"columns that are published as they are.{did_you_mean(column, public)} "
-                f"Fix: name some of {listing(public)}."
+                f"Fix: name some of {listing(list(public))}."
             )
-    scan = request.scan(request.sensitive, request.domain)
-    strata = scan_strata(request.engine.source, mechanism.strata, scan.encoding, request.progress)
-    histograms = strata.histograms(scan.histogram.domain)
-    noisy = [_marginal(keys.subkey("stratum", str(number)), each) for number, each in enumerate(histograms)]
-    shown = [Histogram(each.domain, np.maximum(one.counts, 1)) for each, one in zip(histograms, noisy, strict=True)]
-    plan = mechanism.plan_strata(histograms, request.privacy, domain=scan.histogram.domain, public=shown)
-    marginal = None if request.marginals is False else _marginal(keys, scan.histogram)
-    promised = dataclasses.replace(
-        plan.guarantee,
-        not_protected=(
-            *plan.guarantee.not_protected,
-            "It adds nothing for an attacker who knows how values are distributed in the strata; the odds of any other "
-            f"belief can grow by a further factor of up to {math.exp(MARGINAL_EPSILON):.3g} (epsilon "
-            f"{MARGINAL_EPSILON:g} for the histograms of all strata together).",
-        ),
-    )
-    if marginal is not None:
-        promised = _with_histogram(promised, marginal)
-    part = PartJob(request.sensitive, scan.encoding, scan.rows, plan, strata=strata)
-    return Planned((part,), (marginal,), plan.mechanism, plan.options, plan.privacy, promised)
 
 
-def _decoy_parts(mechanism: Decoys, request: Request) -> Planned:
-    """Every column a part of its own, grouped independently; the rows left over are left out of the source."""
-    names, privacy, keys = request.sensitive, request.privacy, request.keys
-    declared = domain_of_columns(request.domain, names)
-    scans = {name: request.scan((name,), declared.get(name)) for name in names}
-    histograms = {name: scan.histogram for name, scan in scans.items()}
-    c = common_size(mechanism, histograms, privacy)
-    left = left_over(mechanism, histograms, c, scans[names[0]].rows)
-    if left:
-        request.engine.leave_out(drawn_rows(keys.subkey("leftovers"), scans[names[0]].rows, left))
-        # A value of which no row remains stays in the domain: the list of values is that of the table.
-        scans = {name: request.scan((name,), histograms[name].domain) for name in names}
-        histograms = {name: scan.histogram for name, scan in scans.items()}
-    plans = plans_of_columns(mechanism, histograms, privacy, c)
-    parts = tuple(PartJob((name,), scan.encoding, scan.rows, plans[name]) for name, scan in scans.items())
-    wanted = _histogram_wanted(request)
-    noisy = tuple(_marginal(keys.subkey(name), histograms[name]) if wanted else None for name in names)
-    promised = guarantee_of_columns(plans, left)
-    if noisy[0] is not None:
-        promised = _with_histogram(promised, noisy[0], len(names))
-    options = plans[names[0]].options
-    return Planned(parts, noisy, mechanism.name, options, privacy, promised)
-
-
-def _histogram_wanted(request: Request) -> bool:
-    """By default where the adversary knows the distribution anyway, and no small sum must stay uncertain."""
-    privacy = request.privacy
-    knows = privacy is None or privacy.adversary == "frequency"
-    uncertain = privacy is not None and privacy.small_sums is not None
-    if request.marginals and not knows:
-        raise RequirementError(
-            "marginals = True does not go with adversary 'any-prior': the noisy histogram would let the odds of any "
-            f"belief grow by a further factor of e^{MARGINAL_EPSILON:g}, beyond rho2. Fix: leave marginals out."
-        )
-    if request.marginals and uncertain:
-        raise RequirementError(
-            "marginals = True does not go with small_sums: the noisy histogram tells every count, small ones too, to "
-            "within about two rows. Fix: leave marginals out."
-        )
-    return knows and not uncertain if request.marginals is None else request.marginals
-
-
-def _with_histogram(promised: Guarantee, marginal: Marginal, columns: int = 1) -> Guarantee:
-    """The frequency adversary knows the histogram anyway; to others the noisy one is evidence too, and we say so."""
-    which = "the sensitive column" if columns == 1 else "every sensitive column"
-    said = (
-        f"A noisy histogram of {which} is published. It adds nothing for an attacker who knows the "
-        "distribution; the odds of any other belief can grow by a further factor of up to "
-        f"{math.exp(columns * marginal.epsilon):.3g} (epsilon {marginal.epsilon:g} for the whole histogram"
-        f"{' of a column' * (columns > 1)})."
-    )
-    return dataclasses.replace(promised, not_protected=(*promised.not_protected, said))
-
-
-def _retention_parts(mechanism: Retention, request: Request) -> Planned:
-    """Every column a part of its own: a range of numbers or a channel over categories."""
-    declared = domain_of_columns(request.domain, tuple(mechanism.columns))
-    parts: list[PartJob] = []
-    noisy: list[Marginal | None] = []
-    perturbed: list[Perturbed] = []
-    for column, replace in mechanism.columns.items():
-        if replace.is_range:
-            if column in declared:
-                raise OptionError(
-                    f"domain lists values of {column!r}, which is replaced within a range. Fix: leave it out."
-                )
-            found = scan_range(request.engine.source, column, replace, request.missing, request.progress)
-            grid = mechanism.range_coin(column, found.grid)
-            encoder = RangeEncoder(column, found.dtype, grid, exempt=request.missing == "exempt")
-            parts.append(PartJob((column,), encoder, found.rows, range=grid))
-            noisy.append(None)
-            perturbed.append(mechanism.perturbed(column, grid))
-            continue
-        scan = request.scan((column,), declared.get(column))
-        # Identity draws from the noisy histogram, so the manifest shows it anyway; others publish it when asked to.
-        wanted = replace.replacing == "identity" or bool(request.marginals)
-        marginal = _marginal(request.keys.subkey(column), scan.histogram) if wanted else None
-        public = _public_histogram(scan.histogram, marginal)
-        plan = mechanism.plan_column(column, scan.histogram, public)
-        parts.append(PartJob((column,), scan.encoding, scan.rows, plan, swapped=replace.replacing == "swapping"))
-        noisy.append(marginal)
-        noise = 0.0 if marginal is None else marginal.epsilon
-        relative = mechanism.relative_prior(column, scan.histogram, public)
-        perturbed.append(mechanism.perturbed(column, plan.cells[0].channel, noise, relative))
-    options = told_of(perturbed, mechanism.options)
-    return Planned(tuple(parts), tuple(noisy), mechanism.name, options, None, guarantee(perturbed))
+def _domains(domain: Any, needs: Sequence[Need]) -> list[Any]:
+    """The declared values of each part: as given where there is one, else by column."""
+    if len(needs) == 1 and len(needs[0].columns) > 1:
+        return [domain]
+    declared = domain_of_columns(domain, tuple(need.columns[0] for need in needs))
+    return [declared.get(need.columns[0]) for need in needs]
 
 
 def domain_of_columns(domain: Any, columns: tuple[str, ...]) -> Mapping[str, Sequence[Hashable]]:
@@ -200,32 +176,3 @@ def domain_of_columns(domain: Any, columns: tuple[str, ...]) -> Mapping[str, Seq
         if name not in columns:
             raise OptionError(f"domain names {name!r}, which is no sensitive column.{did_you_mean(name, columns)}")
     return domain
-
-
-def _marginal(keys: Keystream, histogram: Histogram) -> Marginal:
-    """The histogram with discrete Laplace noise; its draws depend on the counts, so a re-run repeats them and another
-    table gets fresh ones."""
-    stream = keys.subkey("marginal", hashlib.sha256(histogram.counts.tobytes()).hexdigest())
-    noisy = histogram.counts + discrete_laplace(stream, histogram.m, MARGINAL_EPSILON)
-    return Marginal(tuple(noisy.tolist()), MARGINAL_EPSILON, discrete_laplace_variance(MARGINAL_EPSILON))
-
-
-def _public_histogram(histogram: Histogram, marginal: Marginal | None) -> Histogram | None:
-    """The noisy histogram with every count at least one."""
-    if marginal is None:
-        return None
-    return Histogram(histogram.domain, np.maximum(np.array(marginal.counts, dtype=np.int64), 1))
-
-
-def _plan(mechanism: Mechanism, histogram: Histogram, privacy: Privacy | None, marginal: Marginal | None) -> Plan:
-    """Plan; a mechanism whose parameters would give counts away plans with the noisy histogram that is published."""
-    public = _public_histogram(histogram, marginal)
-    if public is None or not isinstance(mechanism, PlansFromPublic):
-        return mechanism.plan(histogram, privacy)
-    return mechanism.plan(histogram, privacy, public=public)
-
-
-def mixture_of(plan: Plan, marginal: Marginal | None) -> Mixture | None:
-    """The channel of a table whose cells are not published, as its noisy histogram tells it; six digits."""
-    public = _public_histogram(plan.histogram, marginal)
-    return None if public is None else mixture_from(public, plan.options["c"], plan.options["grouping"])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +15,21 @@ import pyarrow as pa
 from deniable.core.bins import BinsLike
 from deniable.core.errors import ColumnError, OptionError, did_you_mean
 from deniable.core.histogram import Histogram
-from deniable.core.manifest import (
-    Column,
-    Manifest,
-    Marginal,
-    Part,
-    Randomness,
-    cells_of,
-    guarantee_dict,
-    privacy_dict,
-)
+from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict, privacy_dict, software
 from deniable.core.privacy import Privacy
-from deniable.engines.base import Job, PartJob, Progress, no_progress
-from deniable.engines.local import storage
-from deniable.engines.local.binning import BinnedSource
-from deniable.engines.local.engine import CELL, LocalEngine, require_distinct, watch_order
-from deniable.engines.local.sources import Source, open_source
+from deniable.engines import Engine, engine_named
+from deniable.engines.base import CELL, Dataset, Job, Progress, no_progress
+from deniable.engines.batch.values import require_readable_csv
 from deniable.engines.randomness import Keystream, Secret
-from deniable.mechanisms import Mechanism, WithoutChannels, mechanism_named
-from deniable.mechanisms.retention import Retention
-from deniable.planning.plan import AUTO
-from deniable.publishing.parts import Planned, mixture_of, planned_parts
-from deniable.publishing.request import Request
+from deniable.engines.request import Request
+from deniable.mechanisms import Mechanism, mechanism_named
+from deniable.mechanisms.registry import AUTO
+from deniable.publishing.context import context_of
+from deniable.publishing.parts import Prepared, prepared
+from deniable.release.folder import finish_folder, new_folder
 from deniable.release.open import open_release
-from deniable.release.release import Release, finish_folder
-from deniable.rivals.publish import publish_rival
+from deniable.release.release import Release
+from deniable.rivals.base import Rival
 
 MISSING = ("value", "exempt", "refuse")
 
@@ -66,6 +57,7 @@ def publish(
     threads: int | None = None,
     batch_rows: int = 2**17,
     progress: Progress = no_progress,
+    engine: str | Engine = "local",
 ) -> Release:
     """Publish a table so that every sensitive value in it is deniable.
 
@@ -79,10 +71,15 @@ def publish(
         mechanism: a mechanism's name or object.
         drop: columns that are not published.
         out: a folder to write to, in bounded memory when ``table`` is a path. Without it the release stays in memory.
-        key: 32 bytes that decide every draw; by default fresh ones from the operating system, forgotten afterwards.
+        overwrite: replace the release that is in ``out``.
+        format: of the published table: ``"parquet"`` or ``"csv"``.
+        key: 32 bytes that decide every draw, together with the table and all choices: the same ones give the same
+            release, anything else is drawn afresh. By default a fresh key from the operating system, forgotten
+            afterwards.
         key_file: a file with the key, readable by its owner only.
         seed: a number instead of a key, for experiments; recorded in the manifest.
         row_id: a column that names the row; it decides the row's draws instead of its number, and is not published.
+            Not for mechanisms that deal rows to cells or swap them.
         shuffle: publish the rows in random order.
         missing: ``"value"``: missing is a value like any other; ``"exempt"``: published as missing; ``"refuse"``.
         bins: for sensitive numbers: column -> edges, ``Bins`` or ``Quantiles``; the column is published as intervals.
@@ -90,57 +87,129 @@ def publish(
             columns a mapping column -> values.
         marginals: publish the histogram with noise, for more accurate answers. Default: where the adversary is
             assumed to know the distribution anyway (``"frequency"``).
-        name: part of the derivation of all draws; give each table under one key its own.
+        name: part of the derivation of all draws.
         threads, batch_rows: speed only; they never change the result.
         progress: called with (rows done, rows in all, what).
+        engine: what reads the table and executes the plan: a name, or an object.
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> table = pa.table({"sex": ["F", "M"] * 500, "disease": ["flu", "flu", "cold", "hiv", "flu"] * 200})
+    >>> release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"))
+    >>> release
+    <Release of 1,000 rows, disease by uniform>
+    >>> release.table.column_names, release.manifest.guarantee["rho2"]
+    (['sex', 'disease'], '3/4')
     """
-    chosen = mechanism if mechanism == AUTO else mechanism_named(mechanism)
+    chosen: str | Mechanism = AUTO if mechanism == AUTO else mechanism_named(mechanism)
     names = () if sensitive is None else _as_names(sensitive)
-    if isinstance(chosen, Retention):
+    if isinstance(chosen, Mechanism):
         chosen = chosen.for_columns(names, privacy)
-        names = tuple(chosen.columns)
+        names = chosen.columns_of(names)
     _check_options(missing, format, name)
-    secret = _secret(key, key_file, seed, out)
-    source = _binned(open_source(table), bins or {}, names, Keystream(secret, "release", name, *names))
-    public = _public_columns(source, names, _as_names(drop), row_id)
-    engine = LocalEngine(source)
-    request = Request(engine, names, public, privacy, secret, name, missing, domain, shuffle, marginals, progress)
-    if isinstance(chosen, WithoutChannels):
-        return publish_rival(chosen, request, row_id=row_id, out=out, overwrite=overwrite, format=format)
+    secret = _secret(key, key_file, seed)
+    runs_on = engine_named(engine)
+    opened = runs_on.open(table)
+    public = _public_columns(opened, names, _as_names(drop), row_id)
+    choices = {
+        "mechanism": chosen,
+        "privacy": privacy,
+        "columns": (public, names, row_id),
+        "values": (missing, domain, bins),
+        "published": (marginals, shuffle),
+    }
+    context = "" if secret.fresh else context_of(opened, [*public, *names], row_id, choices)
+    dataset = _binned(opened, bins or {}, names, Keystream(secret, "release", name, context, *names))
+    request = Request(
+        dataset, names, public, privacy, secret, name, context, missing, domain, shuffle, marginals, progress
+    )
+    if isinstance(chosen, Rival):
+        return _publish_rival(
+            chosen,
+            request,
+            runs_on,
+            row_id=row_id,
+            out=out,
+            overwrite=overwrite,
+            format=format,
+            inputs=files_of(table),
+        )
     if row_id is not None:
-        require_distinct(source, row_id, request.keys)
-    said = request.said  # before rows are left out, which puts another source in its place
-    planned = planned_parts(chosen, request)
-    promised = planned.guarantee
-    planned = replace(planned, guarantee=replace(promised, not_protected=(*promised.not_protected, *said)))
-    warnings = [*engine.warnings(public), *(source.warnings if isinstance(source, BinnedSource) else ())]
-    if not shuffle:
-        warnings += [warning for part in planned.parts for warning in watch_order(source, part)]
+        dataset.require_distinct(row_id, request.keys)
+    ready = prepared(chosen, request)
+    _require_own_draws(ready, row_id)
     job = Job(
-        planned.parts,
+        ready.jobs,
         public,
-        secret,
-        name,
+        request.keys.subkey("plan", *(work.part.fingerprint() for work in ready.jobs)),
         row_id,
         shuffle,
         threads or min(os.cpu_count() or 1, 4),
         batch_rows,
         progress,
     )
+    warnings = ready.dataset.inspect(public, () if shuffle else ready.jobs)
+    schema = ready.dataset.published_schema(job)
     if format == "csv":
-        storage.require_readable_csv(engine.schema(job))
-    manifest = _manifest(job, engine.schema(job), missing, planned)
+        require_readable_csv(schema)
+    manifest = _manifest(ready, job, request, schema)
     if out is None:
-        published = pa.concat_tables(engine.execute(job)).combine_chunks()
-        return Release(manifest, table=published, warnings=warnings)
-    with storage.new_folder(Path(out), overwrite) as partial:
-        spool = partial / "spool"
-        spool.mkdir(mode=0o700)
-        finish_folder(partial, manifest, engine.execute(job, spool), engine.schema(job), format)
-        spool.rmdir()
-    release = open_release(out)
+        published = pa.concat_tables(ready.dataset.execute(job)).combine_chunks()
+        return Release(manifest, table=published, warnings=warnings, engine=runs_on)
+    with new_folder(Path(out), overwrite, files_of(table)) as partial, _spool(partial) as spool:
+        finish_folder(partial, manifest, ready.dataset.execute(job, spool), schema, format, runs_on)
+    release = open_release(out, engine=runs_on)
     release.warnings = tuple(warnings)
     return release
+
+
+def _publish_rival(
+    mechanism: Rival,
+    request: Request,
+    engine: Engine,
+    *,
+    row_id: str | None,
+    out: str | os.PathLike[str] | None,
+    overwrite: bool,
+    format: str,
+    inputs: Sequence[str] = (),
+) -> Release:
+    """A release of groups or answers, in memory, or in a folder where ``out`` names one."""
+    if request.missing == "exempt" or row_id is not None or request.marginals:
+        raise OptionError(
+            f"mechanism {mechanism.name!r} takes no missing='exempt', row_id or marginals. Fix: leave them out."
+        )
+    made = mechanism.published(request)
+    promised = dict(made.manifest.guarantee)
+    promised["not_protected"] = [*promised["not_protected"], *request.dataset.said]
+    manifest = replace(made.manifest, guarantee=promised)
+    if made.rows is None or made.groups is None or made.schema is None:
+        release = Release(manifest, answerer=made.answerer, engine=engine)
+        return release if out is None else release.save(out)
+    if out is None:
+        table, groups = (pa.concat_tables(pieces).combine_chunks() for pieces in (made.rows(None), made.groups()))
+        return Release(manifest, table=table, groups=groups, engine=engine)
+    if format == "csv":
+        require_readable_csv(made.schema)
+    with new_folder(Path(out), overwrite, inputs) as partial, _spool(partial) as spool:
+        finish_folder(partial, manifest, made.rows(spool), made.schema, format, engine, made.groups())
+    return open_release(out, engine=engine)
+
+
+def files_of(table: Any) -> list[str]:
+    """The files that a table is read from; none where it is in memory."""
+    paths = table if isinstance(table, list | tuple) else [table]
+    named = [os.fspath(path) for path in paths if isinstance(path, str | os.PathLike)]
+    return [file for path in named for file in (glob.glob(path, recursive=True) or [path])]
+
+
+@contextlib.contextmanager
+def _spool(partial: Path) -> Iterator[Path]:
+    """A private folder for perturbed rows on their way into a release."""
+    spool = partial / "spool"
+    spool.mkdir(mode=0o700)
+    yield spool
+    spool.rmdir()
 
 
 def scan_table(
@@ -150,21 +219,22 @@ def scan_table(
     missing: str = "value",
     bins: Mapping[str, BinsLike] | None = None,
     progress: Progress = no_progress,
+    engine: str | Engine = "local",
 ) -> Histogram:
     """The histogram of a table's sensitive column: all that planning needs."""
     names = _as_names(sensitive)
-    source = _binned(open_source(table), bins or {}, names)
-    _public_columns(source, names, (), None)
-    return LocalEngine(source).scan(names, missing, None, progress).histogram
+    opened = engine_named(engine).open(table)
+    _public_columns(opened, names, (), None)
+    return _binned(opened, bins or {}, names).scan(names, missing, None, progress).histogram
 
 
 def _binned(
-    source: Source, bins: Mapping[str, BinsLike], sensitive: tuple[str, ...], keys: Keystream | None = None
-) -> Source:
+    dataset: Dataset, bins: Mapping[str, BinsLike], sensitive: tuple[str, ...], keys: Keystream | None = None
+) -> Dataset:
     other = [column for column in bins if column not in sensitive]
     if other:
         raise ColumnError(f"bins names {other[0]!r}, which is not a sensitive column: public columns stay as they are.")
-    return BinnedSource(source, bins, keys) if bins else source
+    return dataset.binned(bins, keys)
 
 
 def _as_names(names: str | Sequence[str]) -> tuple[str, ...]:
@@ -172,7 +242,7 @@ def _as_names(names: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _public_columns(
-    source: Source, sensitive: tuple[str, ...], drop: tuple[str, ...], row_id: str | None
+    source: Dataset, sensitive: tuple[str, ...], drop: tuple[str, ...], row_id: str | None
 ) -> tuple[str, ...]:
     problems = []
     if not sensitive:
@@ -209,7 +279,7 @@ def _check_options(missing: str, form: str, name: str) -> None:
         raise OptionError("name = '' is not allowed: give the release a name, or leave it out.")
 
 
-def _secret(key: bytes | None, key_file: str | os.PathLike[str] | None, seed: int | None, out: Any) -> Secret:
+def _secret(key: bytes | None, key_file: str | os.PathLike[str] | None, seed: int | None) -> Secret:
     if sum(given is not None for given in (key, key_file, seed)) > 1:
         raise OptionError("key, key_file and seed exclude each other: give one of them, or none for a fresh key.")
     if key is not None:
@@ -221,41 +291,34 @@ def _secret(key: bytes | None, key_file: str | os.PathLike[str] | None, seed: in
     return Secret.generate()
 
 
-def _part(job: PartJob, missing: str, marginal: Marginal | None) -> Part:
-    if job.plan is None:
-        assert job.range is not None
-        return Part(job.columns, (), missing, False, (), (), None, job.range.to_dict())
-    # Cells that nobody sees stay unsaid: what is published of them is their mixture, by the noisy histogram.
-    hidden = len(job.plan.cells) > 1 and not job.plan.cells_published
-    channels, positions = ((), ()) if hidden else cells_of(job.plan)
-    return Part(
-        columns=job.columns,
-        domain=job.plan.histogram.domain,
-        missing=missing,
-        cells_published=job.plan.cells_published,
-        channels=channels,
-        cell_positions=positions,
-        marginal=marginal,
-        mixture=mixture_of(job.plan, marginal) if hidden else None,
-    )
+def _require_own_draws(ready: Prepared, row_id: str | None) -> None:
+    """A row id decides the draws of its row; where rows are dealt to cells or swapped, their order decides too."""
+    if row_id is not None and any(
+        (len(work.part.cells) > 1 and work.strata is None) or work.part.swapped for work in ready.jobs
+    ):
+        raise OptionError(
+            f"row_id = {row_id!r} does not go with mechanism {ready.plan.mechanism!r}: it deals rows to cells, or "
+            "swaps them, by their order. Fix: leave row_id out, or publish with a mechanism of one cell, for example "
+            "'designed'."
+        )
 
 
-def _manifest(job: Job, schema: pa.Schema, missing: str, planned: Planned) -> Manifest:
-    def role(name: str) -> str:
-        return "sensitive" if name in job.sensitive else "cell" if name == CELL else "public"
-
-    secret = job.secret
+def _manifest(ready: Prepared, job: Job, request: Request, schema: pa.Schema) -> Manifest:
+    roles = {CELL: "cell", **dict.fromkeys(job.sensitive, "sensitive")}
+    promised = ready.plan.guarantee
+    said = replace(promised, not_protected=(*promised.not_protected, *ready.dataset.said))
     return Manifest(
-        name=job.name,
-        software={"name": "deniable", "version": metadata.version("deniable")},
-        mechanism=planned.mechanism,
-        options=planned.options,
+        name=request.name,
+        software=software(),
+        mechanism=ready.plan.mechanism,
+        options=ready.plan.options,
+        form="rows",
         rows=job.rows,
-        columns=tuple(Column(field.name, str(field.type), role(field.name)) for field in schema),
-        parts=tuple(
-            _part(part, missing, marginal) for part, marginal in zip(planned.parts, planned.marginals, strict=True)
+        columns=tuple(Column(field.name, str(field.type), roles.get(field.name, "public")) for field in schema),
+        parts=ready.published(request.missing),
+        privacy=privacy_dict(ready.plan.privacy),
+        guarantee=guarantee_dict(said),
+        randomness=Randomness(
+            request.secret.source, request.secret.seed, job.shuffle, "row id" if job.row_id else "row number"
         ),
-        privacy=privacy_dict(planned.privacy),
-        guarantee=guarantee_dict(planned.guarantee),
-        randomness=Randomness(secret.source, secret.seed, job.shuffle, "row id" if job.row_id else "row number"),
     )

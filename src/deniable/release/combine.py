@@ -6,7 +6,7 @@ Every row was perturbed by its owner before it came here; nothing is perturbed a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 
 from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import ColumnError, OptionError, listing
-from deniable.core.manifest import Column, Manifest, Marginal, Part, Randomness, guarantee_dict
+from deniable.core.lineup import design_dict
+from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict
+from deniable.core.part import Marginal, Part
 from deniable.core.privacy import Privacy
-from deniable.core.replace import Breach, NumberRange
-from deniable.estimation.swapping import swapped_columns
+from deniable.core.promise import RelativePrior
+from deniable.core.replace import Breach, Requirement
 from deniable.mechanisms.retention_guarantee import Perturbed, guarantee
 from deniable.release.release import Release
 
@@ -29,6 +31,17 @@ def pool(releases: Sequence[Release]) -> Release:
     """The rows of several releases that have the same columns and were perturbed in the same way.
 
     Questions are then answered about all rows together, with the accuracy of all of them.
+
+    Args:
+        releases: two or more, of different people.
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> how = {"privacy": dn.Privacy(rho1="1/2", rho2="3/4"), "domain": ["cold", "flu", "hiv"]}
+    >>> north = dn.publish(pa.table({"disease": ["flu", "cold"] * 100}), sensitive="disease", **how)
+    >>> south = dn.publish(pa.table({"disease": ["flu", "hiv"] * 150}), sensitive="disease", **how)
+    >>> dn.pool([north, south])
+    <Release of 500 rows, disease by uniform>
     """
     several = [releases] if isinstance(releases, Release) else list(releases)
     for release in several:
@@ -70,7 +83,7 @@ def _difference(one: Manifest, other: Manifest) -> str:
         return f"the columns differ ({listing(off)})." if off else "the columns stand in another order or role."
     if len(one.parts) != len(other.parts):
         return "one perturbs its columns together, the other one by one."
-    swapped = [*swapped_columns(one), *swapped_columns(other)]
+    swapped = [part.columns[0] for manifest in (one, other) for part in manifest.parts if part.swapped is not None]
     if swapped:
         return f"{listing(list(dict.fromkeys(swapped)))} is swapped among the rows of each release, not of the pool."
     for mine, theirs in zip(one.parts, other.parts, strict=True):
@@ -79,12 +92,18 @@ def _difference(one: Manifest, other: Manifest) -> str:
             return f"{what} has another range or another way with missing values."
         if mine.domain != theirs.domain:
             return f"{what} has other values."
+        if _design(mine) != _design(theirs):
+            return f"{what} shows line-ups of another design."
         if len(mine.channels) != len(theirs.channels) or mine.cells_published != theirs.cells_published:
             return f"{what} has other cells."
         pairs = zip(mine.channels, theirs.channels, mine.cell_positions, theirs.cell_positions, strict=True)
         if not all(_same(a, b) and np.array_equal(p, q) for a, b, p, q in pairs):
             return f"{what} was perturbed with other coins or replacements."
     return ""
+
+
+def _design(part: Part) -> dict[str, Any] | None:
+    return None if part.lineups is None else design_dict(part.lineups)
 
 
 def _same(one: Channel, other: Channel) -> bool:
@@ -114,6 +133,20 @@ def join(left: Release, right: Release, on: str) -> Release:
     """Two owners' columns of the same people, matched by a public id; rows without a partner are left out.
 
     Each owner perturbed its own columns, so the joined release has the parts of both, and questions combine them.
+
+    Args:
+        left, right: the two releases; each column has one coin.
+        on: the public column that names a row in both; it stays in the joined release.
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> privacy = dn.Privacy(rho1="1/2", rho2="3/4")
+    >>> jobs = pa.table({"id": range(200), "job": ["cook", "nurse"] * 100})
+    >>> diseases = pa.table({"id": range(200), "disease": ["flu", "hiv"] * 100})
+    >>> left = dn.publish(jobs, sensitive="job", privacy=privacy)
+    >>> right = dn.publish(diseases, sensitive="disease", privacy=privacy)
+    >>> dn.join(left, right, on="id")
+    <Release of 200 rows, job, disease by retention>
     """
     for release in (left, right):
         _require_release("join", release)
@@ -142,17 +175,28 @@ def join(left: Release, right: Release, on: str) -> Release:
     ]
     parts = tuple(part for manifest in manifests for part in manifest.parts)
     perturbed = [perturbed_of(part, manifest) for manifest in manifests for part in manifest.parts]
-    told = {part.columns[0]: _told(part, manifest) for manifest in manifests for part in manifest.parts}
+    promised = guarantee(perturbed)
+    requirements = [
+        _requirement(part, manifest, column.replacing)
+        for (part, manifest), column in zip(
+            ((part, manifest) for manifest in manifests for part in manifest.parts), perturbed, strict=True
+        )
+    ]
     manifest = replace(
         left.manifest,
         name=" x ".join(manifest.name for manifest in manifests),
         mechanism="retention",
-        options={"columns": told},
+        options={"columns": {column.column: {"replacing": column.replacing} for column in perturbed}},
         rows=table.num_rows,
         columns=tuple(ordered),
-        parts=tuple(replace(part, marginal=None) for part in parts),  # they are of the owners' tables, not of the match
+        # Histograms are of the owners' tables, not of the match. Swapped columns keep the number of rows that they were
+        # swapped among, partners or not: errors depend on it.
+        parts=tuple(
+            replace(part, marginal=None, promise=promise, requirement=required)
+            for part, promise, required in zip(parts, promised.promises, requirements, strict=True)
+        ),
         privacy=None,
-        guarantee=guarantee_dict(guarantee(perturbed)),
+        guarantee=guarantee_dict(promised),
         randomness=_randomness([manifest.randomness for manifest in manifests]),
         data=None,
     )
@@ -176,66 +220,59 @@ def _check_joinable(side: str, release: Release, on: str) -> None:
     if ids.null_count or pc.count_distinct(ids).as_py() != len(ids):
         raise ColumnError(f"{on!r} does not name the rows of the {side} release: it is missing or repeated somewhere.")
     for part in manifest.parts:
-        constant = part.range is not None or (
-            len(part.channels) == 1 and bool((part.channels[0].keep == part.channels[0].keep[0]).all())
-        )
-        if len(part.columns) != 1 or not constant:
+        if len(part.columns) != 1 or part.coin is None:
             raise OptionError(
                 f"The {side} release perturbs {listing(list(part.columns))} in cells, together or with several coins; "
                 "columns can be joined when each has one coin. Fix: publish with 'uniform' or Retention({..})."
             )
 
 
-def _told(part: Part, manifest: Manifest) -> dict[str, Any]:
-    """How a column was perturbed, and its requirement, as a manifest of several columns has it."""
-    name = part.columns[0]
-    told: dict[str, Any] = dict(manifest.options.get("columns", {}).get(name, {}))
-    if not told:
-        like_the_column = part.range is None and not part.channels[0].is_uniform
-        told["replacing"] = "identity" if like_the_column else "uniform"
-        if like_the_column:
-            told["relative_prior"] = str(_relative_prior(part, manifest.rows))
-        stated = manifest.privacy
-        if stated is not None and not like_the_column and None not in (stated["rho1"], stated["rho2"]):
-            told["privacy"] = {name: stated[name] for name in ("rho1", "rho2", "adversary")}
-    # Swapped columns keep the number of rows that they were swapped among, partners or not: errors depend on it.
-    swapped = swapped_columns(manifest)
-    return told | ({"rows": swapped[name]} if name in swapped else {})
+def perturbed_of(part: Part, manifest: Manifest) -> Perturbed:
+    """What a column of a manifest promises, in the terms of columns that are perturbed one by one."""
+    if part.range is not None:
+        gamma, keep, step = part.range.exact_gamma, part.range.keep, part.range.rounds_to
+    else:
+        channel = part.channels[0]
+        gamma, keep, step = channel.exact_gamma, int(channel.keep[0]), None
+    if part.swapped is not None:
+        replacing, gamma = "swapping", None
+    else:
+        replacing = "uniform" if part.range is not None or part.channels[0].is_uniform else "identity"
+    return Perturbed(
+        column=part.columns[0],
+        replacing=replacing,
+        keep=keep,
+        gamma=gamma,
+        noise=0.0 if part.marginal is None else part.marginal.cost,
+        rounded=step,
+        relative=_relative_prior(part, manifest.rows) if replacing == "identity" else Fraction(1),
+        required=_required(_requirement(part, manifest, replacing)),
+    )
+
+
+def _requirement(part: Part, manifest: Manifest, replacing: str) -> Requirement | None:
+    """The column's own requirement, or the release's where that is one for all values."""
+    stated = manifest.privacy
+    if part.requirement is not None or stated is None or replacing != "uniform":
+        return part.requirement
+    if stated["rho1"] is None or stated["rho2"] is None:
+        return None
+    return Requirement(Fraction(stated["rho1"]), Fraction(stated["rho2"]), stated["adversary"])
+
+
+def _required(stated: Requirement | None) -> Breach | Privacy | None:
+    if stated is None:
+        return None
+    return Privacy(stated.rho1, stated.rho2) if stated.s is None else (stated.s, stated.rho1, stated.rho2)
 
 
 def _relative_prior(part: Part, rows: int) -> Fraction:
-    """How many times likelier than its replacements a value is, at most, as far as the release itself tells it."""
+    """How many times likelier than its replacements a value is, at most: as promised, or as the release tells."""
+    if isinstance(part.promise, RelativePrior) and part.promise.like_column:
+        return part.promise.s
     weights = part.channels[0].replace.tolist()
     if part.marginal is None:
         return Fraction(SCALE, min(weights))
     slack = math.ceil(14 / part.marginal.epsilon)  # the noise exceeds it once in a million
     most = [max(part.marginal.counts[place], 0) + slack for place in part.cell_positions[0].tolist()]
     return max(Fraction(count * SCALE, rows * weight) for count, weight in zip(most, weights, strict=True))
-
-
-def perturbed_of(part: Part, manifest: Manifest) -> Perturbed:
-    """What a column of a manifest promises."""
-    told = _told(part, manifest)
-    if part.range is not None:
-        grid = NumberRange.from_dict(part.range)
-        gamma, keep, rounded = grid.exact_gamma, grid.keep, grid.rounds_to
-    else:
-        channel = part.channels[0]
-        gamma, keep, rounded = channel.exact_gamma, int(channel.keep[0]), None
-    return Perturbed(
-        column=part.columns[0],
-        replacing=told["replacing"],
-        keep=keep,
-        gamma=None if told["replacing"] == "swapping" else gamma,
-        noise=0.0 if part.marginal is None else part.marginal.epsilon,
-        rounded=rounded,
-        relative=Fraction(told.get("relative_prior", 1)),
-        required=_required(told),
-    )
-
-
-def _required(told: Mapping[str, Any]) -> Breach | Privacy | None:
-    if "breach" in told:
-        s, rho1, rho2 = map(Fraction, told["breach"])
-        return s, rho1, rho2
-    return Privacy(told["privacy"]["rho1"], told["privacy"]["rho2"]) if "privacy" in told else None

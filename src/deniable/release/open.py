@@ -5,16 +5,25 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from deniable.engines.local import storage
+from deniable.engines import Engine
+from deniable.release.folder import read_manifest
 from deniable.release.release import Release
-from deniable.rivals.anatomy.release import GroupsRelease
-from deniable.rivals.generalize.release import GeneralizedRelease
-
-KINDS: dict[str, type[Release]] = {"anatomy": GroupsRelease, "generalize": GeneralizedRelease}
 
 
-def open_release(path: str | os.PathLike[str]) -> Release:
-    """The release in a folder; its rows are read when they are needed."""
+def open_release(path: str | os.PathLike[str], *, engine: str | Engine = "local") -> Release:
+    """The release in a folder; its rows are read when they are needed.
+
+    Args:
+        path: the folder.
+        engine: what reads and counts the rows: a name, or an object.
+
+    >>> import pyarrow as pa, tempfile
+    >>> import deniable as dn
+    >>> table = pa.table({"disease": ["flu", "cold", "hiv"] * 100})
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     _ = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="1/2"), out=f"{home}/release")
+    ...     dn.open_release(f"{home}/release")
+    <Release of 300 rows, disease by uniform>
+    """
     folder = Path(path)
-    manifest = storage.read_manifest(folder)
-    return KINDS.get(manifest.mechanism, Release)(manifest, folder=folder)
+    return Release(read_manifest(folder), folder=folder, engine=engine)

@@ -14,10 +14,10 @@ UNSAID = """which rows lend each other values is not published,
 nor is a histogram. The number of rows that show a value estimates how many have it, in the whole table and nowhere
 else. For the rows of a question deniable plans the groups once more, from these numbers, and has P from that."""
 OF_GROUPS = {
-    "anatomy": """Public columns are as they were. The values of {sensitive} are not beside them: `groups.parquet`
+    "buckets": """Public columns are as they were. The values of {sensitive} are not beside them: `groups.parquet`
 says how often each value occurs among the rows of a group (column `cell`), not which row has which. Count the rows of
 your question in each group, and take the same share of each of its values.""",
-    "generalize": """The values of {sensitive} are as they were. Public columns are not: each row shows the range or set
+    "boxes": """The values of {sensitive} are as they were. Public columns are not: each row shows the range or set
 that its group (column `cell`) has in common, and `groups.parquet` describes these boxes. To count, take the share of
 each box that your question covers, as if its rows lay evenly in it.""",
 }
@@ -25,13 +25,13 @@ each box that your question covers, as if its rows lay evenly in it.""",
 
 def analyst_readme(manifest: Manifest) -> str:
     """What this is, how to query it, what it promises and what it does not."""
-    if manifest.mechanism in OF_GROUPS:
+    if manifest.form in OF_GROUPS:
         return _groups_readme(manifest)
     sensitive = ", ".join(f"`{name}`" for name in manifest.sensitive_columns)
     first = next((name for name in manifest.sensitive_columns if manifest.column_domains[name]), None)
     if first is None:  # only ranges of numbers
-        first, scope = manifest.parts[0].columns[0], manifest.parts[0].range or {}
-        example = str(scope.get("low", 0))
+        first, scope = manifest.parts[0].columns[0], manifest.parts[0].range
+        example = "0" if scope is None else str(scope.low)
     else:
         example = str(manifest.column_domains[first][0]).replace("'", "''")[:40].split("\n")[0]
     promises = "\n".join(f"- {line}" for line in (manifest.guarantee["sentence"], *manifest.guarantee["also"]))
@@ -42,8 +42,9 @@ def analyst_readme(manifest: Manifest) -> str:
         else ""
     )
     known = HIDDEN if any(part.mixture is not None for part in manifest.parts) else UNSAID
-    how = known if manifest.mechanism == "decoys" else CHANNELS
-    by_cell = ", cell by cell (column `cell`), and add up" if manifest.cells_published else ""
+    how = known if any(part.groups is not None for part in manifest.parts) else CHANNELS
+    published = any(part.cells_published for part in manifest.parts)
+    by_cell = ", cell by cell (column `cell`), and add up" if published else ""
     return f"""# A release with deniable values
 
 {manifest.rows:,} rows. The values of {sensitive} were perturbed at random, row by row (mechanism
@@ -77,8 +78,8 @@ Solve P f = o for the true counts f, o being the counts you see among the rows o
 def _groups_readme(manifest: Manifest) -> str:
     """For releases of groups, which perturb nothing."""
     columns = manifest.parts[0].columns
-    what = OF_GROUPS[manifest.mechanism].format(sensitive=", ".join(f"`{name}`" for name in columns))
-    first = manifest.domain[0]
+    what = OF_GROUPS[manifest.form].format(sensitive=", ".join(f"`{name}`" for name in columns))
+    first = manifest.parts[0].domain[0]
     example = {columns[0]: first[0] if isinstance(first, tuple) else first}
     limits = "\n".join(f"- {line}" for line in manifest.guarantee["not_protected"])
     return f"""# A release of groups

@@ -7,36 +7,71 @@ stands above them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from deniable import estimation
-from deniable.audit.verify.certificate import Certificate, Check, certificate
-from deniable.audit.verify.groups import anatomy_checks, generalize_checks
-from deniable.core.errors import VerificationError
-from deniable.core.manifest import DataFile, Manifest
-from deniable.engines.local import storage
-from deniable.engines.local.counting import LocalCounter
-from deniable.engines.local.shuffling import rechunked
-from deniable.estimation import Estimate, cubes
-from deniable.release.hidden_channels import asked_of
-from deniable.release.readme import analyst_readme
+from deniable.audit.verify.checks import Certificate
+from deniable.core import html
+from deniable.core.arrays import Floats
+from deniable.core.errors import OutputError, QuestionError
+from deniable.core.manifest import Manifest
+from deniable.core.tally import Counter
+from deniable.engines import Engine, engine_named
+from deniable.estimation import answers, cubes, many
+from deniable.estimation.aggregates import Aggregate, Computed, Count, Mean, Sum
+from deniable.estimation.answering import row_weights
+from deniable.estimation.asking import Method, Options
+from deniable.estimation.estimate import Estimate
+from deniable.estimation.formula import Added, Ratio, Scaled
+from deniable.estimation.linear import Narrowed, Term
+from deniable.estimation.predicates import Where, conjunction
+from deniable.estimation.published import Published
+from deniable.estimation.question import Answerer, Question
+from deniable.estimation.sql.answering import sql
+from deniable.release import folder as folders
+from deniable.release.answerer import answerer_of
+from deniable.release.verify import verify, verify_manifest
 
-ROW_GROUP = 2**18
-OF_GROUPS = ("anatomy", "generalize")  # mechanisms whose releases have a second table
+NO_ROWS = (
+    "mechanism {!r} publishes no rows: it answers count(where=...) from the original table, which stays with its "
+    "owner. Fix: leave out= out and ask the object, or publish with another mechanism."
+)
 
 
 class Release:
-    """What the public sees.
+    """What the public sees, and the questions one may ask it.
+
+    ``publish`` makes one, ``open_release`` reads one. Answers are linear in the published rows: in a question about the
+    values S, a row that shows y counts with the weight
+
+        w(y) = sum over x in S of P^-1[x][y]
+
+    whose expectation is 1 for a row of S and 0 for any other, so estimates have no bias (mathematics 8).
 
     Attributes:
         manifest: everything needed to estimate and to verify.
+        table: the published rows; left out where they are read from the folder when they are needed.
+        groups: the second table, of releases of groups.
+        folder: where it is kept; None while it is in memory.
         warnings: what the owner was told when publishing; not part of the release.
+        engine: what reads and counts the rows: a name, or an object.
+        answerer: who answers questions; by default found from the manifest.
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> table = pa.table({"sex": ["F", "M"] * 500, "disease": ["flu", "flu", "cold", "hiv", "flu"] * 200})
+    >>> release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), seed=1)
+    >>> release
+    <Release of 1,000 rows, disease by uniform>
+    >>> release.count({"sex": "F", "disease": "flu"})  # in the table there are 300
+    <Estimate 294 (95 %: 235 to 354)>
+    >>> release.sql("SELECT disease, COUNT(*) AS n FROM release GROUP BY disease").column_names
+    ['disease', 'n', 'n_low', 'n_high']
     """
 
     def __init__(
@@ -44,155 +79,285 @@ class Release:
         manifest: Manifest,
         *,
         table: pa.Table | None = None,
+        groups: pa.Table | None = None,
         folder: Path | None = None,
         warnings: Sequence[str] = (),
+        engine: str | Engine = "local",
+        answerer: Answerer | None = None,
     ) -> None:
         self.manifest = manifest
         self.folder = folder
         self.warnings = tuple(warnings)
+        self.engine = engine_named(engine)
         self._table = table
+        self._groups = groups
+        self._answerer = answerer
 
     @cached_property
     def table(self) -> pa.Table:
         """The published rows."""
+        if self.manifest.form == "answers":
+            raise QuestionError(NO_ROWS.format(self.manifest.mechanism))
         if self._table is not None:
             return self._table
         assert self.folder is not None
-        return storage.read_data(self.folder, self.manifest)
+        assert self.manifest.data is not None
+        path = folders.file_path(self.folder, self.manifest.data)
+        return self.engine.read(path, self.manifest.data, {c.name: c.type for c in self.manifest.columns})
+
+    @cached_property
+    def groups(self) -> pa.Table:
+        """The second table, of releases of groups."""
+        if self._groups is not None:
+            return self._groups
+        if self.folder is None or self.manifest.groups is None:
+            raise QuestionError(f"A release by {self.manifest.mechanism!r} has no table of groups.")
+        return self.engine.read(folders.file_path(self.folder, self.manifest.groups), self.manifest.groups, {})
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
-    def counter(self) -> LocalCounter:
-        """Counts published rows, for the estimators."""
+    @cached_property
+    def answerer(self) -> Answerer:
+        """Who answers questions about this release."""
+        return self._answerer or answerer_of(self)
+
+    def counter(self) -> Counter:
+        """Who counts published rows, for the estimators."""
         return self._counter
 
     @cached_property
-    def _counter(self) -> LocalCounter:
-        in_parquet = (
-            self.folder is not None and self.manifest.data is not None and self.manifest.data.format == "parquet"
-        )
-        if self._table is None and in_parquet:
-            assert self.folder is not None
-            return LocalCounter(storage.data_path(self.folder, self.manifest), self.manifest)
-        return LocalCounter(self.table, self.manifest)
+    def _counter(self) -> Counter:
+        data = self.manifest.data
+        if self._table is None and self.folder is not None and data is not None and data.format == "parquet":
+            return self.engine.counter(folders.file_path(self.folder, data), self.manifest)
+        return self.engine.counter(self.table, self.manifest)
 
-    @cached_property
-    def _asked(self) -> Any:
-        """The release as estimation sees it."""
-        return asked_of(self)
+    def _ask(self, where: Where | None, aggregate: Aggregate, options: Options) -> Estimate:
+        question = Question(conjunction(where), aggregates=(aggregate,), options=options)
+        refusal = self.answerer.refusal(question)
+        if refusal is not None:
+            raise QuestionError(refusal)
+        return self.answerer.answer(question).estimate()
 
-    def count(self, where: Mapping[str, Any] | None = None, **options: Any) -> Estimate:
-        """How many rows satisfy ``where``: column -> value, list of values, ``between``, ``not_`` or None (missing).
+    @property
+    def _rows(self) -> Published:
+        """Perturbed rows, which only some releases have."""
+        if self.answerer.published is None:
+            raise QuestionError(
+                f"A release by {self.manifest.mechanism!r} answers count(where=...) only: it is here to be compared "
+                "with. Fix: publish with another mechanism for sums, averages, group-bys, weights and SQL."
+            )
+        return self.answerer.published
 
-        Options: ``method="inverse" | "mle" | "shrunk"``, or for decoy groups ``"four-state" | "four-state exact"``;
-        ``calibrate=``, ``confidence=0.95``.
+    def count(
+        self,
+        where: Where | None = None,
+        *,
+        method: Method = "inverse",
+        calibrate: bool | None = None,
+        confidence: float = 0.95,
+    ) -> Estimate:
+        """How many rows satisfy a condition.
+
+        Args:
+            where: column -> value, list of values, ``between``, ``not_`` or None (missing); all of them must hold. Left
+                out: every row.
+            method: ``"inverse"``, without bias; ``"mle"``, never negative; ``"shrunk"``, the smallest error; for decoy
+                groups also ``"four-state"`` and ``"four-state exact"``.
+            calibrate: whether to use the noisy histogram of the manifest; left out: where there is one.
+            confidence: of the interval.
         """
-        return estimation.count(self._asked, where, **options)
+        return self._ask(where, Count(), Options(method, calibrate, confidence))
 
-    def sum(self, column: str, where: Mapping[str, Any] | None = None, **options: Any) -> Estimate:
-        """The sum of a public numeric column over the rows that satisfy ``where``."""
-        return estimation.sum_of(self._asked, column, where, **options)
+    def sum(
+        self, column: str, where: Where | None = None, *, calibrate: bool | None = None, confidence: float = 0.95
+    ) -> Estimate:
+        """The sum of a public numeric column over the rows that satisfy a condition.
 
-    def mean(self, column: str, where: Mapping[str, Any] | None = None, **options: Any) -> Estimate:
-        """The average of a public numeric column over the rows that satisfy ``where``."""
-        return estimation.mean(self._asked, column, where, **options)
+        Args:
+            column: the public column.
+            where, calibrate, confidence: as for ``count``.
+        """
+        return self._ask(where, Sum(column), Options("inverse", calibrate, confidence))
+
+    def mean(
+        self, column: str, where: Where | None = None, *, calibrate: bool | None = None, confidence: float = 0.95
+    ) -> Estimate:
+        """The average of a public numeric column over the rows that satisfy a condition.
+
+        Args:
+            column: the public column.
+            where, calibrate, confidence: as for ``count``.
+        """
+        average = self._ask(where, Mean(column), Options("inverse", calibrate, confidence))
+        if np.isnan(average.value):
+            raise QuestionError(f"No row can satisfy the condition, so {column!r} has no average.")
+        return average
+
+    def share(
+        self,
+        where: Where,
+        within: Where | None = None,
+        *,
+        calibrate: bool | None = None,
+        confidence: float = 0.95,
+    ) -> Estimate:
+        """Of the rows that satisfy ``within``, the share that satisfies ``where``, by the delta method.
+
+        Var(A/B) = (Var A - 2 R Cov(A, B) + R^2 Var B) / B^2,    R = A/B
+        """
+        narrowed = Narrowed(conjunction(where))
+        aggregate = Computed(Ratio(Term("rows", None, narrowed), Term()))
+        share = self._ask(within, aggregate, Options("inverse", calibrate, confidence))
+        if np.isnan(share.value):
+            raise QuestionError(
+                "By the estimate no row satisfies within, so there is no share of it. Fix: ask about more rows."
+            )
+        return share
+
+    def difference(
+        self,
+        where: Where,
+        other: Where,
+        *,
+        calibrate: bool | None = None,
+        confidence: float = 0.95,
+    ) -> Estimate:
+        """How many more rows satisfy ``where`` than ``other``; rows may satisfy both.
+
+        Var(A - B) = Var A - 2 Cov(A, B) + Var B
+        """
+        counts = [Term("rows", None, Narrowed(conjunction(condition))) for condition in (where, other)]
+        aggregate = Computed(Added(counts[0], Scaled(-1.0, counts[1])))
+        return self._ask(None, aggregate, Options("inverse", calibrate, confidence))
 
     def group_by(
-        self, columns: str | Sequence[str], where: Mapping[str, Any] | None = None, **options: Any
+        self,
+        columns: str | Sequence[str],
+        where: Where | None = None,
+        *,
+        method: Method = "inverse",
+        calibrate: bool | None = None,
+        confidence: float = 0.95,
     ) -> pa.Table:
-        """How many rows each group has, with intervals; columns may be public or sensitive."""
-        return estimation.group_by(self._asked, columns, where, **options)
+        """How many rows each group has: its columns, then value, stderr, value_low and value_high.
 
-    def histogram(self, where: Mapping[str, Any] | None = None, **options: Any) -> pa.Table:
-        """How many rows hold each sensitive value, among those that satisfy ``where``."""
-        return estimation.histogram(self._asked, where, **options)
+        Args:
+            columns: one or several, public or sensitive; a group is a combination of their values.
+            where, method, calibrate, confidence: as for ``count``.
+        """
+        return answers.group_by(self._rows, columns, where, method=method, calibrate=calibrate, confidence=confidence)
 
-    def count_many(self, wheres: Sequence[Mapping[str, Any]], **options: Any) -> estimation.Pool:
-        """Many counts in one array computation; ``every_value=True`` asks each condition with every sensitive value."""
-        return estimation.count_many(self._asked, wheres, **options)
+    def histogram(
+        self,
+        where: Where | None = None,
+        *,
+        method: Method = "inverse",
+        calibrate: bool | None = None,
+        confidence: float = 0.95,
+    ) -> pa.Table:
+        """How many rows hold each sensitive value: ``group_by`` of the sensitive columns.
+
+        Args:
+            where, method, calibrate, confidence: as for ``count``.
+        """
+        return answers.histogram(self._rows, where, method=method, calibrate=calibrate, confidence=confidence)
+
+    def count_many(
+        self,
+        wheres: Sequence[Where | None],
+        *,
+        every_value: bool = False,
+        method: Method = "inverse",
+        calibrate: bool | None = None,
+        confidence: float = 0.95,
+    ) -> many.Counts:
+        """Many counts in one array computation.
+
+        Args:
+            wheres: the conditions, each as for ``count``.
+            every_value: ask each condition, on public columns only, with every sensitive value.
+            method, calibrate, confidence: as for ``count``.
+        """
+        return many.count_many(
+            self._rows, wheres, every_value=every_value, method=method, calibrate=calibrate, confidence=confidence
+        )
 
     def cube(
-        self, columns: Mapping[str, Any] | Sequence[str], where: Mapping[str, Any] | None = None, **options: Any
-    ) -> Any:
-        """Counts of all combinations: of the 2^k truths of conditions (a mapping), or of all values (a list)."""
-        if isinstance(columns, Mapping):
-            return cubes.cube(self._asked, columns, where=where, **options)
-        return self.group_by(columns, where, **options)
+        self,
+        columns: Mapping[str, Any] | Sequence[str],
+        where: Where | None = None,
+        *,
+        method: Method = "inverse",
+        calibrate: bool | None = None,
+        confidence: float = 0.95,
+    ) -> pa.Table:
+        """Counts of all combinations, as ``group_by`` has them.
 
-    def sql(self, question: str, **options: Any) -> pa.Table:
-        """Answer a question in SQL; every aggregate ``n`` comes with ``n_low`` and ``n_high``."""
-        return estimation.sql(self._asked, question, **options)
+        Args:
+            columns: a mapping of k columns to conditions: the 2^k combinations of what holds and what does not; or a
+                list of columns: all combinations of their values.
+            where, method, calibrate, confidence: as for ``count``.
+        """
+        if isinstance(columns, Mapping):
+            return cubes.cube(self._rows, columns, where, method=method, calibrate=calibrate, confidence=confidence)
+        return answers.group_by(self._rows, columns, where, method=method, calibrate=calibrate, confidence=confidence)
+
+    def weights(self, where: Where | None = None) -> Floats:
+        """One weight a row, in the order of ``table``, for other tools: 1 or 0 on average, as the row satisfies or not.
+
+            sum w = count(where, calibrate=False),    sum (w^2 - w) = its variance (independent rows)
+
+        Weights may be negative and larger than 1; rows that are certain have exactly 0 or 1 (mathematics 8).
+        """
+        return row_weights(self._rows, conjunction(where))
+
+    def sql(
+        self, question: str, *, method: Method = "inverse", calibrate: bool | None = None, confidence: float = 0.95
+    ) -> pa.Table:
+        """Answer a question in SQL; every aggregate ``n`` comes with ``n_low`` and ``n_high``.
+
+        Args:
+            question: a SELECT from ``release``: COUNT, SUM and AVG, with WHERE, GROUP BY, HAVING, ORDER BY and LIMIT.
+            method, calibrate, confidence: as for ``count``.
+        """
+        return sql(self._rows, question, method=method, calibrate=calibrate, confidence=confidence)
 
     # -- keeping it ---------------------------------------------------------------------------------------------------
 
     def save(self, out: str | os.PathLike[str], *, overwrite: bool = False, format: str = "parquet") -> Release:
-        """Write the release into a folder: the whole of it, or nothing."""
+        """Write the release into a folder, the whole of it or nothing, and open it from there.
+
+        Args:
+            out: the folder.
+            overwrite: replace the release that is there.
+            format: of the published table: ``"parquet"`` or ``"csv"``.
+        """
+        if self.manifest.form == "answers":
+            raise OutputError(NO_ROWS.format(self.manifest.mechanism))
         folder = Path(out)
-        with storage.new_folder(folder, overwrite) as partial:
-            pieces = rechunked([self.table], self.table.schema, ROW_GROUP)
-            manifest = finish_folder(partial, self.manifest, pieces, self.table.schema, format)
-        return Release(manifest, folder=folder, warnings=self.warnings)
+        with folders.new_folder(folder, overwrite) as partial:
+            groups = None if self.manifest.form == "rows" else [self.groups]
+            manifest = folders.finish_folder(
+                partial, self.manifest, [self.table], self.table.schema, format, self.engine, groups
+            )
+        return Release(manifest, folder=folder, groups=self._groups, warnings=self.warnings, engine=self.engine)
 
     def verify(self) -> Certificate:
-        """Recompute the certificate; see ``deniable.verify``."""
-        if self.folder is not None:
-            return verify(self.folder)
-        return _raise_unless_it_holds(certificate(self.manifest.to_dict()), "this release")
+        """Recompute the certificate, of its files where it has some; see ``deniable.verify``."""
+        if self.manifest.form == "answers":
+            raise QuestionError(
+                f"Answers of mechanism {self.manifest.mechanism!r} cannot be verified: whoever asks trusts the owner "
+                "to add the noise. Fix: publish rows with another mechanism."
+            )
+        return verify(self.folder, engine=self.engine) if self.folder is not None else verify_manifest(self.manifest)
 
     def __repr__(self) -> str:
+        if self.manifest.form == "answers" and self._answerer is not None:
+            return repr(self._answerer)
         sensitive = ", ".join(self.manifest.sensitive_columns)
         return f"<Release of {self.manifest.rows:,} rows, {sensitive} by {self.manifest.mechanism}>"
 
-
-def verify(path: str | os.PathLike[str]) -> Certificate:
-    """Recompute a release's certificate; raises ``VerificationError`` naming what does not hold."""
-    folder = Path(path)
-    manifest = storage.read_manifest(folder)
-    found = certificate(manifest.to_dict())
-    return _raise_unless_it_holds(Certificate((*found.checks, *_data_checks(folder, manifest))), str(folder))
-
-
-def _data_checks(folder: Path, manifest: Manifest) -> list[Check]:
-    path = storage.data_path(folder, manifest)
-    if not path.exists():
-        return [Check("data", False, f"{path.name} is missing")]
-    assert manifest.data is not None
-    same = storage.digest(path) == manifest.data.sha256
-    checks = [Check("data", same, "SHA-256 as in the manifest" if same else f"{path.name} was changed: other SHA-256")]
-    if same:
-        names = storage.column_names(folder, manifest)
-        expected = [column.name for column in manifest.columns]
-        checks.append(Check("columns", names == expected, f"{len(names)} columns, {len(expected)} in the manifest"))
-        rows = storage.row_count(folder, manifest)
-        checks.append(Check("rows", rows == manifest.rows, f"{rows:,} rows, {manifest.rows:,} in the manifest"))
-    return [*checks, *(_group_checks(folder, manifest) if manifest.mechanism in OF_GROUPS else ())]
-
-
-def _group_checks(folder: Path, manifest: Manifest) -> list[Check]:
-    """The second table of a release of groups: unchanged, and what it promises holds in both tables."""
-    path = folder / "groups.parquet"
-    if not path.exists() or storage.digest(path) != manifest.extra.get("groups_sha256"):
-        return [Check("groups", False, f"{path.name} is missing or was changed")]
-    groups = storage.read_groups(path)
-    if manifest.mechanism == "generalize":
-        return generalize_checks(manifest, storage.read_data(folder, manifest), groups)
-    return anatomy_checks(manifest, groups)
-
-
-def _raise_unless_it_holds(found: Certificate, what: str) -> Certificate:
-    if not found.holds:
-        lines = "\n".join(f"- {check.what}: {check.detail}" for check in found.failures)
-        raise VerificationError(f"{what} does not hold what it promises:\n{lines}")
-    return found
-
-
-def finish_folder(
-    partial: Path, manifest: Manifest, pieces: Iterable[pa.Table], schema: pa.Schema, form: str
-) -> Manifest:
-    """Write data, manifest and README into a folder that is not yet in place."""
-    file = f"data.{form}"
-    sha256 = storage.write_data(pieces, schema, partial / file, form)
-    manifest = replace(manifest, data=DataFile(file=file, format=form, sha256=sha256))
-    (partial / storage.MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
-    (partial / storage.README).write_text(analyst_readme(manifest), encoding="utf-8")
-    return manifest
+    def _repr_html_(self) -> str:
+        """For notebooks; no row is read for it."""
+        return html.title(repr(self)) + self.manifest.columns_html()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from deniable.core.errors import OptionError, OutputError, did_you_mean
-from deniable.engines.local.storage import MANIFEST
+from deniable.release.folder import MANIFEST, write_file
 from deniable.release.open import open_release
 from deniable.release.release import Release
 from deniable.report import charts, page, text
@@ -67,20 +67,14 @@ def render(content: page.Document, form: str = "html") -> str:
     return text.markdown(content) if form == "md" else text.as_json(content)
 
 
-def write(content: page.Document, out: Path, form: str, release: Path | None) -> None:
+def write(
+    content: page.Document, out: Path, form: str, release: Path | None, *, inputs: Sequence[str | Path] = ()
+) -> None:
     """Write a report; one for the owner is readable by its owner alone, and never stands inside the release."""
     private = content.audience == "owner"
     if private:
         refuse_inside(out, release)
-    rendered = render(content, form)
-    try:
-        handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o666)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            if private:
-                os.fchmod(file.fileno(), 0o600)
-            file.write(rendered)
-    except OSError as error:
-        raise OutputError(f"{str(out)!r} cannot be written: {error.strerror}.") from None
+    write_file(out, render(content, form), inputs=inputs, private=private)
 
 
 def refuse_inside(out: Path, release: Path | None = None) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from deniable.core.html import shown
 from deniable.report import sections
 from deniable.report.evidence import Evidence
 from deniable.report.page import Block, Bullets, Code, Document, Facts, Heading, Note, Section, Text
-from deniable.report.tables import Kind, Table, shown
+from deniable.report.tables import Kind, Table
 
 HERE = "."  # the analyst stands in the folder of the release, wherever that is
 ROLES = {
@@ -189,7 +190,7 @@ def _columns(found: Evidence) -> Section:
 def _range(found: Evidence, name: str) -> str:
     for part in found.manifest.parts:
         if name in part.columns and part.range is not None:
-            return f"{part.range['low']} to {part.range['high']}"
+            return f"{part.range.low} to {part.range.high}"
     return ""
 
 

@@ -12,16 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core import values
-from deniable.core.errors import DeniableError, QuestionError, VerificationError
+from deniable.core.errors import DeniableError, VerificationError
 from deniable.core.histogram import Histogram
-from deniable.core.manifest import Manifest, Part
+from deniable.core.html import shown
+from deniable.core.manifest import Manifest
+from deniable.core.part import Part
 from deniable.core.privacy import Privacy
+from deniable.evaluation.rival_candidates import rival_candidates
 from deniable.planning.planner import compare, error_curve
 from deniable.planning.prediction import calibrated_variance, predicted_error
 from deniable.planning.profiles import SELECTIVITIES
 from deniable.release.release import Release
 from deniable.report.examples import Example, counted_examples, examples
-from deniable.report.tables import shown
 
 COMPARED = 500  # values up to which the other mechanisms are planned too
 DRAWN = 200  # values up to which their errors are also predicted for other requirements
@@ -73,9 +75,7 @@ class Evidence:
 
 def from_release(release: Release) -> Evidence:
     """What the release itself holds: nothing here comes from anywhere else."""
-    try:
-        release.counter()
-    except QuestionError:
+    if release.answerer.published is None:
         return _from_counts(release)
     found = tuple(
         estimate
@@ -134,7 +134,8 @@ def plans_from_audit(
     histogram = Histogram(part.domain, np.array([counts.get(json_key(value), 0) for value in part.domain]))
     rho1 = None if stated["rho1"] is None else Fraction(stated["rho1"])
     try:
-        found = compare(histogram, Privacy(rho1, Fraction(stated["rho2"]), adversary=stated["adversary"]))
+        privacy = Privacy(rho1, Fraction(stated["rho2"]), adversary=stated["adversary"])
+        found = compare(histogram, privacy, rivals=rival_candidates)
     except DeniableError:  # the release may come from a mechanism that is not among the compared ones
         return None, ()
     if len(part.domain) > DRAWN:
@@ -189,7 +190,7 @@ def _estimates(release: Release, part: Part) -> Estimates | None:
 
 
 def _errors(estimated: Any, stderr: Any, noise: float | None, rows: int) -> list[dict[str, Any]]:
-    """The mean relative error of counts of a share a of the rows: V_R = V_T a / pi_x (evaluation.prediction)."""
+    """The mean relative error of counts of a share a of the rows: V_R = V_T a / pi_x (planning.prediction)."""
     found = []
     for share in SHARES:
         size = share * rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.errors import DeniableError
+from deniable.core.html import shown
 from deniable.core.manifest import Manifest
 from deniable.release.release import Release
-from deniable.report.tables import Kind, Table, shown
+from deniable.report.tables import Kind, Table
 
 SHORT = 40
 GROUPS = range(2, 9)  # how many groups fit into an example
@@ -119,8 +121,8 @@ def _condition(manifest: Manifest, frequent: Sequence[dict[str, Any]]) -> tuple[
     part = manifest.parts[0]
     column = part.columns[0]
     if part.range is not None:
-        low, high = part.range["low"], part.range["high"]
-        if isinstance(low, str):  # dates
+        low, high = part.range.low, part.range.high
+        if isinstance(low, datetime.date) or isinstance(high, datetime.date):
             return None
         middle = (low + high) / 2
         sql, words = (

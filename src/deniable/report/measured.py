@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from deniable.core.html import shown
 from deniable.core.probability import percent
 from deniable.planning.chart import INDEPENDENCE, Chart, Point, Series, cloud
 from deniable.report import figures
 from deniable.report.page import Block, Document, Facts, Figure, Note, Section, Text
-from deniable.report.tables import Kind, Table, share, shown
+from deniable.report.tables import Kind, Table, share
 
 INTERACTIVE = "laplace"  # answers questions one by one, and publishes nothing
 OWN = "its own"  # where there is one way to estimate

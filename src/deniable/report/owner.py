@@ -9,14 +9,16 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from deniable.core.html import shown
 from deniable.core.probability import percent
+from deniable.core.promise import Cells, Strata
 from deniable.planning.profiles import SELECTIVITIES
 from deniable.report import charts, sections
 from deniable.report.evidence import Evidence, json_key, true_counts
 from deniable.report.measured import measured_blocks
 from deniable.report.page import Block, Document, Facts, Figure, Heading, Note, Section, Text
 from deniable.report.played import attacks_section
-from deniable.report.tables import Kind, Table, shown
+from deniable.report.tables import Kind, Table
 
 CURVE = 60  # points of a curve
 DOTS = 400
@@ -130,7 +132,7 @@ _NO_BOUND = (
 
 def _bounded(found: Evidence, told: str) -> str:
     """What the curve bounds: all that a row shows, or only what its value adds where its cell is published."""
-    noise = sum(part.marginal.epsilon for part in found.manifest.parts if part.marginal is not None)
+    noise = sum(part.marginal.cost for part in found.manifest.parts if part.marginal is not None)
     also = f" The noisy histogram adds {noise:g} to epsilon." if noise else ""
     if told == IN_A_CELL:
         return (
@@ -145,8 +147,10 @@ def _gamma(found: Evidence) -> tuple[Fraction | None, str]:
     told = found.manifest.guarantee
     if told["gamma"] is not None:
         return Fraction(told["gamma"]), "any attacker, at most"
-    inside = [Fraction(gamma) for gamma in told["cell_gammas"] if gamma is not None]
-    if inside and len(inside) == len(told["cell_gammas"]):
+    promise = found.manifest.parts[0].promise
+    gammas = promise.gammas if isinstance(promise, Cells | Strata) else ()
+    inside = [gamma for gamma in gammas if gamma is not None]
+    if inside and len(inside) == len(gammas):
         return max(inside), IN_A_CELL
     return None, ""
 

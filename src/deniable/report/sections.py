@@ -8,11 +8,12 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from deniable.core.html import shown
 from deniable.core.probability import percent
 from deniable.report import charts
 from deniable.report.evidence import Estimates, Evidence, labels
 from deniable.report.page import Block, Bullets, Code, Figure, Note, Section, Text
-from deniable.report.tables import Kind, Table, share, shown
+from deniable.report.tables import Kind, Table, share
 
 BARS = 25
 
@@ -31,7 +32,7 @@ def as_share(text: str | None) -> str:
 def coins(found: Evidence) -> tuple[tuple[str, str, str], ...]:
     """A key figure: how often a value is kept by its coin, over all values and cells; none where no coin is thrown."""
     kept = [float(coin) for part in found.manifest.parts for channel in part.channels for coin in channel.coins]
-    kept += [float(part.range["keep"]) / 2**32 for part in found.manifest.parts if part.range and "keep" in part.range]
+    kept += [part.range.coin for part in found.manifest.parts if part.range is not None]
     if not kept:
         return ()
     low, high = percent(min(kept)), percent(max(kept))

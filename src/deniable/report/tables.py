@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
 
 from deniable.core import values
+from deniable.core.html import shown
 from deniable.core.probability import percent
 
 Kind = Literal["text", "count", "share", "number"]
 MOST_ROWS = 300  # more are for programs: --format json of a smaller question, or SQL
 TALL = 16  # rows from which a table scrolls inside the page
-LONGEST = 80
-UNSEEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}  # control, format, private and separator characters
 LONG = 28  # characters from which a column of text gets room
 
 
@@ -44,23 +42,6 @@ class Table:
     def to_dict(self) -> dict[str, Any]:
         rows = [[plain(value) for value in row] for row in self.rows]
         return {"kind": "table", "caption": self.full_caption, "columns": list(self.columns), "rows": rows}
-
-
-def shown(value: Any, most: int = LONGEST) -> str:
-    """A value as text on one line: characters that cannot be seen, or turn text round, become visible.
-
-    >>> shown("a\\nb"), shown(None), shown(("x", 3))
-    ('a\\\\nb', '(missing)', 'x, 3')
-    """
-    if value is None:
-        return "(missing)"
-    if isinstance(value, tuple | list):
-        return ", ".join(shown(each, most) for each in value)
-    text = str(value)
-    text = text if len(text) <= most else text[: most - 1] + "…"
-    if not text.strip():
-        return repr(text)
-    return "".join(repr(c)[1:-1] if unicodedata.category(c) in UNSEEN else c for c in text)
 
 
 def formatted(value: Any, kind: Kind) -> str:

@@ -15,6 +15,7 @@ from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
+from deniable.core.promise import Groups
 from deniable.mechanisms.decoys.grouping import cut_to_fit
 from deniable.mechanisms.requirement import check_histogram, protected_values, refuse_sums
 
@@ -72,10 +73,10 @@ def _protected(value: Hashable, histogram: Histogram, privacy: Privacy) -> bool:
 
 
 def grouped_guarantee(
-    privacy: Privacy | None, histogram: Histogram, l: int, sentence: str, not_protected: list[str]
+    privacy: Privacy | None, histogram: Histogram, promise: Groups, sentence: str, not_protected: list[str]
 ) -> Guarantee:
     """A guarantee of 1/l; says how many rows are left out, where some are."""
-    lost = int(rows_to_suppress(histogram, l).sum())
+    lost = int(rows_to_suppress(histogram, promise.l).sum())
     limits = list(not_protected)
     if lost:
         share = percent(Fraction(lost, histogram.rows), 2)
@@ -84,10 +85,11 @@ def grouped_guarantee(
             "missing from the release is known to have one of these."
         )
     return Guarantee(
+        promises=(promise,),
         adversary="frequency",
         rho1=None if privacy is None else privacy.rho1,
         rho2=None if privacy is None else privacy.rho2,
-        worst=Fraction(1, l),
+        worst=Fraction(1, promise.l),
         gamma=None,
         not_protected=tuple(limits),
         sentence=sentence,

@@ -39,6 +39,11 @@ class AttackResult:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    def row(self) -> tuple[str | int, ...]:
+        """For a table: its name, how often it is right, the interval, without the release, guesses, note."""
+        shares = [percent(share) if self.trials else "" for share in (self.success, self.low, self.high, self.baseline)]
+        return (self.name, *shares, self.trials, self.note)
+
     def __str__(self) -> str:
         if not self.trials:
             return f"{self.name}: nobody to claim" + (f"; {self.note}" if self.note else "")

@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
+
+from deniable.audit.verify import lineups
+from deniable.core import html
 
 FULL = 2**32
 
 
 @dataclass(frozen=True)
 class Check:
-    """One promise: what was checked, whether it holds, and the numbers."""
+    """One promise.
+
+    Attributes:
+        what: was checked.
+        holds: whether it does.
+        detail: the numbers.
+    """
 
     what: str
     holds: bool
     detail: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
-    """All checks of a release; prints one line per check."""
+    """All checks of a release; prints one line per check.
+
+    Attributes:
+        checks: in the order in which they were made.
+    """
 
     checks: tuple[Check, ...]
 
     @property
     def holds(self) -> bool:
+        """Whether every check does."""
         return all(check.holds for check in self.checks)
 
     @property
     def failures(self) -> tuple[Check, ...]:
+        """The checks that do not hold."""
         return tuple(check for check in self.checks if not check.holds)
 
     def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
         return {
             "holds": self.holds,
             "checks": [{"what": c.what, "holds": c.holds, "detail": c.detail} for c in self.checks],
@@ -41,6 +59,18 @@ class Certificate:
 
     def __str__(self) -> str:
         return "\n".join(f"{'ok  ' if c.holds else 'FAIL'} {c.what}: {c.detail}" for c in self.checks)
+
+    def __repr__(self) -> str:
+        if self.holds:
+            return f"<Certificate: all {len(self.checks):,} checks hold>"
+        failed = html.first_values([check.what for check in self.failures])
+        return f"<Certificate: {len(self.failures):,} of {len(self.checks):,} checks fail: {failed}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what fails first."""
+        ordered = sorted(self.checks, key=lambda check: check.holds)
+        rows = [("holds" if check.holds else "FAILS", check.what, check.detail) for check in ordered]
+        return html.title(repr(self)) + html.table(["", "check", "numbers"], rows, total=len(rows), what="checks")
 
 
 def cell_amplification(keep: list[int], replace: list[int]) -> Fraction | None:
@@ -64,5 +94,31 @@ def cell_amplification(keep: list[int], replace: list[int]) -> Fraction | None:
     return worst
 
 
-def all_cells(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [cell for part in manifest["sensitive"] for cell in part["cells"]]
+def part_amplification(part: Mapping[str, Any]) -> Fraction | None:
+    """The amplification of a part's only channel or range; None when it is unbounded, or there is not one channel.
+
+    Swapped values are not drawn independently: no amplification is claimed of them.
+    """
+    if part["swapped"] is not None:
+        return None
+    if part["range"] is not None:
+        return range_amplification(part["range"]["keep"], points(part["range"]))
+    if part.get("lineups") is not None:
+        return lineups.amplification(part["lineups"])
+    cells = part["cells"]
+    return cell_amplification(cells[0]["keep"], cells[0]["replace"]) if len(cells) == 1 else None
+
+
+def range_amplification(keep: int, number: int) -> Fraction | None:
+    """(K FULL + (FULL-K) w) / ((FULL-K) w), w the numbers out of 2^32 that the least likely point owns."""
+    weight = FULL // number
+    return None if keep >= FULL else 1 + Fraction(keep * FULL, (FULL - keep) * weight)
+
+
+def points(scope: Mapping[str, Any]) -> int:
+    """Grid points from low to high, both in, and one more where missing is a value."""
+    ends = [scope["low"], scope["high"]]
+    if scope["kind"] == "date":
+        ends = [datetime.date.fromisoformat(end).toordinal() for end in ends]
+    low, high, step = (Fraction(repr(float(number))) for number in (*ends, scope["step"]))
+    return math.floor((high - low) / step + Fraction(1, 10**6)) + 1 + int(scope["missing"])

@@ -16,7 +16,9 @@ import pyarrow as pa
 
 from deniable.audit.verify.checks import Check
 from deniable.core import values
+from deniable.core.errors import ManifestError
 from deniable.core.manifest import Manifest
+from deniable.core.promise import Groups
 
 CELL, ROWS = "cell", "rows"
 
@@ -62,21 +64,21 @@ class Published:
         return {value: Fraction(rows, sum(self.rows)) for value, rows in totals.items()}
 
 
-def anatomy_checks(manifest: Manifest, groups: pa.Table) -> list[Check]:
+def bucket_checks(manifest: Manifest, groups: pa.Table) -> list[Check]:
     """l different values in every group, each once (l-diversity)."""
     found = Published.of(groups, manifest.parts[0].columns, ROWS)
     least, repeated = min(found.sizes().values(), default=0), max(found.rows, default=0)
-    holds = least >= manifest.options["l"] and repeated <= 1
+    holds = least >= _promised(manifest).l and repeated <= 1
     detail = f"every group has {least} or more values, each at most {repeated} times"
     return [Check("groups", holds, detail), *_requirement(manifest.privacy, found)]
 
 
-def generalize_checks(manifest: Manifest, table: pa.Table, groups: pa.Table) -> list[Check]:
+def box_checks(manifest: Manifest, table: pa.Table, groups: pa.Table) -> list[Check]:
     """k rows in every group, no value with more than 1/l of them, and one look for all rows of a group."""
     found = Published.of(table, manifest.parts[0].columns, None)
     sizes, shares = found.sizes(), found.shares()
     least, most = min(sizes.values(), default=0), max(shares.values(), default=Fraction(0))
-    k, l = manifest.options["k"], manifest.options["l"]
+    k, l = _promised(manifest).k, _promised(manifest).l
     described = dict(zip(groups[CELL].to_pylist(), groups[ROWS].to_pylist(), strict=True))
     same = sizes == described
     public = [name for name in manifest.public_columns if name in table.column_names]
@@ -88,6 +90,13 @@ def generalize_checks(manifest: Manifest, table: pa.Table, groups: pa.Table) -> 
         Check("looks", looks == len(sizes), f"{looks} combinations of public values in {len(sizes)} groups"),
         *_requirement(manifest.privacy, found),
     ]
+
+
+def _promised(manifest: Manifest) -> Groups:
+    promise = manifest.parts[0].promise
+    if not isinstance(promise, Groups):
+        raise ManifestError("manifest.json is damaged: a release of groups does not promise groups.")
+    return promise
 
 
 def _requirement(privacy: Mapping[str, Any] | None, found: Published) -> list[Check]:

@@ -1,116 +1,289 @@
-"""Promises recomputed, by what they rest on: amplification, posteriors, each value's own limit, cells."""
+"""Promises recomputed, by their kind: from the integers of a part's channels, and its noisy histogram."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from deniable.audit.verify.checks import FULL, Check, all_cells, cell_amplification
+from deniable.audit.verify import lineups
+from deniable.audit.verify.checks import FULL, Check, cell_amplification, part_amplification
+from deniable.core.promise import (
+    Amplification,
+    Cells,
+    DecoyGroups,
+    Frequency,
+    Groups,
+    LineUps,
+    NoisyAnswers,
+    Nothing,
+    PerValue,
+    Promise,
+    RelativePrior,
+    Strata,
+)
+
+Json = Mapping[str, Any]
+DIGITS = 1e-5  # a published mixture has six digits
+NOT_CHECKED = "NOT CHECKED: it needs the distribution, which this release does not publish; `deniable audit` checks it"
 
 
-def by_amplification(manifest: Mapping[str, Any]) -> list[Check]:
+def noise_slack(part: Json) -> int:
+    """How far noise takes a count from the true one, once in a million."""
+    return math.ceil(14 / part["marginal"]["epsilon"])
+
+
+def by_amplification(promise: Amplification, part: Json, manifest: Json) -> list[Check]:
     """(rho1, rho2)-privacy through the amplification of one channel (THESIS Thm 1)."""
-    promised, cells = manifest["guarantee"], all_cells(manifest)
-    rho1, rho2 = Fraction(promised["rho1"]), Fraction(promised["rho2"])
-    gamma = cell_amplification(cells[0]["keep"], cells[0]["replace"])
-    posterior = None if gamma is None else rho1 * gamma / (1 - rho1 + rho1 * gamma)
-    holds = posterior is not None and posterior <= rho2 and len(cells) == 1
-    told = "1" if posterior is None else f"{float(posterior):.6g}"
-    return [
-        Check("posterior", holds, f"a belief of {float(rho1):.4g} grows to at most {told}, allowed {float(rho2):.6g}")
-    ]
+    gamma = part_amplification(part)
+    told = "unbounded" if gamma is None else f"{float(gamma):.6g}"
+    holds = gamma is not None and gamma <= promise.gamma
+    named = ", ".join(map(repr, part["columns"]))
+    checks = [Check("part amplification", holds, f"{named}: gamma is {told}, promised {float(promise.gamma):.6g}")]
+    if promise.rho1 is not None and promise.rho2 is not None:
+        rho1, rho2 = promise.rho1, promise.rho2
+        posterior = None if gamma is None else rho1 * gamma / (1 - rho1 + rho1 * gamma)
+        sure = "1" if posterior is None else f"{float(posterior):.6g}"
+        detail = f"{named}: a belief of {float(rho1):.4g} grows to at most {sure}, allowed {float(rho2):.6g}"
+        checks.append(Check("posterior", posterior is not None and posterior <= rho2, detail))
+    return checks
 
 
-def by_frequency(manifest: Mapping[str, Any]) -> list[Check]:
-    """Posteriors under the table's distribution (SPEC 2), as far as the published noisy histogram tells it.
+def by_frequency(promise: Frequency, part: Json, manifest: Json) -> list[Check]:
+    """Posteriors under the table's distribution (mathematics 2), as far as the published noisy histogram tells it.
 
-    The true counts differ from the noisy ones by more than ``slack`` once in a million; a promise fails here only when
-    it fails for all counts that near.
+    A promise fails here only when it fails for all counts as near to the noisy ones as noise allows.
     """
-    part, promised = manifest["sensitive"][0], manifest["guarantee"]
-    if part["marginal"] is None or promised["rho2"] is None:
-        detail = (
-            "NOT CHECKED: it needs the distribution, which this release does not publish; `deniable audit` checks it"
-        )
-        return [Check("posterior", True, detail)]
-    slack = math.ceil(14 / part["marginal"]["epsilon"])
-    (cell,) = part["cells"]
+    if len(part["cells"]) != 1:
+        return [Check("posterior", False, "it is about one channel for all values")]
+    if part["marginal"] is None:
+        return [Check("posterior", True, NOT_CHECKED)]
+    slack, (cell,), rows = noise_slack(part), part["cells"], max(manifest["rows"], 1)
     noisy = [part["marginal"]["counts"][place] for place in cell["values"]]
-    rho2 = Fraction(promised["rho2"])
+    own = {place: (rho1, rho2) for place, rho1, rho2 in promise.per_value}
     replaced = sum((count + slack) * (FULL - k) for count, k in zip(noisy, cell["keep"], strict=True))
-    worst, wrong = Fraction(0), 0
+    worst, wrong, checked = Fraction(0), 0, 0
     for place, count, k, w in zip(cell["values"], noisy, cell["keep"], cell["replace"], strict=True):
-        if _exempt(manifest, part["domain"][place], Fraction(count + slack, max(manifest["rows"], 1))):
+        rho1, rho2 = own.get(place, (promise.rho1, None if own else promise.rho2))
+        if rho2 is None or place in promise.exempt or (rho1 is not None and Fraction(count + slack, rows) > rho1):
             continue
-        least = max(count - slack, 0)
-        mine = least * (k * FULL + (FULL - k) * w)
+        mine = max(count - slack, 0) * (k * FULL + (FULL - k) * w)
         others = w * (replaced - (count + slack) * (FULL - k))
         posterior = Fraction(mine, mine + others) if mine + others > 0 else Fraction(0)
-        worst, wrong = max(worst, posterior), wrong + (posterior > rho2)
-    told = f"at least {float(worst):.4g} of an allowed {float(rho2):.4g}, by the noisy histogram"
+        worst, wrong, checked = max(worst, posterior), wrong + (posterior > rho2), checked + 1
+    allowed = "each its own" if promise.rho2 is None else f"{float(promise.rho2):.4g}"
+    told = f"{checked} values, at least {float(worst):.4g} of an allowed {allowed}, by the noisy histogram"
     return [Check("posterior", wrong == 0, f"{wrong} values exceed it: {told}" if wrong else told)]
 
 
-def _exempt(manifest: Mapping[str, Any], value: list[Any], share: Fraction) -> bool:
-    required = manifest["privacy"]
-    if required is None:
-        return True
-    named = value[0] if len(value) == 1 else value
-    return named in required["exempt"] or (required["rho1"] is not None and share > Fraction(required["rho1"]))
-
-
-def by_value(manifest: Mapping[str, Any]) -> list[Check]:
+def by_value(promise: PerValue, part: Json, manifest: Json) -> list[Check]:
     """Each value's own amplification P[i][i] / P[i][k] against its own limit (THESIS Thm 7, upward)."""
-    part, required = manifest["sensitive"][0], manifest["privacy"]
+    if len(part["cells"]) != 1 or len(part["domain"]) < 2:
+        return [Check("own amplification", False, "it is about one channel for two values or more")]
     (cell,) = part["cells"]
-    limits = {json.dumps(value): (Fraction(low), Fraction(high)) for value, low, high in required["per_value"]}
+    limits = {place: (rho1, rho2) for place, rho1, rho2 in promise.limits}
     ordered = sorted(cell["keep"])
-    wrong, checked = [], 0
+    wrong = checked = 0
     for place, k, w in zip(cell["values"], cell["keep"], cell["replace"], strict=True):
-        value = part["domain"][place]
-        named = value[0] if len(value) == 1 else value
-        pair = limits.get(json.dumps(named))
-        if not limits and required["rho1"] is not None and named not in required["exempt"]:
-            pair = (Fraction(required["rho1"]), Fraction(required["rho2"]))
-        if pair is None:
+        if place not in limits:
             continue
         checked += 1
-        gamma = pair[1] * (1 - pair[0]) / (pair[0] * (1 - pair[1]))
+        rho1, rho2 = limits[place]
         largest = ordered[-1] if k != ordered[-1] else ordered[-2]
-        if k * FULL + (FULL - k) * w > gamma * w * (FULL - largest):
-            wrong.append(named)
-    detail = f"{checked} values within their own limit" if not wrong else f"{len(wrong)} values exceed their limit"
-    return [Check("own amplification", checked > 0 and not wrong, detail)]
+        on, off = k * FULL + (FULL - k) * w, w * (FULL - largest)
+        wrong += rho1 * (1 - rho2) * on > rho2 * (1 - rho1) * off
+    detail = f"{wrong} values exceed their limit" if wrong else f"{checked} values within their own limit"
+    return [Check("own amplification", 0 < checked == len(limits) and not wrong, detail)]
 
 
-def by_cell(manifest: Mapping[str, Any]) -> list[Check]:
+def by_cell(promise: Cells, part: Json, manifest: Json) -> list[Check]:
     """Inside a cell a belief grows by at most its gamma; the cell's average share must be covered at the least."""
-    promised = manifest["guarantee"]
-    rho2 = Fraction(promised["rho2"])
-    covered = []
-    for cell in all_cells(manifest):
-        gamma = cell_amplification(cell["keep"], cell["replace"])
-        covered.append(Fraction(0) if gamma is None else rho2 / (rho2 + gamma * (1 - rho2)))
-    average = [Fraction(1, max(len(cell["values"]), 1)) for cell in all_cells(manifest)]
+    inside = _inside_cells(promise, part)
+    if not inside.holds:
+        return [inside]
+    rho2 = promise.rho2
+    gammas = [cell_amplification(cell["keep"], cell["replace"]) for cell in part["cells"]]
+    covered = [Fraction(0) if gamma is None else rho2 / (rho2 + gamma * (1 - rho2)) for gamma in gammas]
+    average = [Fraction(1, len(cell["values"])) for cell in part["cells"]]
     wrong = [
-        i
-        for i, (most, share) in enumerate(zip(covered, average, strict=True))
-        if most == 0 or (most < share and not _has_exempt(manifest))
+        number
+        for number, (most, share) in enumerate(zip(covered, average, strict=True))
+        if most == 0 or (most < share and not promise.partly)
     ]
-    least = min(covered)
-    if len(promised["cell_gammas"]) != len(covered):
-        wrong = list(range(len(covered)))
     detail = (
-        f"inside its cell a belief of up to {float(least):.4g} stays below {float(rho2):.4g}; how frequent values are "
-        "in a cell is not published, `deniable audit` checks that"
+        f"inside its cell a belief of up to {float(min(covered)):.4g} stays below {float(rho2):.4g}; how frequent "
+        "values are in a cell is not published, `deniable audit` checks that"
     )
-    return [Check("posterior in cells", not wrong, detail if not wrong else f"cells {wrong} keep too much")]
+    return [inside, Check("posterior in cells", not wrong, f"cells {wrong} keep too much" if wrong else detail)]
 
 
-def _has_exempt(manifest: Mapping[str, Any]) -> bool:
-    """With exempt values in a cell its average share says nothing about its protected ones."""
-    required = manifest["privacy"]
-    return bool(required is None or required["exempt"] or required["rho1"] is not None)
+def _inside_cells(promise: Cells | Strata, part: Json) -> Check:
+    """The amplification of every cell against the gamma that is promised of it."""
+    gammas = [cell_amplification(cell["keep"], cell["replace"]) for cell in part["cells"]]
+    if len(gammas) != len(promise.gammas) or not gammas:
+        return Check("cell amplification", False, f"{len(gammas)} cells, promises of {len(promise.gammas)}")
+    above = [
+        number
+        for number, (gamma, stated) in enumerate(zip(gammas, promise.gammas, strict=True))
+        if stated is not None and (gamma is None or gamma > stated)
+    ]
+    detail = f"cells {above} exceed their gamma" if above else f"{len(gammas)} cells at or below their gamma"
+    return Check("cell amplification", not above, detail)
+
+
+def by_stratum(promise: Strata, part: Json, manifest: Json) -> list[Check]:
+    """Pr[x | stratum, y = x], the replacing distribution standing for the stratum's own, up to its noise.
+
+    The noise in a count of ``rows`` or more changes a share by at most 28 rows, once in a million.
+    """
+    worst = Fraction(0)
+    for cell in part["cells"]:
+        kept = [(FULL - k) * w for k, w in zip(cell["keep"], cell["replace"], strict=True)]
+        for k, w, own in zip(cell["keep"], cell["replace"], kept, strict=True):
+            mine = w * k * FULL + w * own
+            seen = mine + w * (sum(kept) - own)
+            worst = max(worst, Fraction(mine, seen) if seen else Fraction(0))
+    holds = promise.partly or (promise.rows > 0 and worst <= promise.rho2 + Fraction(2 * 28, promise.rows))
+    told = f"up to {float(worst):.4g} by the replacing distributions, allowed {float(promise.rho2):.4g}"
+    return [_inside_cells(promise, part), Check("posterior in strata", bool(part["strata"]) and holds, told)]
+
+
+def by_relative_prior(promise: RelativePrior, part: Json, manifest: Json) -> list[Check]:
+    """No (s, rho1, rho2)-breach: s (1-rho2) K < (rho2-rho1) (FULL-K) (OLAP Thm 4; at s = 1 Lemma 1)."""
+    name = part["columns"][0]
+    if part["range"] is None and len(part["cells"]) != 1:
+        return [Check(f"no breach in {name!r}", False, "it is about one channel, or a range of numbers")]
+    keep = part["range"]["keep"] if part["range"] is not None else max(part["cells"][0]["keep"])
+    holds = promise.s * (1 - promise.rho2) * keep < (promise.rho2 - promise.rho1) * (FULL - keep)
+    numbers = f"s = {float(promise.s):.4g}, rho1 = {float(promise.rho1):g}, rho2 = {float(promise.rho2):g}"
+    checks = [Check(f"no breach in {name!r}", holds, f"coin {keep / FULL:.6g}, for {numbers}")]
+    if promise.like_column and part["cells"] and part["marginal"] is not None:
+        checks.append(_replacements(promise.s, part, manifest["rows"]))
+    return checks
+
+
+def _replacements(s: Fraction, part: Json, rows: int) -> Check:
+    """Replacements like the column itself: no value is more than s times likelier than to be drawn."""
+    (cell,) = part["cells"]
+    slack = noise_slack(part)
+    least = [max(part["marginal"]["counts"][place] - slack, 0) for place in cell["values"]]
+    wrong = sum(count * FULL > s * rows * weight for count, weight in zip(least, cell["replace"], strict=True))
+    told = f"values are at most {float(s):.4g} times as likely as their replacements, by the noisy histogram"
+    name = f"replacements of {part['columns'][0]!r}"
+    return Check(name, not wrong, f"{wrong} values exceed it: {told}" if wrong else told)
+
+
+def by_lineups(promise: LineUps, part: Json, manifest: Json) -> list[Check]:
+    """Posteriors over all sets of the design: by its amplification, or as far as the noisy histogram tells them."""
+    design, name = part.get("lineups"), ", ".join(part["columns"])
+    if design is None or part["cells"]:
+        return [Check("line-ups", False, f"{name}: it is about line-ups, and the part has none")]
+    if promise.adversary != manifest["guarantee"]["adversary"]:
+        return [Check("line-ups", False, f"{name}: promised against {promise.adversary!r}, stated otherwise")]
+    stays = 1 - Fraction(design["truth"], FULL)
+    told = f"{name}: no belief falls below {float(stays):.4g} of what it was, promised {float(promise.stays):.4g}"
+    return [
+        Check("downward", promise.stays <= stays, told),
+        *(_lineup_amplification(promise, part) if promise.gamma is not None else []),
+        *(_lineup_posteriors(promise, part, manifest) if promise.adversary == "frequency" else []),
+        *([Check("gamma", False, f"{name}: none is stated")] if _needs_gamma(promise) else []),
+    ]
+
+
+def _needs_gamma(promise: LineUps) -> bool:
+    return promise.adversary != "frequency" and promise.gamma is None
+
+
+def _lineup_amplification(promise: LineUps, part: Json) -> list[Check]:
+    """Against any prior the amplification decides, for the belief of every pair (rho1, rho2) that is promised."""
+    gamma, name = lineups.amplification(part["lineups"]), ", ".join(part["columns"])
+    assert promise.gamma is not None
+    told = "unbounded" if gamma is None else f"{float(gamma):.6g}"
+    holds = gamma is not None and gamma <= promise.gamma
+    checks = [Check("part amplification", holds, f"{name}: gamma is {told}, promised {float(promise.gamma):.6g}")]
+    if promise.adversary == "frequency":
+        return checks
+    pairs = [(rho1, rho2) for _, rho1, rho2 in promise.per_value]
+    pairs += [(promise.rho1, promise.rho2)] if promise.rho1 is not None and promise.rho2 is not None else []
+    kept = [gamma is not None and rho1 * gamma <= rho2 * (1 - rho1 + rho1 * gamma) for rho1, rho2 in pairs]
+    return [*checks, Check("posterior", bool(kept) and all(kept), f"{sum(kept)} of {len(pairs)} pairs of beliefs kept")]
+
+
+def _lineup_posteriors(promise: LineUps, part: Json, manifest: Json) -> list[Check]:
+    """Pr[x | S] of every covered value over all sets, by the noisy histogram; see ``by_frequency``."""
+    if part["marginal"] is None:
+        return [Check("posterior", True, NOT_CHECKED)]
+    slack, rows = noise_slack(part), max(manifest["rows"], 1)
+    counts = [max(count, 0) for count in part["marginal"]["counts"]]
+    own = {place: (rho1, rho2) for place, rho1, rho2 in promise.per_value}
+    worst, wrong, checked = Fraction(0), 0, 0
+    for place, least in enumerate(lineups.surest_at_least(part["lineups"], counts, slack)):
+        rho1, rho2 = own.get(place, (promise.rho1, None if own else promise.rho2))
+        above = rho1 is not None and Fraction(counts[place] + slack, rows) > rho1
+        if rho2 is None or place in promise.exempt or above:
+            continue
+        worst, wrong, checked = max(worst, least), wrong + (least > rho2), checked + 1
+    allowed = "each its own" if promise.rho2 is None else f"{float(promise.rho2):.4g}"
+    told = (
+        f"{checked} values in all line-ups, at least {float(worst):.4g} of an allowed {allowed}, by the noisy histogram"
+    )
+    return [Check("posterior", wrong == 0, f"{wrong} values exceed it: {told}" if wrong else told)]
+
+
+def by_decoys(promise: DecoyGroups, part: Json, manifest: Json) -> list[Check]:
+    """A published value speaks for no value with more than 1/c, and sums are what was required of them."""
+    c = promise.c
+    own = [row[place] for place, row in enumerate(part["mixture"] or ())]
+    shown = [share for share in own if share < 1]  # a value without rows is listed as if it were kept
+    grouped = part["groups"] is not None and part["groups"]["c"] == c >= 2 and not part["cells"]
+    checks = [
+        Check(
+            "decoy groups",
+            grouped and all(abs(share - 1 / c) < DIGITS for share in shown),
+            f"groups of {c}: every value is published as itself once in {c}",
+        )
+    ]
+    if promise.rho2 is not None:
+        checks.append(Check("posterior", Fraction(1, c) <= promise.rho2, f"1/{c}, allowed {float(promise.rho2):.6g}"))
+    if promise.small_sums is not None:
+        small, untold = promise.small_sums, part["marginal"] is None
+        detail = f"off with probability {float(small.reached(c)):.4g} at the least, required {small.at_least}"
+        told = "" if untold else "; but a noisy histogram tells them"
+        checks.append(Check("small sums", small.holds(c) and untold, detail + told))
+    if promise.large_sums is not None:
+        large = promise.large_sums
+        detail = f"off with probability {float(large.reached(c)):.4g} at {large.above:,} rows, allowed {large.at_most}"
+        checks.append(Check("large sums", large.holds(c), detail))
+    return checks
+
+
+def by_groups(promise: Groups, part: Json, manifest: Json) -> list[Check]:
+    """The groups themselves are in the files, and are checked there."""
+    sound = promise.l >= 1 and promise.k >= 1 and not part["cells"]
+    return [Check("promise of groups", sound, f"groups of {promise.k} rows or more, no value above 1/{promise.l}")]
+
+
+def by_answers(promise: NoisyAnswers, part: Json, manifest: Json) -> list[Check]:
+    """Nothing is published: whoever asks trusts the owner to add the noise."""
+    return [Check("answers", False, "answers cannot be verified: whoever asks trusts the owner to add the noise")]
+
+
+def by_nothing(promise: Nothing, part: Json, manifest: Json) -> list[Check]:
+    """Nothing is promised of this part, and nothing may be stated."""
+    return [Check("promise", True, f"{', '.join(part['columns'])}: none ({promise.why})")]
+
+
+RECHECKS: dict[type[Promise], Callable[[Any, Json, Json], list[Check]]] = {
+    Amplification: by_amplification,
+    Frequency: by_frequency,
+    PerValue: by_value,
+    Cells: by_cell,
+    Strata: by_stratum,
+    RelativePrior: by_relative_prior,
+    LineUps: by_lineups,
+    DecoyGroups: by_decoys,
+    Groups: by_groups,
+    NoisyAnswers: by_answers,
+    Nothing: by_nothing,
+}

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[Any]
+from deniable.core.arrays import Codes, Ints
 
 
 @dataclass(frozen=True)

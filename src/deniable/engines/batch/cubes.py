@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.tally import CodeMask
+
 Cube = npt.NDArray[Any]
-Leaf = tuple[str, npt.NDArray[np.bool_]]
 
 CACHE_BYTES = 256 * 2**20
 
@@ -37,10 +38,12 @@ class Cubes:
         return cube
 
 
-def slice_cube(cube: npt.NDArray[Any], columns: tuple[str, ...], leaves: Sequence[Leaf]) -> npt.NDArray[np.float64]:
+def slice_cube(
+    cube: npt.NDArray[Any], columns: tuple[str, ...], question: Sequence[CodeMask]
+) -> npt.NDArray[np.float64]:
     """Rows by state of a conjunction: index the axes with one value, sum over the others."""
     masks: dict[str, npt.NDArray[np.bool_]] = {}
-    for column, mask in leaves:
+    for column, mask in question:
         masks[column] = masks[column] & mask if column in masks else mask
     chosen = [np.flatnonzero(masks[column]) for column in columns]
     for places in chosen:

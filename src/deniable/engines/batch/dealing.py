@@ -11,20 +11,19 @@ get exactly the rows that were planned, every way to choose them is equally like
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.arrays import Codes, Ints
 from deniable.core.errors import TableError
-from deniable.core.plan import Plan
+from deniable.core.plan import PlannedPart
 
 EXPLICIT = 4096  # rows of a value up to which its permutation is a list
 ROUNDS = 8
 _BLOCK_ROWS = 2**18  # explicit permutations are made for this many rows at a time
 
-Codes = npt.NDArray[Any]
-Integers = npt.NDArray[np.int64]
 Cells = npt.NDArray[np.int32]
 
 
@@ -37,12 +36,12 @@ class _Words(Protocol):
 
 
 class Dealer:
-    """Deals the rows of a table to the cells of a plan, batch by batch in row order."""
+    """Deals the rows of a table to the cells of a planned part. A row's cell depends on how many rows of its value came
+    before it, which is an argument: any part of a table can deal its own rows."""
 
-    def __init__(self, plan: Plan, keystream: _Words) -> None:
-        dealt = list(plan.value_cells().values())
-        self._planned = plan.histogram.counts
-        self._seen = np.zeros(plan.histogram.m, dtype=np.int64)
+    def __init__(self, part: PlannedPart, keystream: _Words) -> None:
+        dealt = list(part.value_cells().values())
+        self.planned = self._planned = part.values.counts
         self._only = np.array([cells[0][0] if len(cells) == 1 else -1 for cells in dealt], dtype=np.int32)
         self._only[self._planned == 0] = 0  # no row will ask
         split = self._only < 0
@@ -52,27 +51,34 @@ class Dealer:
         self._networks = _Feistel(np.flatnonzero(large), self._planned, dealt, keystream.subkey("dealing", "networks"))
         self._any_split = bool(split.any())
 
-    def deal(self, codes: Codes) -> Cells:
-        """The cell of each row of the next batch; codes are positions in the table's domain."""
-        counts = np.bincount(codes, minlength=len(self._seen))
-        if len(counts) > len(self._seen) or (self._seen + counts > self._planned).any():
+    def deal(self, codes: Codes, seen: Ints) -> Cells:
+        """The cell of each row of a batch; codes are positions in the table's domain.
+
+        ``seen`` says how many rows of each value come before this batch.
+        """
+        counts = self.counts(codes)
+        if len(counts) > len(seen) or (seen + counts > self._planned).any():
             raise _changed("more rows of a value came than were counted")
         cells: Cells = self._only[codes]
         if self._any_split:
             rows = np.flatnonzero(cells < 0)
-            values, order, ranks = _ranked(codes[rows], counts, self._seen)
+            values, order, ranks = _ranked(codes[rows], counts, seen)
             small = self._small[values]
             found = np.empty(len(rows), dtype=np.int32)
             found[small] = self._lists.cells(values[small], ranks[small])
             found[~small] = self._networks.cells(values[~small], ranks[~small])
             cells[rows[order]] = found
-        self._seen += counts
         return cells
 
-    def finish(self) -> None:
-        """Check that every planned row has come."""
-        if not np.array_equal(self._seen, self._planned):
-            raise _changed("fewer rows of a value came than were counted")
+    def counts(self, codes: Codes) -> Ints:
+        """How many rows of each value a batch has."""
+        return np.bincount(codes, minlength=len(self._planned))
+
+
+def require_all_dealt(seen: Ints, planned: Ints) -> None:
+    """Check, when all batches were dealt, that every planned row has come."""
+    if not np.array_equal(seen, planned):
+        raise _changed("fewer rows of a value came than were counted")
 
 
 def _changed(how: str) -> TableError:
@@ -81,7 +87,7 @@ def _changed(how: str) -> TableError:
     )
 
 
-def _ranked(codes: Codes, counts: Integers, seen: Integers) -> tuple[Integers, npt.NDArray[np.intp], Integers]:
+def _ranked(codes: Codes, counts: Ints, seen: Ints) -> tuple[Ints, npt.NDArray[np.intp], Ints]:
     """Rows sorted by value: the values, the order that sorts them, and each row's rank among its value's rows."""
     narrow = codes.astype(np.uint16) if len(counts) <= 2**16 else codes  # 16-bit keys are sorted by radix
     order = np.argsort(narrow, kind="stable")
@@ -95,9 +101,7 @@ def _ranked(codes: Codes, counts: Integers, seen: Integers) -> tuple[Integers, n
 class _Explicit:
     """The shuffled cells of rare values, as one list; a block of it is made when a row first asks for it."""
 
-    def __init__(
-        self, values: Integers, planned: Integers, dealt: list[list[tuple[int, int]]], keystream: _Words
-    ) -> None:
+    def __init__(self, values: Ints, planned: Ints, dealt: list[list[tuple[int, int]]], keystream: _Words) -> None:
         self._keystream = keystream
         rows = planned[values]
         self._first = np.zeros(len(planned), dtype=np.int64)
@@ -112,7 +116,7 @@ class _Explicit:
         )
         self._made = np.zeros(int(rows.sum()) // _BLOCK_ROWS + 1, dtype=bool)
 
-    def cells(self, values: Integers, ranks: Integers) -> Cells:
+    def cells(self, values: Ints, ranks: Ints) -> Cells:
         blocks = np.flatnonzero(np.bincount(self._block[values], minlength=len(self._made)) * ~self._made)
         for block in blocks:
             self._make(int(block))
@@ -136,9 +140,7 @@ class _Feistel:
     A place is l b + r with l < a, r < b; even rounds do l += T(r) mod a, odd rounds r += T(l) mod b.
     """
 
-    def __init__(
-        self, values: Integers, planned: Integers, dealt: list[list[tuple[int, int]]], keystream: _Words
-    ) -> None:
+    def __init__(self, values: Ints, planned: Ints, dealt: list[list[tuple[int, int]]], keystream: _Words) -> None:
         index = np.zeros(len(planned), dtype=np.int64)
         index[values] = np.arange(len(values))
         self._index = index
@@ -157,7 +159,7 @@ class _Feistel:
         self._ends = np.cumsum([n for _, n in pairs], dtype=np.int64)
         self._cells = np.array([cell for cell, _ in pairs], dtype=np.int32)
 
-    def cells(self, values: Integers, ranks: Integers) -> Cells:
+    def cells(self, values: Ints, ranks: Ints) -> Cells:
         if not len(values):
             return np.empty(0, dtype=np.int32)
         index = self._index[values]
@@ -169,7 +171,7 @@ class _Feistel:
         found: Cells = self._cells[np.searchsorted(self._ends, self._place_first[index] + places, side="right")]
         return found
 
-    def _permuted(self, index: Integers, places: Integers) -> Integers:
+    def _permuted(self, index: Ints, places: Ints) -> Ints:
         a, b, first = self._a[index], self._b[index], self._table_first[index]
         left, right = np.divmod(places, b)
         for turn in range(ROUNDS):
@@ -180,5 +182,5 @@ class _Feistel:
                 right += self._table[first + left]
                 right -= b * (right >= b)
             first += a
-        result: Integers = left * b + right
+        result: Ints = left * b + right
         return result

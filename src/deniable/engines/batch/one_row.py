@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import ColumnError, TableError, shortened
-from deniable.core.manifest import Part
+from deniable.core.part import Part
 from deniable.core.replace import NumberRange
 from deniable.engines.batch.kernel import alias_table
-from deniable.engines.local.ranges import RangeEncoder, RangeKernel
+from deniable.engines.batch.ranges import RangeEncoder, RangeKernel
 
 Draw = Callable[[], int]
 
@@ -42,7 +42,7 @@ def _respond(column: str, value: Any, part: Part, word: int) -> Hashable:
     if value is None and part.missing == "exempt":
         return None
     if part.range is not None:
-        return _respond_range(column, value, NumberRange.from_dict(part.range), word)
+        return _respond_range(column, value, part.range, word)
     if value not in part.domain:
         raise TableError(f"{shortened(value)} is not in the domain of the column {column!r}. Fix: one of its values.")
     channel = part.channels[0]

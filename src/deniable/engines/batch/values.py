@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.errors import ColumnError, OptionError, did_you_mean
+from deniable.core.errors import ColumnError, OptionError, did_you_mean, listing
 
+LIST = "list<element: "  # how the type of line-ups prints
 # Types that Arrow cannot look up, and the nearest that holds the same values.
 _WIDER = {pa.string_view(): pa.large_string(), pa.float16(): pa.float32()}
 
@@ -31,6 +32,15 @@ def column_type(name: str, dtype: pa.DataType) -> pa.DataType:
         f"The column {name!r} has the type {dtype}, which cannot be sensitive: allowed are strings, numbers, booleans, "
         f"dates and times. Fix: convert it to strings first, or leave the column out."
     )
+
+
+def require_columns(columns: Sequence[str], names: Sequence[str]) -> None:
+    """Raise a ``ColumnError`` unless every column is one of the names."""
+    for column in columns:
+        if column not in names:
+            raise ColumnError(
+                f"There is no column {column!r}.{did_you_mean(column, names)} The columns are: {listing(list(names))}."
+            )
 
 
 def factorise(column: pa.Array, dtype: pa.DataType) -> tuple[np.ndarray, pa.Array]:
@@ -155,3 +165,27 @@ def _normal(values: pa.Array) -> pa.Array:
     wide = values.cast(pa.float64())
     wide = pc.if_else(pc.is_nan(wide), pa.scalar(None, pa.float64()), pc.add(wide, 0.0))
     return wide.cast(dtype)
+
+
+def arrow_type(name: str) -> pa.DataType:
+    """The Arrow type that prints as ``name``, for the types a CSV release can hold."""
+    if name.startswith("decimal128("):
+        precision, scale = (int(part) for part in name[len("decimal128(") : -1].split(","))
+        return pa.decimal128(precision, scale)
+    if name.startswith(LIST):
+        return pa.list_(pa.field("element", arrow_type(name[len(LIST) : -1])))
+    return pa.type_for_alias(name)
+
+
+def require_readable_csv(schema: pa.Schema) -> None:
+    """Refuse columns whose type would not come back from CSV."""
+    for field in schema:
+        try:
+            known = arrow_type(str(field.type)) == field.type and not pa.types.is_binary(field.type)
+        except ValueError:
+            known = False
+        if not known:
+            raise OptionError(
+                f"format = 'csv' cannot hold the column {field.name!r} of type {field.type}. "
+                "Fix: format='parquet', or drop the column."
+            )

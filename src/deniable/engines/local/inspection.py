@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.engines.local.sources import Source
+from deniable.engines.base import Dataset
 
 SAMPLE_ROWS = 100_000
 FEWEST_ROWS = 50
@@ -26,7 +26,7 @@ class OwnerWarning:
     message: str
 
 
-def identifier_warnings(source: Source, columns: Sequence[str], sample_rows: int = SAMPLE_ROWS) -> list[OwnerWarning]:
+def identifier_warnings(source: Dataset, columns: Sequence[str], sample_rows: int = SAMPLE_ROWS) -> list[OwnerWarning]:
     """Public columns of strings or integers in which nearly every row has a value of its own.
 
     Floats and times are left out: measurements differ from row to row without naming anybody.

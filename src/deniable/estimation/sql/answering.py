@@ -11,13 +11,16 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from deniable.core.errors import QuestionError, did_you_mean
+from deniable.estimation.aggregates import Aggregate, Computed, Count
+from deniable.estimation.answering import answer, group_columns, interval
 from deniable.estimation.asking import Method, Options, asking
-from deniable.estimation.grouping import Grouped, answer, group_columns, interval
-from deniable.estimation.linear import Answers
-from deniable.estimation.predicates import And, Leaf, compare, everything
+from deniable.estimation.linear import Term
+from deniable.estimation.predicates import compare
 from deniable.estimation.published import Bools, Published
+from deniable.estimation.question import Question
 from deniable.estimation.sql.conditions import NEGATED, OPERATORS, SWAPPED, Node, literal, shown
-from deniable.estimation.sql.parsing import Aggregate, Item, Query, aggregate_of, columns_of, parse
+from deniable.estimation.sql.expressions import Expression, expressions_in
+from deniable.estimation.sql.parsing import Item, Query, columns_of, parse
 
 
 def sql(
@@ -32,6 +35,14 @@ def sql(
     options = Options(method, calibrate, confidence)
     query = parse(question, published.manifest)
     return Answering(published, query, options).table()
+
+
+def estimated(expression: Expression) -> Count | Computed:
+    """The aggregate that an expression is; counts have methods of their own."""
+    formula = expression.formula
+    if isinstance(formula, Term) and formula.adds == "rows":
+        return Count(formula.narrowed)
+    return Computed(formula)
 
 
 class Answering:
@@ -59,42 +70,23 @@ class Answering:
 
     def _everything(self) -> pa.Table:
         """Group columns and aggregates of all groups, named as selected; group columns also by their own name."""
-        aggregates = {item.what for item in self._items() if isinstance(item.what, Aggregate)}
-        numbers = sorted({a.column for a in aggregates if a.function != "count" and a.column is not None})
-        found = answer(self.published, self.query.where, self.options, self.query.groups, numbers)
-        arrays = {f"group {name}": column for name, column in group_columns(self.ask, self.query.groups, found).items()}
+        wanted: dict[Aggregate, None] = {Count(): None}
+        wanted |= {estimated(item.what): None for item in self._items() if isinstance(item.what, Expression)}
+        answered = answer(
+            self.published,
+            Question(self.query.where, tuple(self.query.groups), tuple(wanted), self.options),
+        )
+        groups = group_columns(self.ask, self.query.groups, answered)
+        arrays = {f"group {name}": column for name, column in groups.items()}
         for item in self._items():
             if isinstance(item.what, str):
                 arrays[item.name] = arrays[f"group {item.what}"]
                 continue
-            part = self._aggregate(item.what, found)
-            low, high = interval(part, self.options.z)
-            for name, numbers_of in zip(columns_of(item), (part.value, low, high), strict=True):
-                flat = numbers_of.reshape(-1)
+            numbers = answered.by_aggregate[estimated(item.what)]
+            for name, column in zip(columns_of(item), (numbers.value, *interval(numbers, self.options.z)), strict=True):
+                flat = column.reshape(-1)
                 arrays[name] = pa.array(flat, mask=np.isnan(flat))
         return pa.table(arrays)
-
-    def _aggregate(self, aggregate: Aggregate, found: Grouped) -> Answers:
-        if aggregate.column is None:
-            return found.count
-        if aggregate.function == "count":
-            return self._count_present(aggregate.column, found)
-        return (found.sums if aggregate.function == "sum" else found.means)[aggregate.column]
-
-    def _count_present(self, column: str, found: Grouped) -> Answers:
-        """COUNT(column): rows where it is not missing; groups without any such row have none."""
-        where = And((self.query.where, Leaf(column, everything, False)))
-        present = answer(self.published, where, self.options, self.query.groups)
-        rows = {tuple(key): i for i, key in enumerate(present.keys.tolist())}
-        row = np.array([rows.get(tuple(key), -1) for key in found.keys.tolist()], dtype=np.int64)
-        labels = {label: i for i, label in enumerate(present.labels)}
-        label = np.array([labels.get(one, -1) for one in found.labels], dtype=np.int64)
-        there = (row >= 0)[:, None] & (label >= 0)[None, :]
-        parts = [np.zeros(there.shape) for _ in range(5)]
-        if there.any():
-            names = ("value", "variance", "raw", "smallest", "largest")
-            parts = [np.where(there, getattr(present.count, name)[row][:, label], 0.0) for name in names]
-        return Answers(*parts)
 
     # -- HAVING and ORDER BY -----------------------------------------------------------------------------------------
 
@@ -102,17 +94,17 @@ class Answering:
         if node is None:
             return
         known = {item.what for item in self._items()}
-        for inner in node.find_all(exp.AggFunc):
-            aggregate = aggregate_of(inner, self.published.manifest)
-            if aggregate not in known:
-                self.hidden.append(Item(f"hidden {len(self.hidden)}", aggregate))
-                known.add(aggregate)
+        for inner in expressions_in(node):
+            expression = self.query.reader.read(inner)
+            if expression not in known:
+                self.hidden.append(Item(f"hidden {len(self.hidden)}", expression))
+                known.add(expression)
 
     def _column(self, node: Node, full: pa.Table) -> pa.ChunkedArray:
         """The column of the result that an expression in HAVING or ORDER BY means."""
-        if isinstance(node, exp.AggFunc):
-            aggregate = aggregate_of(node, self.published.manifest)
-            return full[next(item.name for item in self._items() if item.what == aggregate)]
+        if node.find(exp.AggFunc):
+            expression = self.query.reader.read(node)
+            return full[next(item.name for item in self._items() if item.what == expression)]
         if isinstance(node, exp.Column):
             for name in (node.name, f"group {node.name}"):
                 if name in full.column_names:
@@ -134,7 +126,7 @@ class Answering:
         if isinstance(node, exp.And | exp.Or):
             one, other = (self._holds(part, full, negated=negated) for part in (node.left, node.right))
             return one & other if isinstance(node, exp.And) != negated else one | other
-        if isinstance(node, exp.Between):
+        if isinstance(node, exp.Between) and not node.args.get("symmetric"):
             inside = exp.and_(
                 exp.GTE(this=node.this.copy(), expression=node.args["low"].copy()),
                 exp.LTE(this=node.this.copy(), expression=node.args["high"].copy()),
@@ -171,6 +163,9 @@ class Answering:
                 keys[str(place)] = full[self.query.items[position - 1].name]
             else:
                 keys[str(place)] = self._column(inner, full)
+            if node.args.get("nulls_first"):
+                keys[f"missing {place}"] = keys[str(place)].is_valid()
+                orders.append((f"missing {place}", "ascending"))
             orders.append((str(place), "descending" if node.args.get("desc") else "ascending"))
         indices = pc.sort_indices(pa.table(keys), sort_keys=orders)
         return np.asarray(indices)

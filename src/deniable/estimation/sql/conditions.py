@@ -31,6 +31,7 @@ SWAPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 def predicate(node: Node, named: Named, *, negated: bool = False) -> Predicate:
     """A condition, or its negation, as a predicate."""
+    negated = negated != bool(node.args.get("negate"))  # NOT LIKE, as the parser has it
     if isinstance(node, exp.Paren):
         return predicate(node.this, named, negated=negated)
     if isinstance(node, exp.Not):
@@ -149,10 +150,12 @@ def _range(node: exp.Between, named: Named, negated: bool) -> Predicate:
     low, high = literal(node.args["low"]), literal(node.args["high"])
     if low is None or high is None:
         raise QuestionError(f"{shown(node)} is never true: both ends must be values.")
-    column = named(node.this)
+    column, either_way = named(node.this), bool(node.args.get("symmetric"))
 
     def test(values: pa.Array) -> pa.Array:
         inside = pc.and_(compare(">=", values, low), compare("<=", values, high))
+        if either_way:
+            inside = pc.or_(inside, pc.and_(compare(">=", values, high), compare("<=", values, low)))
         return pc.invert(inside) if negated else inside
 
     return Leaf(column, test, False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import sqlglot
 from sqlglot import exp
@@ -12,32 +13,22 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from deniable.core.errors import QuestionError, did_you_mean
 from deniable.estimation.predicates import EVERYTHING, Predicate
-from deniable.estimation.published import Parameters
+from deniable.estimation.published import Layout
 from deniable.estimation.questions import require_column
 from deniable.estimation.sql.conditions import Node, predicate, shown
+from deniable.estimation.sql.expressions import Expression, Reader
+from deniable.estimation.sql.understood import UNDERSTOOD, require_understood
 
 TABLE = "release"
 LONGEST = 100_000
 
 
 @dataclass(frozen=True)
-class Aggregate:
-    """COUNT, SUM or AVG; ``column`` is None for COUNT(*)."""
-
-    function: str
-    column: str | None
-
-    @property
-    def name(self) -> str:
-        return "count" if self.column is None else f"{self.function}_{self.column}"
-
-
-@dataclass(frozen=True)
 class Item:
-    """One selected thing: a group column, or an aggregate."""
+    """One selected thing: a group column, or an expression of aggregates."""
 
     name: str
-    what: str | Aggregate
+    what: str | Expression
 
 
 @dataclass(frozen=True)
@@ -51,6 +42,7 @@ class Query:
     order: tuple[Node, ...]
     limit: int | None
     offset: int
+    reader: Reader
 
 
 REFUSED: tuple[tuple[type | tuple[type, ...], str], ...] = (
@@ -67,12 +59,10 @@ REFUSED: tuple[tuple[type | tuple[type, ...], str], ...] = (
         "MIN, MAX and MEDIAN hang on single rows, which are perturbed. Ask for COUNT(*) by ranges instead, for example "
         "WHERE age BETWEEN 60 AND 90, or AVG.",
     ),
-    (exp.Filter, "FILTER is not supported: put the condition into WHERE and ask once per condition."),
-    (exp.Case, "CASE is not supported: put the condition into WHERE and ask once per condition."),
 )
 
 
-def parse(text: str, manifest: Parameters) -> Query:
+def parse(text: str, manifest: Layout) -> Query:
     """Read one SELECT statement over the release."""
     select = _select(text)
     for kind, reason in REFUSED:
@@ -84,16 +74,21 @@ def parse(text: str, manifest: Parameters) -> Query:
     _require_clauses(select)
     groups = _groups(select, manifest)
     where = select.args.get("where")
-    condition = EVERYTHING if where is None else predicate(where.this, lambda c: column_name(c, manifest))
+    named = partial(column_name, manifest=manifest)
+    condition = EVERYTHING if where is None else predicate(where.this, named)
     having, order = select.args.get("having"), select.args.get("order")
+    reader = Reader(named, tuple(manifest.sensitive_columns), TABLE)
+    items = _items(select.expressions, reader, manifest, groups)
+    require_understood(select)
     return Query(
-        _items(select.expressions, manifest, groups),
+        items,
         condition,
         groups,
         None if having is None else having.this,
         tuple(order.expressions) if order is not None else (),
         _whole_number(select.args.get("limit"), "LIMIT"),
         _whole_number(select.args.get("offset"), "OFFSET") or 0,
+        reader,
     )
 
 
@@ -144,13 +139,12 @@ def _require_table(select: exp.Select) -> None:
 
 
 def _require_clauses(select: exp.Select) -> None:
-    known = {"kind", "hint", "expressions", "from", "from_", "where", "group", "having", "order", "limit", "offset"}
     for name, part in select.args.items():
-        if part and name not in known:
+        if part and name not in UNDERSTOOD[exp.Select]:
             raise QuestionError(f"{name.upper()} is not supported in a question to a release.")
 
 
-def column_name(node: exp.Column, manifest: Parameters) -> str:
+def column_name(node: exp.Column, manifest: Layout) -> str:
     """The column that a reference means; letter case matters only where two columns differ by nothing else."""
     if node.table and node.table.lower() != TABLE:
         raise QuestionError(f"There is no table {node.table!r}: columns are those of {TABLE!r}.")
@@ -163,7 +157,7 @@ def column_name(node: exp.Column, manifest: Parameters) -> str:
     return node.name
 
 
-def _groups(select: exp.Select, manifest: Parameters) -> tuple[str, ...]:
+def _groups(select: exp.Select, manifest: Layout) -> tuple[str, ...]:
     group = select.args.get("group")
     if group is None:
         return ()
@@ -186,7 +180,7 @@ def _at_position(nodes: Sequence[Node], place: int, clause: str) -> Node:
     return node.this if isinstance(node, exp.Alias) else node
 
 
-def _items(nodes: Sequence[Node], manifest: Parameters, groups: tuple[str, ...]) -> tuple[Item, ...]:
+def _items(nodes: Sequence[Node], reader: Reader, manifest: Layout, groups: tuple[str, ...]) -> tuple[Item, ...]:
     items: list[Item] = []
     for node in nodes:
         alias = node.alias if isinstance(node, exp.Alias) else ""
@@ -196,8 +190,8 @@ def _items(nodes: Sequence[Node], manifest: Parameters, groups: tuple[str, ...])
             _require_grouped(name, groups, manifest)
             items.append(Item(alias or name, name))
         else:
-            aggregate = aggregate_of(inner, manifest)
-            items.append(Item(alias or aggregate.name, aggregate))
+            expression = reader.read(inner)
+            items.append(Item(alias or expression.name, expression))
     names = [name for item in items for name in columns_of(item)]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -210,7 +204,7 @@ def columns_of(item: Item) -> list[str]:
     return [item.name] if isinstance(item.what, str) else [item.name, f"{item.name}_low", f"{item.name}_high"]
 
 
-def _require_grouped(name: str, groups: tuple[str, ...], manifest: Parameters) -> None:
+def _require_grouped(name: str, groups: tuple[str, ...], manifest: Layout) -> None:
     if name in groups:
         return
     if name in manifest.sensitive_columns:
@@ -219,33 +213,6 @@ def _require_grouped(name: str, groups: tuple[str, ...], manifest: Parameters) -
             f"counts instead: SELECT {name}, COUNT(*) AS n FROM {TABLE} GROUP BY {name}"
         )
     raise QuestionError(f"{name!r} is selected but not grouped by. Fix: add GROUP BY {name}.")
-
-
-def aggregate_of(node: Node, manifest: Parameters) -> Aggregate:
-    """The aggregate that an expression is, or a refusal."""
-    if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-        raise QuestionError(
-            f"SELECT * shows single rows, whose sensitive values are perturbed. Ask for counts, sums or averages: "
-            f"SELECT COUNT(*) AS n FROM {TABLE}"
-        )
-    kinds: dict[type, str] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg"}
-    if type(node) not in kinds:
-        raise QuestionError(
-            f"{shown(node)} cannot be answered: select group columns and COUNT(*), COUNT(column), SUM(column) or "
-            "AVG(column), and compute with the results afterwards."
-        )
-    function = kinds[type(node)]
-    if function == "count" and (node.this is None or isinstance(node.this, exp.Star)):
-        return Aggregate("count", None)
-    if not isinstance(node.this, exp.Column) or node.expressions:
-        raise QuestionError(f"{function.upper()} takes one column, not {shown(node)}.")
-    column = column_name(node.this, manifest)
-    if function != "count" and column in manifest.sensitive_columns:
-        raise QuestionError(
-            f"{function.upper()} of {column!r}: it is sensitive, and its published values are perturbed. Ask for "
-            f"counts by value and compute from them: SELECT {column}, COUNT(*) AS n FROM {TABLE} GROUP BY {column}"
-        )
-    return Aggregate(function, column)
 
 
 def _whole_number(node: Node | None, clause: str) -> int | None:

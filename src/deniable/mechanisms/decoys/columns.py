@@ -1,26 +1,61 @@
-"""Decoy groups of a table's sensitive columns: each is grouped by itself, independently of the others (SPEC 7).
+"""Decoy groups of a table's sensitive columns: each is grouped by itself, independently of the others (mathematics 7).
 
 All columns have groups of one size c, so that one and the same n mod c rows can be left out of all of them. Any n mod c
 rows will do: fmax <= n/c means fmax <= floor(n/c), and taking rows away makes no value more frequent than that. So they
 are drawn at random, whatever their values, and every column is planned from the histogram of the rows that remain:
-what decoy groups promise of one column (SPEC 7) then holds for each of them exactly, and who is missing tells nothing.
+what decoy groups promise of one column then holds for each of them exactly, and who is missing tells nothing.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from deniable.core.errors import DeniableError, OptionError, RequirementError, TableError, listing
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
-from deniable.core.plan import Plan
+from deniable.core.plan import Plan, PlannedPart
 from deniable.core.privacy import Privacy
-from deniable.mechanisms.decoys.mechanism import Decoys
+from deniable.mechanisms.base import Scanned
+from deniable.mechanisms.decoys.mixture import mixture_of
+
+if TYPE_CHECKING:
+    from deniable.mechanisms.decoys.mechanism import Decoys
 
 T = TypeVar("T")
+
+
+def rows_left_over(mechanism: Decoys, scans: Sequence[Scanned], privacy: Privacy | None) -> int:
+    """How many of the table's rows are to be left out before grouping; refused where some columns take fewer rows."""
+    histograms = {scan.columns[0]: scan.values for scan in scans}
+    c = common_size(mechanism, histograms, privacy)
+    counts = {histogram.rows % c for histogram in histograms.values()}
+    if mechanism.leftovers == "refuse" or counts == {0}:
+        return 0
+    if any(histogram.rows != scans[0].rows for histogram in histograms.values()):
+        raise OptionError(
+            f"missing = 'exempt' leaves rows that are not in any group among those that would be left out to make the "
+            f"number of rows a multiple of c = {c}. Fix: missing='value'."
+        )
+    return counts.pop()
+
+
+def plan_of_columns(mechanism: Decoys, scans: Sequence[Scanned], privacy: Privacy | None, left_out: int) -> Plan:
+    """The plan of every column, each a part; an error names the column that it is about."""
+    histograms = {scan.columns[0]: scan.values for scan in scans}
+    sized = dataclasses.replace(mechanism, c=common_size(mechanism, histograms, privacy))
+    plans = [named(scan.columns[0], partial(sized.plan, scan.values, privacy)) for scan in scans]
+    parts = tuple(_part(plan.parts[0], scan) for plan, scan in zip(plans, scans, strict=True))
+    guarantee = guarantee_of_columns(plans, [scan.columns[0] for scan in scans], left_out)
+    return Plan(mechanism.name, parts, privacy, guarantee, plans[0].options)
+
+
+def _part(part: PlannedPart, scan: Scanned) -> PlannedPart:
+    assert part.groups is not None
+    mixture = None if scan.public is None else mixture_of(scan.public, part.groups)
+    return dataclasses.replace(part, columns=scan.columns, mixture=mixture)
 
 
 def common_size(mechanism: Decoys, histograms: Mapping[str, Histogram], privacy: Privacy | None) -> int:
@@ -33,37 +68,16 @@ def common_size(mechanism: Decoys, histograms: Mapping[str, Histogram], privacy:
             f"Decoys: per_value and exempt name values of one column, and {listing(list(histograms))} are grouped "
             "each by itself. Fix: give rho2 (and rho1) only, or publish one sensitive column."
         )
-    sizes = [_named(column, partial(mechanism.size, histogram, privacy)) for column, histogram in histograms.items()]
+    sizes = [named(column, partial(mechanism.size, histogram, privacy)) for column, histogram in histograms.items()]
     only_large = privacy is not None and privacy.large_sums is not None and privacy.small_sums is None
     return min(sizes) if only_large else max(sizes)
 
 
-def left_over(mechanism: Decoys, histograms: Mapping[str, Histogram], c: int, rows: int) -> int:
-    """How many of the table's rows are to be left out before grouping; refused where some columns take fewer rows."""
-    counts = {histogram.rows % c for histogram in histograms.values()}
-    if mechanism.leftovers == "refuse" or counts == {0}:
-        return 0
-    if any(histogram.rows != rows for histogram in histograms.values()):
-        raise OptionError(
-            f"missing = 'exempt' leaves rows that are not in any group among those that would be left out to make the "
-            f"number of rows a multiple of c = {c}. Fix: missing='value'."
-        )
-    return counts.pop()
-
-
-def plans_of_columns(
-    mechanism: Decoys, histograms: Mapping[str, Histogram], privacy: Privacy | None, c: int
-) -> dict[str, Plan]:
-    """The plan of every column; an error names the column that it is about."""
-    sized = dataclasses.replace(mechanism, c=c)
-    return {column: _named(column, partial(sized.plan, histogram, privacy)) for column, histogram in histograms.items()}
-
-
-def guarantee_of_columns(plans: Mapping[str, Plan], rows_left_out: int) -> Guarantee:
+def guarantee_of_columns(plans: Sequence[Plan], columns: Sequence[str], rows_left_out: int) -> Guarantee:
     """What the columns promise together: each what it promises alone, against who knows nothing of their relation."""
-    promised = next(iter(plans.values())).guarantee
+    promised = plans[0].guarantee
     together = (
-        f"{listing(list(plans))} are grouped independently of each other, and the promise is about each of them by "
+        f"{listing(columns)} are grouped independently of each other, and the promise is about each of them by "
         "itself: an attacker who knows how these columns go together can add up what a row shows in them, and become "
         "surer of each."
     )
@@ -74,6 +88,7 @@ def guarantee_of_columns(plans: Mapping[str, Plan], rows_left_out: int) -> Guara
     )
     return dataclasses.replace(
         promised,
+        promises=tuple(plan.guarantee.promises[0] for plan in plans),
         sentence=promised.sentence.replace("value:", "value in a sensitive column:" if several else "value:"),
         not_protected=(
             *promised.not_protected,
@@ -83,7 +98,7 @@ def guarantee_of_columns(plans: Mapping[str, Plan], rows_left_out: int) -> Guara
     )
 
 
-def _named(column: str, work: Callable[[], T]) -> T:
+def named(column: str, work: Callable[[], T]) -> T:
     """Do something for one column; what is wrong with it is said with its name."""
     try:
         return work()

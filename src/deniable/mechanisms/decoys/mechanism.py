@@ -11,9 +11,10 @@ for an attacker who knows the histogram, and with it all of the plan. The publis
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -21,22 +22,27 @@ from deniable.core.channel import Channel
 from deniable.core.errors import OptionError, RequirementError, did_you_mean, shortened
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
+from deniable.core.part import Grouping, GroupingKind
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
+from deniable.core.promise import DecoyGroups
 from deniable.core.sums import LargeSums, SmallSums
-from deniable.mechanisms.decoys.grouping import balanced_groups, cut_to_fit, largest_size, mixed_groups, size_for
-from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, protected_values
+from deniable.mechanisms.base import Mechanism, Need, Scanned
+from deniable.mechanisms.decoys.columns import plan_of_columns, rows_left_over
+from deniable.mechanisms.decoys.grouping import balanced_groups, largest_size, mixed_groups, size_for
+from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, protected_values, require_covered
 
 Leftovers = Literal["refuse", "drop"]
-Grouping = Literal["mixed", "balanced"]
 DEFAULT_SIZE = 5
 LARGEST_SIZE = 1000  # beyond, a binomial is Poisson's distribution, and c changes nothing about sums
 
 
 @dataclass(frozen=True)
-class Decoys:
-    """Decoy groups of c rows with c different values.
+class Decoys(Mechanism):
+    """Decoy groups of c rows with c different values, which lend each other their values (mathematics 7, SPLU-Gen).
+
+        Pr[x | y] <= 1/c;    the published count of a value with f rows is Binomial(c f, 1/c)
 
     Attributes:
         c: the size of the groups. Left out: found from the requirement. rho2 and small sums ask for large groups, large
@@ -45,54 +51,71 @@ class Decoys:
         grouping: ``"mixed"``: every value meets all others, so that counts in parts of the table can be estimated;
             ``"balanced"``: few kinds of groups, as small-domain randomization makes them. The promises are the same.
 
-    A plan of a table with n mod c rows too many has them in its last cell, ``options["dropped_cell"]``. That shows what
-    the groups will be like; for publishing, these rows are drawn at random and left out *before* the plan is made
-    (``decoy_columns``): which values the last cell has follows from the histogram, and would give its people away.
+    A plan of a table with n mod c rows too many has them in its last cell, ``left_out``. That shows what the groups
+    will be like; for publishing, these rows are drawn at random and left out *before* the plan is made
+    (``decoys.columns``): which values the last cell has follows from the histogram, and would give its people away.
 
-    >>> plan = Decoys(c=3, grouping="balanced").plan(Histogram.of({"flu": 4, "gout": 4, "hiv": 3, "tb": 1}), None)
+    >>> import deniable as dn
+    >>> from deniable.mechanisms import Decoys
+    >>> rows = {"flu": 4, "gout": 4, "hiv": 3, "tb": 1}
+    >>> plan = dn.plan(rows, mechanism=Decoys(c=3, grouping="balanced"))
     >>> [(cell.rows.domain, cell.size) for cell in plan.cells], plan.guarantee.worst
     ([(('flu', 'gout', 'hiv'), 9), (('flu', 'gout', 'tb'), 3)], Fraction(1, 3))
     """
 
     c: int | None = None
     leftovers: Leftovers = "refuse"
-    grouping: Grouping = "mixed"
+    grouping: GroupingKind = "mixed"
     name: ClassVar[str] = "decoys"
+    reveals: ClassVar[str] = "nothing beyond the columns; counts of the whole column are almost exact"
 
     def __post_init__(self) -> None:
         if self.c is not None and (isinstance(self.c, bool) or not isinstance(self.c, int) or self.c < 2):
             raise OptionError(f"c = {self.c!r} is not allowed: a decoy group has 2 rows or more. Fix: c=5.")
-        for name, kind in (("leftovers", Leftovers), ("grouping", Grouping)):
+        for name, kind in (("leftovers", Leftovers), ("grouping", GroupingKind)):
             value, allowed = getattr(self, name), get_args(kind)
             if value not in allowed:
                 known = " or ".join(map(repr, allowed))
                 raise OptionError(f"{name} = {value!r} is not known: choose {known}.{did_you_mean(value, allowed)}")
 
-    def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
+    def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         c = self.size(histogram, privacy)
         group = mixed_groups if self.grouping == "mixed" else balanced_groups
         groups, left = group(histogram.counts, c)
         if len(left) and self.leftovers == "refuse":
             raise _left_over(histogram, privacy, c, len(left))
         cells = [_cell(histogram, places, h) for places, h in groups]
-        options: dict[str, Any] = {"c": c, "grouping": self.grouping, "leftovers": self.leftovers}
         if len(left):
-            options["dropped_cell"] = len(cells)
             cells.append(_cell(histogram, left, 1))
-        return Plan(
-            mechanism=self.name,
-            histogram=histogram,
-            cells=tuple(cells),
-            cells_published=False,
+        return Plan.of_cells(
+            self.name,
+            histogram,
+            tuple(cells),
+            _guarantee(c, privacy),
             privacy=privacy,
-            guarantee=_guarantee(c, privacy),
-            options=options,
+            options={"c": c, "grouping": self.grouping, "leftovers": self.leftovers},
+            groups=Grouping(c, self.grouping),
+            left_out=len(cells) - 1 if len(left) else None,
         )
+
+    def layout(self, columns: tuple[str, ...]) -> tuple[Need, ...]:
+        """Every column a part of its own, grouped independently of the others."""
+        return tuple(Need((column,)) for column in columns)
+
+    def left_over(self, scans: Sequence[Scanned], privacy: Privacy | None) -> int:
+        return rows_left_over(self, scans, privacy)
+
+    def plan_scanned(self, scans: Sequence[Scanned], privacy: Privacy | None, left_out: int = 0) -> Plan:
+        return plan_of_columns(self, scans, privacy, left_out)
 
     def size(self, histogram: Histogram, privacy: Privacy | None) -> int:
         """c: as given, or found; refused where the table, the requirement or what is asked of sums does not allow it.
 
         The largest posterior is 1/c exactly, whatever the grouping, so rho2 needs c = ceil(1 / rho2).
+
+        Args:
+            histogram: how many rows hold each value.
+            privacy: the requirement; None where nothing is required.
         """
         check_histogram(histogram)
         limited = _smallest_size(histogram, privacy)
@@ -120,15 +143,6 @@ class Decoys:
                 "Fix: leave c out and the size is found, or ask for less."
             )
         return c
-
-
-def replanned(public: Histogram, c: int, grouping: Grouping = "mixed") -> Plan:
-    """Nearly the plan of a table, from its noisy histogram: all that an analyst needs of it, and nothing exact.
-
-    Noise may lift a value above 1/c of the rows, which no table that was grouped had; it is cut to that.
-    """
-    counts = cut_to_fit(public.counts, c)
-    return Decoys(c=c, leftovers="drop", grouping=grouping).plan(Histogram(public.domain, counts), None)
 
 
 def _cell(histogram: Histogram, places: Counts, rows: int) -> Cell:
@@ -187,7 +201,15 @@ def _left_over(histogram: Histogram, privacy: Privacy | None, c: int, left: int)
 def _guarantee(c: int, privacy: Privacy | None) -> Guarantee:
     sums = () if privacy is None else privacy.sums  # nobody else is promised any: a histogram may tell small ones
     shown = percent(Fraction(1, c))
+    every = privacy is not None and privacy.rho1 is None and not privacy.exempt  # else perhaps no value is protected
+    promise = DecoyGroups(
+        c,
+        privacy.rho2 if privacy is not None and every else None,
+        None if privacy is None else privacy.small_sums,
+        None if privacy is None else privacy.large_sums,
+    )
     return Guarantee(
+        promises=(promise,),
         adversary="frequency",
         rho1=None if privacy is None else privacy.rho1,
         rho2=None if privacy is None else privacy.rho2,
@@ -220,7 +242,9 @@ def _smallest_size(histogram: Histogram, privacy: Privacy | None) -> int | None:
             "mechanism 'decoys' cannot withstand adversary 'any-prior': in a decoy group other values are impossible. "
             "Fix: adversary='frequency', or mechanism='uniform'."
         )
-    limits = [] if privacy.rho2 is None or not protected_values(histogram, privacy).any() else [privacy.rho2]
+    limits = [] if privacy.rho2 is None else [privacy.rho2]
+    if privacy.rho2 is not None:
+        require_covered(histogram, protected_values(histogram, privacy))
     limits += [
         rho2 for value, (rho1, rho2) in privacy.per_value.items() if histogram.get(value, 0) <= rho1 * histogram.rows
     ]

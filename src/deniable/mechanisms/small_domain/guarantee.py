@@ -17,6 +17,7 @@ from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy, largest_prior
 from deniable.core.probability import percent
+from deniable.core.promise import Cells
 from deniable.mechanisms.requirement import EVERY_RELEASE, largest_protected_frequency, protected_values
 
 Flags = npt.NDArray[np.bool_]
@@ -51,14 +52,13 @@ def cells_guarantee(histogram: Histogram, privacy: Privacy, cells: tuple[Cell, .
     gammas = tuple(cell.channel.exact_gamma for cell in cells)
     whole = len(cells) == 1 and cells[0].rows.domain == histogram.domain
     return Guarantee(
-        basis="cells",
+        promises=(Cells(privacy.rho2, gammas, partly=not protected.all()),),
         adversary="frequency",
         rho1=privacy.rho1,
         rho2=privacy.rho2,
         # The exact posterior would give the cell's counts away (SPEC 11.6).
         worst=min(round_up(worst), privacy.rho2),
         gamma=gammas[0] if whole else None,
-        cell_gammas=gammas,
         also=_also(privacy.rho2, cells, guarded, gammas),
         not_protected=(
             *EVERY_RELEASE,

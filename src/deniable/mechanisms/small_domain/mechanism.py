@@ -18,8 +18,14 @@ from deniable.core.errors import OptionError, RequirementError, did_you_mean
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
-from deniable.mechanisms.base import options_of
-from deniable.mechanisms.requirement import check_histogram, needs_rho2, protected_values, require_feasible
+from deniable.mechanisms.base import Mechanism
+from deniable.mechanisms.requirement import (
+    check_histogram,
+    needs_rho2,
+    protected_values,
+    require_covered,
+    require_feasible,
+)
 from deniable.mechanisms.small_domain.balance import Group, balance, joined
 from deniable.mechanisms.small_domain.channels import (
     CHANNELS,
@@ -36,8 +42,10 @@ from deniable.mechanisms.small_domain.rearrange import all_orders, band_orders
 
 
 @dataclass(frozen=True)
-class SmallDomain:
-    """Balance, rearrange, merge; then a channel for each cell.
+class SmallDomain(Mechanism):
+    """Cells of few values, each perturbed within its own: balance, rearrange, merge, then a channel for each (SDR).
+
+        rho1_i = largest share of a protected value in cell i,    gamma_i = rho2 (1-rho1_i) / (rho1_i (1-rho2))
 
     Attributes:
         cost: what the merge minimises: ``"relative"``, the summed variance of reconstructed count / true count;
@@ -50,13 +58,16 @@ class SmallDomain:
         min_rows: how many rows each cell must hold: in small cells someone who knows the cell's contents can combine
             rows. Default: 1 for the paper's cost, otherwise 100, or a twentieth of the table if that is less.
 
-    >>> f = dict(zip("abcdefghij", [12, 8, 6, 5, 4, 3, 1, 1, 1, 1]))
-    >>> plan = SmallDomain(cost="bound").plan(Histogram.of(f), Privacy(rho1="1/3", rho2="2/3"))
+    >>> import deniable as dn
+    >>> from deniable.mechanisms import SmallDomain
+    >>> rows = dict(zip("abcdefghij", [12, 8, 6, 5, 4, 3, 1, 1, 1, 1]))
+    >>> plan = dn.plan(rows, dn.Privacy(rho1="1/3", rho2="2/3"), SmallDomain(cost="bound"))
     >>> [dict(cell.rows) for cell in plan.cells]
     [{'a': 12, 'b': 8, 'c': 6, 'd': 4, 'e': 4, 'f': 2}, {'d': 1, 'f': 1, 'g': 1, 'h': 1, 'i': 1, 'j': 1}]
     """
 
     name: ClassVar[str] = "small-domain"
+    reveals: ClassVar[str] = "the cell: a row's value is one of the cell's"
 
     cost: CostName = "relative"
     delta: float = 0.05
@@ -83,7 +94,7 @@ class SmallDomain:
         if problems:
             raise OptionError("\n".join(problems))
 
-    def plan(self, histogram: Histogram, privacy: Privacy | None) -> Plan:
+    def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         privacy = needs_rho2(privacy, self.name)
         assert privacy.rho2 is not None
         if privacy.adversary == "any-prior":
@@ -95,11 +106,7 @@ class SmallDomain:
         check_histogram(histogram)
         protected = protected_values(histogram, privacy)
         require_feasible(histogram, privacy, protected)
-        if not histogram.counts[protected].any():
-            raise RequirementError(
-                "No value is protected: every value of the table is exempt or more frequent than rho1. "
-                "Fix: name fewer in exempt=, raise rho1 or leave it out."
-            )
+        require_covered(histogram, protected)
         rules = rules_for(histogram, self.keep_apart, self.categories, self.min_categories, self._least_rows(histogram))
         weights = weights_for(self.cost, histogram.counts)
         cells = []
@@ -112,14 +119,15 @@ class SmallDomain:
             else:
                 channel = fine_grain_channel(rows, guarded, privacy.rho2, weights[group.positions])
             cells.append(Cell(rows, channel))
-        return Plan(
-            mechanism=self.name,
-            histogram=histogram,
-            cells=tuple(cells),
-            cells_published=True,
+        promised = cells_guarantee(histogram, privacy, tuple(cells), protected)
+        return Plan.of_cells(
+            self.name,
+            histogram,
+            tuple(cells),
+            promised,
             privacy=privacy,
-            guarantee=cells_guarantee(histogram, privacy, tuple(cells), protected),
-            options=options_of(self),
+            options=self.options,
+            cells_published=True,
         )
 
     def _least_rows(self, histogram: Histogram) -> int:

@@ -17,34 +17,50 @@ from typing import ClassVar
 from deniable.core.errors import OptionError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
+from deniable.core.manifest import Form
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
-from deniable.mechanisms.base import WithoutChannels
+from deniable.core.promise import Groups
+from deniable.engines.request import Request
 from deniable.mechanisms.requirement import EVERY_RELEASE
+from deniable.rivals.anatomy.publish import published_groups
+from deniable.rivals.base import Rival, RivalRelease
 from deniable.rivals.diversity import check_requirement, grouped_guarantee, rows_to_suppress
 
 
 @dataclass(frozen=True)
-class Anatomy(WithoutChannels):
-    """Groups with at least l different values, each once.
+class Anatomy(Rival):
+    """Groups with at least l different values, each once: Pr[x | group] <= 1/l (mathematics 9; SDR 6.3).
 
-    >>> Anatomy(l=2).suppressed(Histogram.of({"flu": 9, "gout": 3, "hiv": 2})).tolist()
+    Attributes:
+        l: how many values a group has at least.
+
+    >>> import deniable as dn
+    >>> from deniable.mechanisms import Anatomy
+    >>> Anatomy(l=2).suppressed(dn.Histogram.of({"flu": 9, "gout": 3, "hiv": 2})).tolist()
     [4, 0, 0]
     """
 
     l: int = 6
     name: ClassVar[str] = "anatomy"
+    reveals: ClassVar[str] = "the few values of a row's group, and the exact histogram"
+    form: ClassVar[Form] = "buckets"
 
     def __post_init__(self) -> None:
         if isinstance(self.l, bool) or not isinstance(self.l, int) or self.l < 2:
             raise OptionError(f"l = {self.l!r} is not allowed: a group has 2 values or more. Fix: l=6.")
 
     def suppressed(self, histogram: Histogram) -> Counts:
-        """How many rows of each value cannot be published: the fewest, of the most frequent values (SDR 6.3)."""
+        """How many rows of each value of ``histogram`` cannot be published: the fewest, of the most frequent values."""
         return rows_to_suppress(histogram, self.l)
 
     def guarantee(self, histogram: Histogram, privacy: Privacy | None) -> Guarantee:
-        """What the two tables promise; refused when a requirement asks for more."""
+        """What the two tables promise; refused when a requirement asks for more.
+
+        Args:
+            histogram: how many rows hold each value.
+            privacy: the requirement; None where nothing is required.
+        """
         check_requirement(self.name, self.l, 2, histogram, privacy)
         sure = percent(Fraction(1, self.l))
         not_protected = [
@@ -57,4 +73,8 @@ class Anatomy(WithoutChannels):
             f"An attacker who knows how frequent each value is, and nothing more about a person, becomes at most "
             f"{sure} sure of that person's value: a group has at least {self.l} values, each once."
         )
-        return grouped_guarantee(privacy, histogram, self.l, sentence, not_protected)
+        return grouped_guarantee(privacy, histogram, Groups(self.l, self.l), sentence, not_protected)
+
+    def published(self, request: Request) -> RivalRelease:
+        """The two tables that ``publish`` makes of a ``request``."""
+        return published_groups(self, request)

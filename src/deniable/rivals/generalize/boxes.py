@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from deniable.engines.local.engine import CELL
+from deniable.engines.base import CELL
 from deniable.rivals.generalize.axes import Axis, places_of
 
 Ints = npt.NDArray[np.int64]

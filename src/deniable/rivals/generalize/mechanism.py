@@ -19,11 +19,15 @@ from typing import ClassVar
 from deniable.core.errors import OptionError, TableError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
+from deniable.core.manifest import Form
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
-from deniable.mechanisms.base import WithoutChannels
+from deniable.core.promise import Groups
+from deniable.engines.request import Request
 from deniable.mechanisms.requirement import DISTRIBUTION, DOMAIN
+from deniable.rivals.base import Rival, RivalRelease
 from deniable.rivals.diversity import check_requirement, grouped_guarantee, rows_to_suppress
+from deniable.rivals.generalize.publish import published_boxes
 
 LIMITS = (
     DOMAIN,
@@ -40,16 +44,24 @@ LIMITS = (
 
 
 @dataclass(frozen=True)
-class Generalize(WithoutChannels):
-    """Groups of at least k rows in which no value has more than 1/l of the rows; l = 1 is plain k-anonymity.
+class Generalize(Rival):
+    """Groups of at least k rows that look alike, in which no value has more than 1/l of the rows (Mondrian).
 
-    >>> Generalize(k=2, l=2).suppressed(Histogram.of({"flu": 9, "gout": 3, "hiv": 2})).tolist()
+    Attributes:
+        k: how many rows a group has at least.
+        l: a value has at most 1/l of a group's rows; 1 is plain k-anonymity.
+
+    >>> import deniable as dn
+    >>> from deniable.mechanisms import Generalize
+    >>> Generalize(k=2, l=2).suppressed(dn.Histogram.of({"flu": 9, "gout": 3, "hiv": 2})).tolist()
     [4, 0, 0]
     """
 
     k: int = 10
     l: int = 6
     name: ClassVar[str] = "generalize"
+    reveals: ClassVar[str] = "the exact values of a row's group; public columns only as ranges"
+    form: ClassVar[Form] = "boxes"
 
     def __post_init__(self) -> None:
         for name, value, what, fix in (("k", self.k, "row", 10), ("l", self.l, "value", 6)):
@@ -59,7 +71,7 @@ class Generalize(WithoutChannels):
                 )
 
     def suppressed(self, histogram: Histogram) -> Counts:
-        """How many rows of each value cannot be published: the fewest, of the most frequent values."""
+        """How many rows of each value of ``histogram`` cannot be published: the fewest, of the most frequent values."""
         cut = rows_to_suppress(histogram, self.l)
         left = histogram.rows - int(cut.sum())
         if left < self.k:
@@ -70,7 +82,12 @@ class Generalize(WithoutChannels):
         return cut
 
     def guarantee(self, histogram: Histogram, privacy: Privacy | None) -> Guarantee:
-        """What groups promise; refused when a requirement asks for more."""
+        """What groups promise; refused when a requirement asks for more.
+
+        Args:
+            histogram: how many rows hold each value.
+            privacy: the requirement; None where nothing is required.
+        """
         check_requirement(self.name, self.l, 1, histogram, privacy)
         self.suppressed(histogram)
         sure = percent(Fraction(1, self.l))
@@ -88,4 +105,8 @@ class Generalize(WithoutChannels):
                 "Whoever can rule out some values of a group, or knows the values of others in the group, becomes "
                 f"surer than {sure}."
             )
-        return grouped_guarantee(privacy, histogram, self.l, sentence, [*LIMITS, more])
+        return grouped_guarantee(privacy, histogram, Groups(self.l, self.k), sentence, [*LIMITS, more])
+
+    def published(self, request: Request) -> RivalRelease:
+        """The rows and their boxes that ``publish`` makes of a ``request``."""
+        return published_boxes(self, request)

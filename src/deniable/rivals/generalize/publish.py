@@ -6,32 +6,33 @@ every row, so a row's place would say whose it is.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from deniable.core.arrays import Ints
 from deniable.core.errors import ColumnError, OptionError
-from deniable.engines.local.engine import CELL
-from deniable.engines.local.shuffling import order_of
+from deniable.engines.base import CELL
+from deniable.engines.batch.shuffling import order_of
 from deniable.engines.randomness import Keystream
-from deniable.mechanisms import Generalize
-from deniable.publishing.request import Request
-from deniable.rivals.anatomy.publish import codes_and_rows, groups_manifest
+from deniable.engines.request import Request
+from deniable.rivals.base import RivalRelease, codes_and_rows, manifest_of
 from deniable.rivals.generalize.axes import axes_of
 from deniable.rivals.generalize.boxes import box_table, box_texts
 from deniable.rivals.generalize.mondrian import mondrian
-from deniable.rivals.generalize.release import GeneralizedRelease
 
-Ints = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from deniable.rivals.generalize.mechanism import Generalize
 
 
-def publish_generalized(mechanism: Generalize, request: Request) -> GeneralizedRelease:
-    """A generalized release, in memory."""
+def published_boxes(mechanism: Generalize, request: Request) -> RivalRelease:
+    """Rows with ranges and true values, and the boxes of their groups."""
     _check(request)
     scan = request.scan(request.sensitive, request.domain)
     guarantee = mechanism.guarantee(scan.histogram, request.privacy)
     keys = request.keys
-    codes, rows = codes_and_rows(request, scan.encoding)
+    codes, rows = codes_and_rows(request, scan.encoder)
     words = keys.subkey("order").words(0, len(codes))
     kept = rows_kept(codes, mechanism.suppressed(scan.histogram), keys.subkey("suppression"))
     kept = kept[order_of(words[kept])]
@@ -39,10 +40,10 @@ def publish_generalized(mechanism: Generalize, request: Request) -> GeneralizedR
     groups = mondrian(list(axes.values()), codes[kept], mechanism.k, mechanism.l)
     boxes = box_table(axes, groups)
     columns = {name: box_texts(boxes, name).take(pa.array(groups)) for name in axes}
-    columns |= dict(zip(request.sensitive, scan.encoding.decode(codes[kept].astype(scan.encoding.dtype)), strict=True))
+    columns |= dict(zip(request.sensitive, scan.encoder.decode(codes[kept].astype(scan.encoder.dtype)), strict=True))
     table = pa.table({**columns, CELL: pa.array(groups)})
-    manifest = groups_manifest(mechanism, request, guarantee, scan, table.schema, table.num_rows)
-    return GeneralizedRelease(manifest, table=table, groups=boxes)
+    manifest = manifest_of(mechanism, request, guarantee, scan, table.schema, table.num_rows)
+    return RivalRelease(manifest, table.schema, lambda spool: [table], lambda: [boxes])
 
 
 def rows_kept(codes: Ints, suppressed: Ints, stream: Keystream) -> Ints:

@@ -21,11 +21,15 @@ from typing import ClassVar
 from deniable.core.errors import OptionError, RequirementError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
+from deniable.core.manifest import Form
 from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
 from deniable.core.probability import percent
-from deniable.mechanisms.base import WithoutChannels
+from deniable.core.promise import NoisyAnswers
+from deniable.engines.request import Request
 from deniable.mechanisms.one_cell import Limits, allowed_amplification, limits_of, pairs_of
 from deniable.mechanisms.requirement import DOMAIN, check_histogram
+from deniable.rivals.base import Rival, RivalRelease
+from deniable.rivals.laplace.answerer import published_answers
 
 EPSILON = 1.0  # where nothing is required
 LEAST, MOST = 1e-4, 20.0  # epsilon of one question: what the noise is exact for
@@ -47,20 +51,24 @@ OTHERS = "What is known to go with a person's value in other rows, such as those
 
 
 @dataclass(frozen=True)
-class Laplace(WithoutChannels):
-    """Counts with noise.
+class Laplace(Rival):
+    """Counts with discrete Laplace noise, P(z) ~ e^(-epsilon |z| / k), until a budget of k questions is spent.
 
     Attributes:
         epsilon: the whole budget. Left out: the largest that the requirement allows, or 1 without a requirement.
         questions: how many questions share it, in equal parts.
 
-    >>> round(Laplace().budget(Histogram.of({"flu": 9, "hiv": 3}), Privacy(rho1="1/2", rho2="3/4")), 4)
+    >>> import deniable as dn
+    >>> from deniable.mechanisms import Laplace
+    >>> round(Laplace().budget(dn.Histogram.of({"flu": 9, "hiv": 3}), dn.Privacy(rho1="1/2", rho2="3/4")), 4)
     1.0986
     """
 
     epsilon: float | None = None
     questions: int = 100
     name: ClassVar[str] = "laplace"
+    reveals: ClassVar[str] = "no rows: its owner answers questions until the budget is spent"
+    form: ClassVar[Form] = "answers"
 
     def __post_init__(self) -> None:
         asked = self.questions
@@ -79,7 +87,12 @@ class Laplace(WithoutChannels):
         self._check_share(float(given))
 
     def budget(self, histogram: Histogram, privacy: Privacy | None) -> float:
-        """Epsilon of all questions together: as given, if the requirement allows it, or else the largest it allows."""
+        """Epsilon of all questions together: as given, if the requirement allows it, or else the largest it allows.
+
+        Args:
+            histogram: how many rows hold each value.
+            privacy: the requirement; None where nothing is required.
+        """
         check_histogram(histogram)
         if privacy is None:
             found = EPSILON if self.epsilon is None else float(self.epsilon)
@@ -99,11 +112,11 @@ class Laplace(WithoutChannels):
         return float(self.epsilon)
 
     def share(self, budget: float) -> float:
-        """Epsilon of one question."""
+        """Epsilon of one question, of a ``budget`` for all."""
         return budget / self.questions
 
     def amplification(self, budget: float) -> Fraction:
-        """gamma = e^epsilon over all questions, as they are spent, rounded up in the tenth digit."""
+        """gamma = e^epsilon for a ``budget`` over all questions, as they are spent, rounded up in the tenth digit."""
         with localcontext() as context:
             context.prec = 40
             spent = Fraction(self.share(budget)) * self.questions
@@ -112,12 +125,17 @@ class Laplace(WithoutChannels):
         return Fraction(math.ceil(Fraction(grown) * scale), scale)
 
     def guarantee(self, histogram: Histogram, privacy: Privacy | None) -> Guarantee:
-        """What all answers together promise; refused when a requirement asks for more."""
+        """What all answers together promise; refused when a requirement asks for more.
+
+        Args:
+            histogram, privacy: as for ``budget``.
+        """
         budget = self.budget(histogram, privacy)
         gamma = self.amplification(budget)
         worst = _worst(histogram, privacy, gamma)
         each = "" if privacy is None else _in_words(privacy, worst)
         return Guarantee(
+            promises=(NoisyAnswers(budget, self.questions),),
             adversary="any-prior" if privacy is None else privacy.adversary,
             rho1=None if privacy is None else privacy.rho1,
             rho2=None if privacy is None else privacy.rho2,
@@ -137,6 +155,10 @@ class Laplace(WithoutChannels):
                 f"person's value grow by a factor of at most {_rounded_up(gamma)}.{each}"
             ),
         )
+
+    def published(self, request: Request) -> RivalRelease:
+        """Who answers questions about the table of a ``request``; no rows are published."""
+        return published_answers(self, request)
 
     def _largest(self, limit: Fraction, coarse: bool) -> float:
         """ln(limit), so that e^epsilon does not exceed it; three digits where the limit depends on the counts."""

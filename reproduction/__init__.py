@@ -1,0 +1,40 @@
+"""The papers' tables and figures, repeated: a program that uses deniable, and no part of it.
+
+``PAPERS`` maps a name to the function that repeats it; ``deniable reproduce`` runs them from a checkout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reproduction import fine_grain, olap, planning, small_domain, splu
+from reproduction.items import Item, Reproduction
+
+__all__ = ["PAPERS", "Item", "Reproduction", "page"]
+
+PAPERS: dict[str, Callable[..., Reproduction]] = {
+    "small-domain": small_domain.reproduce,
+    "fine-grain": fine_grain.reproduce,
+    "splu": splu.reproduce,
+    "olap": olap.reproduce,
+    "planner": planning.reproduce,
+}
+
+NO_CHARTS = (
+    "There are no charts on this page: drawing them needs the extra `report` (pip install 'deniable[report]').\n\n"
+)
+
+
+def page(reproductions: list[Reproduction], folder: str | None = None) -> str:
+    """One page of documentation: verdicts first, then every table, with charts from a folder beside the page."""
+    items = [item for paper in reproductions for item in paper.items]
+    verdicts = "".join(f"| {item.name} | {item.verdict} |\n" for item in items)
+    names = " ".join(paper.name for paper in reproductions)
+    return (
+        "# The papers, repeated\n\n"
+        f"Written by `deniable reproduce {names} --out FILE`; do not edit. Every item shows the paper's figure, "
+        "ours, and whether they agree. *Differs* is a result too, and comes with what is known about why. *Ours* has "
+        "no counterpart in a paper. Independence, N_R f_x / n, needs no release: it is the line to beat.\n\n"
+        f"{'' if folder else NO_CHARTS}"
+        f"| item | verdict |\n|---|---|\n{verdicts}\n" + "\n".join(paper.markdown(folder) for paper in reproductions)
+    )

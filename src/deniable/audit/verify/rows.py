@@ -1,0 +1,37 @@
+"""Published rows against the manifest: values that their cell has, and counts that the channel can have made.
+
+    o = published counts,   e = P f~,   chi2 = sum (o - e)^2 / (e + v),   v the noise of the histogram f~
+
+fails below a probability of 1e-9. It has no power where P f = f, as for replacements drawn like the column itself: that
+rows were really perturbed can be shown only with the key.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import chi2
+
+from deniable.audit.verify.checks import Check
+from deniable.core.arrays import Floats
+from deniable.core.part import Part
+
+LEAST = 10.0  # expected rows of a value that is looked at by itself; rarer ones together
+IMPOSSIBLE = 1e-9
+
+
+def counts_check(part: Part, shown: Floats) -> Check | None:
+    """Whether published counts by value can come from the channel and the noisy histogram; None where none is known."""
+    if part.marginal is None or len(part.channels) != 1 or part.m < 2:
+        return None
+    noisy = np.maximum(np.array(part.marginal.counts, dtype=np.float64), 0.0)
+    channel, rows = part.channels[0], float(shown.sum())
+    expected = channel.apply(noisy[part.cell_positions[0]] * rows / max(noisy.sum(), 1.0))
+    spread = expected + part.marginal.variance
+    rare = expected < LEAST
+    off = np.append((shown - expected)[~rare], (shown - expected)[rare].sum())
+    size = np.append(spread[~rare], max(spread[rare].sum(), 1.0))
+    statistic = float((off**2 / size).sum())
+    likely = float(chi2.sf(statistic, max(len(off) - 1, 1)))
+    told = f"chi-square {statistic:.4g} with {max(len(off) - 1, 1)} degrees of freedom"
+    detail = f"{told}: the channel does not make such counts of the noisy histogram" if likely < IMPOSSIBLE else told
+    return Check("published counts", likely >= IMPOSSIBLE, detail)

@@ -1,0 +1,168 @@
+"""What a manifest states, and what was required, against what its promises cover.
+
+A recheck shows that a promise is kept. That it is the promise which the manifest speaks of is shown here: a weaker one,
+kept to the letter, would let a release state more than anyone recomputes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from deniable.audit.verify.checks import Check
+from deniable.core import values
+from deniable.core.promise import (
+    Amplification,
+    Cells,
+    DecoyGroups,
+    Frequency,
+    Groups,
+    NoisyAnswers,
+    PerValue,
+    Promise,
+    RelativePrior,
+    Strata,
+)
+
+Json = Mapping[str, Any]
+Pair = tuple[Fraction | None, Fraction | None]
+
+# The kinds that releases of known mechanisms promise by: another kind is rechecked for less than the name stands for.
+KINDS_OF = {
+    "uniform": ("amplification",),
+    "small-domain": ("cells",),
+    "fine-grain": ("per-value", "frequency"),
+    "identity": ("frequency",),
+    "designed": ("frequency",),
+    "pram": ("frequency", "amplification", "strata"),
+    "redraw": ("frequency", "amplification"),
+    "retention": ("amplification", "relative-prior", "nothing"),
+    "decoys": ("decoys",),
+    "anatomy": ("groups",),
+    "generalize": ("groups",),
+    "laplace": ("answers",),
+}
+
+
+def stated_check(promise: Promise, part: Json, manifest: Json) -> Check:
+    """Whether a part's promise covers what its manifest states and what was required."""
+    columns = ", ".join(part["columns"])
+    gaps = list(_gaps(promise, part, manifest))
+    if gaps:
+        return Check("promise", False, f"{columns}: {'; '.join(gaps)}")
+    return Check("promise", True, f"{columns}: by {promise.kind}, which covers what is stated")
+
+
+def _gaps(promise: Promise, part: Json, manifest: Json) -> Iterator[str]:
+    """Where a promise falls short, in words."""
+    name = manifest["mechanism"]["name"]
+    if promise.kind not in KINDS_OF.get(name, (promise.kind,)):
+        yield f"{name} does not promise by {promise.kind}"
+    if isinstance(promise, Groups | NoisyAnswers):  # the tables of groups are held to the requirement themselves
+        return
+    stated, required = manifest["guarantee"], manifest["privacy"]
+    if stated["adversary"] == "any-prior" and not _against_any_prior(promise):
+        yield f"adversary any-prior is stated, and {promise.kind} is no promise against it"
+    every = required is None or not _leaves_out(required)
+    for what, beliefs in (("stated", stated), ("required", required), ("required", part["requirement"])):
+        if beliefs is None or beliefs["rho2"] is None:
+            continue
+        short = list(_short_of(promise, beliefs, what, every=every))
+        yield from short
+        if short:
+            break
+    yield from _left_out(promise, part, required)
+    if required is not None:
+        yield from _own_limits(promise, part, required)
+        yield from _sums(promise, required)
+
+
+def _against_any_prior(promise: Promise) -> bool:
+    return isinstance(promise, Amplification | PerValue) or (
+        isinstance(promise, RelativePrior) and not promise.like_column
+    )
+
+
+def _leaves_out(required: Json) -> bool:
+    """Whether a requirement is not for all values: some are exempt, or may be more frequent than rho1."""
+    return bool(required["exempt"] or required["per_value"]) or required["rho1"] is not None
+
+
+def _beliefs(promise: Promise) -> list[Pair]:
+    """The beliefs before that a promise is about (None: as frequent as a value is) and its bounds after."""
+    if isinstance(promise, PerValue):
+        return [(rho1, rho2) for _, rho1, rho2 in promise.limits]
+    if isinstance(promise, Frequency) and promise.per_value:
+        return [(rho1, rho2) for _, rho1, rho2 in promise.per_value]
+    if isinstance(promise, Amplification | Frequency | RelativePrior):
+        return [(promise.rho1, promise.rho2)]
+    return [(None, promise.rho2)] if isinstance(promise, Cells | Strata | DecoyGroups) else []
+
+
+def _short_of(promise: Promise, wanted: Json, what: str, *, every: bool) -> Iterator[str]:
+    """Bounds above the one that is wanted, and beliefs that it speaks of and the promise does not."""
+    rho1, rho2 = None if wanted["rho1"] is None else Fraction(wanted["rho1"]), Fraction(wanted["rho2"])
+    beliefs = _beliefs(promise)
+    bounds = [after for _, after in beliefs if after is not None]
+    # Of decoys no bound follows from rho2 where perhaps no value is protected.
+    if (not bounds or len(bounds) < len(beliefs)) and (every or not isinstance(promise, DecoyGroups)):
+        yield f"rho2 = {rho2} is {what}, and no promise is made of it"
+    elif bounds and max(bounds) > rho2:
+        yield f"rho2 = {rho2} is {what}, and {max(bounds)} promised"
+    least = min((before for before, _ in beliefs if before is not None), default=None)
+    if least is not None and (isinstance(promise, Frequency) if rho1 is None else least < rho1):
+        yield f"rho1 = {rho1} is {what}, and {least} promised"
+    s = Fraction(wanted.get("s") or 0)
+    if isinstance(promise, RelativePrior) and not promise.like_column and not 0 < s <= promise.s:
+        yield f"more is {what} than of sets less than {promise.s} times likelier than their replacements"
+
+
+def _left_out(promise: Promise, part: Json, required: Json | None) -> Iterator[str]:
+    """Values without a promise must be those that the requirement exempts."""
+    exempt = () if required is None else required["exempt"]
+    if isinstance(promise, Frequency):
+        names = _names(part)
+        if any(place >= len(names) or names[place] not in exempt for place in promise.exempt):
+            yield "values are left out that the requirement does not exempt"
+    if isinstance(promise, Cells | Strata) and promise.partly and (required is None or not _leaves_out(required)):
+        yield "the bound is not for all values, and the requirement is"
+    if isinstance(promise, PerValue) and required is not None and not required["per_value"]:
+        covered = {place for place, _, _ in promise.limits}
+        if any(place not in covered for place, name in enumerate(_names(part)) if name not in exempt):
+            yield "values are left out that the requirement does not exempt"
+
+
+def _own_limits(promise: Promise, part: Json, required: Json) -> Iterator[str]:
+    """Each value's own (rho1, rho2), by the promises that can say it."""
+    if not isinstance(promise, Amplification | Frequency | PerValue):
+        return
+    own = {repr(value): (Fraction(rho1), Fraction(rho2)) for value, rho1, rho2 in required["per_value"]}
+    for place, name in enumerate(_names(part)):
+        if repr(name) in own and name not in required["exempt"] and not _keeps(promise, place, *own[repr(name)]):
+            yield "a value's own rho1 and rho2 are required, and less is promised of it"
+            return
+
+
+def _keeps(promise: Amplification | Frequency | PerValue, place: int, rho1: Fraction, rho2: Fraction) -> bool:
+    if isinstance(promise, Amplification):
+        return promise.gamma * rho1 * (1 - rho2) <= rho2 * (1 - rho1)
+    limits = promise.limits if isinstance(promise, PerValue) else promise.per_value
+    return any(where == place and before >= rho1 and after <= rho2 for where, before, after in limits)
+
+
+def _sums(promise: Promise, required: Json) -> Iterator[str]:
+    for name in ("small_sums", "large_sums"):
+        promised = getattr(promise, name, None)
+        if required[name] is not None and (promised is None or promised.to_dict() != dict(required[name])):
+            yield f"{name.replace('_', ' ')} are required, and others or none promised"
+
+
+def _names(part: Json) -> list[Any]:
+    """The values of a domain as requirements name them."""
+    if len(part["columns"]) == 1:
+        return [entry[0] for entry in part["domain"]]
+    return [
+        values.to_json(tuple(values.from_json(item, kind) for item, kind in zip(entry, part["types"], strict=True)))
+        for entry in part["domain"]
+    ]

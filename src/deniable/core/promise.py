@@ -1,0 +1,312 @@
+"""What a part of a release promises, as data: the kind of promise says how it is recomputed, the numbers say what for.
+
+A guarantee without a promise cannot be made, and a promise of an unknown kind cannot be read: ``verify`` has a recheck
+for every kind here and fails for anything else. Positions are places in the part's domain.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from deniable.core.errors import InternalError, ManifestError, RequirementError
+from deniable.core.sums import LargeSums, SmallSums
+
+Limit = tuple[int, Fraction, Fraction]  # position, rho1, rho2
+
+
+@dataclass(frozen=True)
+class Amplification:
+    """P[y][x] / P[y][x'] <= gamma, so a belief of up to rho1 grows to at most rho2 (THESIS Thm 1)."""
+
+    kind: ClassVar[str] = "amplification"
+
+    gamma: Fraction
+    rho1: Fraction | None = None
+    rho2: Fraction | None = None
+
+
+@dataclass(frozen=True)
+class Frequency:
+    """Pr[x | y] <= rho2 for who knows how frequent each value is (mathematics 2).
+
+    Attributes:
+        rho1: values more frequent than this are not covered; None: all are.
+        rho2: of every covered value; None where each has its own.
+        exempt: positions that are not covered, whatever their frequency.
+        per_value: each value's own (rho1, rho2); values that it does not name are not covered.
+    """
+
+    kind: ClassVar[str] = "frequency"
+
+    rho1: Fraction | None
+    rho2: Fraction | None
+    exempt: tuple[int, ...] = ()
+    per_value: tuple[Limit, ...] = ()
+
+
+@dataclass(frozen=True)
+class PerValue:
+    """P[i][i] / P[i][k] <= gamma_i for all k, gamma_i from value i's own (rho1, rho2) (THESIS Thm 7)."""
+
+    kind: ClassVar[str] = "per-value"
+
+    limits: tuple[Limit, ...]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Inside each published cell the amplification is at most its gamma, and posteriors at most rho2 (SDR Cor. 1).
+
+    ``partly`` says that some values are exempt, or more frequent than rho1: their share of a cell is not bounded.
+    """
+
+    kind: ClassVar[str] = "cells"
+
+    rho2: Fraction
+    gammas: tuple[Fraction | None, ...]
+    partly: bool = False
+
+
+@dataclass(frozen=True)
+class Strata:
+    """Pr[x | stratum, y] <= rho2 for who knows how frequent each value is in each stratum (mathematics 2).
+
+    ``partly`` says that the bound is not for all values; ``rows`` is how many rows every stratum has at the least.
+    """
+
+    kind: ClassVar[str] = "strata"
+
+    rho2: Fraction
+    gammas: tuple[Fraction | None, ...]
+    rows: int
+    partly: bool = False
+
+
+@dataclass(frozen=True)
+class RelativePrior:
+    """A set believed at up to rho1, less than s times likelier than its replacements, stays below rho2 (OLAP Thm 4).
+
+    ``like_column`` says that replacements are drawn like the column itself, and no value is s times likelier (Lemma 1).
+    """
+
+    kind: ClassVar[str] = "relative-prior"
+
+    s: Fraction
+    rho1: Fraction
+    rho2: Fraction
+    like_column: bool = False
+
+
+@dataclass(frozen=True)
+class LineUps:
+    """Pr[x | S] <= rho2 for every set S of values that a row may publish, and >= ``stays`` of what it was before.
+
+    Attributes:
+        adversary: ``frequency``: who knows how frequent each value is; ``any-prior``: whoever believed up to rho1.
+        rho1, rho2, exempt, per_value: as for ``Frequency``.
+        gamma: P(S | x) / P(S | x') is at most this; None where a set rules values out.
+        stays: the share of any belief that no line-up takes away, 1 - truth.
+    """
+
+    kind: ClassVar[str] = "line-ups"
+
+    adversary: str
+    rho1: Fraction | None
+    rho2: Fraction | None
+    gamma: Fraction | None
+    stays: Fraction
+    exempt: tuple[int, ...] = ()
+    per_value: tuple[Limit, ...] = ()
+
+
+@dataclass(frozen=True)
+class DecoyGroups:
+    """Every published value speaks for no value with more than 1/c; sums as required (mathematics 7)."""
+
+    kind: ClassVar[str] = "decoys"
+
+    c: int
+    rho2: Fraction | None = None
+    small_sums: SmallSums | None = None
+    large_sums: LargeSums | None = None
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of at least k rows in which no value has more than 1/l of the rows."""
+
+    kind: ClassVar[str] = "groups"
+
+    l: int
+    k: int
+
+
+@dataclass(frozen=True)
+class NoisyAnswers:
+    """Answers to so many questions, with noise of this epsilon in all; nothing is published that could be checked."""
+
+    kind: ClassVar[str] = "answers"
+
+    epsilon: float
+    questions: int
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """No bound is promised, and why; a release that says so may state no rho2."""
+
+    kind: ClassVar[str] = "nothing"
+
+    why: str
+
+
+Promise = (
+    Amplification
+    | Frequency
+    | PerValue
+    | Cells
+    | Strata
+    | RelativePrior
+    | LineUps
+    | DecoyGroups
+    | Groups
+    | NoisyAnswers
+    | Nothing
+)
+KINDS: dict[str, type[Promise]] = {
+    promise.kind: promise
+    for promise in (
+        *(Amplification, Frequency, PerValue, Cells, Strata),
+        *(RelativePrior, LineUps, DecoyGroups, Groups, NoisyAnswers, Nothing),
+    )
+}
+
+
+def require_promise(promise: Any) -> None:
+    """Refuse what is no promise of a known kind."""
+    if type(promise) not in KINDS.values():
+        raise InternalError(
+            f"a guarantee was made with {promise!r}, which is no promise that can be rechecked; a mechanism states one "
+            f"of {', '.join(kind.__name__ for kind in KINDS.values())}"
+        )
+
+
+def to_dict(promise: Promise) -> dict[str, Any]:
+    """A promise as JSON: its kind and its numbers, exact fractions as text.
+
+    >>> to_dict(Amplification(Fraction(12, 5)))
+    {'kind': 'amplification', 'gamma': '12/5', 'rho1': None, 'rho2': None}
+    """
+    fields = {field.name: _plain(getattr(promise, field.name)) for field in dataclasses.fields(promise)}
+    return {"kind": promise.kind, **fields}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value.to_dict() if isinstance(value, SmallSums | LargeSums) else value
+
+
+def from_dict(raw: Mapping[str, Any]) -> Promise:
+    """The promise that ``to_dict`` wrote; refused where its kind or a number of it is not known."""
+    stated = dict(raw)
+    kind = KINDS.get(str(stated.pop("kind", None)))
+    if kind is None:
+        raise ManifestError(f"manifest.json states a promise of an unknown kind: {str(raw.get('kind'))[:40]!r}.")
+    fields = {field.name: _READERS[str(field.type)] for field in dataclasses.fields(kind)}
+    if set(stated) != set(fields):
+        off = ", ".join(sorted(set(stated) ^ set(fields)))
+        raise ManifestError(
+            f"manifest.json is damaged: a promise of kind {kind.kind!r} has other numbers ({off[:80]})."
+        )
+    try:
+        promise = kind(**{name: fields[name](value) for name, value in stated.items()})
+        if not all(0 < probability <= 1 for probability in _probabilities(promise)):
+            raise ValueError
+    except (TypeError, ValueError, KeyError, ZeroDivisionError, OverflowError, RequirementError):
+        raise ManifestError(f"manifest.json is damaged: a promise of kind {kind.kind!r} cannot be read.") from None
+    return promise
+
+
+def _probabilities(promise: Promise) -> list[Fraction]:
+    """Every rho1 and rho2 of a promise."""
+    limits: tuple[Limit, ...] = getattr(promise, "limits", getattr(promise, "per_value", ()))
+    pairs = [(getattr(promise, "rho1", None), getattr(promise, "rho2", None)), *((low, up) for _, low, up in limits)]
+    return [probability for pair in pairs for probability in pair if probability is not None]
+
+
+def _fraction(value: Any) -> Fraction:
+    if not isinstance(value, str) or not _FRACTION.fullmatch(value):
+        raise TypeError
+    return Fraction(value)
+
+
+def _optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else read(value)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError
+    return float(value)
+
+
+def _items(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    return lambda value: tuple(read(item) for item in _exactly(list)(value))
+
+
+def _limit(value: Any) -> Limit:
+    place, rho1, rho2 = _exactly(list)(value)
+    return _whole(place), _fraction(rho1), _fraction(rho2)
+
+
+def _sums(kind: type[SmallSums | LargeSums]) -> Callable[[Any], SmallSums | LargeSums]:
+    def read(value: Any) -> SmallSums | LargeSums:
+        try:
+            wanted = kind(**value)
+        except RequirementError:
+            raise ValueError from None
+        if wanted.to_dict() != value:  # a number that is missing is not the default
+            raise ValueError
+        return wanted
+
+    return read
+
+
+def _exactly(kind: type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if type(value) is not kind:
+            raise TypeError
+        return value
+
+    return read
+
+
+_FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")  # Fraction itself reads 1e999999999, too, and takes all memory for it
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "Fraction": _fraction,
+    "Fraction | None": _optional(_fraction),
+    "tuple[Fraction | None, ...]": _items(_optional(_fraction)),
+    "tuple[int, ...]": _items(_whole),
+    "tuple[Limit, ...]": _items(_limit),
+    "SmallSums | None": _optional(_sums(SmallSums)),
+    "LargeSums | None": _optional(_sums(LargeSums)),
+    "bool": _exactly(bool),
+    "int": _whole,
+    "float": _number,
+    "str": _exactly(str),
+}

@@ -1,0 +1,110 @@
+"""Counting the rows of a published table: in memory, or in a Parquet file, of which only the columns in question are
+read.
+
+A row's *state* is its cell and its published value, as one number: cell i's values take the numbers from
+m_0 + .. + m_{i-1}. Missing values that are exempt are a state of their own, the last.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deniable.core.arrays import Codes, Ints
+from deniable.core.errors import ManifestError, QuestionError
+from deniable.core.manifest import Manifest
+from deniable.core.part import Part
+from deniable.engines.base import CELL
+from deniable.engines.batch.columns import encode, mixed, plain, smallest
+from deniable.engines.batch.counting import CodeCounter
+from deniable.engines.batch.lineups import states_of
+from deniable.engines.batch.values import arrow_type
+
+RADIX_LIMIT = 2**62
+DENSE_RADIX = 2**20
+
+
+def local_counter(table: pa.Table | Path, manifest: Manifest) -> CodeCounter:
+    """A counter of a published table."""
+    rows = int(table.num_rows if isinstance(table, pa.Table) else pq.ParquetFile(table).metadata.num_rows)
+    only = manifest.parts[0] if len(manifest.parts) == 1 and manifest.parts[0].range is None else None
+    states = None if only is None else partial(_states, table, only, rows)
+    count = 1 if only is None else _count(only)
+    return CodeCounter(lambda column: encode(_read(table, column)), states, count, rows)
+
+
+def _read(table: pa.Table | Path, column: str) -> pa.ChunkedArray:
+    return table[column] if isinstance(table, pa.Table) else pq.read_table(table, columns=[column])[column]
+
+
+def _count(part: Part) -> int:
+    """How many states there are; of line-ups each set is one."""
+    own = sum(len(cell) for cell in _cells(part)) if part.lineups is None else len(part.lineups.sets.lengths)
+    return own + int(_has_exempt(part))
+
+
+def _cells(part: Part) -> tuple[Ints, ...]:
+    published = part.cells_published or len(part.cell_positions) == 1
+    return part.cell_positions if published else (np.arange(part.m),)
+
+
+def _has_exempt(part: Part) -> bool:
+    missing = (None,) * len(part.columns) if len(part.columns) > 1 else None
+    return part.exempt and missing not in part.domain
+
+
+def _states(table: pa.Table | Path, part: Part, rows: int) -> Codes:
+    """The state of every row."""
+    cells, m, count = _cells(part), part.m, _count(part)
+    if part.lineups is not None:
+        known = pa.array(list(part.domain), arrow_type(part.types[0]))
+        numbers = states_of(pa.chunked_array(_read(table, part.columns[0])), part.lineups, known)
+        if (numbers < 0).any() and not _has_exempt(part):
+            raise ManifestError("The release's rows hold no line-up where its manifest says that they do.")
+        return smallest(np.where(numbers < 0, count - 1, numbers), count)
+    positions = _positions(table, part)
+    if len(cells) == 1 and np.array_equal(cells[0], np.arange(m)):
+        return smallest(positions, count)
+    cell = np.zeros(rows, np.int64)
+    if len(cells) > 1:
+        cell = _read(table, CELL).fill_null(0).to_numpy().astype(np.int64)
+        cell[positions == m] = 0
+        if rows and not 0 <= cell.min() <= cell.max() < len(cells):
+            raise ManifestError("The release's rows name a cell that its manifest does not have.")
+    inside = np.concatenate([c * m + np.asarray(p, np.int64) for c, p in enumerate(cells)])
+    order = np.argsort(inside, kind="stable")
+    key = cell * m + positions
+    place = np.minimum(np.searchsorted(inside[order], key), len(inside) - 1)
+    states = order[place]
+    missing = positions == m
+    if not ((inside[states] == key) | missing).all():
+        raise ManifestError("The release's rows hold a value that their cell does not have.")
+    return smallest(np.where(missing, count - 1, states), count)
+
+
+def _positions(table: pa.Table | Path, part: Part) -> Ints:
+    """Where every row's published value stands in the domain; after its end where missing values are exempt."""
+    domain = [value if len(part.columns) > 1 else (value,) for value in part.domain]
+    place = {tuple(plain(item) for item in value): i for i, value in enumerate(domain)}  # type: ignore[attr-defined]
+    columns = [encode(_read(table, name)) for name in part.columns]
+    radix = math.prod(column.size for column in columns)
+    if radix > RADIX_LIMIT:
+        raise QuestionError("The sensitive columns together have too many values to be counted.")
+    key = mixed([column.codes for column in columns], [column.size for column in columns])
+    used, inverse = (np.arange(radix), key) if radix <= DENSE_RADIX else np.unique(key, return_inverse=True)
+    lists = [[plain(value) for value in [*column.values.to_pylist(), None]] for column in columns]
+    lookup = np.empty(len(used), np.int64)
+    after = len(domain) if _has_exempt(part) else -1
+    for i, code in enumerate(used):
+        digits = np.unravel_index(code, [column.size for column in columns])
+        value = tuple(values[digit] for values, digit in zip(lists, digits, strict=True))
+        lookup[i] = place.get(value, after if None in value else -1)
+    positions: Ints = lookup[inverse]
+    if (positions < 0).any():
+        raise ManifestError("The release's rows hold a sensitive value that its manifest does not list.")
+    return positions

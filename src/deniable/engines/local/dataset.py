@@ -1,0 +1,233 @@
+"""A table on this machine: rows read in batches, in bounded memory; perturbed by threads, shuffled through files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.core.arrays import Ints
+from deniable.core.bins import Bins, BinsLike, Quantiles, as_bins
+from deniable.core.errors import ColumnError, TableError
+from deniable.core.replace import Replace
+from deniable.engines.base import BATCH_ROWS, Domain, Job, PartJob, Progress, RangeScan, Scan, no_progress
+from deniable.engines.batch import binning
+from deniable.engines.batch.content import content
+from deniable.engines.batch.encoding import DomainScanner, Encoder
+from deniable.engines.batch.ranges import RangeScanner
+from deniable.engines.batch.shuffling import rechunked, shuffled
+from deniable.engines.batch.strata import Strata, StrataScanner, strata_of
+from deniable.engines.batch.worker import Piece, Worker, added, plain_type, published_schema
+from deniable.engines.local.files import Source
+from deniable.engines.local.inspection import OrderWatch, identifier_warnings
+from deniable.engines.randomness import Keystream, Secret
+
+ROW_GROUP = 2**18
+
+
+class LocalDataset:
+    """A source, with some numbers read as bins, and without some rows.
+
+    Attributes:
+        said: what reading it so gives away, for a release to say.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        bins: Mapping[str, Bins] | None = None,
+        gone: Ints | None = None,
+        said: tuple[str, ...] = (),
+        warned: tuple[str, ...] = (),
+    ) -> None:
+        self._source = source
+        self._gone = np.zeros(0, np.int64) if gone is None else gone
+        self._warned = warned
+        self.said = said
+        self.bins: Mapping[str, Bins] = bins or {}
+        self.schema: pa.Schema = binning.binned_schema(source.schema, self.bins)
+        self.names: list[str] = list(source.names)
+        self.in_memory = source.in_memory
+
+    @property
+    def rows(self) -> int | None:
+        return None if self._source.rows is None else self._source.rows - len(self._gone)
+
+    def digest(self, columns: Sequence[str] | None = None, by: str | None = None) -> str:
+        """SHA-256 over the rows; batches, chunks and dictionaries do not matter.
+
+        In the order of the rows, or, with ``by``, of a column that names them, which takes the table in memory.
+        """
+        wanted = list(self.names if columns is None else columns)
+        schema = pa.schema([pa.field(name, plain_type(self.schema.field(name).type)) for name in wanted])
+        state = hashlib.sha256(str(schema).encode())
+        plain: Iterable[pa.Table] = (pa.Table.from_batches([batch]).cast(schema) for batch in self.batches(wanted))
+        if by is not None:
+            whole = pa.concat_tables([schema.empty_table(), *plain])
+            plain = [whole.take(pc.sort_indices(whole[by]))]
+        for piece in rechunked(plain, schema, ROW_GROUP):
+            for batch in piece.to_batches():
+                for values in content(batch):
+                    state.update(values)
+        return state.hexdigest()
+
+    def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The columns in the order asked for, in row order."""
+        start = 0
+        for batch in self._source.batches(columns, batch_rows):
+            low, high = np.searchsorted(self._gone, [start, start + batch.num_rows])
+            kept = batch
+            if high > low:
+                there = np.ones(batch.num_rows, dtype=bool)
+                there[self._gone[low:high] - start] = False
+                kept = batch.filter(pa.array(there))
+            yield binning.binned(kept, self.bins) if self.bins else kept
+            start += batch.num_rows
+
+    # -- other datasets ------------------------------------------------------------------------------------------------
+
+    def binned(self, bins: Mapping[str, BinsLike], keys: Keystream | None = None) -> LocalDataset:
+        """With numbers read as intervals; ``keys`` decide where quantiles have their edges, fresh ones if left out."""
+        if not bins:
+            return self
+        binning.require_numbers(list(bins), self.schema)
+        edges = {column: self._edges(column, as_bins(given), keys) for column, given in bins.items()}
+        drawn = [column for column, given in bins.items() if isinstance(as_bins(given), Quantiles)]
+        return LocalDataset(
+            self._source,
+            {**self.bins, **edges},
+            self._gone,
+            (*self.said, *map(binning.said_of, drawn)),
+            (*self._warned, *(binning.WARNED.format(column=column) for column in drawn)),
+        )
+
+    def _edges(self, column: str, given: Bins | Quantiles, keys: Keystream | None) -> Bins:
+        if isinstance(given, Bins):
+            return given
+        parts = [binning.numbers_in(batch.column(column)) for batch in self.batches([column])]
+        numbers = np.concatenate(parts) if parts else np.zeros(0)
+        keys = keys or Keystream(Secret.generate(), "bins")
+        # Draws depend on the numbers too: under one key another table gets fresh ones, and no difference tells a row.
+        digest = hashlib.sha256(np.sort(numbers).tobytes()).hexdigest()
+        words = keys.subkey("quantiles", column, digest).words(0, given.count - 1)
+        whole = pa.types.is_integer(self.schema.field(column).type)
+        return given.bins(numbers, (words >> np.uint64(11)).astype(np.float64) * 2.0**-53, whole=whole)
+
+    def without(self, rows: Ints) -> LocalDataset:
+        """Without the rows that have these numbers; they are never counted, dealt or perturbed."""
+        if len(self._gone):
+            raise TableError("Rows were left out of this table before; leave out all of them at once.")
+        return LocalDataset(self._source, self.bins, np.sort(rows), self.said, self._warned)
+
+    # -- scans ---------------------------------------------------------------------------------------------------------
+
+    def scan(
+        self, columns: tuple[str, ...], missing: str = "value", domain: Domain = None, progress: Progress = no_progress
+    ) -> Scan:
+        """Count the values of some columns together."""
+        orders = {column: tuple(bins.labels) for column, bins in self.bins.items()}
+        scanner = DomainScanner(columns, self.schema, orders)
+        self._feed(scanner, columns, progress, "counting")
+        return scanner.scan(missing, domain)
+
+    def scan_range(self, column: str, replace: Replace, missing: str, progress: Progress = no_progress) -> RangeScan:
+        """Check that a column's values lie in the declared range, and find its grid."""
+        scanner = RangeScanner(column, self.schema.field(column).type, replace)
+        self._feed(scanner, [column], progress, "counting")
+        return scanner.scan(missing)
+
+    def scan_strata(self, columns: Sequence[str], encoder: Encoder, progress: Progress = no_progress) -> Strata:
+        """Find the strata and count the sensitive values in each: a pass over ``columns``, and one over both."""
+        strata = strata_of(self.scan(tuple(columns), progress=progress), encoder)
+        scanner = StrataScanner(strata, encoder)
+        self._feed(scanner, [*columns, *encoder.columns], progress, "counting strata")
+        return scanner.scan()
+
+    def _feed(self, scanner: Any, columns: Sequence[str], progress: Progress, what: str) -> None:
+        done = 0
+        for batch in self.batches(list(columns)):
+            scanner.update(batch)
+            done += batch.num_rows
+            progress(done, self.rows, what)
+
+    def require_distinct(self, row_id: str, keys: Keystream) -> None:
+        """Refuse a row id that names two rows: their draws would be the same. Takes eight bytes a row."""
+        words = [keys.words_of(batch.column(row_id)) for batch in self.batches([row_id])]
+        joined = np.sort(np.concatenate(words)) if words else np.zeros(0, np.uint64)
+        if (joined[1:] == joined[:-1]).any():
+            raise ColumnError(
+                f"row_id = {row_id!r} does not name rows: a value of it occurs more than once, and equal ids get equal "
+                "draws. Fix: choose a column without repetitions, or leave row_id out."
+            )
+
+    def inspect(self, public: Sequence[str], parts: Sequence[PartJob] = ()) -> list[str]:
+        """Public columns that look like identifiers; parts whose values the order of the rows predicts."""
+        warned = [warning.message for warning in identifier_warnings(self, list(public))]
+        for work in parts:
+            watch = OrderWatch(work.encoder.m)
+            for batch in self.batches(list(work.part.columns)):
+                watch.update(work.encoder.encode(batch))
+            warned += [warning.message for warning in watch.warnings(", ".join(work.part.columns))]
+        return [*warned, *self._warned]
+
+    # -- execution -----------------------------------------------------------------------------------------------------
+
+    def published_schema(self, job: Job) -> pa.Schema:
+        return published_schema(self.schema, job)
+
+    def execute(self, job: Job, spool: Path | None = None) -> Iterator[pa.Table]:
+        """The published rows in pieces of a fixed size; ``spool`` is a private folder for tables larger than memory."""
+        schema = self.published_schema(job)
+        pieces = self._perturbed(job, schema)
+        if job.shuffle:
+            tables = shuffled(pieces, schema, None if self.in_memory else spool, job.rows, job.threads)
+        else:
+            tables = (pa.Table.from_batches([batch]) for batch, _ in pieces)
+        yield from rechunked(tables, schema, ROW_GROUP)
+
+    def _perturbed(self, job: Job, schema: pa.Schema) -> Iterator[Piece]:
+        """Batches of perturbed rows with their sort keys, in the order of the input; threads do all but the dealing."""
+        worker = Worker(job, schema)
+        self._swap(worker)
+        waiting: deque[Future[Piece]] = deque()
+        start, seen = 0, worker.nothing_seen()
+        with ThreadPoolExecutor(job.threads) as threads:
+            try:
+                for batch in self.batches(worker.columns, job.batch_rows):
+                    coded = worker.coded(batch, seen)
+                    seen = added(seen, [mine.counts for mine in coded])
+                    waiting.append(threads.submit(worker.perturb, batch, coded, start))
+                    start += batch.num_rows
+                    job.progress(start, job.rows, "perturbing")
+                    if len(waiting) > 2 * job.threads:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+        worker.finish(seen)
+        if start != job.rows:
+            raise TableError(
+                "The table changed while it was being read. Fix: publish from a copy that nobody writes to."
+            )
+
+    def _swap(self, worker: Worker) -> None:
+        """Swapped columns take a pass of their own, and their codes in memory."""
+        if not worker.swaps:
+            return
+        pieces: list[list[Any]] = [[] for _ in worker.swaps]
+        start = 0
+        for batch in self.batches(worker.columns, worker.job.batch_rows):
+            for part, piece in zip(worker.swaps, pieces, strict=True):
+                piece.append(part.replaced(worker.job, batch, start))
+            start += batch.num_rows
+        for part, piece in zip(worker.swaps, pieces, strict=True):
+            part.swap(piece)

@@ -1,0 +1,167 @@
+"""Any table as a stream of record batches: the same rows in the same order each time it is read."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from deniable.core.errors import ColumnError, TableError, listing
+from deniable.engines.base import BATCH_ROWS
+from deniable.engines.batch.values import require_columns
+from deniable.engines.local.csv import CsvPart
+from deniable.engines.local.csv_types import TypeInference
+from deniable.engines.local.formats import recognise
+from deniable.engines.local.frames import to_table
+from deniable.engines.local.parquet import ParquetPart
+
+
+class Source(Protocol):
+    """A table that can be read again and again."""
+
+    @property
+    def names(self) -> list[str]:
+        """The column names, in order."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, if known without another pass."""
+
+    @property
+    def nbytes_hint(self) -> int:
+        """About how many bytes the table takes, in memory or on disk."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows are held in memory already."""
+
+    def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The columns in the order asked for, at most ``batch_rows`` rows at a time, in row order."""
+
+
+def open_source(table: Any) -> Source:
+    """A path, glob pattern, list of paths, or any data frame, as a source."""
+    if isinstance(table, str | os.PathLike):
+        return FileSource(_expand(table))
+    if isinstance(table, list | tuple) and all(isinstance(path, str | os.PathLike) for path in table):
+        if not table:
+            raise TableError("The list of paths is empty. Fix: give at least one CSV or Parquet file.")
+        return FileSource([path for pattern in table for path in _expand(pattern)])
+    return TableSource(to_table(table))
+
+
+class TableSource:
+    """A table in memory."""
+
+    in_memory = True
+
+    def __init__(self, table: pa.Table) -> None:
+        _refuse_duplicates(table.schema.names, "The table")
+        self._table = table
+        self.schema: pa.Schema = table.schema
+        self.names: list[str] = list(table.schema.names)
+        self.rows: int = table.num_rows
+        self.nbytes_hint: int = table.nbytes
+
+    def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The columns in the order asked for, in row order."""
+        require_columns(columns, self.names)
+        yield from self._table.select(list(columns)).to_batches(max_chunksize=batch_rows)
+
+
+class FileSource:
+    """One or several files with the same columns, read in the order given, a bounded part at a time."""
+
+    in_memory = False
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        forms = [recognise(path) for path in paths]
+        self._stamps = [_stamp(path) for path in paths]
+        self._parts: list[CsvPart | ParquetPart] = [
+            CsvPart(form) if form.kind == "csv" else ParquetPart(form.path) for form in forms
+        ]
+        for part in self._parts:
+            _refuse_duplicates(part.schema.names, f"The file '{part.path}'")
+        self._refuse_different_names()
+        self._infer_csv_types()
+        self._refuse_different_types()
+        self.schema: pa.Schema = self._parts[0].schema
+        self.names: list[str] = list(self.schema.names)
+        self.rows: int = sum(part.rows for part in self._parts)
+        self.nbytes_hint: int = sum(size for size, _ in self._stamps)
+
+    def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The columns in the order asked for, in row order, file after file."""
+        require_columns(columns, self.names)
+        for part, stamp in zip(self._parts, self._stamps, strict=True):
+            # Two passes over different rows would perturb with a plan for another table.
+            if _stamp(part.path) != stamp:
+                raise TableError(f"The file '{part.path}' changed while it was read. Fix: publish from a copy of it.")
+            yield from part.batches(columns, batch_rows)
+
+    def _infer_csv_types(self) -> None:
+        files = [part for part in self._parts if isinstance(part, CsvPart)]
+        if not files:
+            return
+        inference = TypeInference(files[0].names)
+        for part in files:
+            part.scan(inference)
+        for part in files:
+            part.set_types(inference.types())
+
+    def _refuse_different_names(self) -> None:
+        first = self._parts[0]
+        for part in self._parts[1:]:
+            odd = sorted(set(part.schema.names) ^ set(first.schema.names))
+            if odd:
+                raise ColumnError(
+                    f"The files '{first.path}' and '{part.path}' have different columns: {listing(odd)} "
+                    f"{'is' if len(odd) == 1 else 'are'} in one only. Fix: give all files the same columns."
+                )
+
+    def _refuse_different_types(self) -> None:
+        first = self._parts[0]
+        for part in self._parts[1:]:
+            for field in first.schema:
+                other = part.schema.field(field.name).type
+                if other != field.type:
+                    raise ColumnError(
+                        f"The column {field.name!r} is {field.type} in '{first.path}' and {other} in '{part.path}'. "
+                        "Fix: give it the same type in all files."
+                    )
+
+
+def _refuse_duplicates(names: Sequence[str], what: str) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ColumnError(
+            f"{what} has the column {twice[0]!r} {names.count(twice[0])} times. "
+            "Fix: give each column a name of its own."
+        )
+
+
+def _expand(pattern: str | os.PathLike[str]) -> list[Path]:
+    """The file itself, or the files that match a pattern, sorted by name."""
+    text = os.fspath(pattern)
+    if os.path.exists(text) or not glob.has_magic(text):
+        return [Path(text)]
+    found = sorted(path for path in glob.glob(text, recursive=True) if not os.path.isdir(path))
+    if not found:
+        raise TableError(f"No file matches '{text}'. Fix: check the pattern; the folder is '{os.getcwd()}'.")
+    return [Path(path) for path in found]
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        raise TableError(f"The file '{path}' is no longer there. Fix: publish from a copy of it.") from None
+    return status.st_size, status.st_mtime_ns

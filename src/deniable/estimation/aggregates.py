@@ -1,0 +1,104 @@
+"""What can be asked of the rows that satisfy a condition, and how it is estimated from weighed tallies (mathematics 8).
+
+count = sum w,   Var = sum (w^2 - w);      sum of v = sum v w,   Var = sum v^2 (w^2 - w);      mean = sum / count
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from deniable.estimation.formula import Formula, Ranges, Ratio, evaluate, terms_of
+from deniable.estimation.linear import Linear, Narrowed, Term
+from deniable.estimation.model.weighed import Answers, Weighed
+
+LinearMethod = Literal["inverse", "mle", "shrunk"]
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many rows; of those that satisfy a further condition, where there is one."""
+
+    narrowed: Narrowed | None = None
+
+    @property
+    def formula(self) -> Formula:
+        return Term("rows", None, self.narrowed)
+
+    def estimate(self, linear: Linear, method: LinearMethod, z: float, ranges: Ranges) -> Answers:
+        return count_of(linear, self.narrowed, method)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """The sum of a public numeric column."""
+
+    column: str
+
+    @property
+    def formula(self) -> Formula:
+        return Term("values", self.column)
+
+    def estimate(self, linear: Linear, method: str, z: float, ranges: Ranges) -> Answers:
+        return evaluate(self.formula, linear, z, ranges)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The average of a public numeric column; where no row is left by the estimate, the middle of what is possible."""
+
+    column: str
+
+    @property
+    def formula(self) -> Formula:
+        return average(self.column, None)
+
+    def estimate(self, linear: Linear, method: str, z: float, ranges: Ranges) -> Answers:
+        ratio = evaluate(self.formula, linear, z, ranges)
+        low, high = ranges[self.column]
+        value = np.where(np.isnan(ratio.value), (low + high) / 2, ratio.value)
+        _, most = linear.bounds(Term("present", self.column))
+        value = np.where(most > 0, value, np.nan)
+        return Answers(value, ratio.variance, ratio.raw, ratio.smallest, ratio.largest)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """Any arithmetic of counts, sums and averages."""
+
+    formula: Formula
+
+    def estimate(self, linear: Linear, method: str, z: float, ranges: Ranges) -> Answers:
+        return evaluate(self.formula, linear, z, ranges)
+
+
+Aggregate = Count | Sum | Mean | Computed
+
+
+def average(column: str, narrowed: Narrowed | None) -> Ratio:
+    """The formula of an average: what its rows add up to, by how many of them have a value."""
+    return Ratio(Term("values", column, narrowed), Term("present", column, narrowed), column)
+
+
+def columns_of(aggregate: Aggregate) -> list[str]:
+    """The numeric columns that an aggregate adds up."""
+    return [term.column for term in terms_of(aggregate.formula) if term.column is not None]
+
+
+def conditions_of(aggregate: Aggregate) -> list[Narrowed]:
+    """The further conditions that an aggregate has."""
+    return [term.narrowed for term in terms_of(aggregate.formula) if term.narrowed is not None]
+
+
+def count_of(linear: Linear | Weighed, narrowed: Narrowed | None = None, method: LinearMethod = "inverse") -> Answers:
+    """A count: the linear estimate as it is, shrunk, or replaced by the one of maximum likelihood."""
+    linear = Linear({None: linear}) if isinstance(linear, Weighed) else linear
+    term, rows = Term("rows", None, narrowed), linear.rows[narrowed]
+    variance, raw = (np.asarray(x, np.float64) for x in linear.variance({term: 1.0}))
+    ends = linear.bounds(term)
+    if method == "mle":
+        return Answers(rows.likely(), raw, raw, *ends)
+    counted = Answers(linear.value(term), variance, raw, *ends)
+    return rows.shrunk(counted) if method == "shrunk" else counted

@@ -1,0 +1,182 @@
+"""One way to an answer: a question is resolved to weighed tallies of rows, and its aggregates are estimated from them.
+
+What differs between releases, one part or several, is in ``model``; methods other than these estimate counts only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.core.arrays import Floats, Ints
+from deniable.core.errors import OptionError, QuestionError
+from deniable.estimation.aggregates import Aggregate, Count, columns_of, conditions_of
+from deniable.estimation.asking import Asking, Options, asking
+from deniable.estimation.formula import Ranges
+from deniable.estimation.four_state import answer_four_state
+from deniable.estimation.linear import Linear, Narrowed
+from deniable.estimation.model import one_part, several
+from deniable.estimation.model.conditions import is_joint
+from deniable.estimation.model.weighed import Answers, Weighed
+from deniable.estimation.predicates import And, Predicate
+from deniable.estimation.published import Published
+from deniable.estimation.question import Answer, Question
+from deniable.estimation.questions import require_column
+
+Labels = tuple[tuple[Hashable, ...], ...]
+
+
+class RowsAnswerer:
+    """Answers every question from a release's rows and the parts of its manifest."""
+
+    def __init__(self, published: Published) -> None:
+        self.published = published
+
+    def refusal(self, question: Question) -> str | None:
+        return None
+
+    def answer(self, question: Question) -> Answer:
+        return answer(self.published, question)
+
+
+def answer(published: Published, question: Question) -> Answer:
+    """Every aggregate of the rows that satisfy the question's condition, by group."""
+    ask, options = asking(published), question.options
+    columns = list(dict.fromkeys(column for one in question.aggregates for column in columns_of(one)))
+    for column in question.groups:
+        require_column(ask.manifest, column)
+    if options.method != "inverse" and not all(isinstance(one, Count) for one in question.aggregates):
+        raise QuestionError(
+            f"method = {options.method!r} answers counts only; sums, averages and shares are estimated with "
+            "method='inverse'."
+        )
+    if options.four_state:
+        return _four_state(published, question)
+    ranges = {column: number_bounds(ask, column) for column in columns}
+    narrowed = list(dict.fromkeys(condition for one in question.aggregates for condition in conditions_of(one)))
+    labels, blocks = _weighed(published, question, narrowed, columns)
+    keys, numbers = [], []
+    for block in blocks:  # one after the other: the tallies and weights of all groups and labels may not fit
+        pieces = []
+        for rows in block:
+            linear = Linear(dict(zip([None, *narrowed], rows, strict=True)))
+            pieces.append((rows[0].keys, _estimated(question, linear, ranges)))
+        keys.append(pieces[0][0])
+        numbers.append(_joined([estimated for _, estimated in pieces], axis=1))
+    return Answer(question, np.concatenate(keys), labels, _joined(numbers, axis=0))
+
+
+def _estimated(question: Question, linear: Linear, ranges: Ranges) -> dict[Aggregate, Answers]:
+    """Every aggregate of some rows."""
+    numbers, options = {}, question.options
+    for aggregate in question.aggregates:
+        estimated = aggregate.estimate(linear, options.method, options.z, ranges)  # type: ignore[arg-type]
+        numbers[aggregate] = estimated if linear.rows[None].unbiased else estimated.without_claim()
+    return numbers
+
+
+def _joined(parts: Sequence[Mapping[Aggregate, Answers]], axis: int) -> dict[Aggregate, Answers]:
+    return {aggregate: Answers.joined([part[aggregate] for part in parts], axis) for aggregate in parts[0]}
+
+
+def _weighed(
+    published: Published, question: Question, narrowed: Sequence[Narrowed], columns: Sequence[str]
+) -> tuple[Labels, Iterable[Iterable[Sequence[Weighed]]]]:
+    """The labels, and block by block the rows, weighed by the question's condition and each further one."""
+    ask, conditions = asking(published), [one.condition for one in narrowed]
+    if is_joint(published.manifest):
+        require_one_part_options(question.options)
+        labels, rows = several.weighed(
+            published.manifest, published.counter(), question.where, conditions, question.groups, columns
+        )
+        return labels, [[rows]]
+    return one_part.weighed(ask, question.where, conditions, question.groups, columns, question.options)
+
+
+def _four_state(published: Published, question: Question) -> Answer:
+    """Counts by the four-state estimate, of all rows and of those that satisfy further conditions."""
+    options, groups = question.options, question.groups
+    keys, labels, count = answer_four_state(published, question.where, options, groups)
+    numbers: dict[Aggregate, Answers] = {}
+    for aggregate in question.aggregates:
+        assert isinstance(aggregate, Count)
+        if aggregate.narrowed is None:
+            numbers[aggregate] = count
+            continue
+        where = And((question.where, aggregate.narrowed.condition))
+        some, some_labels, counted = answer_four_state(published, where, options, groups)
+        numbers[aggregate] = counted.spread(_places(keys.tolist(), some.tolist()), _places(labels, some_labels))
+    return Answer(question, keys, labels, numbers)
+
+
+def _places(wanted: Iterable[Iterable[Hashable]], there: Iterable[Iterable[Hashable]]) -> Ints:
+    """Where each of some keys stands among others; -1 where it does not."""
+    place = {tuple(key): i for i, key in enumerate(there)}
+    return np.array([place.get(tuple(key), -1) for key in wanted], dtype=np.int64)
+
+
+def row_weights(published: Published, where: Predicate) -> Floats:
+    """One weight a row, in the order of the table; their sum is the uncalibrated estimate of how many satisfy."""
+    if is_joint(published.manifest):
+        return several.row_weights(published.manifest, published.counter(), where)
+    return one_part.row_weights(asking(published), where)
+
+
+def require_one_part_options(options: Options) -> None:
+    """Refuse what is not for releases of several parts."""
+    if options.calibrate:
+        raise OptionError(
+            "calibrate=True is for releases of one sensitive column, not swapped. Fix: leave calibrate out."
+        )
+    if options.four_state:
+        raise OptionError(f"method = {options.method!r} answers counts, not cubes. Fix: group_by the columns.")
+    if options.method == "shrunk":
+        raise OptionError(
+            "method = 'shrunk' is for releases of one sensitive column, not swapped: choose 'inverse' or 'mle'."
+        )
+
+
+def number_bounds(ask: Asking, column: str) -> tuple[float, float]:
+    """The smallest and largest value of a public numeric column."""
+    require_column(ask.manifest, column)
+    if column in ask.manifest.sensitive_columns:
+        raise QuestionError(
+            f"{column!r} is sensitive: its published values are perturbed, so they cannot be added up. "
+            f"Ask for counts by value instead: group by {column!r}."
+        )
+    values = ask.counter.distinct(column)
+    kind = values.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise QuestionError(f"Column {column!r} is of type {kind}: only numbers can be added up or averaged.")
+    ends = pc.min_max(values).as_py()
+    return (0.0, 0.0) if ends["min"] is None else (float(ends["min"]), float(ends["max"]))
+
+
+def interval(numbers: Answers, z: float) -> tuple[Floats, Floats]:
+    """The ends of the intervals: value -+ z stderr, cut to what is possible, always holding the value."""
+    half = z * np.sqrt(numbers.variance)
+    low = np.minimum(np.clip(numbers.value - half, numbers.smallest, numbers.largest), numbers.value)
+    high = np.maximum(np.clip(numbers.value + half, numbers.smallest, numbers.largest), numbers.value)
+    return low, high
+
+
+def group_columns(ask: Asking, names: Sequence[str], grouped: Answer) -> dict[str, pa.Array]:
+    """The group columns of a result: public groups outside, sensitive values inside."""
+    inner = len(grouped.labels)
+    arrays: dict[str, pa.Array] = {}
+    public = [name for name in names if name not in ask.manifest.sensitive_columns]
+    hidden = [name for name in names if name not in public]
+    for name in names:
+        if name in public:
+            values = ask.counter.distinct(name)
+            codes = grouped.keys[:, public.index(name)]
+            places = pa.array(np.repeat(codes, inner), mask=np.repeat(codes == len(values), inner))
+            arrays[name] = values.take(places)
+        else:
+            part = hidden.index(name)
+            labels = pa.array([label[part] for label in grouped.labels])
+            arrays[name] = labels.take(pa.array(np.tile(np.arange(inner), len(grouped.keys))))
+    return arrays

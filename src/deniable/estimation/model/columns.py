@@ -1,0 +1,129 @@
+"""One independently perturbed column, as estimation sees it: its coin, its values and their replacing masses."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.core.errors import ManifestError, QuestionError
+from deniable.core.part import Part
+from deniable.core.replace import NumberRange
+from deniable.estimation.model.tensor import Dense, Factor, stochastic
+from deniable.estimation.predicates import Leaf, require_known
+from deniable.estimation.published import Bools, Floats, Ints
+
+EPOCH_ORDINAL = 719163  # of 1970-01-01
+
+
+def holds(leaf: Leaf, values: pa.Array) -> Bools:
+    """For which values a condition holds."""
+    found: Bools = np.asarray(leaf.test(values).fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbedColumn:
+    """A column with one coin.
+
+    Attributes:
+        name: of the column.
+        coin: p.
+        values: all values that may be published, without missing.
+        masses: their replacing masses; one more, the last, where missing is a value.
+        exempt: whether missing values are published as they are.
+        hidden: whether its cells are not published; then it has no coin, and masses that mean nothing.
+        mixture: the channel of all its hidden cells together, where that is published.
+    """
+
+    name: str
+    coin: float
+    values: pa.Array
+    masses: Floats
+    exempt: bool
+    hidden: bool = False
+    mixture: Floats | None = None
+
+    @classmethod
+    def of(cls, part: Part, kind: str) -> PerturbedColumn:
+        (name,) = part.columns
+        exempt = part.missing == "exempt"
+        if part.range is not None:
+            grid = part.range
+            points = grid_values(grid)
+            if kind.startswith("decimal128"):
+                precision, scale = map(int, kind[len("decimal128(") : -1].split(","))
+                points = points.cast(pa.decimal128(precision, scale))
+            return cls(name, grid.coin, points, grid.weights(), exempt)
+        values = pa.array([value for value in part.domain if value is not None])
+        if not part.channels:
+            mixture = None if part.mixture is None else stochastic(part.mixture)
+            return cls(name, 0.0, values, np.zeros(len(part.domain)), exempt, True, mixture)
+        channel = part.channels[0]
+        if len(part.channels) != 1 or (channel.keep != channel.keep[0]).any():
+            raise QuestionError(
+                f"{name!r} is not perturbed with one coin, so it cannot be combined with other columns."
+            )
+        order = np.argsort([value is None for value in part.domain], kind="stable")
+        if order.tolist() != list(range(len(order))):
+            raise ManifestError(f"manifest.json is damaged: missing is not the last value of {name!r}.")
+        return cls(name, float(channel.coins[0]), values, channel.replacing, exempt)
+
+    def factor(self) -> Factor | Dense:
+        """The column's channel over its values."""
+        if not self.hidden:
+            return Factor(self.coin, self.masses, int(self.exempt))
+        if self.mixture is None:
+            raise QuestionError(
+                f"The release publishes neither the cells of its rows nor the channel of {self.name!r} as a whole: "
+                "questions about it cannot be answered so. Fix: method='four-state exact'."
+            )
+        return Dense(self.name, self.mixture, int(self.exempt))
+
+    def mask(self, leaf: Leaf) -> Bools:
+        """Which of the values, missing last where it is one, satisfy a condition."""
+        inside = holds(leaf, self.values)
+        return np.append(inside, leaf.missing) if len(self.masses) > len(self.values) else inside
+
+    def states_of(self, leaf: Leaf) -> Bools:
+        """The same over all states: one more, the last, where missing is published as it is."""
+        return np.append(self.mask(leaf), np.full(int(self.exempt), leaf.missing))
+
+    def require(self, leaf: Leaf) -> None:
+        """Refuse values that the column cannot hold."""
+        require_known(self.name, self.values, leaf.named, sensitive=True)
+
+    def states(self, distinct: pa.Array) -> Ints:
+        """The state of each published code, missing last: its place among the values; missing comes after them."""
+        try:
+            same = distinct.cast(self.values.type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise _strange(self.name) from None
+        found = pc.index_in(same, value_set=self.values)
+        if found.null_count:
+            raise _strange(self.name)
+        return np.append(found.to_numpy(zero_copy_only=False), len(self.values)).astype(np.int64)
+
+    def label(self, places: Ints) -> list[Hashable]:
+        """The values at states."""
+        array = pa.concat_arrays([self.values, pa.nulls(1, self.values.type)])
+        result: list[Hashable] = array.take(pa.array(places)).to_pylist()
+        return result
+
+
+def _strange(name: str) -> ManifestError:
+    return ManifestError(f"The release's rows hold a value of {name!r} that its manifest does not list.")
+
+
+@lru_cache(maxsize=32)
+def grid_values(grid: NumberRange) -> pa.Array:
+    """All points of a range, in the type that they are compared in."""
+    numbers: Any = grid.numbers(np.arange(grid.grid))
+    if grid.kind == "date":
+        return pa.array((numbers - EPOCH_ORDINAL).astype(np.int32), pa.int32()).cast(pa.date32())
+    return pa.array(numbers)

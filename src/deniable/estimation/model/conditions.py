@@ -1,0 +1,291 @@
+"""A predicate over public and independently perturbed columns: bits of a row's pattern, and a tensor channel (SPEC 6).
+
+Every condition is one bit. For constant coins the channel of a column, seen through the conditions on it, is again a
+coin with replacing masses b, so
+
+    w(pattern) = A^-T t,    t[pattern] = whether the predicate holds,    E[w | original row] = 1[it satisfies]
+
+for any combination by and / or. The channel of a column of decoy groups (a matrix) is not so simple when seen through
+conditions; rows are tallied by the values of such a *wide* column, and t and w have an axis for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from deniable.core.errors import QuestionError
+from deniable.core.part import Part
+from deniable.estimation.model.columns import PerturbedColumn, holds
+from deniable.estimation.model.tensor import Factor, Tensor
+from deniable.estimation.predicates import And, Leaf, Predicate
+from deniable.estimation.published import Bools, Counter, Floats, Ints
+from deniable.estimation.published import Leaf as PublicLeaf
+from deniable.estimation.questions import public_mask, require_column
+
+MOST_COLUMNS = 16
+MOST_CONDITIONS = 20
+MOST_LABELS = 2**22
+
+
+def is_joint(manifest: Any) -> bool:
+    """Whether a release has several parts, a range of numbers or a swapped column: then this module answers."""
+    return len(manifest.parts) > 1 or any(part.range is not None or part.swapped for part in manifest.parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Bits:
+    """The conditions on one column: consecutive bits of a row's pattern, and what they are worth."""
+
+    leaves: tuple[Leaf, ...]
+    column: PerturbedColumn | None  # None: a public column
+
+    def factor(self) -> Factor | None:
+        """The column's channel over the 2^l truth patterns of its conditions; None for a public column."""
+        if self.column is None:
+            return None
+        patterns = np.zeros(len(self.column.masses), np.int64)
+        for place, leaf in enumerate(self.leaves):
+            patterns |= self.column.mask(leaf).astype(np.int64) << place
+        masses = np.bincount(patterns, weights=self.column.masses, minlength=2 ** len(self.leaves))
+        fixed = 2 ** len(self.leaves) if self.column.exempt else 0
+        return Factor(self.column.coin, masses.astype(np.float64), fixed)
+
+
+@dataclass(eq=False)
+class Conditions:
+    """A predicate over public and independently perturbed columns, resolved against a release."""
+
+    manifest: Any
+    counter: Counter
+    predicate: Predicate
+    bits: list[Bits] = field(default_factory=list)
+    wide: list[Bits] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        by_column: dict[str, list[Leaf]] = {}
+        for leaf in {id(leaf): leaf for leaf in leaves_of(self.predicate)}.values():
+            require_column(self.manifest, leaf.column)
+            by_column.setdefault(leaf.column, []).append(leaf)
+        for name, leaves in by_column.items():
+            part = part_of(self.manifest, name)
+            column = None if part is None else PerturbedColumn.of(part, self.manifest.types[name])
+            wide = column is not None and column.hidden
+            (self.wide if wide else self.bits).append(Bits(tuple(leaves), column))
+        # Public columns first: their bits index the outer axis, the perturbed ones' the tensor's.
+        self.bits.sort(key=lambda bits: bits.column is not None)
+        perturbed = sum(bits.column is not None for bits in self.bits) + len(self.wide)
+        if perturbed > MOST_COLUMNS or len(self.flat) > MOST_CONDITIONS:
+            raise QuestionError(
+                f"The question combines {perturbed} perturbed columns and {len(self.flat)} conditions; at most "
+                f"{MOST_COLUMNS} columns and {MOST_CONDITIONS} conditions can be answered. Fix: ask about fewer."
+            )
+
+    @cached_property
+    def flat(self) -> list[tuple[PublicLeaf, Leaf | None]]:
+        """One entry per bit, the pattern's highest first: the mask over published values, and the condition."""
+        entries: list[tuple[PublicLeaf, Leaf | None]] = []
+        for bits in self.bits:
+            name = bits.leaves[0].column
+            values = self.counter.distinct(name)
+            if bits.column is not None and bits.column.exempt:
+                missing = np.append(np.zeros(len(values), bool), True)
+                entries.append(((name, missing), None))
+            for leaf in reversed(bits.leaves):  # within a column the first condition is the lowest bit
+                if bits.column is None:
+                    entries.append(((name, public_mask(self.counter, leaf)), leaf))
+                else:
+                    bits.column.require(leaf)
+                    entries.append(((name, np.append(_holds(bits.column, leaf, values), leaf.missing)), leaf))
+        return entries
+
+    @cached_property
+    def tensor(self) -> Tensor:
+        return Tensor(tuple(factor for bits in self.bits if (factor := bits.factor()) is not None))
+
+    @cached_property
+    def values(self) -> Tensor:
+        """The channels of wide columns, over their values."""
+        tensor = Tensor(tuple(bits.column.factor() for bits in self.wide if bits.column is not None))
+        if 2 ** len(self.flat) * math.prod(tensor.shape) > MOST_LABELS:
+            raise QuestionError("The question has more combinations of values than can be answered. Fix: ask in parts.")
+        return tensor
+
+    @cached_property
+    def whole(self) -> Tensor:
+        return Tensor((*self.tensor.factors, *self.values.factors))
+
+    @property
+    def perturbed_names(self) -> list[str]:
+        """The columns of the tensor's factors."""
+        return [bits.leaves[0].column for bits in self.bits if bits.column is not None]
+
+    @property
+    def wide_names(self) -> list[str]:
+        return [bits.leaves[0].column for bits in self.wide]
+
+    def wide_places(self, keys: Ints) -> Ints:
+        """Where published codes [groups, wide columns] stand among the combinations of values."""
+        columns = [bits.column for bits in self.wide if bits.column is not None]
+        return places(self.counter, columns, self.values.shape, keys)
+
+    @cached_property
+    def truth(self) -> Floats:
+        """t over patterns: [public patterns, states of the first perturbed column, .., values of wide columns]."""
+        return self.truth_of(self.predicate)
+
+    def truth_of(self, predicate: Predicate) -> Floats:
+        """The same of a part of the predicate."""
+        result = np.broadcast_to(_evaluate(predicate, self._known), (2 ** len(self.flat), *self.values.shape))
+        return result.reshape(-1, *self.whole.shape).astype(np.float64)
+
+    @cached_property
+    def _known(self) -> dict[int, Bools]:
+        """For each condition in which patterns it holds."""
+        number = len(self.flat)
+        patterns = np.arange(2**number)
+        known = {
+            id(leaf): ((patterns >> (number - 1 - place)) & 1).astype(bool).reshape(-1, *[1] * len(self.wide))
+            for place, (_, leaf) in enumerate(self.flat)
+            if leaf is not None
+        }
+        for axis, bits in enumerate(self.wide):
+            assert bits.column is not None
+            for leaf in bits.leaves:
+                bits.column.require(leaf)
+                mask = bits.column.states_of(leaf)
+                known[id(leaf)] = mask.reshape(-1, *[1] * (len(self.wide) - 1 - axis))
+        return known
+
+    @cached_property
+    def weights(self) -> Floats:
+        """w for each pattern."""
+        return self.weights_of(self.truth)
+
+    def weights_of(self, truth: Floats) -> Floats:
+        """w of a truth t, for each pattern; exactly 0 or 1 where public columns decide."""
+        axes = tuple(range(1, truth.ndim))
+        w = self.whole.weights(truth)
+        return np.where(truth.all(axis=axes, keepdims=True), 1.0, w * truth.any(axis=axes, keepdims=True))
+
+    @cached_property
+    def leaves(self) -> list[PublicLeaf]:
+        """The conditions in the order that a counter numbers bits: lowest first."""
+        return [leaf for leaf, _ in reversed(self.flat)]
+
+    @cached_property
+    def classes(self) -> Ints:
+        """Every pattern is a class of its own."""
+        return np.arange(2 ** len(self.flat), dtype=np.int64)
+
+    def by_pattern(self, per_public: Any) -> Floats:
+        """A number per public pattern, repeated for all patterns of the perturbed columns."""
+        return np.repeat(np.asarray(per_public, np.float64).reshape(-1), math.prod(self.tensor.shape))
+
+
+def _holds(column: PerturbedColumn, leaf: Leaf, values: pa.Array) -> Bools:
+    try:
+        return holds(leaf, values)
+    except QuestionError as wrong:
+        kind = column.values.type
+        ask = "a value or a list of values" if pa.types.is_string(kind) else f"values of type {kind}"
+        raise QuestionError(f"The condition on {column.name!r}: {wrong} Fix: ask for {ask}.") from None
+
+
+def part_of(manifest: Any, column: str) -> Part | None:
+    """The part that a column belongs to; None for a public column."""
+    part: Part | None = manifest.part_of(column)
+    if part is not None and len(part.columns) > 1:
+        raise QuestionError(f"{column!r} is compounded with other columns, which this question cannot combine.")
+    return part
+
+
+def places(counter: Counter, columns: Sequence[PerturbedColumn], shape: Sequence[int], keys: Ints) -> Ints:
+    """Where published codes [groups, columns] stand among the combinations of the columns' values."""
+    place = np.zeros(len(keys), np.int64)
+    for i, (column, size) in enumerate(zip(columns, shape, strict=True)):
+        codes = column.states(counter.distinct(column.name))
+        place = place * size + codes[keys[:, i]]
+    return place
+
+
+def leaves_of(node: Predicate) -> list[Leaf]:
+    if isinstance(node, Leaf):
+        return [node]
+    return [leaf for part in node.parts for leaf in leaves_of(part)]
+
+
+def _evaluate(node: Predicate, known: Mapping[int, Bools]) -> Bools:
+    if isinstance(node, Leaf):
+        return known[id(node)]
+    join, result = (np.logical_and, np.array(True)) if isinstance(node, And) else (np.logical_or, np.array(False))
+    for part in node.parts:
+        result = join(result, _evaluate(part, known))
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Perturbed columns that answers are grouped by: every combination of their values is a group."""
+
+    names: tuple[str, ...]
+    columns: tuple[PerturbedColumn, ...]
+
+    @classmethod
+    def of(cls, manifest: Any, names: Sequence[str]) -> Labels:
+        columns = []
+        for name in names:
+            part = part_of(manifest, name)
+            assert part is not None
+            columns.append(PerturbedColumn.of(part, manifest.types[name]))
+        labels = cls(tuple(names), tuple(columns))
+        if math.prod(labels.tensor.shape) > MOST_LABELS:
+            raise QuestionError(
+                f"Grouping by {', '.join(names)} gives {math.prod(labels.tensor.shape):,} groups; at most "
+                f"{MOST_LABELS:,} can be answered. Fix: group by fewer columns, or count ranges with between."
+            )
+        return labels
+
+    @cached_property
+    def tensor(self) -> Tensor:
+        return Tensor(tuple(column.factor() for column in self.columns))
+
+    def positions(self, counter: Counter, keys: Ints) -> Ints:
+        """Where published codes [groups, names] stand among the combinations."""
+        return places(counter, self.columns, self.tensor.shape, keys)
+
+    def chosen(self, predicate: Predicate) -> tuple[Predicate, Ints]:
+        """The predicate without its conditions on these columns, and the combinations that satisfy those."""
+        parts = predicate.parts if isinstance(predicate, And) else (predicate,)
+        inside = [np.ones(size, bool) for size in self.tensor.shape]
+        rest: list[Predicate] = []
+        for part in parts:
+            named = {leaf.column for leaf in leaves_of(part)} & set(self.names)
+            if not named:
+                rest.append(part)
+            elif isinstance(part, Leaf):
+                column = self.columns[self.names.index(part.column)]
+                column.require(part)
+                inside[self.names.index(part.column)] &= column.states_of(part)
+            else:
+                raise QuestionError(
+                    f"{', '.join(sorted(named))} is grouped by and also stands inside an OR. Fix: ask without the "
+                    "group, or without the OR."
+                )
+        every = np.ones(1, bool)
+        for mask in inside:
+            every = (every[:, None] & mask[None, :]).reshape(-1)
+        return And(tuple(rest)), np.flatnonzero(every)
+
+    def values(self, chosen: Ints) -> tuple[tuple[Hashable, ...], ...]:
+        if not self.names:
+            return ((),)
+        at = np.unravel_index(chosen, self.tensor.shape)
+        lists = [column.label(place) for column, place in zip(self.columns, at, strict=True)]
+        return tuple(zip(*lists, strict=True))

@@ -1,0 +1,212 @@
+"""Estimating from line-ups: everything depends on the rows through c_x, the rows whose set holds x (mathematics 12).
+
+    E[c] = B f,    B[x][y] = t J[x][y] / pi_y + (1-t) pi_x,    w(S) = sum over x in S of (B^-T 1_A)_x
+
+Every set has L members, so J 1 = L pi, and the inverse of B needs only that of J:
+
+    w(S) = (sum over x in S of (J^-1 pi_A)_x  -  (1-t) pi(A) / L) / t,    pi_A = pi on A and 0 elsewhere
+
+J is factored once where there are at most ``DENSE`` values; above that it is never formed: conjugate gradients with the
+sparse sets solve for each value set, and only counts of all single values at once, which would take m solutions, are
+refused. J is that of the design; draws are whole numbers and differ from it by less than 2^-16 in any set's
+probability, 2^-30 in any expected count per row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg, sparse
+
+from deniable.core.arrays import Bools, Floats, Ints
+from deniable.core.errors import QuestionError
+from deniable.core.lineup import LineUpDesign
+
+DENSE = 4096
+BLOCK = 2**22  # entries of weights that are computed at a time
+TOLERANCE, STEPS = 1e-12, 2000
+SINGULAR = 1e-9  # of the smallest pivot of J, divided by pi
+
+
+@dataclass(frozen=True, eq=False)
+class LineUpStates:
+    """The sets of a design as states; missing values that are exempt are one more value and one more state, the last.
+
+    It answers as ``States`` does.
+    """
+
+    design: LineUpDesign
+    exempt: bool = False
+
+    @property
+    def m(self) -> int:
+        return self.design.m + int(self.exempt)
+
+    @property
+    def count(self) -> int:
+        return len(self.design.sets.lengths) + int(self.exempt)
+
+    @cached_property
+    def positions(self) -> tuple[Ints, ...]:
+        """Which values a row can have: all that are not exempt, whatever its set; a row that is exempt has one."""
+        own = (np.arange(self.design.m),)
+        return (*own, np.array([self.design.m])) if self.exempt else own
+
+    def slices(self) -> list[slice]:
+        sets = len(self.design.sets.lengths)
+        return [slice(0, sets), *([slice(sets, sets + 1)] if self.exempt else [])]
+
+    @cached_property
+    def unbiased(self) -> bool:
+        """Whether J can be inverted: no value is always in, and no two values always go together."""
+        if self.design.m > DENSE:
+            return bool((self.design.inclusion < 1).all())
+        return self._factor is not None
+
+    # -- weights -------------------------------------------------------------------------------------------------------
+
+    def weights(self, chosen: Bools) -> Floats:
+        """w over states, for value sets [..., m] -> [..., states]; 1 and 0 where all or nothing is asked for."""
+        shape = chosen.shape[:-1]
+        asked = chosen[..., : self.design.m].reshape(-1, self.design.m)
+        weight = np.zeros((len(asked), self.count))
+        own = weight[:, : len(self.design.sets.lengths)]
+        some = asked.any(axis=1) & ~asked.all(axis=1)
+        own[asked.all(axis=1)] = 1.0
+        if some.any():
+            own[some] = self._added(self._scores(asked[some].astype(np.float64)))
+        if self.exempt:
+            weight[:, -1] = chosen[..., -1].reshape(-1)
+        return weight.reshape(*shape, self.count)
+
+    def invert(self, counts: Floats) -> Floats:
+        """Counts by state as counts by value: [..., states] -> [..., m]."""
+        self._require_unbiased()
+        flat = counts.reshape(-1, self.count)
+        sets = flat[:, : len(self.design.sets.lengths)]
+        included = np.asarray((self._members.T @ sets.T).T)
+        t, size, pi = self.design.share_true, self.design.size, self.design.inclusion
+        own = (self._solved(included) - (1 - t) * sets.sum(axis=1, keepdims=True) / size) * pi / t
+        return np.concatenate([own, flat[:, len(sets.T) :]], axis=1).reshape(*counts.shape[:-1], self.m)
+
+    def squares(self, counts: Floats) -> Floats:
+        """The same with squared weights, some states at a time."""
+        if self.design.m > DENSE:
+            raise QuestionError(
+                f"All {self.design.m:,} values at once are more than line-ups can be estimated for ({DENSE:,}). "
+                "Fix: ask for the values that you mean, in a condition."
+            )
+        flat = counts.reshape(-1, self.count)
+        number = len(self.design.sets.lengths)
+        scores = self._scores(np.eye(self.design.m))
+        total = np.zeros((len(flat), self.design.m))
+        step = max(1, BLOCK // self.design.m)
+        for first in range(0, number, step):
+            some = slice(first, min(first + step, number))
+            total += flat[:, some] @ np.asarray(self._members[some] @ scores.T) ** 2
+        return np.concatenate([total, flat[:, number:]], axis=1).reshape(*counts.shape[:-1], self.m)
+
+    def expected(self, scores: Floats) -> Floats:
+        """E[z(S) | x] = (t / pi_x) sum over S with x of D(S) z(S) + (1-t) sum D z, [..., sets] -> [..., m]."""
+        t, weighed = self.design.share_true, scores * self.design.distribution
+        inside = np.asarray((self._members.T @ weighed.T).T) / self.design.inclusion
+        result: Floats = t * inside + (1 - t) * weighed.sum(axis=-1, keepdims=True)
+        return result
+
+    def likely(self, counts: Floats) -> Floats:
+        """Maximum likelihood histograms [questions, states] -> [questions, m], by the iterative Bayesian rule on sets:
+
+        f_x <- f_x ((t / pi_x) sum over S with x of o_S / g_S + (1-t) sum o / g),   g_S = t sum_S f / pi + (1-t) N
+        """
+        number = len(self.design.sets.lengths)
+        observed = counts[:, :number]
+        t, pi = self.design.share_true, self.design.inclusion
+        rows = observed.sum(axis=1, keepdims=True)
+        f = rows * pi / pi.sum()
+
+        def rule(now: Floats) -> Floats:
+            seen = t * np.asarray((self._members @ (now / pi).T).T) + (1 - t) * now.sum(axis=1, keepdims=True)
+            ratio = observed / np.maximum(seen, 1e-300)
+            inside = np.asarray((self._members.T @ ratio.T).T)
+            stepped: Floats = now * (t * inside / pi + (1 - t) * ratio.sum(axis=1, keepdims=True))
+            return stepped
+
+        for _ in range(STEPS):  # SQUAREM's extrapolation, as in ``likelihood.bayesian``
+            first = rule(f)
+            second = rule(first)
+            one, two = first - f, second - 2 * first + f
+            size = np.linalg.norm(two, axis=1, keepdims=True)
+            length = -np.linalg.norm(one, axis=1, keepdims=True) / np.maximum(size, 1e-300)
+            length = np.minimum(np.where(size > 0, length, -1.0), -1.0)
+            leap = f - 2 * length * one + length**2 * two
+            moved = rule(np.where((leap > 0).all(axis=1, keepdims=True), leap, second))
+            done = np.abs(moved - f).max(initial=0.0) <= 1e-9 * max(float(rows.max(initial=1.0)), 1.0)
+            f = moved
+            if done:
+                break
+        return np.concatenate([f, counts[:, number:]], axis=1)
+
+    # -- the linear algebra --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _members(self) -> sparse.csr_array:
+        """Sets as sparse rows of zeros and ones, [sets, m]."""
+        members = self.design.sets.members
+        starts = np.arange(0, members.size + 1, members.shape[1])
+        return sparse.csr_array((np.ones(members.size), members.ravel(), starts), shape=(len(members), self.design.m))
+
+    @cached_property
+    def _factor(self) -> tuple[Floats, bool] | None:
+        """The Cholesky factor of J scaled to a diagonal of ones; None where it is singular."""
+        scale = 1 / np.sqrt(self.design.inclusion)
+        try:
+            factor: tuple[Floats, bool] = linalg.cho_factor(self.design.joint() * np.outer(scale, scale))
+        except linalg.LinAlgError:
+            return None
+        return factor if np.diag(factor[0]).min() ** 2 > SINGULAR else None
+
+    def _scores(self, asked: Floats) -> Floats:
+        """(B^-T 1_A)_x for value sets [sets, m]."""
+        self._require_unbiased()
+        t, size, pi = self.design.share_true, self.design.size, self.design.inclusion
+        scores: Floats = (self._solved(asked * pi) - (1 - t) * (asked @ pi)[:, None] / size**2) / t
+        return scores
+
+    def _added(self, scores: Floats) -> Floats:
+        """Scores of values added up over each set's members, [questions, m] -> [questions, sets]."""
+        return np.asarray((self._members @ scores.T).T)
+
+    def _solved(self, right: Floats) -> Floats:
+        """J^-1 of each row."""
+        scale = 1 / np.sqrt(self.design.inclusion)
+        if self.design.m > DENSE:
+            return np.stack([self._iterated(row * scale) for row in right]) * scale
+        assert self._factor is not None
+        solved: Floats = linalg.cho_solve(self._factor, (right * scale).T).T * scale
+        return solved
+
+    def _iterated(self, right: Floats) -> Floats:
+        """Conjugate gradients for J scaled to a diagonal of ones, without forming it."""
+        scale, members, chance = 1 / np.sqrt(self.design.inclusion), self._members, self.design.distribution
+        x, left = np.zeros_like(right), right.copy()
+        direction, size = left.copy(), float(left @ left)
+        enough = TOLERANCE**2 * max(size, 1e-300)
+        for _ in range(STEPS):
+            if size <= enough:
+                break
+            applied = scale * (members.T @ (chance * (members @ (scale * direction))))
+            step = size / float(direction @ applied)
+            x += step * direction
+            left -= step * applied
+            before, size = size, float(left @ left)
+            direction = left + size / before * direction
+        return x
+
+    def _require_unbiased(self) -> None:
+        if not self.unbiased:
+            raise QuestionError(
+                "These line-ups cannot be estimated from: some of their values always stand together. Fix: none but "
+                "publishing again, with other line-ups."
+            )

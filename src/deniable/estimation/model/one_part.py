@@ -1,0 +1,226 @@
+"""A question to a release of one part: rows by public group, class and state, weighed by value sets.
+
+The truth of the public conditions puts a row into a *class*, which says what set of sensitive values is asked for; its
+*state* is its cell and published value. Sensitive columns that are grouped by are labels: sets of values, or single
+values, which need no m x m array.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deniable.core.arrays import Bools, Floats, Ints
+from deniable.core.errors import QuestionError
+from deniable.core.tally import Block
+from deniable.estimation import calibration
+from deniable.estimation.calibration import Calibration, Control, SetControl
+from deniable.estimation.model.likelihood import likelihood_counts
+from deniable.estimation.model.states import States
+from deniable.estimation.model.weighed import Answers, Tallies, Weighed
+from deniable.estimation.questions import sensitive_part
+
+if TYPE_CHECKING:
+    from deniable.estimation.asking import Asking, Options
+    from deniable.estimation.predicates import Predicate
+
+SET_ENTRIES = 2**22  # weights computed at a time
+Labels = tuple[tuple[Hashable, ...], ...]
+
+
+def weighed(
+    ask: Asking,
+    where: Predicate,
+    conditions: Sequence[Predicate],
+    groups: Sequence[str],
+    values: Sequence[str],
+    options: Options,
+) -> tuple[Labels, Iterator[Iterator[list[Weighed]]]]:
+    """The labels, and block by block of public groups the rows weighed by some labels after the other: by the condition
+    itself, then by each of some further conditions on its rows."""
+    asked = ask.resolver().resolve(where, conditions)
+    every, control = [asked.sets, *asked.narrowed], ask.control(options)
+    public = [column for column in groups if column not in ask.manifest.sensitive_columns]
+    hidden = [column for column in groups if column in ask.manifest.sensitive_columns]
+    blocks = ask.counter.tally(public, asked.leaves, asked.classes, values, states=True)
+    if len(hidden) == len(ask.manifest.sensitive_columns) and ask.states.m > 1:
+        chosen = np.flatnonzero(asked.sets.any(axis=0))
+        columns = [sensitive_part(ask.manifest, column) for column in hidden]
+        labels = tuple(tuple(column[place] for column in columns) for place in chosen.tolist())
+        return labels, (iter([[SingleValues(ask, block, sets, chosen, control) for sets in every]]) for block in blocks)
+    labels, member = _members(ask, hidden, asked.sets)
+    step = max(1, SET_ENTRIES // (len(asked.sets) * ask.states.count))
+    starts = range(0, max(len(member), 1), step)  # a condition that no value satisfies leaves no label, and no rows
+    parts = [member[start : start + step, None, :] for start in starts]
+    return labels, (
+        ([ValueSets(ask, block, part & sets[None, :, :], control) for sets in every] for part in parts)
+        for block in blocks
+    )
+
+
+def row_weights(ask: Asking, where: Predicate) -> Floats:
+    """w of every row, in the order of the table: its class says which set is asked for, its state what is published."""
+    asked = ask.resolver().resolve(where)
+    if not ask.states.unbiased:
+        raise QuestionError(
+            "This release has no weights: its channel cannot be inverted, so no sum over its rows is unbiased. "
+            "Fix: ask count(where=...), which says what is possible at all."
+        )
+    rows = ask.counter.coded((), asked.leaves, states=True)
+    own = asked.classes[rows.patterns]
+    return np.where(own >= 0, ask.states.weights(asked.sets)[own, rows.states], 0.0)
+
+
+def _members(ask: Asking, columns: Sequence[str], asked: Bools) -> tuple[Labels, Bools]:
+    """The groups that sensitive columns form, where something is asked of them: their values, and which values of the
+    domain belong to each [labels, m]."""
+    if not columns:
+        return ((),), np.ones((1, asked.shape[1]), bool)
+    parts = list(zip(*(sensitive_part(ask.manifest, column) for column in columns), strict=True))
+    labels = list(dict.fromkeys(parts))
+    place = {label: i for i, label in enumerate(labels)}
+    member = np.zeros((len(labels), len(parts)), bool)
+    member[[place[part] for part in parts], np.arange(len(parts))] = True
+    chosen = np.flatnonzero((member @ asked.any(axis=0)).astype(bool))
+    return tuple(labels[i] for i in chosen), member[chosen]
+
+
+class _OnePart(Weighed):
+    """Rows by [group, class, state]."""
+
+    def __init__(self, ask: Asking, block: Block) -> None:
+        self.ask, self.states = ask, ask.states
+        self.keys, self.counts, self.unbiased = block.keys, block.counts, ask.states.unbiased
+        self.moments = {
+            name: Tallies(moment.rows, moment.sums, moment.squares) for name, moment in block.moments.items()
+        }
+
+    def _fitted(self) -> Floats:
+        """The likeliest counts [group, class, m]."""
+        shape = self.counts.shape
+        fitted = likelihood_counts(self.states, self.counts.reshape(-1, shape[-1]))
+        return fitted.reshape(*shape[:2], self.states.m)
+
+
+class ValueSets(_OnePart):
+    """Labels are value sets [labels, classes, m]."""
+
+    def __init__(self, ask: Asking, block: Block, sets: Bools, control: Control | None) -> None:
+        super().__init__(ask, block)
+        self.sets = sets
+        states = self.states
+        weight = states.weights(sets)
+        possible, certain = np.zeros_like(weight), np.zeros_like(weight)
+        for part, positions in zip(states.slices(), states.positions, strict=True):
+            possible[..., part] = sets[..., positions].any(-1, keepdims=True)
+            certain[..., part] = sets[..., positions].all(-1, keepdims=True)
+        self._weight, self._possible, self._certain = weight, possible, certain
+        self._follow: SetControl | None = None
+        if control is not None:
+            self._follow = SetControl.of(states, control, _followed(sets, block.counts.sum(axis=(0, 2))))
+            self.control = self._follow.with_other(self._follow)
+
+    def first(self, tally: Floats) -> Floats:
+        return _added(tally, self._weight)
+
+    def common(self, other: ValueSets, tally: Floats) -> Floats:
+        both = self._weight if other is self else self.states.weights(self.sets & other.sets)
+        return _added(tally, self._weight * other._weight - both)
+
+    def followed(self, other: ValueSets, tally: Floats) -> Floats:
+        assert other._follow is not None
+        both = self.states.weights(self.sets & other._follow.chosen[:, None, :])
+        return _added(tally, self._weight * other._follow.weights[:, None, :] - both)
+
+    def shared(self, other: ValueSets) -> Calibration:
+        assert self._follow is not None
+        assert other._follow is not None
+        return self._follow.with_other(other._follow)
+
+    def bounds(self, tally: Floats) -> tuple[Floats, Floats]:
+        return _added(tally, self._certain), _added(tally, self._possible)
+
+    def likely(self) -> Floats:
+        fitted: Floats = np.einsum("gtx,jtx->gj", self._fitted(), self.sets.astype(np.float64), optimize=True)
+        return fitted
+
+    def shrunk(self, linear: Answers) -> Answers:
+        return self.ask.shrinkage().shrunk(linear, self.counts.sum(axis=2), self.sets)
+
+
+class SingleValues(_OnePart):
+    """Labels are single values, each asked for in the classes whose set holds it; O(states) a group and class."""
+
+    def __init__(self, ask: Asking, block: Block, asked: Bools, chosen: Ints, control: Control | None) -> None:
+        super().__init__(ask, block)
+        self._asked, self._chosen = asked, chosen
+        self.control = None if control is None else calibration.of_values(self.states, control).picked(chosen)
+
+    def _of_labels(self, by_value: Floats) -> Floats:
+        """[group, class, m] to [group, labels]: only what is asked for."""
+        return (by_value * self._asked).sum(axis=1)[:, self._chosen]
+
+    def first(self, tally: Floats) -> Floats:
+        return self._of_labels(self.states.invert(tally))
+
+    def common(self, other: SingleValues, tally: Floats) -> Floats:
+        own = self.states.squares(tally) - self.states.invert(tally)
+        return self._of_labels(own if other is self else own * other._asked)
+
+    def followed(self, other: SingleValues, tally: Floats) -> Floats:
+        return self.common(self, tally)  # every condition follows the label's value in the whole table
+
+    def shared(self, other: SingleValues) -> Calibration:
+        assert self.control is not None
+        return self.control
+
+    def bounds(self, tally: Floats) -> tuple[Floats, Floats]:
+        certain, possible = (np.zeros((*tally.shape[:2], self.states.m)) for _ in range(2))
+        for part, positions in zip(self.states.slices(), self.states.positions, strict=True):
+            here = tally[..., part].sum(-1, keepdims=True)
+            possible[..., positions] += here
+            if len(positions) == 1:
+                certain[..., positions] += here
+        return self._of_labels(certain), self._of_labels(possible)
+
+    def likely(self) -> Floats:
+        return self._of_labels(self._fitted())
+
+    def shrunk(self, linear: Answers) -> Answers:
+        rows, fitted, parts = self.counts.sum(axis=2), self.ask.shrinkage(), []
+        for start in range(0, max(len(self._chosen), 1), step := max(1, SET_ENTRIES // self._asked.size)):
+            places = self._chosen[start : start + step]
+            sets = np.zeros((len(places), *self._asked.shape), bool)
+            sets[np.arange(len(places)), :, places] = self._asked[:, places].T
+            some = linear.picked(np.arange(start, start + len(places)))
+            parts.append(fitted.shrunk(some, rows, sets))
+        return Answers.joined(parts, axis=1)
+
+
+def _followed(sets: Bools, rows: Floats) -> Bools:
+    """For each label the set that the control follows: the one asked of most rows, among those not all or nothing."""
+    if sets.shape[1] == 1:
+        return sets[:, 0]
+    size = sets.sum(-1)
+    inside = sets.astype(np.float64) @ sets.swapaxes(1, 2)
+    same = (inside == size[:, :, None]) & (inside == size[:, None, :])
+    trivial = ~sets.any(-1) | sets.all(-1)
+    place = np.argmax(np.where(trivial, -1.0, same @ rows), axis=1)
+    chosen: Bools = sets[np.arange(len(sets)), place]
+    return chosen
+
+
+def _added(tally: Floats, per_row: Floats) -> Floats:
+    """A tally [groups, classes, states], each row counting [labels, classes, states]: [groups, labels]."""
+    total: Floats = _flat(tally) @ _flat(per_row).T
+    return total
+
+
+def _flat(array: Floats) -> Floats:
+    return array.reshape(len(array), math.prod(array.shape[1:]))
+
+
+__all__ = ["SingleValues", "States", "ValueSets", "row_weights", "weighed"]

@@ -1,0 +1,210 @@
+"""A question to a release of several parts: rows by public group, label and pattern of conditions (mathematics 6, 8).
+
+Rows are tallied into the 2^k patterns of the question's conditions once. The weights of patterns undo the conditions'
+columns, the inverse of a tensor channel the columns that are grouped by, whose values are the labels.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from deniable.core.arrays import Bools, Floats, Ints
+from deniable.core.errors import QuestionError
+from deniable.core.tally import Counter
+from deniable.estimation.model.conditions import MOST_LABELS, Conditions, Labels
+from deniable.estimation.model.swapped import swapped_columns, swapped_in
+from deniable.estimation.model.tensor import Tensor
+from deniable.estimation.model.weighed import Tallies, Weighed
+from deniable.estimation.predicates import And, Predicate
+from deniable.estimation.questions import merged
+
+
+class NoisyQuestionWarning(UserWarning):
+    """A question about so many perturbed columns that the noise may drown the answer."""
+
+
+def say_condition(conditions: Conditions, labels: Labels) -> None:
+    """Warn, in words, where the condition number makes an answer worthless."""
+    words = Tensor((*labels.tensor.factors, *conditions.whole.factors)).condition_in_words()
+    if words:
+        warnings.warn(words, NoisyQuestionWarning, stacklevel=2)
+
+
+def weighed(
+    manifest: Any,
+    counter: Counter,
+    where: Predicate,
+    conditions: Sequence[Predicate],
+    groups: Sequence[str],
+    values: Sequence[str],
+) -> tuple[tuple[tuple[Hashable, ...], ...], list[Weighed]]:
+    """The labels, and all rows weighed: by the condition itself, then by each of some further conditions on them."""
+    hidden = [name for name in groups if name in manifest.sensitive_columns]
+    labels = Labels.of(manifest, hidden)
+    rest, chosen = labels.chosen(merged(where))
+    narrowed = [labels.chosen(merged(condition)) for condition in conditions]
+    resolved = Conditions(manifest, counter, And((rest, *(predicate for predicate, _ in narrowed))))
+    say_condition(resolved, labels)
+    public = [name for name in groups if name not in hidden]
+    rows = PatternRows(resolved, labels, chosen, counter, public, values)
+    truth = resolved.truth_of(rest)
+    weights: list[Weighed] = [Patterns(rows, truth, np.ones(len(chosen), bool))]
+    weights += [
+        Patterns(rows, truth * resolved.truth_of(predicate), np.isin(chosen, inside)) for predicate, inside in narrowed
+    ]
+    return labels.values(chosen), weights
+
+
+def row_weights(manifest: Any, counter: Counter, where: Predicate) -> Floats:
+    """w of every row, in the order of the table: the product of what its columns count for."""
+    conditions = Conditions(manifest, counter, merged(where))
+    say_condition(conditions, Labels((), ()))
+    rows = counter.coded(conditions.wide_names, conditions.leaves)
+    by_pattern = conditions.weights.reshape(len(conditions.classes), -1)
+    weights: Floats = by_pattern[rows.patterns, conditions.wide_places(rows.keys)]
+    return weights
+
+
+class PatternRows:
+    """Rows by [public group and published labels, pattern], tallied once for all conditions.
+
+    Attributes:
+        keys: the public groups.
+        chosen: the combinations of the labels' values that are asked for.
+        group, place, wide: where each tallied row of the table stands: public group, labels, values of wide columns.
+        shape: groups and labels.
+    """
+
+    def __init__(
+        self,
+        conditions: Conditions,
+        labels: Labels,
+        chosen: Ints,
+        counter: Counter,
+        public: Sequence[str],
+        values: Sequence[str],
+    ) -> None:
+        self.conditions, self.labels, self.chosen = conditions, labels, chosen
+        columns = [*public, *labels.names, *conditions.wide_names]
+        blocks = list(counter.tally(columns, conditions.leaves, conditions.classes, values))
+        keys = np.concatenate([block.keys for block in blocks])
+        self.keys, group = (
+            np.unique(keys[:, : len(public)], axis=0, return_inverse=True)
+            if public
+            else (np.zeros((1, 0), np.int64), np.zeros(len(keys), np.int64))
+        )
+        self.group = group.reshape(-1)
+        self.place = labels.positions(counter, keys[:, len(public) : len(public) + len(labels.names)])
+        self.wide = conditions.wide_places(keys[:, len(public) + len(labels.names) :])
+        self.shape = (len(self.keys), math.prod(labels.tensor.shape))
+        if math.prod(self.shape) > MOST_LABELS:
+            raise QuestionError("The question has more groups than can be answered. Fix: group by fewer columns.")
+        self.counts = np.concatenate([block.counts[:, :, 0] for block in blocks])
+        self.moments = {
+            name: Tallies(
+                *(
+                    np.concatenate([getattr(block.moments[name], what)[:, :, 0] for block in blocks])
+                    for what in ("rows", "sums", "squares")
+                )
+            )
+            for name in values
+        }
+        swapped = swapped_columns(conditions.manifest)
+        self.swapped_labels = swapped_in(labels.tensor, labels.names, swapped)
+        self.swapped_conditions = swapped_in(conditions.tensor, conditions.perturbed_names, swapped)
+
+    def spread(self, per_key: Floats) -> Floats:
+        """What each tallied row of the table adds, by group and label."""
+        total = np.zeros(self.shape)
+        np.add.at(total, (self.group, self.place), per_key)
+        return total.reshape(-1, *self.labels.tensor.shape)
+
+    def by_group(self, per_key: Floats) -> Floats:
+        """The same by group alone, at every label asked for."""
+        total = np.zeros(len(self.keys))
+        np.add.at(total, self.group, per_key)
+        return np.broadcast_to(total[:, None], (len(self.keys), len(self.chosen))).copy()
+
+    def picked(self, by_label: Floats) -> Floats:
+        return by_label.reshape(self.shape)[:, self.chosen]
+
+    @property
+    def size(self) -> int:
+        return math.prod((*self.shape, self.counts.shape[1], *self.conditions.values.shape))
+
+    def cells(self, tally: Floats, method: Literal["likelihood", "invert"]) -> Floats:
+        """A tally as it was before the perturbation: [group, label, public pattern, states of each column ..]."""
+        tensor = Tensor((*self.labels.tensor.factors, *self.conditions.whole.factors))
+        total = np.zeros((*self.shape, tally.shape[1], math.prod(self.conditions.values.shape)))
+        np.add.at(total.swapaxes(2, 3), (self.group, self.place, self.wide), tally)
+        outer = len(self.conditions.truth)
+        observed = np.moveaxis(total.reshape(*self.shape, outer, -1), 2, 1)
+        cells = getattr(tensor, method)(observed.reshape(len(self.keys), outer, *tensor.shape))
+        by_label = cells.reshape(len(self.keys), outer, self.shape[1], *self.conditions.whole.shape)
+        return np.moveaxis(by_label, 2, 1)
+
+
+class Patterns(Weighed):
+    """The patterns of one condition: which of them satisfy it, and at which labels it is asked."""
+
+    def __init__(self, rows: PatternRows, truth: Floats, inside: Bools) -> None:
+        self.rows, self.truth, self.inside = rows, truth, inside
+        self.keys, self.counts, self.moments = rows.keys, rows.counts, rows.moments
+        axes = tuple(range(1, truth.ndim))
+        self._weight = self._by_key(truth)
+        self._possible = rows.conditions.by_pattern(truth.any(axis=axes))
+        self._certain = rows.conditions.by_pattern(truth.all(axis=axes)) * (not rows.labels.names)
+
+    def _by_key(self, truth: Floats) -> Floats:
+        """The weights of a truth, in the shape of the counts."""
+        weights = self.rows.conditions.weights_of(truth).reshape(self.counts.shape[1], -1)
+        by_key: Floats = weights[:, self.rows.wide].T
+        return by_key
+
+    def first(self, tally: Floats) -> Floats:
+        return self.rows.picked(self._every_first(tally)) * self.inside
+
+    def _every_first(self, tally: Floats) -> Floats:
+        return self.rows.labels.tensor.invert(self.rows.spread((tally * self._weight).sum(1)))
+
+    def common(self, other: Patterns, tally: Floats) -> Floats:
+        tensor, spread = self.rows.labels.tensor, self.rows.spread
+        both = self._weight if other is self else self._by_key(self.truth * other.truth)
+        squares = tensor.squares(spread((tally * self._weight * other._weight).sum(1)))
+        return self.rows.picked(squares - tensor.invert(spread((tally * both).sum(1)))) * self.inside * other.inside
+
+    def bounds(self, tally: Floats) -> tuple[Floats, Floats]:
+        certain, possible = (self.rows.by_group(tally @ mask) * self.inside for mask in (self._certain, self._possible))
+        return certain, possible
+
+    def likely(self) -> Floats:
+        """Counts by the fixed point of the iterative Bayesian rule over labels and patterns together."""
+        if self.rows.size > MOST_LABELS:
+            raise QuestionError("method = 'mle' cannot hold so many groups. Fix: method='inverse', or fewer groups.")
+        split = self.rows.cells(self.counts, "likelihood").reshape(*self.rows.shape, len(self.truth), -1)
+        fitted: Floats = np.einsum("glon,on->gl", split, self.truth.reshape(len(self.truth), -1))
+        return self.rows.picked(fitted) * self.inside
+
+    @property
+    def rounding(self) -> float:
+        return sum(one.rounding for one in (*self.rows.swapped_labels, *self.rows.swapped_conditions))
+
+    def pairs(self, tally: Floats, other: Patterns, its: Floats) -> Floats | float:
+        """Rows that share a swapped column are not independent."""
+        rows = self.rows
+        if not rows.swapped_labels and not rows.swapped_conditions:
+            return 0.0
+        added = np.zeros(rows.shape)
+        for one in rows.swapped_labels:
+            values, others = self._every_first(tally), other._every_first(its)
+            added += one.of_label(values, one.whole(values), (others, one.whole(others))).reshape(rows.shape)
+        if rows.swapped_conditions and rows.size <= MOST_LABELS:
+            cells, its_cells = (rows.cells(which, "invert").reshape(-1, *self.truth.shape) for which in (tally, its))
+            for one in rows.swapped_conditions:
+                added += one.of_condition(cells, self.truth, (its_cells, other.truth)).reshape(rows.shape)
+        return rows.picked(added) * self.inside * other.inside

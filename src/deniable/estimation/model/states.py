@@ -1,0 +1,138 @@
+"""Weights: an estimate as a sum over published rows (SPEC 8).
+
+    w(c, y) = sum over x in S of P_c^-1[x][y],    E[w | x] = 1[x in S]
+
+so the sum of w over rows is an unbiased count, and the sum of w^2 - w an unbiased estimate of its variance. A *state*
+is a cell and a published value of it; weights of a value set S are one number per state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.core.channel import Channel
+from deniable.core.errors import QuestionError
+from deniable.estimation.model.tensor import SINGULAR, stochastic
+from deniable.estimation.published import Bools, Floats, OnePart
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """The states of a release: which values each cell has, and how its channel is inverted.
+
+    Attributes:
+        m: the size of the table's domain.
+        channels, positions: of each cell.
+        mixture: for unpublished cells the m x m channel of the whole release; None when every cell is published.
+    """
+
+    m: int
+    channels: tuple[Channel, ...]
+    positions: tuple[npt.NDArray[np.int64], ...]
+    mixture: Floats | None = None
+
+    @classmethod
+    def of(cls, manifest: OnePart) -> States:
+        """The states of a release, from its manifest."""
+        m = len(manifest.domain)
+        positions = tuple(np.asarray(p, np.int64) for p in manifest.cell_positions)
+        if manifest.cells_published or len(positions) == 1:
+            return cls(m, tuple(manifest.channels), positions)
+        mixture = manifest.mixture
+        if mixture is None:
+            raise QuestionError(
+                "This release does not publish the cells of its rows, nor the channel of the whole table: "
+                "questions about the sensitive column cannot be answered from it so. Fix: method='four-state exact'."
+            )
+        return cls(m, (), (np.arange(m),), stochastic(mixture))
+
+    @cached_property
+    def count(self) -> int:
+        """How many states there are."""
+        return sum(len(p) for p in self.positions)
+
+    @cached_property
+    def values(self) -> npt.NDArray[np.int64]:
+        """For each state the position of its value in the domain."""
+        return np.concatenate(self.positions)
+
+    def slices(self) -> list[slice]:
+        """Where each cell's states are."""
+        edges = np.cumsum([0, *(len(p) for p in self.positions)])
+        return [slice(int(a), int(b)) for a, b in pairwise(edges)]
+
+    @cached_property
+    def unbiased(self) -> bool:
+        """Whether every channel can be inverted. Where one cannot (all values redrawn), its rows are estimated from
+        the replacing distribution alone, and no interval is claimed."""
+        if self.mixture is not None:
+            return bool(np.linalg.cond(self.mixture) < SINGULAR)
+        return all(channel.invertible for channel in self.channels)
+
+    def weights(self, chosen: Bools) -> Floats:
+        """w over states, for value sets given as rows of booleans over the domain: [..., m] -> [..., states]."""
+        if self.mixture is not None:
+            return _certain(chosen, self._mixture_weights(chosen))
+        parts = []
+        for channel, positions in zip(self.channels, self.positions, strict=True):
+            inside = chosen[..., positions]
+            weights = channel.weights(inside) if channel.invertible else redrawn_weights(channel, inside)
+            parts.append(_certain(inside, weights))
+        return np.concatenate(parts, axis=-1)
+
+    def invert(self, counts: Floats) -> Floats:
+        """Counts by state as counts by value, what a published row counts for added up: [..., states] -> [..., m]."""
+        return self._by_value(counts, Channel.invert, lambda inverse: inverse)
+
+    def squares(self, counts: Floats) -> Floats:
+        """The same with squared weights."""
+        return self._by_value(counts, Channel.squares, lambda inverse: inverse**2)
+
+    def _by_value(
+        self, counts: Floats, of_channel: Callable[[Channel, Floats], Floats], of_inverse: Callable[[Floats], Floats]
+    ) -> Floats:
+        if self.mixture is not None:
+            flat = counts.reshape(-1, self.m) @ of_inverse(self._inverse).T
+            return flat.reshape(counts.shape).astype(np.float64)
+        total = np.zeros((*counts.shape[:-1], self.m))
+        for channel, positions, part in zip(self.channels, self.positions, self.slices(), strict=True):
+            here = counts[..., part]
+            if channel.invertible:
+                total[..., positions] += here if channel.m == 1 else of_channel(channel, here)
+            else:
+                total[..., positions] += here.sum(-1, keepdims=True) * of_inverse(channel.replacing)
+        return total
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        """Of the mixture; where it has none, published rows count for what they show."""
+        if self.mixture is None or not self.unbiased:
+            return np.eye(self.m)
+        inverse: Floats = np.linalg.inv(self.mixture).astype(np.float64)
+        return inverse
+
+    def _mixture_weights(self, chosen: Bools) -> Floats:
+        assert self.mixture is not None
+        if self.unbiased:
+            solved = np.linalg.solve(self.mixture.T, chosen.reshape(-1, self.m).astype(np.float64).T).T
+            return solved.reshape(chosen.shape).astype(np.float64)
+        return chosen.astype(np.float64)
+
+
+def _certain(inside: Bools, weights: Floats) -> Floats:
+    """Exactly 1 and 0 where the cell lies wholly inside or outside S: such rows carry no error."""
+    whole, none = inside.all(-1, keepdims=True), ~inside.any(-1, keepdims=True)
+    return np.where(whole, 1.0, np.where(none, 0.0, weights))
+
+
+def redrawn_weights(channel: Channel, inside: npt.NDArray[Any]) -> Floats:
+    """The share of the replacing distribution in S, whatever was published: all that a channel without coins tells."""
+    share = (inside * channel.replacing).sum(-1, keepdims=True)
+    return np.broadcast_to(share, inside.shape).astype(np.float64)

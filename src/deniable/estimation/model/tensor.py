@@ -1,0 +1,276 @@
+"""Independent channels as one tensor channel, applied and inverted factor by factor (SPEC 6, 8; OLAP 4).
+
+    A = A_1 (x) .. (x) A_k,    A_r = p_r I + (1 - p_r) b_r 1^T
+
+b_r is the replacing mass of each state of column r: (1 - b, b) for "does not satisfy, satisfies", or one mass per
+category. A column of decoy groups has a matrix over its values instead. A itself is never built: with n_1 .. n_k states
+an operation takes O(k n_1 .. n_k), for predicates O(k 2^k).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.core.errors import InternalError, QuestionError
+from deniable.estimation.model.fixed_point import Fit, fixed_point
+
+Floats = npt.NDArray[np.float64]
+Operation = Callable[[Floats], Floats]
+WORTHLESS = 1e4
+SINGULAR = 1e6  # matrices are published to six digits: beyond, an inverse would be made of their rounding
+MERGED = 16  # states of factors that are multiplied out; never anywhere near the square of all states
+PIECE = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """One column's channel over its states.
+
+    Attributes:
+        coin: p.
+        masses: b, the replacing mass of each perturbed state; they add up to 1.
+        fixed: how many further states are published as they are (missing values that are exempt).
+    """
+
+    coin: float
+    masses: Floats
+    fixed: int = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.masses) + self.fixed
+
+    def apply(self, x: Floats) -> Floats:
+        """A x on the last axis: p x + (1-p) b sum(x)."""
+        moving = x[..., : len(self.masses)]
+        return self._with_fixed(self.coin * moving + (1 - self.coin) * self.masses * moving.sum(-1, keepdims=True), x)
+
+    def transposed(self, z: Floats) -> Floats:
+        """A^T z on the last axis: p z + (1-p) (b . z)."""
+        moving = z[..., : len(self.masses)]
+        return self._with_fixed(self.coin * moving + (1 - self.coin) * (moving @ self.masses)[..., None], z)
+
+    def invert(self, y: Floats) -> Floats:
+        """A^-1 y on the last axis: (y - (1-p) b sum(y)) / p."""
+        self._require_coin()
+        moving = y[..., : len(self.masses)]
+        rest = (1 - self.coin) * self.masses * moving.sum(-1, keepdims=True)
+        return self._with_fixed((moving - rest) / self.coin, y)
+
+    def weights(self, t: Floats) -> Floats:
+        """A^-T t on the last axis: what a published row in each state counts for, t telling which states are asked for.
+
+        w_y = (t_y - (1-p) (b . t)) / p,    E[w | x] = t_x
+        """
+        self._require_coin()
+        moving = t[..., : len(self.masses)]
+        return self._with_fixed((moving - (1 - self.coin) * (moving @ self.masses)[..., None]) / self.coin, t)
+
+    def squares(self, y: Floats) -> Floats:
+        """sum_y (A^-1[x][y])^2 y_y on the last axis: the second moment of the weights that ask for each state x."""
+        self._require_coin()
+        moving = y[..., : len(self.masses)]
+        off = ((1 - self.coin) * self.masses / self.coin) ** 2
+        on = ((1 - (1 - self.coin) * self.masses) / self.coin) ** 2
+        return self._with_fixed(on * moving + off * (moving.sum(-1, keepdims=True) - moving), y)
+
+    @property
+    def condition(self) -> float:
+        """The condition number in the 1-norm: (1 + (1-p)(1 - 2 min b)) / p."""
+        if self.coin <= 0:
+            return math.inf
+        return float((1 + (1 - self.coin) * (1 - 2 * self.masses.min())) / self.coin) if len(self.masses) > 1 else 1.0
+
+    def _with_fixed(self, moved: Floats, x: Floats) -> Floats:
+        return np.concatenate([moved, x[..., len(self.masses) :]], axis=-1) if self.fixed else moved
+
+    def _require_coin(self) -> None:
+        if self.coin <= 0:
+            raise QuestionError("A column whose coin is 0 is always replaced: nothing about it can be estimated.")
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """One column's channel over all its values, as a matrix: that of a column whose cells are not published.
+
+    Attributes:
+        name: of the column, for what is said when it cannot be inverted.
+        matrix: P[y][x].
+        fixed: how many further states are published as they are.
+    """
+
+    name: str
+    matrix: Floats
+    fixed: int = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.matrix) + self.fixed
+
+    def apply(self, x: Floats) -> Floats:
+        """P x on the last axis."""
+        return self._times(self.matrix, x)
+
+    def transposed(self, z: Floats) -> Floats:
+        return self._times(self.matrix.T, z)
+
+    def invert(self, y: Floats) -> Floats:
+        return self._times(self._inverse, y)
+
+    def weights(self, t: Floats) -> Floats:
+        """P^-T t: w with sum_y P[y][x] w_y = t_x."""
+        return self._times(self._inverse.T, t)
+
+    def squares(self, y: Floats) -> Floats:
+        """sum_y (P^-1[x][y])^2 y_y."""
+        return self._times(self._inverse**2, y)
+
+    @cached_property
+    def condition(self) -> float:
+        """The condition number in the 1-norm."""
+        return float(np.linalg.cond(self.matrix, 1))
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        if not self.condition < SINGULAR:
+            raise QuestionError(
+                f"Some values of {self.name!r} cannot be told apart in this release: its channel has no inverse. "
+                "Fix: method='four-state exact', or publish with Decoys(grouping='mixed')."
+            )
+        inverse: Floats = np.linalg.inv(self.matrix).astype(np.float64)
+        return inverse
+
+    def _times(self, matrix: Floats, x: Floats) -> Floats:
+        m = len(self.matrix)
+        moved = x[..., :m] @ matrix.T
+        return np.concatenate([moved, x[..., m:]], axis=-1) if self.fixed else moved
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """The channel of several columns. Arrays hold one axis per factor, the first factor's first, after any others.
+
+    >>> one = Factor(0.5, np.array([0.85, 0.15]))
+    >>> t = Tensor((one, one))
+    >>> bool(np.allclose(t.invert(t.apply(np.array([[4.0, 3.0], [2.0, 1.0]]))), [[4, 3], [2, 1]]))
+    True
+    """
+
+    factors: tuple[Factor | Dense, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(factor.size for factor in self.factors)
+
+    def apply(self, x: Floats) -> Floats:
+        """A x: what is expected to be published."""
+        return self._each(x, [factor.apply for factor in self.factors])
+
+    def transposed(self, z: Floats) -> Floats:
+        return self._each(z, [factor.transposed for factor in self.factors])
+
+    def invert(self, y: Floats) -> Floats:
+        """A^-1 y: unbiased, may be negative."""
+        return self._each(y, [factor.invert for factor in self.factors])
+
+    def weights(self, t: Floats) -> Floats:
+        """A^-T t: the product of the columns' weights, summed over the states that t asks for."""
+        return self._each(t, [factor.weights for factor in self.factors])
+
+    def squares(self, y: Floats) -> Floats:
+        """For each state the sum over rows of its squared weight."""
+        return self._each(y, [factor.squares for factor in self.factors])
+
+    @property
+    def condition(self) -> float:
+        """The product of the factors' condition numbers: it grows like p^-k."""
+        return math.prod(factor.condition for factor in self.factors)
+
+    def condition_in_words(self) -> str:
+        """What the condition number means for an answer; empty where there is nothing to say."""
+        if self.condition < WORTHLESS:
+            return ""
+        return (
+            f"{len(self.factors)} perturbed columns together magnify the noise up to {self.condition:.2g} times: the "
+            "answer is worth what its interval says, perhaps nothing. Fix: ask about fewer perturbed columns at once."
+        )
+
+    def likelihood(self, y: Floats) -> Floats:
+        """The fixed point of the iterative Bayesian rule: counts >= 0 that make y likeliest (OLAP 4.3; SPEC 8).
+
+        Axes before the factors' are a batch. How near the fixed point this is: see ``fixed_point``.
+        """
+        return self.fit(y).counts.reshape(y.shape)
+
+    def fit(self, y: Floats) -> Fit:
+        """The same with what it took, as [batch, states]."""
+        size = math.prod(self.shape)
+        lead = math.prod(y.shape[: y.ndim - len(self.factors)])
+        forward = self._steps([factor.apply for factor in self.factors])
+        back = self._steps([factor.transposed for factor in self.factors])
+        flat = y.reshape(lead, size).astype(np.float64)
+        return fixed_point(partial(_through, forward), partial(_through, back), flat)
+
+    def _each(self, x: Floats, operations: Sequence[Operation]) -> Floats:
+        if x.shape[x.ndim - len(self.factors) :] != self.shape:
+            raise InternalError(f"an array of shape {x.shape} does not end in the states {self.shape}")
+        flat = np.asarray(x, dtype=np.float64).reshape(-1, math.prod(self.shape))
+        return _through(self._steps(operations), flat).reshape(x.shape)
+
+    def _steps(self, operations: Sequence[Operation]) -> list[tuple[int, Operation]]:
+        """Small neighbouring factors as one small matrix: fewer and faster passes over the states."""
+        steps: list[tuple[int, Operation]] = []
+        merged: list[Floats] = []
+        for size, operation in zip(self.shape, operations, strict=True):
+            if merged and len(merged[0]) * size > MERGED:
+                steps.append(_product(merged.pop()))
+            if size > MERGED:
+                steps.append((size, operation))
+                continue
+            matrix = operation(np.eye(size))  # row i is what state i becomes
+            merged = [np.kron(merged[0], matrix).astype(np.float64) if merged else matrix]
+        return [*steps, *map(_product, merged)]
+
+
+def stochastic(matrix: npt.ArrayLike) -> Floats:
+    """A matrix that was published rounded, its columns adding up to 1 again, as the weights of all values then do."""
+    rounded = np.asarray(matrix, np.float64)
+    columns: Floats = rounded / rounded.sum(axis=0)
+    return columns
+
+
+def _product(matrix: Floats) -> tuple[int, Operation]:
+    return len(matrix), partial(_times, matrix)
+
+
+def _times(matrix: Floats, x: Floats) -> Floats:
+    """x @ matrix, in pieces that are too small for threads, whose waiting for each other costs more than they save."""
+    result = np.empty(x.shape)
+    for first in range(0, len(x), PIECE):
+        np.matmul(x[first : first + PIECE], matrix, out=result[first : first + PIECE])
+    return result
+
+
+def _through(steps: Sequence[tuple[int, Operation]], flat: Floats) -> Floats:
+    """Each step on its axis of [batch, states]; the axis goes to the end, which brings the next one to the front."""
+    moved = flat.T
+    for size, step in steps:
+        moved = step(moved.reshape(size, -1).T)
+    return moved.reshape(flat.shape)
+
+
+def rows_needed(coin: float, error: float, delta: float = 0.05) -> int:
+    """Rows that make a one-column share accurate to +-error with probability 1 - delta (OLAP Thm 1).
+
+        n >= 4 ln(2/delta) / (p error)^2
+
+    >>> rows_needed(0.5, 0.01)
+    590221
+    """
+    return math.ceil(4 * math.log(2 / delta) / (coin * error) ** 2)

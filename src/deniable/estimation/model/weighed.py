@@ -1,0 +1,121 @@
+"""A tally and what it is worth: every estimate is a sum over published rows of their weights (mathematics 8).
+
+    E[w | original row] = 1[it satisfies],   estimate = sum w,   Cov = sum (w w' - w'') + what pairs of rows add
+
+with w'' the weight of rows that satisfy both conditions. Whatever the parts of a release are, aggregates see only this.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from deniable.core.arrays import Floats, Ints
+
+if TYPE_CHECKING:
+    from deniable.estimation.calibration import Calibration
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Estimates [groups, labels] with their variances and what is possible; ``raw`` is the variance uncalibrated."""
+
+    value: Floats
+    variance: Floats
+    raw: Floats
+    smallest: Floats
+    largest: Floats
+
+    @classmethod
+    def joined(cls, parts: list[Answers], axis: int) -> Answers:
+        names = ("value", "variance", "raw", "smallest", "largest")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts], axis=axis) for name in names))
+
+    def picked(self, labels: Ints) -> Answers:
+        """Some of the labels."""
+        columns = (self.value, self.variance, self.raw, self.smallest, self.largest)
+        return Answers(*(column[:, labels] for column in columns))
+
+    def spread(self, rows: Ints, labels: Ints) -> Answers:
+        """At other groups and labels, given where each of them stands here; 0 where it is not (-1)."""
+        there = (rows >= 0)[:, None] & (labels >= 0)[None, :]
+        columns = (self.value, self.variance, self.raw, self.smallest, self.largest)
+        if not there.any():
+            return Answers(*(np.zeros(there.shape) for _ in columns))
+        return Answers(*(np.where(there, column[rows][:, labels], 0.0) for column in columns))
+
+    def without_claim(self) -> Answers:
+        """Where a channel cannot be inverted no error can be stated: the interval becomes all that is possible."""
+        unknown = np.where(self.largest > self.smallest, np.inf, 0.0)
+        return Answers(self.value, self.variance + unknown, self.raw + unknown, self.smallest, self.largest)
+
+
+@dataclass(frozen=True, eq=False)
+class Tallies:
+    """Of a numeric column: rows that have a value, its sum and its sum of squares, each tallied like the rows."""
+
+    rows: Floats
+    sums: Floats
+    squares: Floats
+
+
+class Weighed(ABC):
+    """Rows of some public groups, tallied, with the weights of one condition at a question's labels.
+
+    Two conditions on the same tally have a covariance; they are of one and the same subclass.
+
+    Attributes:
+        keys: the groups: codes of the public group columns, one row per group.
+        counts: how many rows, in the shape that the methods take.
+        moments: numeric columns in the same shape.
+        unbiased: whether the channels can be inverted; where not, no interval is claimed.
+        control: what the whole table is known to be off by; None where nothing is.
+    """
+
+    keys: Ints
+    counts: Floats
+    moments: Mapping[str, Tallies]
+    unbiased: bool = True
+    control: Calibration | None = None
+
+    @abstractmethod
+    def first(self, tally: Floats) -> Floats:
+        """Sum of w, [groups, labels]."""
+
+    @abstractmethod
+    def common(self, other: Self, tally: Floats) -> Floats:
+        """Sum of w w' - w'': the covariance with another condition, of rows that are independent; with itself the
+        variance. The tally holds the products of what is added up."""
+
+    @abstractmethod
+    def bounds(self, tally: Floats) -> tuple[Floats, Floats]:
+        """What the tally is at the least and at the most, by what is public alone."""
+
+    @abstractmethod
+    def likely(self) -> Floats:
+        """The counts of maximum likelihood."""
+
+    def followed(self, other: Self, tally: Floats) -> Floats:
+        """The covariance of this sum with the error of the whole table that another condition's control shows."""
+        raise NotImplementedError
+
+    def shared(self, other: Self) -> Calibration:
+        """The covariance of the errors that two conditions' controls show, by label."""
+        raise NotImplementedError
+
+    def pairs(self, tally: Floats, other: Self, its: Floats) -> Floats | float:
+        """What pairs of rows that are not independent add to the covariance of two sums."""
+        return 0.0
+
+    @property
+    def rounding(self) -> float:
+        """The variance below which nothing is claimed."""
+        return 0.0
+
+    def shrunk(self, linear: Answers) -> Answers:
+        """The linear estimate, drawn towards independence."""
+        raise NotImplementedError

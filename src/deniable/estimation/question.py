@@ -1,0 +1,85 @@
+"""A question to a release, and who answers it.
+
+Every release has one answerer, by what it publishes: perturbed rows, groups of rows, or nothing but answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from deniable.core.arrays import Ints
+from deniable.estimation.aggregates import Aggregate, Count
+from deniable.estimation.asking import Options
+from deniable.estimation.estimate import Estimate
+from deniable.estimation.model.weighed import Answers
+from deniable.estimation.predicates import EVERYTHING, Predicate
+from deniable.estimation.published import Published
+
+
+@dataclass(frozen=True)
+class Question:
+    """Aggregates over the rows that satisfy a condition, by group.
+
+    Attributes:
+        where: the condition.
+        groups: columns, public or sensitive, that answers are grouped by.
+        aggregates: what is asked of each group.
+        options: how to answer.
+    """
+
+    where: Predicate = EVERYTHING
+    groups: tuple[str, ...] = ()
+    aggregates: tuple[Aggregate, ...] = (Count(),)
+    options: Options = field(default_factory=Options)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Codes of the public group columns, values of the sensitive ones, and a number per aggregate, group and value."""
+
+    question: Question
+    keys: Ints
+    labels: tuple[tuple[Hashable, ...], ...]
+    by_aggregate: Mapping[Aggregate, Answers]
+
+    def estimate(self, aggregate: Aggregate | None = None) -> Estimate:
+        """The one estimate of a question without groups."""
+        numbers = self.by_aggregate[aggregate or self.question.aggregates[0]]
+        return Estimate(
+            float(numbers.value[0, 0]),
+            float(np.sqrt(numbers.variance[0, 0])),
+            self.question.options.confidence,
+            float(numbers.smallest[0, 0]),
+            float(numbers.largest[0, 0]),
+            self.question.options.said,
+            float(np.sqrt(numbers.raw[0, 0])),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SingleAnswer(Answer):
+    """An answer whose estimate was made by itself, with an interval of its own."""
+
+    made: Estimate
+
+    def estimate(self, aggregate: Aggregate | None = None) -> Estimate:
+        return self.made
+
+
+class Answerer(Protocol):
+    """Answers questions about one release."""
+
+    @property
+    def published(self) -> Published | None:
+        """Perturbed rows and their counter, for SQL, cubes and many questions at once; None where there are none."""
+        ...
+
+    def refusal(self, question: Question) -> str | None:
+        """Why it cannot answer; None where it can."""
+        ...
+
+    def answer(self, question: Question) -> Answer: ...

@@ -1,0 +1,80 @@
+"""What of SQL is understood: every kind of node and every argument of it that a question may have.
+
+A parser knows more than we answer. Whatever it hands over and we do not read would be ignored silently, so anything
+that is not listed here is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from deniable.core.errors import QuestionError
+
+_BOTH = frozenset({"this", "expression"})
+_THIS = frozenset({"this"})
+UNDERSTOOD: dict[type, frozenset[str]] = {
+    exp.Select: frozenset({"expressions", "from", "from_", "where", "group", "having", "order", "limit", "offset"}),
+    exp.From: _THIS,
+    exp.Table: frozenset({"this", "alias"}),
+    exp.TableAlias: _THIS,
+    exp.Alias: frozenset({"this", "alias"}),
+    exp.Column: frozenset({"this", "table"}),
+    exp.Identifier: frozenset({"this", "quoted"}),
+    exp.Star: frozenset(),
+    exp.Count: frozenset({"this", "big_int"}),  # big_int: of the parser's own making, it says nothing
+    exp.Sum: _THIS,
+    exp.Avg: _THIS,
+    exp.Filter: _BOTH,
+    exp.Case: frozenset({"ifs", "default"}),
+    exp.If: frozenset({"this", "true"}),
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div), _BOTH),
+    exp.Where: _THIS,
+    exp.Having: _THIS,
+    exp.Group: frozenset({"expressions"}),
+    exp.Order: frozenset({"expressions"}),
+    exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
+    exp.Limit: frozenset({"expression"}),
+    exp.Offset: frozenset({"expression"}),
+    exp.Paren: _THIS,
+    exp.Not: _THIS,
+    exp.And: _BOTH,
+    exp.Or: _BOTH,
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), _BOTH),
+    exp.In: frozenset({"this", "expressions"}),
+    exp.Between: frozenset({"this", "low", "high", "symmetric"}),
+    exp.Is: frozenset({"this", "expression", "negate"}),
+    exp.Like: frozenset({"this", "expression", "negate"}),
+    exp.ILike: frozenset({"this", "expression", "negate"}),
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.Boolean: _THIS,
+    exp.Null: frozenset(),
+    exp.Neg: _THIS,
+    exp.Cast: frozenset({"this", "to"}),
+    exp.TryCast: frozenset({"this", "to", "safe"}),  # safe: that it is a TRY_CAST
+    exp.DataType: frozenset({"this", "nested"}),
+}
+
+
+def require_understood(tree: Any) -> None:
+    """Refuse a node of a kind that is not listed, and any argument that would be passed over."""
+    for node in tree.walk():
+        known = UNDERSTOOD.get(type(node))
+        if known is None:
+            raise QuestionError(f"{_shown(node)} is not understood, so the question is not answered.")
+        for name, value in node.args.items():
+            if name not in known and value is not None and value is not False and value != []:
+                raise QuestionError(
+                    f"{_shown(node)} says {name.strip('_').replace('_', ' ').upper()}, which is not understood: the "
+                    "question is not answered rather than answered without it."
+                )
+
+
+def _shown(node: Any) -> str:
+    """A piece of the question as it reads in SQL, shortened for a message."""
+    try:
+        text = node.sql(dialect="duckdb")
+    except Exception:  # of a parser that cannot write what it has read; its own words do not matter here
+        text = ""
+    return f"'{text[:80]}{'..' * (len(text) > 80)}'" if text else type(node).__name__.upper()

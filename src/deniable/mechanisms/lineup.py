@@ -1,0 +1,305 @@
+"""Line-ups: a row publishes a set of values in which the person's own stands, or does not (mathematics 12).
+
+A posterior of rho2 on each of several values is as safe as on one, so a set tells more than a single value at the same
+promise. The idea, the proof and what it gives up are in docs/explanation/line-ups.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from deniable.core import lineup_exact
+from deniable.core.errors import OptionError, RequirementError
+from deniable.core.guarantee import Guarantee
+from deniable.core.histogram import Histogram
+from deniable.core.lineup import LineUpDesign
+from deniable.core.plan import Plan
+from deniable.core.privacy import Privacy, worst_posterior
+from deniable.core.probability import Probability, percent
+from deniable.core.promise import LineUps
+from deniable.mechanisms.base import Mechanism, Need
+from deniable.mechanisms.fine_grain import in_its_words
+from deniable.mechanisms.lineup_choice import Chosen, by_amplification, by_frequency, sizes_for
+from deniable.mechanisms.one_cell import Limits, allowed_amplification, coarse_counts, limits_of, pairs_of
+from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, needs_values, own_limits
+
+DEFAULT_TRUTH = Fraction(1, 2)
+INFORMED = (
+    "Someone who has learned how values go with public columns, from this release or elsewhere, combines that with a "
+    "line-up: right guesses about single people become more frequent, `deniable audit` says by how much."
+)
+LIST_IS_EVIDENCE = (
+    "The list of values: it is evidence, too, unless it was declared before anyone looked at the table (domain=)."
+)
+CHECKED = (
+    "A check against the true counts lowered the truth below what the published histogram allows: that some value is "
+    "more frequent than published, or some values of a line-up are less, by a few rows."
+)
+RULED_OUT = "A value that does not stand in a person's line-up is ruled out for certain: every line-up holds the truth."
+
+
+@dataclass(frozen=True)
+class Lineup(Mechanism):
+    """Each row publishes a set of values; a coin decides whether it is made around the row's value.
+
+    Attributes:
+        size: how many values a line-up has; left out: chosen by predicted error.
+        truth: the share of line-ups that are made around the value. Left out: 1/2 or less against who knows the
+            frequencies; what the amplification allows against any prior.
+
+    >>> rows = Histogram.of({name: 100 for name in "abcdefghijklmnopqrst"})
+    >>> plan = Lineup(size=4).plan(rows, Privacy(rho2="1/5"))
+    >>> plan.parts[0].lineups.size, plan.parts[0].lineups.share_true
+    (4, 0.5)
+    """
+
+    size: int | None = None
+    truth: Probability | None = None
+    name: ClassVar[str] = "lineup"
+    reveals: ClassVar[str] = "rare values speak louder to those who know more than frequencies"
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.size, int) and not isinstance(self.size, bool)
+        if self.size is not None and (not whole or self.size < 1):
+            raise OptionError(f"size = {self.size!r} is not allowed: a line-up has 1, 2, 3, .. values. Fix: size=4.")
+        self.exact_truth()
+
+    def exact_truth(self) -> Fraction | None:
+        """The truth as a fraction, 1 included."""
+        if self.truth is None:
+            return None
+        try:
+            exact = Fraction(str(self.truth))
+        except (ValueError, ZeroDivisionError):
+            exact = Fraction(0)
+        if not 0 < exact <= 1:
+            raise OptionError(
+                f"truth = {self.truth!r} is not allowed: it is the share of line-ups made around the person's value, "
+                "above 0 and at most 1. Fix: truth='1/2'."
+            )
+        return exact
+
+    @property
+    def options(self) -> dict[str, Any]:
+        truth = self.exact_truth()
+        return {"size": self.size, "truth": None if truth is None else str(truth)}
+
+    def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
+        privacy = in_its_words(histogram, needs_values(privacy, self.name))
+        check_histogram(histogram)
+        if public is not None and public.domain != histogram.domain:
+            raise OptionError("public must be a histogram of the same values, in the same order.")
+        self._check_size(histogram.m)
+        if privacy.adversary == "any-prior":
+            design, promised = self._any_prior(histogram, privacy)
+        else:
+            design, promised = self._frequency(histogram, privacy, public)
+        return Plan.of_cells(self.name, histogram, (), promised, privacy=privacy, options=self.options, lineups=design)
+
+    def _check_size(self, m: int) -> None:
+        if not sizes_for(m, self.size):
+            most = max(sizes_for(m, None), default=0)
+            raise OptionError(
+                f"size = {self.size} is not possible with {m:,} values: line-ups of 1 to {most:,} can be drawn so that "
+                f"every value can still be counted. Fix: size={max(min(self.size or 1, most), 1)}, or leave it out."
+                if most
+                else f"mechanism {self.name!r} cannot draw line-ups from {m:,} values. Fix: mechanism 'uniform', or "
+                "group rare values."
+            )
+
+    def layout(self, columns: tuple[str, ...]) -> tuple[Need, ...]:
+        """One part, of one column: a line-up of several columns together would promise nothing for each of them."""
+        if len(columns) > 1:
+            raise OptionError(
+                f"mechanism {self.name!r} is for one sensitive column; {len(columns)} are named. Fix: name one, or "
+                "compound them into one column first."
+            )
+        return (Need(columns),)
+
+    # -- who knows the frequencies -----------------------------------------------------------------------------------
+
+    def _frequency(
+        self, histogram: Histogram, privacy: Privacy, public: Histogram | None
+    ) -> tuple[LineUpDesign, Guarantee]:
+        limits = _limits(histogram, privacy)
+        known = coarse_counts(histogram) if public is None else public.counts
+        truth = self.exact_truth()
+        chosen = by_frequency(histogram.counts, known, limits, self.size, truth, DEFAULT_TRUTH)
+        if chosen is None:
+            raise RequirementError(self._too_much(histogram, limits, known))
+        return chosen.design, _frequency_guarantee(histogram, privacy, limits, chosen)
+
+    def _too_much(self, histogram: Histogram, limits: Limits, known: Any) -> str:
+        """What cannot be met, and the nearest that can."""
+        asked = ", ".join(
+            f"{name} = {value}" for name, value in (("size", self.size), ("truth", self.exact_truth())) if value
+        )
+        free = by_frequency(histogram.counts, known, limits, None, None, DEFAULT_TRUTH) if asked else None
+        if free is not None:
+            reached = f"size={free.design.size}, truth='{_readable(free.design)}'"
+            return (
+                f"Line-ups with {asked} would let an attacker become surer than rho2. Fix: {reached}, or a higher rho2."
+            )
+        return (
+            "No line-up keeps this requirement: some value is almost as frequent as its rho2 allows to be believed. "
+            "Fix: raise rho2, or exempt the most frequent values with exempt=."
+        )
+
+    # -- any prior -----------------------------------------------------------------------------------------------------
+
+    def _any_prior(self, histogram: Histogram, privacy: Privacy) -> tuple[LineUpDesign, Guarantee]:
+        gamma = allowed_amplification(privacy)
+        chosen = by_amplification(histogram.m, gamma, self.size, self.exact_truth())
+        if chosen is None:
+            raise RequirementError(
+                f"Line-ups with truth = {self.exact_truth()} amplify beliefs by more than {float(gamma):.4g}, which is "
+                "all that rho1 and rho2 allow against adversary 'any-prior'. Fix: leave truth out, or a smaller one."
+            )
+        return chosen.design, _any_prior_guarantee(histogram, privacy, chosen.design)
+
+
+def _limits(histogram: Histogram, privacy: Privacy) -> Limits:
+    """The largest posterior of each value; None for those that are exempt."""
+    limits = limits_of(histogram, privacy)
+    for place, value in enumerate(histogram.domain):
+        share, limit = histogram.frequency(value), limits[place]
+        if limit is not None and privacy.per_value:
+            limits[place] = None if value in privacy.exempt else limit
+            if privacy.theta is not None:
+                limits[place] = min(limit, privacy.theta * share)
+            if share >= limit:
+                raise RequirementError(
+                    f"rho2 = {limit} of {value!r} cannot be met: it is {percent(share)} of the rows. "
+                    "Fix: a higher rho2 for it, or leave it out of per_value."
+                )
+    if all(limit is None for limit in limits):
+        raise RequirementError("No value is protected: every value of the table is exempt. Fix: raise rho1.")
+    return limits
+
+
+def _readable(design: LineUpDesign) -> Fraction:
+    """The truth as a fraction of 256, rounded down."""
+    return Fraction(design.truth * 256 // 2**32, 256)
+
+
+def _made(design: LineUpDesign) -> str:
+    """How a line-up is made, for people."""
+    of = f"a line-up of {design.size} value{'s' * (design.size != 1)}"
+    if design.truth == 2**32:
+        return f"Every row shows {of}, always with the person's own among them."
+    coin = "A fair coin" if design.truth == 2**31 else f"A coin that says yes {percent(design.share_true)} of the time"
+    return (
+        f"Every row shows {of}. {coin} decides whether the line-up is made around the person's value, or without "
+        "looking."
+    )
+
+
+def _frequency_guarantee(histogram: Histogram, privacy: Privacy, limits: Limits, chosen: Chosen) -> Guarantee:
+    design = chosen.design
+    sure = lineup_exact.surest(design, histogram.counts)
+    protected = [x for x, limit in enumerate(limits) if limit is not None]
+    highest = max(limit for limit in limits if limit is not None)
+    worst = max(sure[x] for x in protected)
+    gamma = lineup_exact.amplification(design)
+    exempt = tuple(sorted(histogram.position(value) for value in privacy.exempt))
+    promise = LineUps(
+        "frequency",
+        privacy.rho1,
+        privacy.rho2,
+        gamma,
+        1 - Fraction(design.truth, 2**32),
+        exempt,
+        own_limits(histogram, privacy.per_value),
+    )
+    bound = (
+        "as sure of each of the named values as its own rho2 says"
+        if privacy.per_value
+        else (f"{percent(highest)} sure of that person's value")
+    )
+    covered = "" if privacy.rho1 is None else f", where that value makes up at most {percent(privacy.rho1)} of the rows"
+    covered += ", but for exempt values" if exempt else ""
+    sentence = (
+        f"{_made(design)} An attacker who knows how frequent each value is, and nothing more about a person, becomes "
+        f"at most {bound}{covered}."
+    )
+    return Guarantee(
+        promises=(promise,),
+        adversary="frequency",
+        rho1=None if privacy.per_value else privacy.rho1,
+        rho2=None if privacy.per_value else privacy.rho2,
+        worst=min(Fraction(-int(-worst * 10_000 // 1), 10_000), highest),
+        gamma=gamma,
+        also=_downward(design),
+        not_protected=(
+            *EVERY_RELEASE,
+            *_stronger(design, gamma),
+            INFORMED,
+            *((CHECKED,) if chosen.lowered else ()),
+            *_exempt(histogram.m - len(protected), histogram.m),
+        ),
+        sentence=sentence,
+    )
+
+
+def _any_prior_guarantee(histogram: Histogram, privacy: Privacy, design: LineUpDesign) -> Guarantee:
+    gamma = lineup_exact.amplification(design)
+    assert gamma is not None
+    pairs = pairs_of(privacy)
+    rho1, rho2 = (privacy.rho1, privacy.rho2) if privacy.rho2 is not None else (None, None)
+    if rho1 is None or rho2 is None:
+        believed = (
+            "No attacker who believed a named value at up to its rho1 beforehand becomes surer of it than its rho2."
+        )
+    else:
+        believed = (
+            f"No attacker who believed a value at up to {percent(rho1)} beforehand becomes surer of it than "
+            f"{percent(rho2)}."
+        )
+    return Guarantee(
+        promises=(
+            LineUps(
+                "any-prior",
+                rho1,
+                rho2,
+                gamma,
+                1 - Fraction(design.truth, 2**32),
+                (),
+                own_limits(histogram, privacy.per_value),
+            ),
+        ),
+        adversary="any-prior",
+        rho1=rho1,
+        rho2=rho2,
+        worst=max(worst_posterior(low, gamma) for low, _ in pairs),
+        gamma=gamma,
+        also=(
+            *_downward(design),
+            "It holds for any statement about the value, upward and downward; each row satisfies epsilon-local "
+            "differential privacy with epsilon = ln gamma.",
+        ),
+        not_protected=(*EVERY_RELEASE, LIST_IS_EVIDENCE, INFORMED),
+        sentence=f"{_made(design)} {believed}",
+    )
+
+
+def _exempt(number: int, m: int) -> tuple[str, ...]:
+    return (f"{number:,} of {m:,} values are exempt: there is no promise for them.",) if number else ()
+
+
+def _downward(design: LineUpDesign) -> tuple[str, ...]:
+    if design.truth == 2**32:
+        return ()
+    return (f"No belief falls below {percent(1 - design.share_true)} of what it was: nothing is ever ruled out.",)
+
+
+def _stronger(design: LineUpDesign, gamma: Fraction | None) -> tuple[str, ...]:
+    """How far the promise falls short against someone who knows more than the distribution."""
+    if gamma is None:
+        return (RULED_OUT,)
+    factor = f"{int(float(f'{float(gamma):.2g}')):,}" if gamma >= 10 else f"{float(gamma):.2g}"
+    return (
+        "An attacker who knows more about a person than how frequent each value is: seeing a rare value in a line-up "
+        f"can speak for it by a factor of up to {factor}.",
+    )

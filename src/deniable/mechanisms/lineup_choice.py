@@ -1,0 +1,237 @@
+"""Which line-ups: inclusion, size and truth from a requirement, by predicted error (mathematics 12).
+
+With prior f and pi = L f a member is believed at t/L + (1-t) f_x, so a larger set allows more truth, and tells less of
+each value. The error that a design leaves follows from (J^-1)_xx; for choosing a size J is taken as that of sets drawn
+in proportion, diag(pi - c pi^2) + c pi pi^T with c = 1 - 1/L, which needs no m x m matrix:
+
+    Var_x = n (pi_x / t)^2 ((J^-1)_xx - (1 - t^2) / L^2) - f_x
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from deniable.core import lineup_exact
+from deniable.core.arrays import Floats, Ints
+from deniable.core.channel import SCALE
+from deniable.core.lineup import COIN, MOST_ENTRIES, TRUTH_STEP, LineUpDesign, arcs_of, orders_for
+
+LEAST_ORDERS = 8  # with fewer, some values are hardly ever told apart
+LARGEST_INCLUSION = 0.75  # a value that always stands in the line-up cannot be counted: its rows look like all rows
+SMALL_SIZES = 16  # sizes up to here are all tried, above only some
+TRIED, LARGE, TRIED_IF_LARGE = 12, 2000, 4  # designs that are computed in full, fewer where there are many values
+MARGIN = 4  # rows that are added to noisy counts: rare values stand in line-ups a little too often, never too rarely
+SLACKS = (14, 4, 0)  # rows by which a value may be more frequent than the public count says
+WORTH = 1.1  # a smaller slack must lower the error by more than a tenth
+TRUTH_GRID, LOWERED_BY = 256, 4
+SELECTIVITIES = (0.001, 0.005, 0.01)
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """A design that meets the requirement.
+
+    Attributes:
+        error: predicted, to compare designs by.
+        lowered: whether a check against the true counts lowered the truth.
+        slack: how many rows more than the public count a value may have for the requirement to hold by public numbers.
+    """
+
+    design: LineUpDesign
+    error: float
+    lowered: bool = False
+    slack: int = 0
+
+
+def sizes_for(m: int, size: int | None) -> list[int]:
+    """The sizes that can be drawn: the one that is wanted, or all small ones and some larger ones."""
+    most = min(int(LARGEST_INCLUSION * m), m - 1, MOST_ENTRIES // (LEAST_ORDERS * m))
+    if size is not None:
+        return [size] if 1 <= size <= most else []
+    grown = {int(SMALL_SIZES * 1.25**step) for step in range(60)}
+    return [one for one in range(1, most + 1) if one <= SMALL_SIZES or one in grown or one == most]
+
+
+def designed(weights: Floats, size: int, truth: float) -> LineUpDesign:
+    """The design of inclusion in proportion to weights, its truth rounded down."""
+    arcs = arcs_of(weights, size, max(LARGEST_INCLUSION, size / len(weights)))
+    return LineUpDesign(arcs, max(int(truth * COIN), 1) * TRUTH_STEP, orders_for(len(weights), size))
+
+
+def with_truth(design: LineUpDesign, truth: int) -> LineUpDesign:
+    """The same sets, with another truth out of 2^18."""
+    other = LineUpDesign(design.arcs, truth * TRUTH_STEP, design.orders, design.seed)
+    other.__dict__["sets"] = design.sets  # they do not depend on the truth
+    return other
+
+
+def predicted_error(share: Floats, inclusion: Floats, truth: float) -> float:
+    """The relative error of counts at some selectivities, as a geometric mean, up to a factor of sqrt(n)."""
+    size = float(inclusion.sum())
+    c = 1 - 1 / size
+    own = inclusion - c * inclusion**2
+    ratio = inclusion / own
+    inverse = 1 / own - c * ratio**2 / (1 + c * float((inclusion * ratio).sum()))
+    variance = (inclusion / truth) ** 2 * (inverse - (1 - truth**2) / size**2) - share
+    variance = np.maximum(variance, 1e-12)
+    asked = [a for a in SELECTIVITIES if (share >= a).any()] or [float(np.median(share))]
+    errors = [float(np.sqrt(variance / (share * a)).compress(share >= a).mean()) for a in asked]
+    return float(np.exp(np.mean(np.log(errors))))
+
+
+def largest_truth(design: LineUpDesign, prior: Floats, limits: Floats, slack: float) -> float:
+    """The largest t at which no member of a set is believed above its limit, each value's own count raised by slack.
+
+    f_x (t h + (1-t)) <= limit (t H + (1-t) n), with h = D(S | x in S) / D(S) and H = sum over S of f h: linear in t.
+    Outside the set a belief only falls, as long as f_x <= limit n.
+    """
+    sets = design.sets
+    h = sets.hits / (sets.lengths[:, None] * float(lineup_exact.BLIND))
+    own, limit = prior[sets.members] + slack, limits[sets.members]
+    together = (prior[sets.members] * h).sum(axis=1, keepdims=True) + slack * h
+    rises = own * h - limit * together
+    starts = own - limit * (prior.sum() + slack)
+    if (starts[limit < 1] >= 0).any():
+        return 0.0
+    most = np.where((rises > 0) & (limit < 1), -starts / np.maximum(rises - starts, 1e-300), 1.0)
+    return float(most.min())
+
+
+def by_frequency(
+    counts: Ints,
+    public: Ints,
+    limits: list[Fraction | None],
+    size: int | None,
+    truth: Fraction | None,
+    most_truth: Fraction,
+) -> Chosen | None:
+    """The design with the smallest predicted error whose posteriors, by the true counts, keep every limit exactly.
+
+    Everything is computed from ``public`` counts; the true ones only check, and lower the truth where they must.
+    """
+    bounds = np.array([1.0 if limit is None else float(limit) for limit in limits])
+    base = np.maximum(public, 1) + float(MARGIN)
+    best: list[Chosen] = []
+    searches = [
+        _Search(counts, base, weights, tuple(limits), bounds, size, truth, float(truth or most_truth))
+        for weights in _weightings(base, bounds)
+    ]
+    for slack in SLACKS:
+        made = [chosen for search in searches if (chosen := search.best(slack)) is not None]
+        best += sorted(made, key=lambda one: one.error)[:1]
+    if not best:
+        return None
+    least = min(one.error for one in best)
+    return next(one for one in best if one.error <= WORTH * least)
+
+
+def _weightings(base: Floats, bounds: Floats) -> Iterator[Floats]:
+    """Inclusion like the counts; and more of it for values that want a lower limit (pi_x >= f_x t / rho2_x)."""
+    yield base
+    protected = bounds[bounds < 1]
+    if len(protected) and protected.min() < protected.max():
+        yield base * np.where(bounds < 1, protected.max() / bounds, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Designs of one weighting, by their size: the most likely first, until no other can be better."""
+
+    counts: Ints
+    base: Floats
+    weights: Floats
+    limits: tuple[Fraction | None, ...]
+    bounds: Floats
+    size: int | None
+    truth: Fraction | None
+    wanted: float
+    sketches: dict[int, LineUpDesign] = field(default_factory=dict)
+
+    @cached_property
+    def share(self) -> Floats:
+        return self.base / self.base.sum()
+
+    @cached_property
+    def ranked(self) -> list[tuple[float, int]]:
+        """Sizes by the error that they promise; without those that cannot be meant."""
+        pairs = sorted((self._promised_error(one), one) for one in sizes_for(len(self.counts), self.size))
+        possible = [pair for pair in pairs if np.isfinite(pair[0]) or self.size is not None]
+        return possible[: TRIED if len(self.counts) <= LARGE else TRIED_IF_LARGE]
+
+    def best(self, slack: int) -> Chosen | None:
+        best: Chosen | None = None
+        for guess, size in self.ranked:
+            if best is not None and guess > best.error:
+                break
+            chosen = self._chosen(size, slack)
+            if chosen is not None and (best is None or chosen.error < best.error):
+                best = chosen
+        return best
+
+    def _promised_error(self, size: int) -> float:
+        """The error at the truth that pi = L f would allow; infinite where that is less than must be."""
+        inclusion = arcs_of(self.weights, size, max(LARGEST_INCLUSION, size / len(self.weights))) / SCALE
+        protected = self.bounds < 1
+        given = (self.share / inclusion)[protected]
+        room = np.where(given > self.share[protected], given - self.share[protected], np.inf)
+        allowed = float(np.min((self.bounds - self.share)[protected] / room, initial=1.0))
+        if allowed <= 1 / TRUTH_GRID or (self.truth is not None and allowed < 0.9 * self.wanted):
+            return float("inf")
+        return predicted_error(self.share, inclusion, min(allowed, self.wanted))
+
+    def _chosen(self, size: int, slack: int) -> Chosen | None:
+        if size not in self.sketches:
+            self.sketches[size] = designed(self.weights, size, self.wanted)
+        sketch = self.sketches[size]
+        largest = largest_truth(sketch, self.base, self.bounds, slack)
+        if self.truth is not None and largest < self.wanted:
+            return None
+        steps = min(int(largest * TRUTH_GRID), int(self.wanted * TRUTH_GRID))
+        coin = steps * (COIN // TRUTH_GRID) if self.truth is None else int(self.truth * COIN)
+        return self._checked(with_truth(sketch, coin), slack) if coin else None
+
+    def _checked(self, design: LineUpDesign, slack: int) -> Chosen | None:
+        """The design, its truth lowered until every posterior under the true counts keeps its limit, exactly."""
+        lowered = False
+        while True:
+            sure = lineup_exact.surest(design, self.counts)
+            if all(limit is None or belief <= limit for belief, limit in zip(sure, self.limits, strict=True)):
+                error = predicted_error(self.share, design.inclusion, design.share_true)
+                return Chosen(design, error, lowered, slack)
+            coin = design.coin - LOWERED_BY * (COIN // TRUTH_GRID)
+            if self.truth is not None or coin <= 0:
+                return None
+            design, lowered = with_truth(design, coin), True
+
+
+def by_amplification(m: int, gamma: Fraction, size: int | None, truth: Fraction | None) -> Chosen | None:
+    """The design of equal inclusion whose exact amplification is at most gamma; nothing here depends on a table.
+
+    t = (gamma-1) L / (m + (gamma-1) L), and the error is least near L = m / (gamma+1) (Ye and Barg 2018).
+    """
+    odds = float(gamma) - 1
+    share = np.full(m, 1 / m)
+    limits = {one: odds * one / (m + odds * one) for one in sizes_for(m, size)}
+    if truth is not None:
+        limits = {one: float(truth) for one, most in limits.items() if most >= float(truth)}
+    if not limits:
+        return None
+    best = min(limits, key=lambda one: predicted_error(share, np.full(m, one / m), limits[one]))
+    design = designed(np.ones(m), best, limits[best])
+    coin = design.coin if truth is None else int(truth * COIN)
+    while coin and not _keeps(with_truth(design, coin), gamma):
+        if truth is not None:
+            return None
+        coin -= 1
+    chosen = with_truth(design, coin) if coin else None
+    return None if chosen is None else Chosen(chosen, predicted_error(share, chosen.inclusion, chosen.share_true))
+
+
+def _keeps(design: LineUpDesign, gamma: Fraction) -> bool:
+    reached = lineup_exact.amplification(design)
+    return reached is not None and reached <= gamma

@@ -1,0 +1,70 @@
+"""Mechanisms by name: a line for each. A module is imported when its mechanism is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
+from deniable.core.errors import OptionError
+from deniable.mechanisms.base import Mechanism
+from deniable.mechanisms.spelling import spelled
+
+AUTO = "auto"
+PLACES = {
+    "uniform": "deniable.mechanisms.uniform:Uniform",
+    "small-domain": "deniable.mechanisms.small_domain.mechanism:SmallDomain",
+    "fine-grain": "deniable.mechanisms.fine_grain:FineGrain",
+    "identity": "deniable.mechanisms.designed:Identity",
+    "designed": "deniable.mechanisms.designed:Designed",
+    "lineup": "deniable.mechanisms.lineup:Lineup",
+    "pram": "deniable.mechanisms.pram:Pram",
+    "redraw": "deniable.mechanisms.redraw:Redraw",
+    "decoys": "deniable.mechanisms.decoys.mechanism:Decoys",
+    "anatomy": "deniable.rivals.anatomy.mechanism:Anatomy",
+    "generalize": "deniable.rivals.generalize.mechanism:Generalize",
+    "laplace": "deniable.rivals.laplace.mechanism:Laplace",
+    "retention": "deniable.mechanisms.retention:Retention",
+}
+
+
+class Registry(Mapping[str, type[Mechanism]]):
+    """Name -> class, of every mechanism that the package has.
+
+    >>> from deniable.mechanisms import MECHANISMS
+    >>> MECHANISMS["uniform"]().name, "small-domain" in MECHANISMS
+    ('uniform', True)
+    """
+
+    def __getitem__(self, name: str) -> type[Mechanism]:
+        module, _, kind = PLACES[name].partition(":")
+        mechanism: type[Mechanism] = getattr(import_module(module), kind)
+        return mechanism
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(PLACES)
+
+    def __len__(self) -> int:
+        return len(PLACES)
+
+
+MECHANISMS = Registry()
+
+
+def mechanism_named(mechanism: str | Mechanism) -> Mechanism:
+    """A mechanism object, from its name or as it is.
+
+    Args:
+        mechanism: ``"decoys"``, ``"decoys:c=5"`` or an object.
+
+    >>> from deniable.mechanisms import mechanism_named
+    >>> mechanism_named("decoys:c=5,leftovers=drop")
+    Decoys(c=5, leftovers='drop', grouping='mixed')
+    """
+    if isinstance(mechanism, str):
+        return spelled(mechanism, MECHANISMS)
+    if not isinstance(mechanism, Mechanism):
+        raise OptionError(
+            f"mechanism = {mechanism!r} is not a mechanism: give a name ({', '.join(MECHANISMS)}) "
+            "or an object such as Uniform()."
+        )
+    return mechanism

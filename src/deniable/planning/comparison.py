@@ -1,0 +1,110 @@
+"""Mechanisms side by side for one table: the planner's result, and its table for terminals and notebooks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from deniable.core import html
+from deniable.core.probability import percent
+from deniable.planning.candidates import Candidate
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """All applicable mechanisms side by side, and the one to take.
+
+    Attributes:
+        candidates: one per mechanism, the recommended one first, refused ones last.
+        rivals: the baselines under the same requirement, for comparison.
+        selectivities: the shares of the table that questions are about; one predicted error for each.
+        reason: why the first is recommended, in two sentences.
+        questions: how many questions the errors are means over, for each selectivity; None without a pool.
+        independence: the errors of an answer that needs no release, on a pool.
+    """
+
+    candidates: tuple[Candidate, ...]
+    rivals: tuple[Candidate, ...]
+    selectivities: tuple[float, ...]
+    reason: str
+    questions: tuple[int, ...] | None = None
+    independence: tuple[float, ...] | None = None
+
+    @property
+    def recommended(self) -> Candidate:
+        """The one to take."""
+        return self.candidates[0]
+
+    @property
+    def refused(self) -> tuple[Candidate, ...]:
+        """Mechanisms that do not apply; their ``refusal`` says why."""
+        return tuple(one for one in (*self.candidates, *self.rivals) if one.guarantee is None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        described = {
+            "recommended": self.recommended.name,
+            "reason": self.reason,
+            "selectivities": list(self.selectivities),
+            "candidates": [candidate.to_dict() for candidate in self.candidates],
+            "rivals": [candidate.to_dict() for candidate in self.rivals],
+        }
+        if self.questions is None:
+            return described
+        return {**described, "questions": list(self.questions), "independence": list(self.independence or ())}
+
+    # -- as a table ---------------------------------------------------------------------------------------------------
+
+    @property
+    def starting_belief(self) -> str:
+        """What the stronger attacker believed beforehand, in words."""
+        known = self.recommended.beliefs
+        return percent(0.0 if known is None else known.rho1)
+
+    @property
+    def columns(self) -> list[str]:
+        """The heads of ``row``."""
+        sure = ["sure: frequency", f"sure: from {self.starting_belief}"]
+        return ["mechanism", "cells", "coin", "rows kept", *sure, "epsilon", *self._sizes(), "reveals"]
+
+    def row(self, candidate: Candidate) -> list[Any]:
+        """A mechanism that applies, as a row of a table."""
+        described = candidate.to_dict()
+        bias = " + bias" if candidate.biased else ""
+        errors = [f"{error_text(error)}{bias}" if not math.isnan(error) else "" for error in candidate.errors]
+        epsilon = "unbounded" if described["epsilon"] is None else described["epsilon"]
+        channel = ["", "", ""]
+        if candidate.plan:
+            channel = [described["cells"], percent(described["coin"]), percent(described["kept"])]
+        known = candidate.beliefs
+        sure = ["", ""] if known is None else [percent(known.frequency), percent(known.any_prior)]
+        return [described["mechanism"], *channel, *sure, epsilon, *errors, described["reveals"]]
+
+    def _sizes(self) -> list[str]:
+        if self.questions is None:
+            return [f"error at {percent(share, 2)}" for share in self.selectivities]
+        return [
+            f"error, all ({number:,})" if share == 0 else f">= {percent(share, 2)} ({number:,})"
+            for share, number in zip(self.selectivities, self.questions, strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        refused = [one.name for one in self.refused]
+        without = f", {html.first_values(refused)} refused" if refused else ""
+        compared = len(self.candidates) + len(self.rivals) - len(refused)
+        plural = "s" * (compared != 1)
+        return f"<Comparison of {compared} mechanism{plural}: {self.recommended.name} recommended{without}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the mechanisms that apply, the reason for the first, and why others do not apply."""
+        usable = [one for one in (*self.candidates, *self.rivals) if one.guarantee is not None]
+        rows = [[f"{one.name}{' (rival)' * one.rival}", *self.row(one)[1:]] for one in usable]
+        refusals = [f"{one.name} does not apply: {one.refusal}" for one in self.refused]
+        texts = "".join(html.paragraph(text) for text in (self.reason, *refusals))
+        return html.title(repr(self)) + html.table(self.columns, rows, total=len(rows), what="mechanisms") + texts
+
+
+def error_text(error: float) -> str:
+    """A predicted error as people read it; nothing where there is none."""
+    return "" if math.isnan(error) else percent(error, 2)

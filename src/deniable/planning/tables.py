@@ -1,0 +1,87 @@
+"""A table as codes, made once: what planning for questions, and experiments, need of the original."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from deniable.core.arrays import Codes, Ints
+from deniable.core.channel import Channel
+from deniable.core.errors import ColumnError, TableError, did_you_mean
+from deniable.core.histogram import Histogram
+from deniable.engines.batch.columns import Encoded, encode, smallest
+
+
+@dataclass(frozen=True, eq=False)
+class CodedTable:
+    """An original table: public columns and one sensitive column, as codes.
+
+    It can be asked like a release (its public parameters have no channels), which is how conditions are read.
+
+    Attributes:
+        columns: the public columns; the last code of each means missing.
+        sensitive: the sensitive column's name.
+        histogram: how many rows hold each of its values.
+        codes: where every row's value stands in the histogram's domain.
+    """
+
+    columns: Mapping[str, Encoded]
+    sensitive: str
+    histogram: Histogram
+    codes: Codes
+    channels: tuple[Channel, ...] = field(default=(), init=False)
+    cell_positions: tuple[Ints, ...] = field(default=(), init=False)
+    cells_published: bool = field(default=False, init=False)
+    marginal: None = field(default=None, init=False)
+
+    @classmethod
+    def of(cls, table: pa.Table, sensitive: str, *, drop: Sequence[str] = ()) -> CodedTable:
+        """A table as codes. Values are sorted, missing is a value like any other and comes last."""
+        for name in (sensitive, *drop):
+            if name not in table.column_names:
+                raise ColumnError(
+                    f"The table has no column {name!r}.{did_you_mean(name, table.column_names)} "
+                    f"Its columns: {', '.join(table.column_names[:20])}."
+                )
+        if table.num_rows == 0:
+            raise TableError("The table has no rows: there is nothing to evaluate.")
+        unsorted = encode(table[sensitive])
+        values: list[Any] = unsorted.values.to_pylist()
+        order = sorted(range(len(values)), key=lambda place: (str(type(values[place])), values[place]))
+        missing = bool((unsorted.codes == len(values)).any())
+        domain: list[Hashable] = [values[place] for place in order] + ([None] if missing else [])
+        rank = np.empty(len(values) + 1, np.int64)
+        rank[order] = np.arange(len(values))
+        rank[len(values)] = len(values)
+        codes = smallest(rank[unsorted.codes], len(domain))
+        counts = np.bincount(codes, minlength=len(domain))
+        public = [name for name in table.column_names if name != sensitive and name not in drop]
+        return cls({name: encode(table[name]) for name in public}, sensitive, Histogram(tuple(domain), counts), codes)
+
+    @property
+    def rows(self) -> int:
+        return len(self.codes)
+
+    @property
+    def m(self) -> int:
+        return self.histogram.m
+
+    @property
+    def domain(self) -> tuple[Hashable, ...]:
+        return self.histogram.domain
+
+    @property
+    def sensitive_columns(self) -> tuple[str, ...]:
+        return (self.sensitive,)
+
+    @property
+    def public_columns(self) -> tuple[str, ...]:
+        return tuple(self.columns)
+
+    def distinct(self, column: str) -> pa.Array:
+        """The distinct values of a public column, without missing."""
+        return self.columns[column].values

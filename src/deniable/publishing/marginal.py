@@ -1,0 +1,81 @@
+"""The noisy histogram of a release: one rule for when it is published, how it is drawn, and what is said of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+from typing import Literal
+
+import numpy as np
+
+from deniable.core.errors import RequirementError
+from deniable.core.guarantee import Guarantee
+from deniable.core.histogram import Histogram
+from deniable.core.part import COUNT_EPSILON, Marginal
+from deniable.core.privacy import Privacy
+from deniable.engines.randomness import Keystream, discrete_laplace, discrete_laplace_variance
+
+COST = 2 * COUNT_EPSILON  # of a whole histogram
+
+
+def is_wanted(
+    asked: bool | None, privacy: Privacy | None, rule: Literal["default", "always", "asked"] = "default"
+) -> bool:
+    """Whether a part publishes it; by default where the adversary knows the distribution anyway, and no small sum must
+    stay uncertain."""
+    if rule != "default":
+        return rule == "always" or bool(asked)
+    knows = privacy is None or privacy.adversary == "frequency"
+    uncertain = privacy is not None and privacy.small_sums is not None
+    if asked and not knows:
+        raise RequirementError(
+            "marginals = True does not go with adversary 'any-prior': the noisy histogram would let the odds of any "
+            f"belief grow by a further factor of e^{COST:g}, beyond rho2. Fix: leave marginals out."
+        )
+    if asked and uncertain:
+        raise RequirementError(
+            "marginals = True does not go with small_sums: the noisy histogram tells every count, small ones too, to "
+            "within about two rows. Fix: leave marginals out."
+        )
+    return knows and not uncertain if asked is None else asked
+
+
+def noisy(keys: Keystream, histogram: Histogram) -> Marginal:
+    """The histogram with discrete Laplace noise; its draws depend on the counts, so a re-run repeats them and another
+    table gets fresh ones."""
+    stream = keys.subkey("marginal", hashlib.sha256(histogram.counts.tobytes()).hexdigest())
+    counts = histogram.counts + discrete_laplace(stream, histogram.m, COUNT_EPSILON)
+    return Marginal(tuple(counts.tolist()), COUNT_EPSILON, discrete_laplace_variance(COUNT_EPSILON))
+
+
+def public_histogram(histogram: Histogram, marginal: Marginal | None) -> Histogram | None:
+    """The noisy histogram with every count at least one."""
+    if marginal is None:
+        return None
+    return Histogram(histogram.domain, np.maximum(np.array(marginal.counts, dtype=np.int64), 1))
+
+
+def said_of(promised: Guarantee, marginals: list[Marginal]) -> Guarantee:
+    """The frequency adversary knows the histogram anyway; to others the noisy one is evidence too, and we say so."""
+    if not marginals:
+        return promised
+    columns, epsilon = len(marginals), marginals[0].cost
+    which = "the sensitive column" if columns == 1 else "every sensitive column"
+    sentence = (
+        f"A noisy histogram of {which} is published. It adds nothing for an attacker who knows the "
+        "distribution; the odds of any other belief can grow by a further factor of up to "
+        f"{math.exp(columns * epsilon):.3g} (epsilon {epsilon:g} for the whole histogram"
+        f"{' of a column' * (columns > 1)})."
+    )
+    return dataclasses.replace(promised, not_protected=(*promised.not_protected, sentence))
+
+
+def said_of_strata(promised: Guarantee) -> Guarantee:
+    """Strata publish their histograms with noise through their replacing distributions."""
+    sentence = (
+        "It adds nothing for an attacker who knows how values are distributed in the strata; the odds of any other "
+        f"belief can grow by a further factor of up to {math.exp(COST):.3g} (epsilon "
+        f"{COST:g} for the histograms of all strata together)."
+    )
+    return dataclasses.replace(promised, not_protected=(*promised.not_protected, sentence))

@@ -1,0 +1,243 @@
+"""Release folders: written whole or not at all, and read back."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import glob
+import hashlib
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from deniable.core.errors import DeniableError, ManifestError, OutputError
+from deniable.core.manifest import DataFile, Manifest, read_json
+from deniable.engines import Engine
+from deniable.release.readme import analyst_readme
+
+MANIFEST = "manifest.json"
+README = "README.md"
+GROUPS = "groups.parquet"
+FILES = {MANIFEST, README, GROUPS, "data.parquet", "data.csv"}
+LOCK = "lock"
+GRACE = 3600  # seconds: a folder without a lock is left alone for so long
+
+
+@contextlib.contextmanager
+def new_folder(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike[str]] = ()) -> Iterator[Path]:
+    """A temporary folder beside ``out`` that becomes ``out`` when the block succeeds, and vanishes when it does not.
+
+    Only a folder that is a release and nothing else is ever replaced, and none that holds one of the ``inputs``.
+    """
+    out = Path(os.path.abspath(out))
+    _clear_away(out)
+    _require_room(out, overwrite, inputs)
+    partial = out.parent / f".{out.name}.partial-{secrets.token_hex(8)}"
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        partial.mkdir(mode=0o700)
+        try:
+            with _locked(partial):
+                yield partial
+                (partial / LOCK).unlink()
+                partial.chmod(0o777 & ~_umask())
+                _put_in_place(partial, out, overwrite)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    except OSError as error:
+        raise cannot_write(out, error) from None
+
+
+def _require_room(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike[str]] = ()) -> None:
+    for given in inputs:
+        if Path(given).resolve().is_relative_to(out.resolve()):
+            raise OutputError(f"The input {str(given)!r} lies in the output {str(out)!r}. Fix: choose another folder.")
+    if not os.path.lexists(out):
+        return
+    if not overwrite:
+        raise OutputError(f"The output {str(out)!r} exists already. Fix: choose another folder, or --overwrite it.")
+    if out.is_symlink() or not out.is_dir():
+        raise OutputError(f"{str(out)!r} is not a folder of its own, so it is not overwritten. Fix: another folder.")
+    names = {entry.name for entry in out.iterdir()}
+    strange = sorted(names - FILES)
+    if names and MANIFEST not in names:
+        raise OutputError(f"{str(out)!r} is not a release, so it is not overwritten. Fix: choose another folder.")
+    if strange:
+        raise OutputError(
+            f"{str(out)!r} holds more than a release ({strange[0]!r}), so it is not overwritten. "
+            "Fix: choose another folder, or move the other files away."
+        )
+
+
+@contextlib.contextmanager
+def _locked(partial: Path) -> Iterator[None]:
+    """Hold a lock in the folder for as long as this run lives: what is not locked was left behind."""
+    with open(partial / LOCK, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+
+
+def _is_abandoned(partial: Path) -> bool:
+    try:
+        with open(partial / LOCK) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:  # not locked yet, or no longer: it is about to be moved into place
+        return time.time() - partial.stat().st_mtime > GRACE
+    except OSError:
+        return False
+    return True
+
+
+def _clear_away(out: Path) -> None:
+    """What killed runs left behind: partial folders that nobody holds, and a release that was about to be replaced."""
+    if not out.parent.is_dir():
+        return
+    for old in out.parent.glob(f".{glob.escape(out.name)}.replaced-*"):
+        if os.path.lexists(out):
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            old.rename(out)
+    for partial in out.parent.glob(f".{glob.escape(out.name)}.partial-*"):
+        with contextlib.suppress(OSError):
+            if _is_abandoned(partial):
+                shutil.rmtree(partial, ignore_errors=True)
+
+
+def cannot_write(out: Path, error: OSError) -> DeniableError:
+    """An operating system's refusal to write, in words."""
+    if isinstance(error, DeniableError):
+        return error
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return OutputError(f"The disk is full: {str(out)!r} was not written. Fix: free space, or use another disk.")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return OutputError(f"No permission to write {str(out)!r}. Fix: choose a folder that you may write to.")
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        return OutputError(f"{str(out)!r} cannot be a folder: a part of that path is a file. Fix: choose another path.")
+    return OutputError(f"{str(out)!r} cannot be written: {error.strerror or error}.")
+
+
+def _put_in_place(partial: Path, out: Path, overwrite: bool) -> None:
+    """Rename; whatever appeared at ``out`` in the meantime stays, unless it is a release that may be replaced."""
+    for entry in partial.iterdir():
+        _to_disk(entry)
+    _require_room(out, overwrite)
+    if not os.path.lexists(out):
+        try:
+            partial.rename(out)  # fails where a folder with files has appeared
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+            raise OutputError(f"The output {str(out)!r} appeared while it was written. It was left alone.") from None
+        return
+    old = out.parent / f".{out.name}.replaced-{secrets.token_hex(8)}"
+    out.rename(old)
+    try:
+        partial.rename(out)
+    except OSError:
+        old.rename(out)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _to_disk(path: Path) -> None:
+    if path.is_file():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def write_file(path: Path, text: str, *, inputs: Sequence[str | os.PathLike[str]] = (), private: bool = False) -> None:
+    """Write a text file, the whole of it or nothing; never over one of the ``inputs``, nor over a release's own files.
+
+    A ``private`` file is readable by its owner alone.
+    """
+    target = Path(os.path.abspath(path))
+    if any(target.resolve() == Path(given).resolve() for given in inputs):
+        raise OutputError(f"The output {str(path)!r} is an input: it is not overwritten. Fix: choose another name.")
+    if target.is_dir():
+        raise OutputError(f"The output {str(path)!r} is a folder. Fix: name a file.")
+    real = target.resolve()  # a link stays a link
+    temporary = real.parent / f".{real.name}.{secrets.token_hex(8)}"
+    try:
+        mode = 0o600 if private else 0o666 & ~_umask()
+        try:
+            with os.fdopen(
+                os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8"
+            ) as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(real)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise cannot_write(path, error) from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def file_path(folder: Path, file: DataFile | None) -> Path:
+    """A published file; a manifest may only name a file of its own folder."""
+    if file is None:
+        raise ManifestError("manifest.json names no data file.")
+    if Path(file.file).name != file.file:
+        raise ManifestError("manifest.json names a data file outside the release.")
+    return folder / file.file
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a release folder."""
+    return Manifest.from_dict(read_json(manifest_text(folder)))
+
+
+def manifest_text(folder: Path) -> str:
+    """What manifest.json holds."""
+    try:
+        return (folder / MANIFEST).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        what = "has no manifest.json" if folder.is_dir() else "does not exist"
+        raise ManifestError(f"{str(folder)!r} is not a release: it {what}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ManifestError(f"The manifest of {str(folder)!r} cannot be read: {error}.") from None
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def finish_folder(
+    partial: Path,
+    manifest: Manifest,
+    pieces: Iterable[pa.Table],
+    schema: pa.Schema,
+    form: str,
+    engine: Engine,
+    groups: Iterable[pa.Table] | None = None,
+) -> Manifest:
+    """Write data, groups where there are some, manifest and README into a folder that is not yet in place."""
+    if groups is not None:
+        tables = iter(groups)
+        first = next(tables)
+        written = engine.write(_chained(first, tables), first.schema, partial / GROUPS, "parquet")
+        manifest = replace(manifest, groups=written)
+    manifest = replace(manifest, data=engine.write(pieces, schema, partial / f"data.{form}", form))
+    (partial / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+    (partial / README).write_text(analyst_readme(manifest), encoding="utf-8")
+    return manifest
+
+
+def _chained(first: pa.Table, others: Iterable[pa.Table]) -> Iterable[pa.Table]:
+    yield first
+    yield from others

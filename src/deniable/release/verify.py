@@ -1,0 +1,123 @@
+"""Verify a release: its manifest by itself, and its files against the manifest."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+
+from deniable.audit.verify.certificate import certificate
+from deniable.audit.verify.checks import Certificate, Check
+from deniable.audit.verify.groups import box_checks, bucket_checks
+from deniable.audit.verify.rows import counts_check
+from deniable.core.errors import ManifestError, VerificationError
+from deniable.core.manifest import FORMAT_VERSION, DataFile, Manifest, read_json, software
+from deniable.engines import Engine, engine_named
+from deniable.estimation.model.columns import PerturbedColumn
+from deniable.release import folder as folders
+from deniable.release.readme import analyst_readme
+
+# What no look at a release can show, said first.
+_WITH_KEY = "NOT CHECKED: that the rows were really perturbed; only whoever has the table and the key can show that"
+NOT_CHECKED = {"rows": [Check("perturbation", True, _WITH_KEY)], "buckets": [], "boxes": [], "answers": []}
+
+
+def verify(path: str | os.PathLike[str], *, engine: str | Engine = "local") -> Certificate:
+    """Recompute a release's certificate from its own numbers; raises ``VerificationError`` naming what does not hold.
+
+    Args:
+        path: the folder of the release.
+        engine: what reads its files: a name, or an object.
+
+    >>> import pyarrow as pa, tempfile
+    >>> import deniable as dn
+    >>> table = pa.table({"disease": ["flu", "cold", "hiv"] * 100})
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     _ = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="1/2"), out=f"{home}/release")
+    ...     dn.verify(f"{home}/release")
+    <Certificate: all 15 checks hold>
+    """
+    folder = Path(path)
+    raw = read_json(folders.manifest_text(folder))
+    computed, manifest = certificate(raw).checks, Manifest.from_dict(raw)
+    checks = [*NOT_CHECKED[manifest.form], *computed, *_file_checks(folder, manifest, engine_named(engine))]
+    if json.loads(folders.manifest_text(folder))["format_version"] == FORMAT_VERSION:
+        checks += _readme_check(folder, manifest)
+    return _raise_unless_it_holds(Certificate(tuple(checks)), str(folder))
+
+
+def verify_manifest(manifest: Manifest) -> Certificate:
+    """The same for a release that has no files yet."""
+    return _raise_unless_it_holds(certificate(manifest.to_dict()), "this release")
+
+
+def _file_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]:
+    unchanged = _unchanged("data", folder, manifest.data)
+    checks, types = [unchanged], {column.name: column.type for column in manifest.columns}
+    if unchanged.holds and manifest.data is not None:
+        names, rows = engine.describe(folder / manifest.data.file, manifest.data, types)
+        expected = [column.name for column in manifest.columns]
+        checks.append(Check("columns", names == expected, f"{len(names)} columns, {len(expected)} in the manifest"))
+        checks.append(Check("rows", rows == manifest.rows, f"{rows:,} rows, {manifest.rows:,} in the manifest"))
+    if manifest.form == "rows":
+        return [*checks, *(_row_checks(folder, manifest, engine) if all(check.holds for check in checks) else ())]
+    described = _unchanged("groups", folder, manifest.groups)
+    if not described.holds or not unchanged.holds or manifest.groups is None or manifest.data is None:
+        return [*checks, described]
+    groups = engine.read(folder / manifest.groups.file, manifest.groups, {})
+    if manifest.form == "buckets":
+        return [*checks, *bucket_checks(manifest, groups)]
+    return [*checks, *box_checks(manifest, engine.read(folder / manifest.data.file, manifest.data, types), groups)]
+
+
+def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]:
+    """Rows hold nothing that their column or cell does not have, and counts that the channel can have made."""
+    assert manifest.data is not None
+    path = folder / manifest.data.file
+    types = {column.name: column.type for column in manifest.columns}
+    table = path if manifest.data.format == "parquet" else engine.read(path, manifest.data, types)
+    counter, only, checks = engine.counter(table, manifest), manifest.parts[0], []
+    try:
+        if len(manifest.parts) == 1 and only.range is None:
+            (block,) = counter.tally((), (), np.zeros(1, np.int64), states=True)
+            checks.append(counts_check(only, block.counts[0, 0][: only.m]))
+        else:
+            for part in manifest.parts:
+                column = PerturbedColumn.of(part, manifest.types[part.columns[0]])
+                column.states(counter.distinct(column.name))
+    except ManifestError as problem:
+        return [Check("values", False, str(problem))]
+    known = Check("values", True, "every row holds a value that its column, or its cell, has")
+    return [known, *(check for check in checks if check is not None)]
+
+
+def _readme_check(folder: Path, manifest: Manifest) -> list[Check]:
+    """The README of a release is made from its manifest; only the version that wrote it knows its words."""
+    if manifest.software != software():
+        return []
+    try:
+        written = (folder / folders.README).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return [Check("README", False, f"{folders.README} is missing, or cannot be read")]
+    same = written == analyst_readme(manifest)
+    return [Check("README", same, "says what the manifest says" if same else "is not the one that the manifest gives")]
+
+
+def _unchanged(what: str, folder: Path, file: DataFile | None) -> Check:
+    try:
+        path = folders.file_path(folder, file)
+    except ManifestError as problem:
+        return Check(what, False, str(problem))
+    if file is None or not path.exists():
+        return Check(what, False, f"{path.name} is missing")
+    same = folders.digest(path) == file.sha256
+    return Check(what, same, "SHA-256 as in the manifest" if same else f"{path.name} was changed: other SHA-256")
+
+
+def _raise_unless_it_holds(computed: Certificate, what: str) -> Certificate:
+    if not computed.holds:
+        lines = "\n".join(f"- {check.what}: {check.detail}" for check in computed.failures)
+        raise VerificationError(f"{what} does not hold what it promises:\n{lines}")
+    return computed

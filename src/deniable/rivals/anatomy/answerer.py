@@ -1,0 +1,51 @@
+"""Counts from Anatomy's two tables: a group's values are spread evenly over its rows (mathematics 9)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from deniable.core.manifest import Manifest
+from deniable.engines.base import CELL
+from deniable.estimation.estimate import Estimate
+from deniable.estimation.question import Question, SingleAnswer
+from deniable.rivals.anatomy.estimate import AnatomyTables
+from deniable.rivals.base import NO_KEYS, CountsOnly, matching_rows
+
+
+class BucketsAnswerer(CountsOnly):
+    """Answers from rows with their group, and groups with their values.
+
+    The standard error holds if public columns tell nothing about the value within a group; where they do, the estimate
+    is biased, and nothing in the release says by how much.
+    """
+
+    def __init__(self, manifest: Manifest, table: pa.Table, groups: pa.Table) -> None:
+        super().__init__(manifest)
+        self._table, self._groups = table, groups
+
+    @cached_property
+    def _tables(self) -> AnatomyTables:
+        part = self.manifest.parts[0]
+        listed = zip(*(self._groups[name].to_pylist() for name in part.columns), strict=True)
+        place = {value if len(part.columns) > 1 else (value,): i for i, value in enumerate(part.domain)}
+        values = np.array([place[value] for value in listed], dtype=np.int64)
+        cell = self._table[CELL].to_numpy().astype(np.int64)
+        return AnatomyTables(cell, self._groups[CELL].to_numpy(), values, self._groups["rows"].to_numpy(), part.m)
+
+    def answer(self, question: Question) -> SingleAnswer:
+        leaves, wanted = self.split(question)
+        matching = matching_rows(leaves, self._table)
+        tables = self._tables
+        sizes = np.maximum(np.bincount(tables.groups, weights=tables.rows), 1.0)
+        hits = np.bincount(tables.cell[matching], minlength=len(sizes))
+        chosen = np.bincount(tables.groups, weights=tables.rows * wanted[tables.values], minlength=len(sizes))
+        share = hits / sizes
+        # Drawing `chosen` of a group's rows without replacement: hypergeometric.
+        spread = chosen * share * (1 - share) * (sizes - chosen) / np.maximum(sizes - 1, 1)
+        error, most = float(np.sqrt(spread.sum())), float(matching.sum())
+        confidence = question.options.confidence
+        made = Estimate(float((chosen * share).sum()), error, confidence, 0.0, most, "anatomy")
+        return SingleAnswer(question, NO_KEYS, ((),), {}, made)

@@ -1,0 +1,103 @@
+"""Counts from generalized groups: the rows of a box are taken to lie evenly in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.core.arrays import Floats
+from deniable.core.manifest import Manifest
+from deniable.engines.base import CELL
+from deniable.engines.batch.values import lookup
+from deniable.estimation.estimate import Estimate
+from deniable.estimation.predicates import Between, Leaf, Not, compare, require_known
+from deniable.estimation.question import Question, SingleAnswer
+from deniable.rivals.base import NO_KEYS, CountsOnly, holds_for
+from deniable.rivals.generalize import boxes
+from deniable.rivals.generalize.axes import kind_of, places_of
+from deniable.rivals.generalize.estimate import BoxCounts, Ranges, Sets
+
+
+class BoxesAnswerer(CountsOnly):
+    """Answers from rows with true values, and the boxes of their groups.
+
+    The standard error holds if a group's rows lie evenly in its box, independently of each other and of the sensitive
+    value; where they do not, the estimate is biased, and nothing in the release says by how much.
+    """
+
+    def __init__(self, manifest: Manifest, table: pa.Table, groups: pa.Table) -> None:
+        super().__init__(manifest)
+        self._table, self._groups = table, groups
+
+    def answer(self, question: Question) -> SingleAnswer:
+        leaves, wanted = self.split(question)
+        share = np.ones(self._groups.num_rows)
+        for leaf in leaves:
+            share *= self._share(leaf)
+        value, variance = self._counts.count(share, wanted)
+        largest = float(self._counts.rows[wanted[self._counts.value]].sum())
+        error = float(np.sqrt(variance))
+        made = Estimate(value, error, question.options.confidence, 0.0, largest, "uniform in boxes")
+        return SingleAnswer(question, NO_KEYS, ((),), {}, made)
+
+    @cached_property
+    def _counts(self) -> BoxCounts:
+        part = self.manifest.parts[0]
+        shown = zip(*(self._table[name].to_pylist() for name in part.columns), strict=True)
+        place = {value if len(part.columns) > 1 else (value,): i for i, value in enumerate(part.domain)}
+        codes = np.array([place[value] for value in shown], dtype=np.int64)
+        return BoxCounts.of_codes(self._table[CELL].to_numpy(), codes, part.m, self._groups.num_rows)
+
+    def _share(self, leaf: Leaf) -> Floats:
+        """The share of each box's rows that satisfies a condition on a public column."""
+        if leaf.column + boxes.VALUES in self._groups.column_names:
+            sets, values = sets_of(self._groups, leaf.column)
+            require_known(leaf.column, values.drop_null(), leaf.named, sensitive=False)
+            return sets.share(holds_for(leaf, values))
+        ranges = ranges_of(self._groups, leaf.column)
+        kind = self._groups.schema.field(leaf.column + boxes.LOW).type
+        return ranges.share(_covered(ranges, kind, leaf.condition), leaf.missing)
+
+
+def ranges_of(groups: pa.Table, name: str) -> Ranges:
+    """A measured column of the boxes."""
+    low, high = (places_of(groups[name + end].combine_chunks()) for end in (boxes.LOW, boxes.HIGH))
+    missing = groups[name + boxes.MISSING].to_numpy() / groups[boxes.ROWS].to_numpy()
+    return Ranges(low, high, missing, kind_of(groups.schema.field(name + boxes.LOW).type) == "whole")
+
+
+def sets_of(groups: pa.Table, name: str) -> tuple[Sets, pa.Array]:
+    """A listed column of the boxes, and the values that its positions stand for; the last is missing."""
+    lists = groups[name + boxes.VALUES].combine_chunks()
+    lists = lists if isinstance(lists, pa.Array) else pa.concat_arrays(lists.chunks)
+    flat = lists.flatten()
+    known = pc.unique(flat.drop_null())
+    values = pa.concat_arrays([known, pa.nulls(1, flat.type)])
+    place = lookup(flat, values)
+    assert place is not None
+    box = np.repeat(np.arange(len(lists)), pc.list_value_length(lists).to_numpy())
+    return Sets(box, place.astype(np.int64), len(lists)), values
+
+
+def _covered(ranges: Ranges, kind: pa.DataType, condition: Any) -> Floats:
+    """The share of each box that a condition covers, missing rows apart."""
+    if isinstance(condition, Not):
+        return 1.0 - _covered(ranges, kind, condition.condition)
+    if isinstance(condition, Between):
+        return ranges.covered([[_place(kind, condition.low), _place(kind, condition.high)]])
+    several = isinstance(condition, Iterable) and not isinstance(condition, str | bytes | Mapping)
+    asked = {_place(kind, value) for value in (condition if several else [condition]) if value is not None}
+    return ranges.covered([[place, place] for place in sorted(asked)])
+
+
+def _place(kind: pa.DataType, literal: Any) -> float:
+    """Where a literal stands on a column's axis; one that cannot be compared with it is refused."""
+    compare("==", pa.array([], kind), literal)
+    if pa.types.is_temporal(kind):
+        return float(places_of(pa.array([pa.scalar(literal).cast(kind).as_py()], kind))[0])
+    return float(literal)

@@ -1,0 +1,248 @@
+"""Every kind of promise has a recheck, which accepts an honest release and sees 5 % more than was promised."""
+
+from __future__ import annotations
+
+import copy
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deniable as dn
+from deniable.audit.verify.checks import FULL, Check
+from deniable.audit.verify.rechecks import RECHECKS
+from deniable.core import promise
+from deniable.core.promise import KINDS
+from deniable.mechanisms import Anatomy, Generalize
+from deniable.mechanisms.retention import Retention
+
+N = 40_000
+OWN = dict.fromkeys("abcdef", ("1/5", "2/5"))
+WAYS: dict[str, dict[str, Any]] = {
+    "amplification": {"mechanism": "uniform", "privacy": dn.Privacy("1/4", "1/2")},
+    "amplification of a range": {"mechanism": Retention({"age": dn.Replace(coin=0.4, low=0, high=99)})},
+    "amplification of a column": {"mechanism": Retention({"job": dn.Replace(privacy=dn.Privacy("1/4", "1/2"))})},
+    "frequency": {"mechanism": "designed", "privacy": dn.Privacy(rho2="1/2")},
+    "frequency without a requirement": {"mechanism": "pram:coin=0.5"},
+    "frequency of each value": {"mechanism": "designed", "privacy": dn.Privacy(per_value=OWN)},
+    "per-value": {"mechanism": "fine-grain", "privacy": dn.Privacy(per_value=OWN)},
+    "per-value for all": {"mechanism": "fine-grain", "privacy": dn.Privacy("1/4", "1/3", adversary="any-prior")},
+    "cells": {"mechanism": "small-domain", "privacy": dn.Privacy(rho2="1/2")},
+    "strata": {"mechanism": "pram:strata=sex,min_rows=1000", "privacy": dn.Privacy(rho2="1/2")},
+    "relative-prior": {"mechanism": Retention({"job": dn.Replace(privacy=(3, "1/4", "3/4"))})},
+    "relative-prior of a range": {
+        "mechanism": Retention({"age": dn.Replace(privacy=(20, "1/10", "1/2"), low=0, high=99)})
+    },
+    "relative-prior of swapped values": {"mechanism": Retention({"job": dn.Replace(coin=0.5, replacing="swapping")})},
+    "relative-prior like the column": {"mechanism": Retention({"job": dn.Replace(coin=0.5, replacing="identity")})},
+    "decoys": {"mechanism": "decoys:c=4", "privacy": dn.Privacy(rho2="1/4")},
+    "groups": {"mechanism": Anatomy(l=4)},
+    "groups in boxes": {"mechanism": Generalize(k=8, l=3)},
+    "nothing": {"mechanism": Retention({"job": dn.Replace(coin=1.0)})},
+}
+OF_CHANNELS = [way for way in WAYS if way.split()[0] not in ("groups", "nothing")]
+
+
+def kind_of(way: str) -> str:
+    return way.split(maxsplit=1)[0]
+
+
+def table() -> pa.Table:
+    rng = np.random.default_rng(5)
+    shares = [0.2, 0.18, 0.16, 0.14, 0.12, 0.1, 0.06, 0.04]
+    return pa.table(
+        {
+            "sex": rng.choice(["F", "M"], N),
+            "age": rng.integers(0, 100, N),
+            "job": rng.choice(list("abcdefgh"), N, p=shares),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def honest() -> dict[str, dict[str, Any]]:
+    """The manifest of a release of every kind."""
+    manifests = {}
+    for way, options in WAYS.items():
+        sensitive = {} if isinstance(options["mechanism"], Retention) else {"sensitive": "job"}
+        manifests[way] = dn.publish(table(), key=bytes(32), **sensitive, **options).manifest.to_dict()
+    return manifests
+
+
+def rechecked(manifest: dict[str, Any]) -> list[Check]:
+    (part,) = manifest["parts"]
+    stated = promise.from_dict(part["promise"])
+    return RECHECKS[type(stated)](stated, part, manifest)
+
+
+def broken(manifest: dict[str, Any]) -> list[str]:
+    return [check.what for check in rechecked(manifest) if not check.holds]
+
+
+def more_kept(part: dict[str, Any], percent: int) -> None:
+    """The same part with coins raised by so much, or where cells are hidden, its shares of values shown as they are."""
+    if part["range"] is not None:
+        part["range"]["keep"] = part["range"]["keep"] * (100 + percent) // 100
+    for cell in part["cells"]:
+        cell["keep"] = [min(keep * (100 + percent) // 100, FULL - 1) for keep in cell["keep"]]
+    if not part["cells"] and part["mixture"] is not None:
+        for place, row in enumerate(part["mixture"]):
+            row[place] *= 1 + percent / 100
+
+
+def test_every_kind_of_promise_has_a_recheck_and_is_rechecked_here() -> None:
+    assert set(RECHECKS) == set(KINDS.values())
+    assert {kind_of(way) for way in WAYS} == set(KINDS) - {"answers"}, "answers cannot be verified: see the last test"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_honest_release_is_accepted(honest: dict[str, dict[str, Any]], way: str) -> None:
+    assert honest[way]["parts"][0]["promise"]["kind"] == kind_of(way)
+    assert broken(honest[way]) == []
+    assert rechecked(honest[way])
+
+
+@pytest.mark.parametrize("way", OF_CHANNELS)
+def test_coins_that_are_raised_by_5_percent_are_rejected(honest: dict[str, dict[str, Any]], way: str) -> None:
+    manifest = copy.deepcopy(honest[way])
+    more_kept(manifest["parts"][0], 5)
+    assert broken(manifest)
+
+
+@pytest.mark.parametrize("way", [way for way in OF_CHANNELS if way != "decoys"])
+def test_coins_that_are_lowered_by_5_percent_keep_the_promise(honest: dict[str, dict[str, Any]], way: str) -> None:
+    manifest = copy.deepcopy(honest[way])
+    more_kept(manifest["parts"][0], -5)
+    assert broken(manifest) == []
+
+
+LOWERED = [
+    *[(way, "gamma") for way in OF_CHANNELS if kind_of(way) == "amplification"],
+    *[(way, "gammas") for way in ("cells", "strata")],
+    *[(way, "rho2") for way in ("amplification", "amplification of a column", "frequency")],
+    *[("frequency without a requirement", "rho2"), ("decoys", "rho2")],
+    *[(way, "rho2") for way in OF_CHANNELS if kind_of(way) == "relative-prior"],
+    *[("per-value", "limits"), ("per-value for all", "limits"), ("frequency of each value", "per_value")],
+]
+
+
+@pytest.mark.parametrize(("way", "number"), LOWERED)
+def test_a_number_that_is_promised_5_percent_lower_is_rejected(
+    honest: dict[str, dict[str, Any]], way: str, number: str
+) -> None:
+    manifest = copy.deepcopy(honest[way])
+    stated = manifest["parts"][0]["promise"]
+    stated[number] = lowered(stated[number])
+    assert broken(manifest)
+
+
+def lowered(number: Any) -> Any:
+    """A number, a list of numbers, or the rho2 of each value's limit, 5 % lower."""
+    if isinstance(number, str):
+        return str(Fraction(number) * 95 / 100)
+    return [[*item[:2], lowered(item[2])] if isinstance(item, list) else lowered(item) for item in number]
+
+
+@pytest.mark.parametrize("way", [way for way in OF_CHANNELS if kind_of(way) == "relative-prior"])
+@pytest.mark.parametrize("number", ["s", "rho1"])
+def test_a_relative_prior_that_is_promised_5_percent_higher_is_rejected(
+    honest: dict[str, dict[str, Any]], way: str, number: str
+) -> None:
+    manifest = copy.deepcopy(honest[way])
+    stated = manifest["parts"][0]["promise"]
+    stated[number] = str(Fraction(stated[number]) * 105 / 100)
+    assert broken(manifest)
+
+
+def test_replacements_unlike_the_column_are_rejected(honest: dict[str, dict[str, Any]]) -> None:
+    manifest = copy.deepcopy(honest["relative-prior like the column"])
+    (cell,) = manifest["parts"][0]["cells"]
+    cell["replace"] = cell["replace"][::-1]
+    assert broken(manifest) == ["replacements of 'job'"]
+
+
+def test_a_small_cell_that_keeps_too_much_is_rejected_whatever_its_gamma(honest: dict[str, dict[str, Any]]) -> None:
+    manifest = copy.deepcopy(honest["cells"])
+    part = manifest["parts"][0]
+    for cell in part["cells"]:
+        cell["keep"] = [FULL * 9 // 10] * len(cell["keep"])
+    part["promise"]["gammas"] = ["1000000"] * len(part["cells"])
+    assert broken(manifest) == ["posterior in cells"]
+    part["promise"]["gammas"].pop()
+    assert broken(manifest) == ["cell amplification"]
+
+
+def test_strata_that_keep_too_much_are_rejected_whatever_their_gammas(honest: dict[str, dict[str, Any]]) -> None:
+    manifest = copy.deepcopy(honest["strata"])
+    part = manifest["parts"][0]
+    more_kept(part, 40)
+    part["promise"]["gammas"] = [None] * len(part["cells"])
+    assert broken(manifest) == ["posterior in strata"]
+    part["promise"]["rows"] = 0
+    assert broken(manifest) == ["posterior in strata"]
+
+
+def test_without_a_noisy_histogram_posteriors_are_said_to_be_not_checked(honest: dict[str, dict[str, Any]]) -> None:
+    manifest = copy.deepcopy(honest["frequency"])
+    manifest["parts"][0]["marginal"] = None
+    (check,) = rechecked(manifest)
+    assert check.holds
+    assert "NOT CHECKED" in check.detail
+
+
+@pytest.mark.parametrize("kind", ["frequency", "per-value", "cells", "strata", "relative-prior"])
+def test_a_promise_about_channels_does_not_hold_where_there_are_none(
+    honest: dict[str, dict[str, Any]], kind: str
+) -> None:
+    manifest = copy.deepcopy(honest[kind])
+    manifest["parts"][0]["cells"] = []
+    assert broken(manifest)
+
+
+@pytest.mark.parametrize(
+    ("sums", "holds"),
+    [
+        ({"small_sums": {"error": "3/10", "below": 2, "at_least": "1/2"}}, True),
+        ({"small_sums": {"error": "3/10", "below": 2, "at_least": "19/20"}}, False),
+        ({"large_sums": {"error": "1/10", "above": 5000, "at_most": "1/20"}}, True),
+        ({"large_sums": {"error": "1/10", "above": 50, "at_most": "1/20"}}, False),
+    ],
+)
+def test_sums_are_recomputed_from_binomial_tails(
+    honest: dict[str, dict[str, Any]], sums: dict[str, Any], holds: bool
+) -> None:
+    manifest = copy.deepcopy(honest["decoys"])
+    part = manifest["parts"][0]
+    part["marginal"] = None
+    part["promise"] |= sums
+    assert (broken(manifest) == []) == holds
+
+
+def test_small_sums_do_not_hold_beside_a_noisy_histogram(honest: dict[str, dict[str, Any]]) -> None:
+    manifest = copy.deepcopy(honest["decoys"])
+    manifest["parts"][0]["promise"]["small_sums"] = {"error": "3/10", "below": 2, "at_least": "1/2"}
+    assert manifest["parts"][0]["marginal"] is not None
+    assert broken(manifest) == ["small sums"]
+
+
+@pytest.mark.parametrize("way", ["groups", "groups in boxes"])
+def test_groups_are_rechecked_in_their_tables(tmp_path: Path, way: str) -> None:
+    dn.publish(table().slice(0, 2000), sensitive="job", key=bytes(32), out=tmp_path / "r", **WAYS[way])
+    assert dn.verify(tmp_path / "r").holds
+    path = tmp_path / "r" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["parts"][0]["promise"]["l"] += 2
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(dn.VerificationError, match=r"groups|shares"):
+        dn.verify(tmp_path / "r")
+
+
+def test_answers_are_never_verified(honest: dict[str, dict[str, Any]]) -> None:
+    answers = promise.NoisyAnswers(epsilon=1.0, questions=10)
+    (check,) = RECHECKS[promise.NoisyAnswers](answers, honest["groups"]["parts"][0], honest["groups"])
+    assert not check.holds
+    assert "trusts the owner" in check.detail

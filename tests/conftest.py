@@ -1,0 +1,60 @@
+"""What tests of several rooms share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html.parser import HTMLParser
+
+import pytest
+
+ALLOWED = {"p", "b", "table", "thead", "tbody", "tr", "th", "td"}
+ALIGNED = {"text-align: left", "text-align: right"}
+
+
+class Notebook(HTMLParser):
+    """What a notebook shows of a value: its paragraphs, and the rows of its tables. Anything but plain HTML fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.paragraphs: list[str] = []
+        self.rows: list[list[str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in ALLOWED, tag
+        assert all(name == "style" and value in ALIGNED for name, value in attrs), attrs
+        self.open.append(tag)
+        if tag == "p":
+            self.paragraphs.append("")
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("th", "td"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "p" in self.open:
+            self.paragraphs[-1] += data
+        else:
+            self.rows[-1][-1] += data
+
+    @property
+    def text(self) -> str:
+        """Everything, a line for each paragraph and row."""
+        return "\n".join([*self.paragraphs, *(" | ".join(row) for row in self.rows)])
+
+
+@pytest.fixture
+def notebook() -> Callable[[object], Notebook]:
+    """A value as a notebook shows it."""
+
+    def show(value: object) -> Notebook:
+        page = Notebook()
+        page.feed(value._repr_html_())  # type: ignore[attr-defined]
+        page.close()
+        assert not page.open
+        return page
+
+    return show

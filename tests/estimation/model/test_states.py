@@ -1,0 +1,84 @@
+"""States: what a published row counts for, value by value, adds up to weights of value sets and counts by value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deniable.core.channel import Channel
+from deniable.estimation.model.states import States
+
+coins = st.floats(0.02, 0.98)
+shares = st.floats(0.02, 1)
+
+
+@st.composite
+def cells(draw: st.DrawFn, m: int) -> tuple[Channel, np.ndarray]:
+    """A cell over some of m values: with coins, with one value that has none, or redrawn altogether."""
+    places = np.array(draw(st.lists(st.integers(0, m - 1), min_size=1, max_size=m, unique=True)))
+    size = len(places)
+    kept = np.array(draw(st.lists(coins, min_size=size, max_size=size)))
+    kind = draw(st.sampled_from(["coins", "one without", "redrawn"]))
+    if kind == "one without":
+        kept[draw(st.integers(0, size - 1))] = 0.0
+    weights = draw(st.lists(shares, min_size=size, max_size=size))
+    return Channel.of(places.tolist(), 0.0 if kind == "redrawn" else kept, weights), places
+
+
+@st.composite
+def states(draw: st.DrawFn) -> States:
+    m = draw(st.integers(1, 6))
+    made = draw(st.lists(cells(m), min_size=1, max_size=4))
+    return States(m, tuple(channel for channel, _ in made), tuple(places for _, places in made))
+
+
+@st.composite
+def mixtures(draw: st.DrawFn) -> States:
+    """The channel of a whole release whose cells are hidden; mostly kept, so that it can be inverted, or not at all."""
+    m = draw(st.integers(1, 6))
+    noise = np.array(draw(st.lists(shares, min_size=m * m, max_size=m * m))).reshape(m, m)
+    kept = draw(st.sampled_from([0.0, 0.3, 0.8]))
+    mixture = kept * np.eye(m) + (1 - kept) * noise / noise.sum(0)
+    if kept == 0.0:
+        mixture = np.tile(mixture[:, :1], m)  # whatever is published, it tells nothing
+    return States(m, (), (np.arange(m),), mixture)
+
+
+@pytest.mark.parametrize("made", [states(), mixtures()], ids=["cells", "mixture"])
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_counts_and_squares_by_value_are_sums_of_weights(made: st.SearchStrategy[States], data: st.DataObject) -> None:
+    """invert(n)[x] = sum over states of w_x n,   squares(n)[x] = sum over states of w_x^2 n."""
+    found = data.draw(made)
+    counts = np.random.default_rng(data.draw(st.integers(0, 2**31))).integers(0, 1000, (2, 3, found.count)) * 1.0
+    weights = found.weights(np.eye(found.m, dtype=bool))
+    assert weights.shape == (found.m, found.count)
+    for by_value, factors in ((found.invert(counts), weights), (found.squares(counts), weights**2)):
+        expected = counts @ factors.T
+        assert by_value.shape == (2, 3, found.m)
+        assert by_value == pytest.approx(expected, rel=1e-6, abs=1e-6 * max(np.abs(expected).max(), 1))
+
+
+@pytest.mark.parametrize("made", [states(), mixtures()], ids=["cells", "mixture"])
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_weights_of_a_set_are_those_of_its_values_added_up(
+    made: st.SearchStrategy[States], data: st.DataObject
+) -> None:
+    found = data.draw(made)
+    chosen = np.array(data.draw(st.lists(st.booleans(), min_size=found.m, max_size=found.m)))
+    singles = found.weights(np.eye(found.m, dtype=bool))
+    expected = singles[chosen].sum(0)
+    assert found.weights(chosen) == pytest.approx(expected, rel=1e-6, abs=1e-6 * max(np.abs(singles).max(), 1))
+
+
+@settings(max_examples=100, deadline=None)
+@given(states())
+def test_every_row_counts_once_in_all(found: States) -> None:
+    """Over all values the weights of a state add up to one: no row is lost, and none invented."""
+    assert found.weights(np.eye(found.m, dtype=bool)).sum(0) == pytest.approx(np.ones(found.count), abs=1e-6)
+    everything = np.ones(found.m, dtype=bool)
+    assert (found.weights(everything) == 1).all()
+    assert (found.weights(~everything) == 0).all()

@@ -1,0 +1,60 @@
+"""Settings: every mechanism can be one, and its predicted errors come true."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from deniable.core.privacy import Privacy
+from deniable.evaluation.answered import predicted_errors
+from deniable.evaluation.drawing import stream_of
+from deniable.evaluation.experiment import run_experiment
+from deniable.evaluation.rivals import Anatomized, DecoyGroups, Noisy, Redrawn
+from deniable.evaluation.settings import Perturbed, setting_named
+from deniable.evaluation.synthetic import census
+from deniable.mechanisms import MECHANISMS, Designed, FineGrain, Identity, Pram, SmallDomain, Uniform
+from deniable.planning.pools import QuestionPool, sdr_pool
+from deniable.planning.tables import CodedTable
+from reproduction.planning import agrees
+
+SHARES = (0.005, 0.01)
+PRIVACY = Privacy("1/10", "1/5")
+
+
+@pytest.fixture(scope="module")
+def pool() -> QuestionPool:
+    table = CodedTable.of(census(40_000, seed=3), "occupation")
+    return sdr_pool(table, conditions=100)
+
+
+def test_every_mechanism_can_be_evaluated_by_its_name(pool: QuestionPool) -> None:
+    for name in set(MECHANISMS) - {"retention"}:
+        assert setting_named(name, PRIVACY).run(pool, stream_of(1, 0, name)).answers
+
+
+def test_predictions_on_a_pool_come_true(pool: QuestionPool) -> None:
+    """Every closed form within 10 % and three standard errors of the mean over 12 draws, all together within 3 %.
+
+    The standard error of the geometric mean ratio is about 0.6 % here: a closed form that is 5 % off everywhere fails.
+    """
+    own = (Uniform(), SmallDomain(), FineGrain(), Identity(), Designed(), Pram())
+    settings = [Perturbed(each.name, each, PRIVACY, ("inverse", "calibrated")) for each in own]
+    settings += [Anatomized(5), Redrawn(), Noisy(0.1), DecoyGroups(5)]
+    result = run_experiment(pool, settings, draws=12, workers=2, selectivities=SHARES, seed=2)
+    pairs = [
+        (error, result.row(setting.label, estimator).numbers[f"relative {share:g}"])
+        for setting in settings
+        for estimator, errors in predicted_errors(setting, pool, SHARES).items()
+        for share, error in zip(SHARES, errors, strict=True)
+    ]
+    assert len(pairs) == 2 * (2 * len(own) + 4)
+    assert all(agrees([pair]) for pair in pairs)
+    assert abs(np.mean([math.log(error / spread.mean) for error, spread in pairs])) < 0.03
+
+
+def test_what_refuses_has_no_prediction(pool: QuestionPool) -> None:
+    everyone = Privacy("1/10", "1/5", adversary="any-prior")
+    assert predicted_errors(Perturbed("designed", Designed(), everyone), pool) == {}
+    assert predicted_errors(setting_named("generalize", PRIVACY), pool) == {}

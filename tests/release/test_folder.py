@@ -1,0 +1,162 @@
+"""Nothing that is not ours is destroyed: release folders and files that are written."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pytest
+
+import deniable as dn
+from deniable.core.errors import OutputError
+from deniable.release.folder import LOCK, new_folder, write_file
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    rng = np.random.default_rng(0)
+    return pa.table({"sex": rng.choice(["F", "M"], 400), "job": rng.choice(list("abcd"), 400)})
+
+
+def publish(table: object, out: Path, **options: object) -> dn.Release:
+    return dn.publish(table, sensitive="job", privacy=dn.Privacy(rho2="2/3"), mechanism="uniform", out=out, **options)
+
+
+def test_a_release_is_overwritten_only_when_asked_and_only_if_it_is_nothing_else(
+    table: pa.Table, tmp_path: Path
+) -> None:
+    out = tmp_path / "r"
+    publish(table, out)
+    with pytest.raises(OutputError, match="exists already"):
+        publish(table, out)
+    publish(table, out, overwrite=True)
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(OutputError, match=r"notes\.txt"):
+        publish(table, out, overwrite=True)
+    assert (out / "notes.txt").read_text() == "mine"
+    assert dn.verify(out).holds
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "data.csv"])
+def test_a_folder_that_is_no_release_is_never_overwritten(table: pa.Table, tmp_path: Path, name: str) -> None:
+    out = tmp_path / "r"
+    out.mkdir()
+    (out / name).write_text("{}")
+    (out / "key").write_text("secret")
+    with pytest.raises(OutputError):
+        publish(table, out, overwrite=True)
+    assert sorted(path.name for path in out.iterdir()) == sorted([name, "key"])
+
+
+def test_an_input_in_the_output_is_refused(table: pa.Table, tmp_path: Path) -> None:
+    source = tmp_path / "r" / "data.csv"
+    source.parent.mkdir()
+    pa_csv.write_csv(table, source)
+    for named in (source, str(tmp_path / "r" / "*.csv"), [source]):
+        with pytest.raises(OutputError, match="input"):
+            publish(named, source.parent, overwrite=True)
+    assert source.exists()
+
+
+def test_what_appears_during_the_run_is_left_alone(tmp_path: Path) -> None:
+    out = tmp_path / "r"
+
+    def run() -> None:
+        with new_folder(out, overwrite=False) as partial:
+            (partial / "manifest.json").write_text("{}")
+            out.mkdir()
+            (out / "theirs").write_text("x")
+
+    with pytest.raises(OutputError, match=r"exists already|appeared"):
+        run()
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+    assert (out / "theirs").read_text() == "x"
+
+
+def test_two_runs_to_one_new_folder_give_one_release_and_one_refusal(tmp_path: Path) -> None:
+    out, ready, results = tmp_path / "r", threading.Barrier(2), []
+
+    def run(number: int) -> None:
+        try:
+            with new_folder(out, overwrite=False) as partial:
+                (partial / "manifest.json").write_text(str(number))
+                ready.wait(10)
+            results.append(number)
+        except OutputError:
+            results.append(None)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (winner,) = [number for number in results if number is not None]
+    assert (out / "manifest.json").read_text() == str(winner)
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
+def test_leftovers_of_dead_runs_go_and_those_of_live_ones_stay(tmp_path: Path) -> None:
+    dead, live = tmp_path / ".r.partial-dead", tmp_path / ".r.partial-live"
+    for folder in (dead, live):
+        folder.mkdir()
+        (folder / LOCK).touch()
+    with open(live / LOCK) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with new_folder(tmp_path / "r", overwrite=False) as partial:
+            (partial / "manifest.json").write_text("{}")
+        assert not dead.exists()
+        assert live.exists()
+
+
+def test_a_release_that_was_being_replaced_comes_back(tmp_path: Path) -> None:
+    old = tmp_path / ".r.replaced-0"
+    old.mkdir()
+    (old / "manifest.json").write_text("old")
+    with pytest.raises(OutputError, match="exists already"), new_folder(tmp_path / "r", overwrite=False):
+        pass
+    assert (tmp_path / "r" / "manifest.json").read_text() == "old"
+    assert not old.exists()
+
+
+def test_a_file_is_written_whole_and_never_over_an_input(tmp_path: Path) -> None:
+    source = tmp_path / "people.csv"
+    source.write_text("a,b")
+    link = tmp_path / "link.csv"
+    link.symlink_to(source)
+    for out in (source, link, tmp_path / "x" / ".." / "people.csv"):
+        with pytest.raises(OutputError, match="input"):
+            write_file(out, "report", inputs=[source])
+    assert source.read_text() == "a,b"
+    with pytest.raises(OutputError, match="folder"):
+        write_file(tmp_path, "report")
+    write_file(tmp_path / "report.txt", "one", private=True)
+    assert (tmp_path / "report.txt").stat().st_mode & 0o777 == 0o600
+    target = tmp_path / "elsewhere.txt"
+    target.write_text("old")
+    alias = tmp_path / "alias.txt"
+    alias.symlink_to(target)
+    write_file(alias, "new")
+    assert alias.is_symlink()
+    assert target.read_text() == "new"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "alias.txt", "elsewhere.txt", "link.csv", "people.csv", "report.txt"
+    ]  # fmt: skip
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "report.txt"
+    out.write_text("old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputError, match="disk is full"):
+        write_file(out, "new")
+    assert out.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.txt"]

@@ -1,0 +1,116 @@
+"""The reproduced papers: exact figures exactly, drawn ones within their spread."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deniable.core.errors import OptionError
+from deniable.core.privacy import Privacy
+from deniable.evaluation.experiment import run_experiment
+from deniable.evaluation.rivals import Anatomized
+from deniable.evaluation.settings import Perturbed
+from deniable.mechanisms import Designed
+from deniable.planning.pools import sdr_pool
+from deniable.planning.tables import CodedTable
+from reproduction import PAPERS, Item, Reproduction, fine_grain, olap, page, small_domain, splu
+from reproduction.items import CENSUS, census_table
+from reproduction.zipf import channel_errors, table_of, zipf, zipf_table
+
+FOLDER = Path(os.environ.get("DENIABLE_DATA", Path(__file__).parents[3] / "shared" / "data"))
+needs_census = pytest.mark.skipif(
+    not (FOLDER / CENSUS).exists(), reason=f"needs {CENSUS}: set DENIABLE_DATA to the folder that holds it"
+)
+
+
+def test_sdr_table_1_to_the_digit() -> None:
+    assert small_domain.table_1().agrees
+
+
+def test_zipf_tables_have_the_values_that_the_thesis_reports() -> None:
+    assert [zipf(50, skew).m for skew in (1, 2, 3)] == [50, 24, 9]
+    table = table_of(zipf(50, 1))
+    assert np.array_equal(np.bincount(table.codes), table.histogram.counts)
+
+
+def test_thesis_table_10_uniform_and_fine_grain_agree() -> None:
+    found = fine_grain.table_10(draws=10)
+    assert found.agrees, found.why
+
+
+def test_a_wrong_channel_would_not_agree_with_thesis_table_10() -> None:
+    histogram = zipf(50, 1)
+    wrong = fine_grain.uniform_channel(histogram, 10)  # a third of the tolerance
+    errors = channel_errors(wrong, histogram, (0.001,), draws=10)
+    assert 100 * errors[0].mean > 2 * fine_grain.TABLE_10[50][1][0]
+
+
+def test_thesis_table_6_shows_both_and_a_spread() -> None:
+    found = zipf_table("THESIS Table 6", [(50, 3)], draws=5)
+    assert found.rows[0][0] == "lambda = 3"
+    assert "44.8 %" in found.rows[0]
+    assert all("±" in found.rows[0][place] for place in (2, 4, 5))
+
+
+def test_splu_figures_that_are_arithmetic() -> None:
+    assert splu.figure_5().agrees
+    assert not splu.figure_4().agrees, "Lemma 1 of the paper is wrong, and the table shows it"
+
+
+def test_olap_errors_of_made_up_bits_fall_with_the_coin_and_iteration_is_never_worse() -> None:
+    bits = np.random.default_rng(8).random((20_000, 4)) < [0.5, 0.6, 0.7, 0.3]
+    found = [olap.errors(bits, 3, coin, draws=5) for coin in (0.1, 0.3, 0.9)]
+    assert all(iterative.mean <= inverse.mean + 1e-6 for _, iterative, inverse in found)
+    assert all(inverse.mean < published.mean / 2 for published, _, inverse in found[1:])
+    assert found[0][2].mean > 3 * found[1][2].mean > 9 * found[2][2].mean
+    assert np.round(olap.masses(), 3).tolist() == [0.284, 0.604, 0.31, 0.375]
+
+
+def test_a_page_has_verdicts_first_and_every_table() -> None:
+    items = (Item("Table 1", "About it.", ("a", "b"), (("1", "2"),), True, "Because."),)
+    text = page([Reproduction("x", "Title", items)])
+    assert text.index("| Table 1 | agrees |") < text.index("| a | b |")
+    assert "**Verdict: agrees.** Because." in text
+
+
+def test_missing_data_is_said_with_a_fix(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("DENIABLE_DATA", raising=False)
+    with pytest.raises(OptionError, match="--data FOLDER"):
+        PAPERS["splu"]()
+    with pytest.raises(OptionError, match="does not exist"):
+        PAPERS["fine-grain"](tmp_path)
+
+
+def test_zipf_parts_need_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DENIABLE_DATA", raising=False)
+    found = PAPERS["fine-grain"](draws=2)
+    assert [item.name for item in found.items] == ["THESIS Table 10", "THESIS Figure 28"]
+
+
+@needs_census
+def test_sdr_tables_2_and_3_agree_on_occ_100k() -> None:
+    histogram = CodedTable.of(census_table(FOLDER), "occupation").histogram
+    assert small_domain.table_2(histogram).agrees
+    assert small_domain.table_3(histogram).agrees
+
+
+@needs_census
+def test_thesis_table_9_agrees_on_edu() -> None:
+    items = {item.name: item for item in PAPERS["fine-grain"](FOLDER, draws=20).items}
+    assert items["THESIS Table 9"].agrees
+
+
+@needs_census
+def test_designed_channels_are_as_accurate_as_claimed_and_ahead_of_anatomy() -> None:
+    privacy = Privacy("1/13", "1/6")
+    pool = sdr_pool(CodedTable.of(census_table(FOLDER), "occupation"))
+    result = run_experiment(pool, [Perturbed("designed", Designed(), privacy), Anatomized(6)], draws=5)
+    shares = result.selectivities
+    for estimator, limits in (("calibrated", (0.25, 0.12, 0.09)), ("shrunk", (0.22, 0.12, 0.085))):
+        errors = result.row("designed", estimator).errors(shares)
+        assert all(error <= limit for error, limit in zip(errors, limits, strict=True)), (estimator, errors)
+        for rival in ("anatomy", "independence"):
+            assert all(e < other for e, other in zip(errors, result.row(rival).errors(shares), strict=True))
