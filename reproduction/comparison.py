@@ -1,4 +1,4 @@
-"""All mechanisms and estimators on the pool of SDR 10.9, with independence as the line to beat (SPEC 5)."""
+"""All mechanisms and estimators on the pool of SDR 10.9, with independence as the line to beat (mathematics 5)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ IN_POOLS = {
     "Anatomy": ("anatomy", ""),
     INDEPENDENCE: ("independence", ""),
 }
-SPEC_5 = {
+EARLIER = {
     ("uniform", "inverse"): "1.66 / .84 / .56",
     ("uniform", "calibrated"): "1.30 / .52 / .31",
     ("uniform", "shrunk"): ".35 / .24 / .19",
@@ -50,7 +50,7 @@ SPEC_5 = {
 
 
 def compared(privacy: Privacy, size: int) -> list[Setting]:
-    """The settings of the table of SPEC 5."""
+    """The settings of the table of mathematics 5."""
     mechanisms: dict[str, Mechanism] = {
         "uniform": Uniform(),
         "small-domain, bound": SmallDomain(cost="bound"),
@@ -63,7 +63,7 @@ def compared(privacy: Privacy, size: int) -> list[Setting]:
 
 
 def everything(table: CodedTable, *, draws: int = DRAWS, workers: int = 1) -> list[Item]:
-    """SPEC 5's table, and the scatter of Figure 3, from the same draws."""
+    """mathematics 5's table, and the scatter of Figure 3, from the same draws."""
     result = run_experiment(sdr_pool(table), compared(Privacy(RHO1, RHO2), 6), draws=draws, workers=workers)
     return [_spec_5(result), _figure_3(result)]
 
@@ -73,7 +73,7 @@ def _spec_5(result: Result) -> Item:
     for row in result.rows:
         spreads = [row.numbers[f"relative {share:g}"] for share in SELECTIVITIES]
         errors = " / ".join(f"{error.mean:.2f} ± {error.deviation:.2f}" for error in spreads)
-        first = SPEC_5.get((row.setting, row.estimator), "")
+        first = EARLIER.get((row.setting, row.estimator), "")
         kept = per_cent(row.numbers["kept"].mean) if "kept" in row.numbers else ""
         rows.append((row.setting, row.estimator, first, errors, kept))
     best = result.row("designed, optimised", "calibrated").errors(SELECTIVITIES)

@@ -140,7 +140,7 @@ def with_spread(share: Spread, digits: int = 1) -> str:
 
 
 def slashed(numbers: Iterable[float], form: str = ".2f") -> str:
-    """Errors at several selectivities as in SPEC 5.
+    """Errors at several selectivities as in mathematics 5.
 
     >>> slashed([0.241, 0.114])
     '0.24 / 0.11'

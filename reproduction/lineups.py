@@ -1,4 +1,4 @@
-"""Line-ups beside designed channels and the paper's cells, on the pool of SDR 10.9 (SPEC 12)."""
+"""Line-ups beside designed channels and the paper's cells, on the pool of SDR 10.9 (mathematics 12)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reproduction.comparison import RHO1, RHO2
 from reproduction.items import Item, near, slashed
 
 DRAWS = 20
-SPEC_12 = {
+EARLIER = {
     ("line-up, default", "inverse"): (0.17, 0.09, 0.075),
     ("line-up, default", "calibrated"): (0.14, 0.06, 0.045),
     ("line-up, truth 4/5", "inverse"): (0.13, 0.07, 0.06),
@@ -37,7 +37,7 @@ SPEC_12 = {
 
 
 def compared() -> list[Setting]:
-    """The settings of the table of SPEC 12."""
+    """The settings of the table of mathematics 12."""
     knows = Privacy(RHO1, RHO2)
     mechanisms: dict[str, Mechanism] = {
         "line-up, default": Lineup(),
@@ -57,18 +57,18 @@ def compared() -> list[Setting]:
 
 
 def lineups(table: CodedTable, *, draws: int = DRAWS, workers: int = 1) -> Item:
-    """SPEC 12's table."""
+    """mathematics 12's table."""
     result = run_experiment(sdr_pool(table), compared(), draws=draws, workers=workers)
     rows = []
     for row in result.rows:
-        earlier = SPEC_12.get((row.setting, row.estimator))
+        earlier = EARLIER.get((row.setting, row.estimator))
         errors = slashed(row.errors(SELECTIVITIES), ".3f")
         rows.append((row.setting, row.estimator, "" if earlier is None else slashed(earlier, ".3f"), errors))
     ours, designed, paper = (
         result.row(name, "calibrated").errors(SELECTIVITIES)[0]
         for name in ("line-up, default", "designed", "small-domain, the paper's cost")
     )
-    earlier_ratio = SPEC_12["line-up, default", "calibrated"][0] / SPEC_12["designed", "calibrated"][0]
+    earlier_ratio = EARLIER["line-up, default", "calibrated"][0] / EARLIER["designed", "calibrated"][0]
     return Item(
         "Line-ups",
         f"Mean relative error at selectivity >= 0.1 / 0.5 / 1 %, mean over {result.draws} draws; OCC-100k, "

@@ -76,7 +76,7 @@ def protected(values: Codes, mechanism: object, seed: int) -> tuple[Codes, Evide
 
 
 def anatomy(values: Codes, l: int, rng: np.random.Generator) -> Codes:
-    """Anatomy's groups (SPEC 9): one random row from each of the l largest buckets, ties at random."""
+    """Anatomy's groups (mathematics 9): one random row from each of the l largest buckets, ties at random."""
     buckets = [rng.permutation(np.flatnonzero(values == value)).tolist() for value in range(M)]
     groups = np.full(len(values), -1)
     number = 0
@@ -266,7 +266,7 @@ def test_fresh_keys_give_values_away_and_the_same_key_does_not(mechanism: object
 
 
 def decoys(values: Codes, c: int, rng: np.random.Generator) -> tuple[Codes, Codes, Codes]:
-    """Decoy groups (SPEC 7), in group order: true values, published values, groups."""
+    """Decoy groups (mathematics 7), in group order: true values, published values, groups."""
     groups = anatomy(values, c, rng)
     order = np.argsort(groups[groups >= 0], kind="stable")
     true, groups = values[groups >= 0][order], groups[groups >= 0][order]

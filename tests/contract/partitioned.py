@@ -97,8 +97,8 @@ class PartitionedDataset:
         second.merge(first)
         return second
 
-    def digest(self) -> str:
-        return engine_named("local").open(self._table).digest()
+    def digest(self, columns: Sequence[str] | None = None, by: str | None = None) -> str:
+        return engine_named("local").open(self._table).digest(columns, by)
 
     def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         yield from self._table.select(list(columns)).to_batches(max_chunksize=batch_rows)

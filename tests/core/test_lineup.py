@@ -123,7 +123,7 @@ def test_the_amplification_is_the_largest_ratio_of_all_sets(design):
 
 
 def test_beliefs_are_those_of_the_closed_form():
-    """Pr[x | S] = t/L + (1-t) f_x inside, (1-t) f_x outside, where pi = L f (SPEC 12)."""
+    """Pr[x | S] = t/L + (1-t) f_x inside, (1-t) f_x outside, where pi = L f (mathematics 12)."""
     prior = np.array([1, 2, 3, 2], np.int64)
     design = LineUpDesign(prior * (SCALE // 4), SCALE // 2, 8, 1)
     for state in range(len(design.sets.lengths)):

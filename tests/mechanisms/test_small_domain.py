@@ -1,4 +1,4 @@
-"""Small-domain randomization: the worked numbers of SPEC 4, its options, its guarantee and its figures."""
+"""Small-domain randomization: the worked numbers of mathematics 4, its options, its guarantee and its figures."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_merge_reaches_the_bound_of_the_paper_where_scipys_order_alone_does_not(
 def test_the_unpartitioned_bound_is_larger():
     cost = cost_named("bound", rho2=2 / 3, rows=42, delta=0.05)
     whole = merge([joined(balance(EXAMPLE, EXAMPLE > 0))], EXAMPLE > 0, np.ones(10), cost, Rules(np.zeros((0, 10))))
-    # At the cell's own rho1 = 12/42 gamma is 5; SPEC 4 prints the bound at gamma = 4 (rho1 = 1/3), 2.57.
+    # At the cell's own rho1 = 12/42 gamma is 5; mathematics 4 prints the bound at gamma = 4 (rho1 = 1/3), 2.57.
     a = 2 * math.sqrt(math.log(40))
     assert whole.cost == pytest.approx(a / math.sqrt(42) * (10 / 4 + 1))
     assert a / math.sqrt(42) * (10 / 3 + 1) == pytest.approx(2.57, abs=5e-3)

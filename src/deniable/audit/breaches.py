@@ -82,7 +82,8 @@ def downward(beliefs: Sequence[Belief], limits: Limits) -> tuple[Breach, ...]:
 
 
 def is_protected(belief: Belief, limit: tuple[Fraction | None, Fraction]) -> bool:
-    """Whether the requirement speaks of this value: its frequency is at most rho1 (SPEC 2, "Protected values")."""
+    """Whether the requirement speaks of this value: its frequency is at most rho1 (mathematics 2, "Protected
+    values")."""
     return limit[0] is None or belief.prior <= limit[0]
 
 

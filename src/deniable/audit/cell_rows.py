@@ -18,9 +18,9 @@ def expected_rows(
 ) -> list[Counts]:
     """The most likely rows of each value in each cell, in units of 1/65536 of a row.
 
-    Maximum likelihood given what each cell shows (the iterative Bayesian rule, SPEC 8), raked after every step so that
-    the cells together hold the table's histogram. Without ``observed`` (cells not published) each value is spread over
-    its cells as evenly as the histogram allows.
+    Maximum likelihood given what each cell shows (the iterative Bayesian rule, mathematics 8), raked after every step
+    so that the cells together hold the table's histogram. Without ``observed`` (cells not published) each value is
+    spread over its cells as evenly as the histogram allows.
 
     Args:
         counts: the table's histogram.

@@ -1,4 +1,5 @@
-"""What the published cells reveal by themselves, before any value is seen (SPEC 4, last point; SPEC 11.5)."""
+"""What the published cells reveal by themselves, before any value is seen (mathematics 4, last point;
+mathematics 11.5)."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def about_any_prior(gamma: Fraction | None, privacy: Mapping[str, Any] | None, n
 
 
 def about_stronger(points: Sequence[CurvePoint], name: Name) -> list[Finding]:
-    """Attackers who believe more than the frequency (SPEC 2: report the posterior for priors above it)."""
+    """Attackers who believe more than the frequency (mathematics 2: report the posterior for priors above it)."""
     tenth = next((point for point in points if point.label == "10 %"), None)
     if tenth is None:
         return []

@@ -1,4 +1,5 @@
-"""What a published group says about its members, where groups hold true values (Anatomy, generalization; SPEC 9).
+"""What a published group says about its members, where groups hold true values (Anatomy, generalization;
+mathematics 9).
 
 Rows show no value of their own, only their group g, so whoever finds a person's row knows
 

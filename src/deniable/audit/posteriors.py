@@ -1,4 +1,5 @@
-"""What an attacker who knows how frequent each value is concludes from what a row shows, in exact fractions (SPEC 2).
+"""What an attacker who knows how frequent each value is concludes from what a row shows, in exact fractions
+(mathematics 2).
 
 A row shows a view: a published value y and, where cells are published, its cell c. With N_c[x] rows of x in cell c,
 
@@ -188,7 +189,7 @@ class Posteriors:
     def amplification(self) -> Fraction | None:
         """max over views v and values x, x' of Pr[v | x] / Pr[v | x'], the cell included; None when unbounded.
 
-        Pr[c, y | x] = (N_c[x] / N[x]) P_c[y][x]: exactly the epsilon of the release, as ln of it (SPEC 2).
+        Pr[c, y | x] = (N_c[x] / N[x]) P_c[y][x]: exactly the epsilon of the release, as ln of it (mathematics 2).
         """
         if len(self.cells) == 1:
             return self.cells[0].channel.exact_gamma

@@ -1,4 +1,5 @@
-"""Rows that people perturbed where they were collected, as a release: nobody ever held the originals (SPEC 6)."""
+"""Rows that people perturbed where they were collected, as a release: nobody ever held the originals
+(mathematics 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Perturb one row where it was collected, with the thresholds of a release (SPEC 6: clients can do it alone)."""
+"""Perturb one row where it was collected, with the thresholds of a release (mathematics 6: clients can do it alone)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""(s, rho1, rho2)-breaches: what a value set, not a single value, gives away (SPEC 2; OLAP Def. 5, Thm 4, 5, Lemma 1).
+"""(s, rho1, rho2)-breaches: what a value set, not a single value, gives away (mathematics 2; OLAP Def. 5, Thm 4, 5,
+Lemma 1).
 
 A set S has the prior p_S and the mass m_S under the replacing distribution; its *relative prior* is p_S / m_S. There is
 a breach when a set of relative prior below s, believed at rho1 or less, is believed at rho2 or more after the release.

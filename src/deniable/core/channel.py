@@ -1,4 +1,4 @@
-"""A channel: keep a value with its coin, else draw a replacement (SPEC 1).
+"""A channel: keep a value with its coin, else draw a replacement (mathematics 1).
 
     P = diag(p) + r (1 - p)^T,    P[j][i] = Pr[x_i is published as y_j]
 
@@ -277,7 +277,8 @@ def weights_of(distribution: Floats) -> Counts:
 
 
 def coarsened(keep: int | Counts, bits: int = COARSE_BITS) -> Counts:
-    """Thresholds rounded down to a few significant bits, so that no exact count can be read off them (SPEC 11.6).
+    """Thresholds rounded down to a few significant bits, so that no exact count can be read off them
+    (mathematics 11.6).
 
     >>> float(coarsened(2**32 // 3) / 2**32)
     0.3330078125

@@ -18,7 +18,8 @@ Integers = npt.NDArray[np.int64]
 
 
 def amplification(keep: Integers, replace: Integers) -> Fraction | None:
-    """max over y, x, x' of P[y][x] / P[y][x'] (SPEC 2); None when some published value rules an original value out.
+    """max over y, x, x' of P[y][x] / P[y][x'] (mathematics 2); None when some published value rules an original value
+    out.
 
     In the row of y the off-diagonal entries are W_y (S - K_x): only the smallest and largest coin among x != y count.
     """

@@ -1,4 +1,4 @@
-"""What an owner requires: how sure an attacker may become, and which attacker is meant (SPEC 2)."""
+"""What an owner requires: how sure an attacker may become, and which attacker is meant (mathematics 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retention replacement of one column: keep with a coin, else replace (SPEC 6; OLAP 3).
+"""Retention replacement of one column: keep with a coin, else replace (mathematics 6; OLAP 3).
 
 ``Replace`` is what the owner asks for; ``NumberRange`` is what a numeric column becomes: a grid of points from low to
 high, on which every published value lies. A grid is not a nicety: a replacement off the decimals that the originals

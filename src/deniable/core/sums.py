@@ -1,4 +1,5 @@
-"""Small sums private, large sums accurate: what decoy groups of size c promise of counts (SPEC 2, 7; SPLU Def. 1, 2).
+"""Small sums private, large sums accurate: what decoy groups of size c promise of counts (mathematics 2, 7; SPLU Def.
+1, 2).
 
 A value with f rows is published by f' ~ Binomial(c f, 1/c) rows, exactly, so both promises are binomial tails:
 
@@ -165,7 +166,7 @@ def miss(f: int, c: int, error: Fraction, *, strictly: bool) -> Fraction:
 
 
 def chebyshev(f: int, c: int, error: Fraction) -> Fraction:
-    """Chebyshev's bound on Pr[|f' - f| >= e f]: (1 - 1/c) / (e^2 f), at most 1 (SPEC 11.1).
+    """Chebyshev's bound on Pr[|f' - f| >= e f]: (1 - 1/c) / (e^2 f), at most 1 (mathematics 11.1).
 
     SPLU Theorem 3 and Lemma 1 say 1 / (c e^2 f^2): they divide by the number of trials twice.
     """

@@ -1,4 +1,4 @@
-"""All combinations of conditions on several columns at once: 2^k counts from one tally (OLAP 2, 6; SPEC 6)."""
+"""All combinations of conditions on several columns at once: 2^k counts from one tally (OLAP 2, 6; mathematics 6)."""
 
 from __future__ import annotations
 

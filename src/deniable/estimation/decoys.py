@@ -1,4 +1,4 @@
-"""Reconstruction from decoy groups (SPEC 7, 11.2; SPLU 5): four states, and several columns.
+"""Reconstruction from decoy groups (mathematics 7, 11.2; SPLU 5): four states, and several columns.
 
 For a public predicate Q and a value s a row is in one of four states, (not Q, Q) x (not s, s). A row with s shows s
 with probability 1/c; a row without it with probability a:
@@ -37,8 +37,9 @@ def four_states(observed: npt.ArrayLike, c: int, *, others: Others = "exact", me
     """Estimated rows in each state, from published rows [..., 2, 2]: (not Q, Q) x (does not show s, shows s).
 
     ``"inverse"`` is linear given a, and may leave what is possible. ``"bayes"`` is the fixed point of the iterative
-    Bayesian rule (SPEC 8), which for two states and a given a is the inverse cut to what is possible; halving finds
-    the f_s that agrees with its own a. A value in every group (f_s = N/c) shows nothing: its inverse is not a number.
+    Bayesian rule (mathematics 8), which for two states and a given a is the inverse cut to what is possible; halving
+    finds the f_s that agrees with its own a. A value in every group (f_s = N/c) shows nothing: its inverse is not a
+    number.
 
     >>> four_states([[950, 50], [90, 10]], 5).round(1).tolist()
     [[975.0, 25.0], [65.0, 35.0]]

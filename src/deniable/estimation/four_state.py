@@ -1,4 +1,5 @@
-"""The four-state estimate of a decoy release: a public condition, values of sensitive columns (SPEC 7, 11.2; SPLU 5).
+"""The four-state estimate of a decoy release: a public condition, values of sensitive columns (mathematics 7, 11.2;
+SPLU 5).
 
 For a public condition Q and a value s of a column, a row with s shows s with probability q = 1/c, another with a_s
 (``estimation.decoys``), so a row that shows y counts for

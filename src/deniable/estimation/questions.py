@@ -2,7 +2,7 @@
 
 The truth of the k public leaves of a predicate is a k-bit pattern. For each pattern the predicate reduces to a set of
 sensitive values; patterns with the same set form a *class*, patterns with the empty set are not counted at all. So any
-mixture of public and sensitive conditions is a tally by class and state, and weights per class (SPEC 8).
+mixture of public and sensitive conditions is a tally by class and state, and weights per class (mathematics 8).
 """
 
 from __future__ import annotations

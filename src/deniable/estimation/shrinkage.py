@@ -1,4 +1,4 @@
-"""Shrinkage towards independence: empirical Bayes (SPEC 8).
+"""Shrinkage towards independence: empirical Bayes (mathematics 8).
 
     mu = N_R f~_x / n,    A = t mu^2 + mu,    k = A / (A + V),    shrunk = mu + k (est - mu)
 

@@ -121,7 +121,7 @@ def _draw_lineups(
 
 
 def noisy_marginal(histogram: Histogram, stream: Keystream) -> Marginal:
-    """The histogram with discrete Laplace noise, as a release publishes it (SPEC 8)."""
+    """The histogram with discrete Laplace noise, as a release publishes it (mathematics 8)."""
     noise = discrete_laplace(stream.subkey("marginal"), histogram.m, COUNT_EPSILON)
     counts = tuple((histogram.counts + noise).tolist())
     return Marginal(counts, COUNT_EPSILON, discrete_laplace_variance(COUNT_EPSILON))

@@ -1,4 +1,4 @@
-"""Perturbed generalization (SPEC 9; Tao et al., ICDE 2008): perturb, generalize, publish one row of each group.
+"""Perturbed generalization (mathematics 9; Tao et al., ICDE 2008): perturb, generalize, publish one row of each group.
 
 Sensitive values are perturbed uniformly, so that the requirement holds whatever is published afterwards; public columns
 become boxes of k rows or more (no diversity is needed); and of each box one row is drawn and published with the box's

@@ -1,4 +1,4 @@
-"""Rivals in an experiment: what has no channel, or answers in a way of its own (SPEC 9)."""
+"""Rivals in an experiment: what has no channel, or answers in a way of its own (mathematics 9)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Rival(Setting):
 
 @dataclass(frozen=True)
 class Noisy(Setting):
-    """Laplace's mechanism: true answers with noise of scale 1/epsilon, each question paid for anew (SPEC 9)."""
+    """Laplace's mechanism: true answers with noise of scale 1/epsilon, each question paid for anew (mathematics 9)."""
 
     epsilon: float
     label: str = "laplace"
@@ -84,7 +84,7 @@ class Noisy(Setting):
 @dataclass(frozen=True)
 class Laplace(Rival):
     """Laplace's mechanism with the budget that a requirement allows: spent on each question anew, as in SPLU 6, and
-    shared by all questions of the pool, as whoever answers them must (SPEC 9)."""
+    shared by all questions of the pool, as whoever answers them must (mathematics 9)."""
 
     mechanism: laplace.Laplace
     privacy: Privacy
@@ -138,7 +138,7 @@ class Redrawn(Rival):
 
 @dataclass(frozen=True)
 class Anatomized(Rival):
-    """Anatomy: rows in groups of l different values, published as two tables (SPEC 9; SDR 10.10)."""
+    """Anatomy: rows in groups of l different values, published as two tables (mathematics 9; SDR 10.10)."""
 
     l: int
     label: str = "anatomy"
@@ -222,7 +222,7 @@ class Generalized(Rival):
 
 @dataclass(frozen=True)
 class DecoyGroups(Rival):
-    """Decoy groups of size c (SPEC 7), answered by four states and by the plan's full channel.
+    """Decoy groups of size c (mathematics 7), answered by four states and by the plan's full channel.
 
     The up to c - 1 rows that no group can take are kept here, in a smaller group: n is the same for every c.
     """

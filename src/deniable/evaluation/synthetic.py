@@ -1,7 +1,7 @@
 """A made-up census: the shape of the table that the papers evaluate on, and nobody's data.
 
-Eight columns with the domain sizes of CENSUS (SPEC 10): age 77, gender 2, education 14, marital 6, race 9, workclass 7,
-country 70, occupation 50. Rows are drawn independently, column by column:
+Eight columns with the domain sizes of CENSUS (mathematics 10): age 77, gender 2, education 14, marital 6, race 9,
+workclass 7, country 70, occupation 50. Rows are drawn independently, column by column:
 
     gender, age      independent; ages thin out after 60
     education        given age: the young are still at school, the old left it earlier

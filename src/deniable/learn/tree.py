@@ -1,4 +1,4 @@
-"""A decision tree grown from reconstructed joint counts (SPEC 6; OLAP 6.3).
+"""A decision tree grown from reconstructed joint counts (mathematics 6; OLAP 6.3).
 
 A node is a set of states S_c for each column c on its path. Every published row counts in every node, with the weight
 

@@ -1,4 +1,4 @@
-"""Designed channels: coins and a replacing distribution made for the frequency adversary (SPEC 2, 5).
+"""Designed channels: coins and a replacing distribution made for the frequency adversary (mathematics 2, 5).
 
 Every posterior is brought up to rho2 at once, so a share of about rho2 of the rows keeps its value, the most that any
 channel can keep: sum_y Pr[y] Pr[y | y] <= rho2. The replacing distribution r ~ f^a is chosen to minimise the predicted

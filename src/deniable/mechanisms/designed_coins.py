@@ -1,4 +1,4 @@
-"""Coins that bring every posterior up to rho2, for a given replacing distribution (SPEC 5, "Designed channels").
+"""Coins that bring every posterior up to rho2, for a given replacing distribution (mathematics 5, "Designed channels").
 
 With prior pi, coins p, replacing distribution r and S = sum_k pi_k (1-p_k), seeing x published means x with probability
 
@@ -109,7 +109,8 @@ def designed_coins(
 
 
 def constant_coin(prior: Floats, r: Floats, limits: Floats) -> float:
-    """The largest single coin for all values; with r = pi it is (rho2 - fmax/n) / (1 - fmax/n) (SPEC 5, identity).
+    """The largest single coin for all values; with r = pi it is (rho2 - fmax/n) / (1 - fmax/n) (mathematics 5,
+    identity).
 
     With S = 1 - p F, F = sum_k pi_k, both posteriors are at most rho2 when
 

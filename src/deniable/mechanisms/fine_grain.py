@@ -1,4 +1,5 @@
-"""Fine-grain perturbation: every value has its own limit, and keeps as much as that allows (SPEC 5, THESIS ch. 5).
+"""Fine-grain perturbation: every value has its own limit, and keeps as much as that allows (mathematics 5, THESIS ch.
+5).
 
     P[i][i] = p_i + (1-p_i)/m,   P[j][i] = (1-p_i)/m;   P[i][i] / P[i][k] <= gamma_i for all k != i     (THESIS Thm 7)
 
@@ -107,7 +108,8 @@ def fine_grain_channel(
 ) -> Channel:
     """The best channel with P[i][i] / P[i][k] <= gamma_i (None: exempt), checked in exact arithmetic.
 
-    Coins are rounded down, by default to a coarse grid (SPEC 11.6): every limit only gets easier when a coin falls.
+    Coins are rounded down, by default to a coarse grid (mathematics 11.6): every limit only gets easier when a coin
+    falls.
     """
     limits = np.array([np.inf if gamma is None else float(gamma) for gamma in gammas])
     coins = solve_coins(weights, limits)

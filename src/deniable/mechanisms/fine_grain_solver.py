@@ -1,4 +1,4 @@
-"""The best coins for per-value amplification limits, exactly, in O(m log m) (SPEC 5, THESIS Fig. 23).
+"""The best coins for per-value amplification limits, exactly, in O(m log m) (mathematics 5, THESIS Fig. 23).
 
     maximise  sum_i w_i (p_i + (1-p_i)/m)   subject to  (m-1) p_i + g_i p_j <= g_i - 1  for all i != j,   0 <= p <= 1
 

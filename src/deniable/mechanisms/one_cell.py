@@ -78,7 +78,8 @@ def _worst(sure: Fraction, privacy: Privacy | None, channel: Channel) -> Fractio
 
 
 def _in_whole_percent(worst: Fraction) -> str:
-    """What is reached where nothing was required, rounded up: the exact figure gives exact counts away (SPEC 11.6)."""
+    """What is reached where nothing was required, rounded up: the exact figure gives exact counts away
+    (mathematics 11.6)."""
     return (
         "An attacker who knows how frequent each value is, and nothing more about a person, becomes at most "
         f"{math.ceil(100 * worst)} % sure of that person's value."
@@ -86,7 +87,7 @@ def _in_whole_percent(worst: Fraction) -> str:
 
 
 def surest(channel: Channel, histogram: Histogram) -> list[Fraction]:
-    """max over y of Pr[x | y] for each x, for an attacker whose prior is the histogram (SPEC 2)."""
+    """max over y of Pr[x | y] for each x, for an attacker whose prior is the histogram (mathematics 2)."""
     same = exact.posterior_same(channel.keep, channel.replace, histogram.counts)
     other = exact.posterior_other(channel.keep, channel.replace, histogram.counts)
     return [max(pair) for pair in zip(same, other, strict=True)]
@@ -128,7 +129,7 @@ def limits_of(histogram: Histogram, privacy: Privacy | None) -> Limits:
 
 
 def coarse_counts(histogram: Histogram) -> Counts:
-    """Counts on a grid of 8 rows or 1 %, from which no exact count can be read (SPEC 11.6)."""
+    """Counts on a grid of 8 rows or 1 %, from which no exact count can be read (mathematics 11.6)."""
     up = histogram.counts // GRID * GRID + GRID
     length = np.frexp(up.astype(np.float64))[1].astype(np.int64)
     unit = np.left_shift(np.int64(1), np.maximum(length - 8, 0))

@@ -1,4 +1,5 @@
-"""What the frequency adversary concludes from a channel over the whole domain, exactly (SPEC 2, "Two adversaries")."""
+"""What the frequency adversary concludes from a channel over the whole domain, exactly (mathematics 2, "Two
+adversaries")."""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ def frequency_guarantee(
         adversary="frequency",
         rho1=privacy.rho1 if not privacy.per_value else None,
         rho2=privacy.rho2 if not privacy.per_value else None,
-        # Four digits, to the safe side: an exact posterior would give exact counts away (SPEC 11.6).
+        # Four digits, to the safe side: an exact posterior would give exact counts away (mathematics 11.6).
         worst=min(Fraction(-int(-worst * 10_000 // 1), 10_000), highest),
         gamma=channel.exact_gamma,
         not_protected=tuple(not_protected),
@@ -95,7 +96,7 @@ def frequency_guarantee(
 
 
 def _stronger_attackers(histogram: Histogram, channel: Channel, protected: Sequence[int]) -> list[str]:
-    """How far the promise falls short against someone who knows more than the distribution (SPEC 2)."""
+    """How far the promise falls short against someone who knows more than the distribution (mathematics 2)."""
     share = histogram.relative
     rarest = min(protected, key=lambda x: (share[x], x))
     sure = float(posterior_curve(channel, channel.values[rarest], [0.1], histogram)[0])

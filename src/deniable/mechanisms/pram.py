@@ -1,4 +1,4 @@
-"""Invariant PRAM, the post-randomisation that statistical offices know, in the form of coins (SPEC 9).
+"""Invariant PRAM, the post-randomisation that statistical offices know, in the form of coins (mathematics 9).
 
     r_y = (1-p_y) f_y / sum_k (1-p_k) f_k    gives    (P f)_y = p_y f_y + r_y sum_k (1-p_k) f_k = f_y
 

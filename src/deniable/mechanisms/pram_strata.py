@@ -1,7 +1,7 @@
 """PRAM within strata: a channel for each combination of some public columns, and what the strata promise together.
 
 A stratum is public, so an attacker's prior is the distribution of the row's own stratum, and the largest coin that
-keeps a limit L of value x there is (W, K out of S = 2^32; SPEC 2)
+keeps a limit L of value x there is (W, K out of S = 2^32; mathematics 2)
 
     f (K S + (S-K) W) (1-L) <= L W (S-K) (n-f)   <=>   K <= S W (L n - f) / (f (1-L) (S-W) + L W (n-f))
 
@@ -43,7 +43,7 @@ MakeChannel = Callable[[Histogram, Counts, Fraction | None], Channel]
 def largest_coin(histogram: Histogram, replace: Counts, limits: Limits, allowed: Fraction | None) -> Fraction:
     """The largest single coin that keeps every posterior at its limit and the amplification at ``allowed``, exactly.
 
-    It depends on the data, so it is rounded down to ten bits (SPEC 11.6).
+    It depends on the data, so it is rounded down to ten bits (mathematics 11.6).
 
     >>> third = np.array([2**31, 2**31])
     >>> float(largest_coin(Histogram.of({"a": 50, "b": 50}), third, [Fraction(3, 4)] * 2, None))
@@ -162,7 +162,7 @@ def _limit(value: Hashable, stratum: Histogram, by_table: Fraction | None, priva
 
 
 def _coarse(worst: Fraction, limits: Sequence[Limits]) -> Fraction:
-    """Four digits, to the safe side: an exact posterior would give exact counts away (SPEC 11.6)."""
+    """Four digits, to the safe side: an exact posterior would give exact counts away (mathematics 11.6)."""
     highest = max((limit for each in limits for limit in each if limit is not None), default=Fraction(1))
     return min(Fraction(-int(-worst * 10_000 // 1), 10_000), highest)
 

@@ -1,4 +1,4 @@
-"""DBR: every value is redrawn from the column's own distribution (SPEC 9; SPLU 6).
+"""DBR: every value is redrawn from the column's own distribution (mathematics 9; SPLU 6).
 
     p = 0, r = f/n:   P[y][x] = f_y / n
 

@@ -1,4 +1,4 @@
-"""From a requirement to the values it protects in a given histogram (SPEC 2, "Protected values")."""
+"""From a requirement to the values it protects in a given histogram (mathematics 2, "Protected values")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retention replacement over any number of columns, each perturbed on its own (SPEC 6; OLAP 3, 5).
+"""Retention replacement over any number of columns, each perturbed on its own (mathematics 6; OLAP 3, 5).
 
     P_r = p_r I + (1 - p_r) r_r 1^T,    P = P_1 (x) .. (x) P_k
 

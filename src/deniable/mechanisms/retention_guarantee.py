@@ -1,4 +1,4 @@
-"""What columns that are perturbed one by one promise, each alone and all together (SPEC 2, 6; OLAP 5)."""
+"""What columns that are perturbed one by one promise, each alone and all together (mathematics 2, 6; OLAP 5)."""
 
 from __future__ import annotations
 

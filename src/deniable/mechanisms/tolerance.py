@@ -1,4 +1,4 @@
-"""The tolerance rule: nobody becomes more than theta times as sure of anything (SPEC 5, THESIS 5.4.1)."""
+"""The tolerance rule: nobody becomes more than theta times as sure of anything (mathematics 5, THESIS 5.4.1)."""
 
 from __future__ import annotations
 

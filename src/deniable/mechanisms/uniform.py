@@ -1,4 +1,4 @@
-"""Uniform perturbation: keep with one coin, else draw uniformly from the domain (SPEC 3, SDR Eq. 4-5).
+"""Uniform perturbation: keep with one coin, else draw uniformly from the domain (mathematics 3, SDR Eq. 4-5).
 
     p = (gamma - 1) / (m - 1 + gamma);    P = gamma / (m-1+gamma) on, 1 / (m-1+gamma) off the diagonal
 

@@ -1,4 +1,4 @@
-"""The error that a channel leaves, in closed form: what mechanisms minimise (SPEC 8)."""
+"""The error that a channel leaves, in closed form: what mechanisms minimise (mathematics 8)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POOL_SELECTIVITIES = (0.001, 0.005, 0.01)
 
 
 def value_variances(p: Floats, r: Floats, counts: Floats) -> Floats:
-    """The exact variance of each value's reconstructed count under one channel, O(m) for all values (SPEC 8).
+    """The exact variance of each value's reconstructed count under one channel, O(m) for all values (mathematics 8).
 
     Var_x = sum_y o_y w_y^2 - f_x with o = P f and the weights w of the value set {x}.
     """
@@ -40,7 +40,7 @@ def profile_error(p: Floats, r: Floats, counts: Floats, profile: Sequence[float]
 
 
 def pool_error(p: Floats, r: Floats, counts: Floats, asked: QuestionProfile) -> float:
-    """The predicted relative error of a pool's own questions, calibrated to the histogram (SPEC 8).
+    """The predicted relative error of a pool's own questions, calibrated to the histogram (mathematics 8).
 
     A row of value x adds p_x w_x^2 + (1-p_x) sum_y r_y w_y^2 - 1[x in S] to the variance of the count of S. The mean is
     taken over the questions of at least each selectivity, and these means geometrically, as in ``profile_error``.

@@ -1,4 +1,5 @@
-"""What a release lets others believe about the values or ranges that one asks about (SPEC 2; OLAP Thm 4, 5, Lemma 1).
+"""What a release lets others believe about the values or ranges that one asks about (mathematics 2; OLAP Thm 4, 5,
+Lemma 1).
 
 For S = S_1 x..x S_k over perturbed columns with coins p_i and replacing masses m_i, a belief b in S becomes at most
 

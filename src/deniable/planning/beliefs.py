@@ -1,4 +1,5 @@
-"""What attackers can make of a plan: how sure each adversary gets, against what they believed beforehand (SPEC 2).
+"""What attackers can make of a plan: how sure each adversary gets, against what they believed beforehand
+(mathematics 2).
 
 A belief b in a value grows to b L / (1 - b + b L), L the largest likelihood ratio of anything that a row can show:
 
@@ -151,7 +152,8 @@ def _ratio(prior: Fraction, posterior: Fraction) -> float:
 
 
 def value_rows(plan: Plan) -> list[dict[str, Any]]:
-    """A plan of one cell, value by value: what is kept, and both directions of the guarantee (SPEC 2, "Fine-grain").
+    """A plan of one cell, value by value: what is kept, and both directions of the guarantee (mathematics 2,
+    "Fine-grain").
 
     Upward, a belief of up to rho1 grows to at most the first number; downward, one of rho2 or more falls to at least
     the second, whatever was believed of other values. A value that is not protected has neither.

@@ -1,6 +1,6 @@
 """The estimate that needs no release: what the public columns and the column's distribution say by themselves.
 
-    N_R f_x / n                                                                                     (SPEC 5, 9)
+    N_R f_x / n                                                                                     (mathematics 5, 9)
 
 It is the honest zero of every comparison: an estimate that is not better teaches nothing about how the sensitive column
 and the public ones belong together. Redrawn values (DBR) say just this, with the noise of their draws on top.

@@ -1,4 +1,4 @@
-"""The error of a question before anything is published, in closed form (SPEC 8, "Weights").
+"""The error of a question before anything is published, in closed form (mathematics 8, "Weights").
 
 The estimate of a count is a sum of weights w(y) over the question's rows, with E[w | x] = 1[x in S] in every cell. Rows
 are perturbed independently, and a row of value x falls into cell c with the planned share s_cx, so
@@ -66,7 +66,7 @@ def _dealt(rows: Floats, whole: npt.NDArray[np.int64]) -> Floats:
 def calibrated_variance(
     of_rows: npt.ArrayLike, of_table: npt.ArrayLike, noise: npt.ArrayLike, drawn: npt.ArrayLike | None = None
 ) -> Floats:
-    """V_R - C beta, beta = C / (V_T + v): what calibration to the published histogram leaves (SPEC 8).
+    """V_R - C beta, beta = C / (V_T + v): what calibration to the published histogram leaves (mathematics 8).
 
     C, the covariance with the table's estimate, is V_R; but for the part by dealing, which the table as a whole does
     not have: ``drawn`` is V_R without it.

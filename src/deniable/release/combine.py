@@ -1,4 +1,5 @@
-"""Releases of several owners as one: the same columns of other people, or other columns of the same people (SPEC 6).
+"""Releases of several owners as one: the same columns of other people, or other columns of the same people
+(mathematics 6).
 
 Every row was perturbed by its owner before it came here; nothing is perturbed again, and no original is needed.
 """

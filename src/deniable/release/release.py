@@ -204,7 +204,12 @@ class Release:
     ) -> Estimate:
         """Of the rows that satisfy ``within``, the share that satisfies ``where``, by the delta method.
 
-        Var(A/B) = (Var A - 2 R Cov(A, B) + R^2 Var B) / B^2,    R = A/B
+            Var(A/B) = (Var A - 2 R Cov(A, B) + R^2 Var B) / B^2,    R = A/B
+
+        Args:
+            where: the condition whose share is asked for.
+            within: the rows it is a share of; all rows when absent.
+            calibrate, confidence: as for ``count``.
         """
         narrowed = Narrowed(conjunction(where))
         aggregate = Computed(Ratio(Term("rows", None, narrowed), Term()))
@@ -225,7 +230,12 @@ class Release:
     ) -> Estimate:
         """How many more rows satisfy ``where`` than ``other``; rows may satisfy both.
 
-        Var(A - B) = Var A - 2 Cov(A, B) + Var B
+            Var(A - B) = Var A - 2 Cov(A, B) + Var B
+
+        Args:
+            where: the condition whose rows count +1.
+            other: the condition whose rows count -1.
+            calibrate, confidence: as for ``count``.
         """
         counts = [Term("rows", None, Narrowed(conjunction(condition))) for condition in (where, other)]
         aggregate = Computed(Added(counts[0], Scaled(-1.0, counts[1])))
@@ -309,6 +319,9 @@ class Release:
             sum w = count(where, calibrate=False),    sum (w^2 - w) = its variance (independent rows)
 
         Weights may be negative and larger than 1; rows that are certain have exactly 0 or 1 (mathematics 8).
+
+        Args:
+            where: the condition, as for ``count``; all rows when absent.
         """
         return row_weights(self._rows, conjunction(where))
 

@@ -156,7 +156,7 @@ def _gamma(found: Evidence) -> tuple[Fraction | None, str]:
 
 
 def _grown(belief: float, gamma: Fraction) -> float:
-    """b gamma / (1 - b + b gamma): what a belief b grows to at the amplification gamma (SPEC 2)."""
+    """b gamma / (1 - b + b gamma): what a belief b grows to at the amplification gamma (mathematics 2)."""
     return belief * float(gamma) / (1 - belief + belief * float(gamma))
 
 

@@ -1,4 +1,4 @@
-"""l-diversity that bounds the posterior: no value has more than 1/l of a group's rows (SPEC 9).
+"""l-diversity that bounds the posterior: no value has more than 1/l of a group's rows (mathematics 9).
 
 What Anatomy and generalization share, since both publish the true values of a group without saying whose is whose:
 

@@ -1,4 +1,4 @@
-"""Dealing: which rows of a value go to which cell of a plan (SPEC 1).
+"""Dealing: which rows of a value go to which cell of a plan (mathematics 1).
 
 The t-th row of value x goes to the cell that owns place pi_x(t), where pi_x is a secret permutation of 0..f_x-1: cells
 get exactly the rows that were planned, every way to choose them is equally likely, and batches do not matter.

@@ -1,4 +1,4 @@
-"""The kernel: codes and random words in, perturbed codes out (SPEC 1).
+"""The kernel: codes and random words in, perturbed codes out (mathematics 1).
 
     coin:         the high 32 bits of the row's word; the value is kept iff they are below keep[value]
     replacement:  the low 32 bits; value j owns exactly replace[j] of their 2^32 numbers

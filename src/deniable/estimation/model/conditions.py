@@ -1,4 +1,5 @@
-"""A predicate over public and independently perturbed columns: bits of a row's pattern, and a tensor channel (SPEC 6).
+"""A predicate over public and independently perturbed columns: bits of a row's pattern, and a tensor channel
+(mathematics 6).
 
 Every condition is one bit. For constant coins the channel of a column, seen through the conditions on it, is again a
 coin with replacing masses b, so

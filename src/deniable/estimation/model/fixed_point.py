@@ -1,4 +1,4 @@
-"""The fixed point of the iterative Bayesian rule, reached quickly (SPEC 8; OLAP 4.3).
+"""The fixed point of the iterative Bayesian rule, reached quickly (mathematics 8; OLAP 4.3).
 
     x <- x * A^T (y / A x)
 

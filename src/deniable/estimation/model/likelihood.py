@@ -1,4 +1,4 @@
-"""Constrained maximum likelihood: counts that are never negative and add up to N (SPEC 8).
+"""Constrained maximum likelihood: counts that are never negative and add up to N (mathematics 8).
 
 It is the fixed point of the iterative Bayesian rule, but needs no iteration over counts. For P = diag(p) + r (1-p)^T
 let g = P f be the expected published counts, t = sum (1-p) f the replaced rows and u = sum o r / g. The conditions of

@@ -1,4 +1,4 @@
-"""Weights: an estimate as a sum over published rows (SPEC 8).
+"""Weights: an estimate as a sum over published rows (mathematics 8).
 
     w(c, y) = sum over x in S of P_c^-1[x][y],    E[w | x] = 1[x in S]
 

@@ -1,4 +1,5 @@
-"""What rows owe each other when a column is swapped (SPEC 6): the replaced values are a permutation of themselves.
+"""What rows owe each other when a column is swapped (mathematics 6): the replaced values are a permutation of
+themselves.
 
 Let n rows have the values x_i, a function f of the published value, and b the column's histogram as shares. A row alone
 sees the channel p I + (1-p) b 1^T, as if its replacement were drawn from b. Two rows i and j share one pool: neither

@@ -1,4 +1,4 @@
-"""Independent channels as one tensor channel, applied and inverted factor by factor (SPEC 6, 8; OLAP 4).
+"""Independent channels as one tensor channel, applied and inverted factor by factor (mathematics 6, 8; OLAP 4).
 
     A = A_1 (x) .. (x) A_k,    A_r = p_r I + (1 - p_r) b_r 1^T
 
@@ -202,7 +202,7 @@ class Tensor:
         )
 
     def likelihood(self, y: Floats) -> Floats:
-        """The fixed point of the iterative Bayesian rule: counts >= 0 that make y likeliest (OLAP 4.3; SPEC 8).
+        """The fixed point of the iterative Bayesian rule: counts >= 0 that make y likeliest (OLAP 4.3; mathematics 8).
 
         Axes before the factors' are a batch. How near the fixed point this is: see ``fixed_point``.
         """

@@ -1,4 +1,4 @@
-"""Grouping rows into decoy groups, many at a time, from the histogram alone (SPEC 4, 7; SPLU 3.2).
+"""Grouping rows into decoy groups, many at a time, from the histogram alone (mathematics 4, 7; SPLU 3.2).
 
 Groups of c rows with c distinct values take all but n mod c rows exactly when fmax <= n/c.
 
@@ -7,9 +7,9 @@ the c most frequent values leave the remainder groupable is
 
     h = min(mu_c, floor(n0/c) - mu_{c+1})
 
-(SPEC 4 with theta = c; its first condition, mu_1 <= n0/c, always holds here). When h = 0 the c + 1 most frequent values
-all have floor(n0/c) rows, which takes n0 < c^2: then one row of each of the c most frequent values forms a group, until
-fewer than c values are left. What is left then are n mod c rows of different values.
+(mathematics 4 with theta = c; its first condition, mu_1 <= n0/c, always holds here). When h = 0 the c + 1 most frequent
+values all have floor(n0/c) rows, which takes n0 < c^2: then one row of each of the c most frequent values forms a
+group, until fewer than c values are left. What is left then are n mod c rows of different values.
 
 **Mixed.** Let all rows stand in a line, sorted by value, values in any order, group j taking rows j, j + G, j + 2G, ..
 with G = n/c. No value has more than G rows, so a group's c values are distinct, and there are at most m + 1 kinds of

@@ -1,4 +1,4 @@
-"""Decoy groups: rows of c different values lend each other their values (SPEC 7, SPLU-Gen).
+"""Decoy groups: rows of c different values lend each other their values (mathematics 7, SPLU-Gen).
 
 Each row publishes a value drawn uniformly from its group of c values; the grouping is not published. A published value
 y then speaks for no x with more than 1/c: a row that shows y is in some group with y, and each group has one row of

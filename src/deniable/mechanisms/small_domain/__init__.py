@@ -1,4 +1,4 @@
-"""Small-domain randomization: balance, rearrange, merge (SPEC 4)."""
+"""Small-domain randomization: balance, rearrange, merge (mathematics 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Phase 1 of small-domain randomization: balance (SPEC 4.1, SDR 5.1 and 10.7).
+"""Phase 1 of small-domain randomization: balance (mathematics 4.1, SDR 5.1 and 10.7).
 
 The table is split into groups of few values in which no protected value is more frequent than 1/theta, where
 theta = floor(n / fmax) is as balanced as the table itself can be. Groups that are joined stay as balanced.

@@ -1,7 +1,7 @@
 """The channel of a cell: uniform at the cell's own gamma, or fine-grain with a gamma for each of its values.
 
-Coins depend on the data, so they go on the coarse grid, rounded down (SPEC 11.6). Both channels satisfy, exactly and
-for every protected value x of the cell with relative frequency pi_x there,
+Coins depend on the data, so they go on the coarse grid, rounded down (mathematics 11.6). Both channels satisfy, exactly
+and for every protected value x of the cell with relative frequency pi_x there,
 
     P[x][x] / P[x][k] <= rho2 (1-pi_x) / (pi_x (1-rho2))  for all k != x.
 """
@@ -34,7 +34,8 @@ def uniform_channel(rows: Histogram, protected: Flags, rho2: Fraction) -> Channe
 
 
 def fine_grain_channel(rows: Histogram, protected: Flags, rho2: Fraction, weights: Floats) -> Channel:
-    """A coin for each value: gamma_x from its own frequency in the cell, exempt values without a limit (SPEC 4, 5).
+    """A coin for each value: gamma_x from its own frequency in the cell, exempt values without a limit (mathematics 4,
+    5).
 
     The coins that keep most rows may starve rare values, down to channels that cannot be inverted. The limits are
     linear in the coins, so every mixture with the uniform coin meets them too: the mixture with the smallest weighted

@@ -1,4 +1,4 @@
-"""What a cell costs: three objectives for the merge, all functions of a few sums over the cell (SPEC 4).
+"""What a cell costs: three objectives for the merge, all functions of a few sums over the cell (mathematics 4).
 
 For a cell of N rows, m values and largest protected count M: rho1 = M/N, gamma - 1 = (rho2-rho1) / (rho1 (1-rho2)),
 p = (gamma-1)/(m-1+gamma), q = 1/(m-1+gamma). A cell with rho1 >= rho2 costs infinitely much.

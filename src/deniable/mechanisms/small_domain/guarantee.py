@@ -1,4 +1,4 @@
-"""What published cells promise, computed from the integers that the sampler uses (SPEC 2, 4, 11.5, 11.6)."""
+"""What published cells promise, computed from the integers that the sampler uses (mathematics 2, 4, 11.5, 11.6)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def cells_guarantee(histogram: Histogram, privacy: Privacy, cells: tuple[Cell, .
         adversary="frequency",
         rho1=privacy.rho1,
         rho2=privacy.rho2,
-        # The exact posterior would give the cell's counts away (SPEC 11.6).
+        # The exact posterior would give the cell's counts away (mathematics 11.6).
         worst=min(round_up(worst), privacy.rho2),
         gamma=gammas[0] if whole else None,
         also=_also(privacy.rho2, cells, guarded, gammas),
@@ -163,7 +163,8 @@ def _stronger_beliefs(
     sure: list[list[Fraction]],
     protected: Flags,
 ) -> str:
-    """How far a belief above the frequency can grow, with the cell as evidence and the rest in proportion (SPEC 2).
+    """How far a belief above the frequency can grow, with the cell as evidence and the rest in proportion
+    (mathematics 2).
 
     Evidence multiplies the odds of x by (odds given the cell and y) / (odds by frequency), whatever they were.
     """

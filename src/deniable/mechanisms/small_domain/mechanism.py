@@ -1,4 +1,5 @@
-"""Small-domain randomization: split the rows into cells of few values and perturb each within its own (SPEC 4, SDR).
+"""Small-domain randomization: split the rows into cells of few values and perturb each within its own (mathematics 4,
+SDR).
 
     rho1_i = largest relative frequency in cell i of a protected value,  gamma_i = rho2 (1-rho1_i) / (rho1_i (1-rho2))
 

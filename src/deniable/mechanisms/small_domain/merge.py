@@ -1,4 +1,4 @@
-"""Phase 3 of small-domain randomization: merge neighbouring groups into cells (SPEC 4.3, SDR 5.3, Eq. 14).
+"""Phase 3 of small-domain randomization: merge neighbouring groups into cells (mathematics 4.3, SDR 5.3, Eq. 14).
 
     O(j) = min over i <= j of O(i-1) + cost(groups i..j)
 

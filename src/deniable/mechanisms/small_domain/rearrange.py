@@ -1,4 +1,5 @@
-"""Phase 2 of small-domain randomization: rearrange the groups so that neighbours share values (SPEC 4.2, SDR 5.2).
+"""Phase 2 of small-domain randomization: rearrange the groups so that neighbours share values (mathematics 4.2, SDR
+5.2).
 
 Reading an order backwards changes no merge, so each order stands for its reverse too. The merge tries several orders
 and keeps the cheapest result, which is therefore never worse than with the paper's order.

@@ -1,4 +1,4 @@
-"""Estimates from Anatomy's two tables (SPEC 9): sum over groups of (matching rows) * (count of s) / |group|."""
+"""Estimates from Anatomy's two tables (mathematics 9): sum over groups of (matching rows) * (count of s) / |group|."""
 
 from __future__ import annotations
 

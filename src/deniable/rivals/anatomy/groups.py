@@ -1,4 +1,4 @@
-"""Anatomy's groups: one row of each of the l most frequent remaining values, ties at random (SPEC 9; SDR 6.3).
+"""Anatomy's groups: one row of each of the l most frequent remaining values, ties at random (mathematics 9; SDR 6.3).
 
 Which values form a group depends on counts alone, so compositions are made first, many rounds at a time, and rows are
 dealt to them afterwards. At any time k values have more rows than the l-th largest count v ("high", in every group),

@@ -1,4 +1,4 @@
-"""Anatomy: groups of rows with l different values, published without saying who has which (SPEC 9; SDR 6.3).
+"""Anatomy: groups of rows with l different values, published without saying who has which (mathematics 9; SDR 6.3).
 
 Anatomy perturbs nothing, so it is not a plan of channels: it publishes which group each row is in, and how often each
 value occurs in each group. A group has at least l rows and each value at most once, so

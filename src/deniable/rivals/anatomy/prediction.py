@@ -1,4 +1,5 @@
-"""How far Anatomy's answers are off, before anything is grouped (SPEC 9): which values share groups, and who matches.
+"""How far Anatomy's answers are off, before anything is grouped (mathematics 9): which values share groups, and who
+matches.
 
     est - act = sum_i M_i (c_g / |g| - 1[v_i in S])
 

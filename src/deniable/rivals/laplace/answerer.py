@@ -1,4 +1,5 @@
-"""Answer counts about a table that is not published, with noise, until a budget is spent (SPEC 9). For comparison.
+"""Answer counts about a table that is not published, with noise, until a budget is spent (mathematics 9). For
+comparison.
 
 The noise of an answer is a function of the key, the table, epsilon, the question and its number: the same questions in
 the same order get the same answers under one key, and no two different questions ever share their noise, which their

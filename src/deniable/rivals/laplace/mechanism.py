@@ -163,7 +163,7 @@ class Laplace(Rival):
     def _largest(self, limit: Fraction, coarse: bool) -> float:
         """ln(limit), so that e^epsilon does not exceed it; three digits where the limit depends on the counts."""
         found = min(math.log(limit), MOST * self.questions, MOST_BUDGET)
-        if coarse:  # SPEC 11.6: no exact count can be read off it
+        if coarse:  # mathematics 11.6: no exact count can be read off it
             step = 10.0 ** (math.floor(math.log10(found)) - 2)
             found = math.floor(found / step) * step
         while self.amplification(found) > limit:
