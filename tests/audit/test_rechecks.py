@@ -39,6 +39,8 @@ WAYS: dict[str, dict[str, Any]] = {
     },
     "relative-prior of swapped values": {"mechanism": Retention({"job": dn.Replace(coin=0.5, replacing="swapping")})},
     "relative-prior like the column": {"mechanism": Retention({"job": dn.Replace(coin=0.5, replacing="identity")})},
+    "line-ups": {"mechanism": "lineup", "privacy": dn.Privacy(rho2="1/2")},
+    "line-ups for all": {"mechanism": "lineup", "privacy": dn.Privacy("1/4", "1/2", adversary="any-prior")},
     "decoys": {"mechanism": "decoys:c=4", "privacy": dn.Privacy(rho2="1/4")},
     "groups": {"mechanism": Anatomy(l=4)},
     "groups in boxes": {"mechanism": Generalize(k=8, l=3)},
@@ -87,6 +89,8 @@ def more_kept(part: dict[str, Any], percent: int) -> None:
     """The same part with coins raised by so much, or where cells are hidden, its shares of values shown as they are."""
     if part["range"] is not None:
         part["range"]["keep"] = part["range"]["keep"] * (100 + percent) // 100
+    if "lineups" in part:  # a coin of 18 bits decides whether a set is made around the row's value
+        part["lineups"]["truth"] = min(part["lineups"]["truth"] * (100 + percent) // 100, FULL) >> 14 << 14
     for cell in part["cells"]:
         cell["keep"] = [min(keep * (100 + percent) // 100, FULL - 1) for keep in cell["keep"]]
     if not part["cells"] and part["mixture"] is not None:
@@ -125,6 +129,7 @@ LOWERED = [
     *[(way, "gammas") for way in ("cells", "strata")],
     *[(way, "rho2") for way in ("amplification", "amplification of a column", "frequency")],
     *[("frequency without a requirement", "rho2"), ("decoys", "rho2")],
+    *[("line-ups", "rho2"), ("line-ups for all", "rho2"), ("line-ups for all", "gamma")],
     *[(way, "rho2") for way in OF_CHANNELS if kind_of(way) == "relative-prior"],
     *[("per-value", "limits"), ("per-value for all", "limits"), ("frequency of each value", "per_value")],
 ]

@@ -17,6 +17,7 @@ from deniable.core.tally import Block, Moments
 from deniable.estimation.aggregates import Count, Mean, Sum
 from deniable.estimation.calibration import Control
 from deniable.estimation.estimate import normal_quantile
+from deniable.estimation.linear import Linear
 from deniable.estimation.model.one_part import ValueSets
 from deniable.estimation.model.states import States
 
@@ -35,13 +36,13 @@ SETS = np.array([[x == y for y in range(5)] for x in range(5)] + [[True, True, F
 
 
 def weighed(states, sets, control, tally, **moments):
-    """Rows by [draw, class, state], weighed by value sets."""
+    """The terms of rows by [draw, class, state], weighed by value sets."""
     block = Block(np.zeros((len(tally), 0), np.int64), tally, moments)
-    return ValueSets(SimpleNamespace(states=states), block, sets, control)
+    return Linear({None: ValueSets(SimpleNamespace(states=states), block, sets, control)})
 
 
 def counts_of(states, sets, control, tally):
-    return Count().estimate(weighed(states, sets, control, tally), "inverse", 0.0, (0.0, 0.0))
+    return Count().estimate(weighed(states, sets, control, tally), "inverse", 0.0, {})
 
 
 def draws_of(rng, states, rows, number):
@@ -81,12 +82,12 @@ def test_sums_and_averages_are_right(name):
     one, three = (draws_of(rng, states, rows, DRAWS)[:, None, :] for rows in (small, large))
     pay = Moments(rows=one + three, sums=one + 3 * three, squares=one + 9 * three)
     rows = weighed(states, SETS, None, one + three, pay=pay)
-    sums = Sum("pay").estimate(rows, "inverse", 0.0, (1.0, 3.0))
+    sums = Sum("pay").estimate(rows, "inverse", 0.0, {"pay": (1.0, 3.0)})
     truth = truth_of(states, small) + 3 * truth_of(states, large)
     spread = sums.value.std(axis=0)
     assert (np.abs(sums.value.mean(axis=0) - truth) < 5 * spread / np.sqrt(DRAWS)).all()
     np.testing.assert_allclose(sums.variance.mean(axis=0), spread**2, rtol=0.016)
-    means = Mean("pay").estimate(rows, "inverse", normal_quantile(0.95), (1.0, 3.0))
+    means = Mean("pay").estimate(rows, "inverse", normal_quantile(0.95), {"pay": (1.0, 3.0)})
     ratio = truth / (truth_of(states, small) + truth_of(states, large))
     covered = (np.abs(means.value - ratio) <= normal_quantile(0.95) * np.sqrt(means.variance)).mean(axis=0)
     assert ((covered > 0.945) & (covered < 0.985)).all(), covered
@@ -103,7 +104,7 @@ def test_calibrated_counts_are_unbiased_narrower_and_their_variance_is_right(nam
     noise = rng.geometric(1 - q, (number, 5)) - rng.geometric(1 - q, (number, 5))
     value, variance, raw = (np.empty((number, len(SETS))) for _ in range(3))
     for i in range(number):
-        control = Control(ours[i] + rest[i], exact + noise[i], 2 * q / (1 - q) ** 2)
+        control = Control.of(ours[i] + rest[i], exact + noise[i], 2 * q / (1 - q) ** 2, np.ones(5, bool))
         found = counts_of(states, SETS, control, ours[i : i + 1, None, :])
         value[i], variance[i], raw[i] = found.value[0], found.variance[0], found.raw[0]
     spread = value.std(axis=0)
@@ -120,7 +121,7 @@ def test_calibration_follows_mixed_conditions_too():
     one, two = draws_of(rng, states, first, number), draws_of(rng, states, second, number)
     value, variance = np.empty(number), np.empty(number)
     for i in range(number):
-        control = Control(one[i] + two[i], (first + second).astype(float), 0.0)
+        control = Control.of(one[i] + two[i], (first + second).astype(float), 0.0, np.ones(5, bool))
         found = counts_of(states, sets, control, np.stack([one[i], two[i]])[None])
         value[i], variance[i] = found.value[0, 0], found.variance[0, 0]
     assert abs(value.mean() - (600 + 450)) < 5 * value.std() / np.sqrt(number)

@@ -28,7 +28,10 @@ def test_every_mechanism_and_every_rival_is_in_the_table(pool: QuestionPool) -> 
     for asked in (None, pool):
         found = compare(pool.table.histogram, PRIVACY, pool=asked, rivals=rival_candidates)
         names = {each.name for each in (*found.candidates, *found.rivals)}
-        assert names == set(MECHANISMS) - {"retention"}
+        assert names == set(MECHANISMS) - {
+            "retention",
+            "lineup",
+        }  # of many columns; of sets, whose errors are not predicted
         assert not any(each.rival for each in found.candidates)
         assert all(each.rival for each in found.rivals)
         assert found.recommended.name == "designed"

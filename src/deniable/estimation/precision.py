@@ -48,9 +48,10 @@ def rows_needed(
         masses: for each column the share of its replacing distribution that is asked for (b); left out, the worst.
         confidence: 1 - delta.
 
-    >>> rows_needed(0.5, 0.01)
+    >>> import deniable as dn
+    >>> dn.rows_needed(0.5, 0.01)
     RowsNeeded(theorem=590221, certain=73778, variance=38415)
-    >>> rows_needed([0.5, 0.8], 0.01, masses=[0.1, 0.5])
+    >>> dn.rows_needed([0.5, 0.8], 0.01, masses=[0.1, 0.5])
     RowsNeeded(theorem=None, certain=104038, variance=48781)
     """
     p = _numbers("coins", coins)

@@ -49,8 +49,11 @@ class Lineup(Mechanism):
         truth: the share of line-ups that are made around the value. Left out: 1/2 or less against who knows the
             frequencies; what the amplification allows against any prior.
 
+    >>> import deniable as dn
+    >>> from deniable.core.histogram import Histogram
+    >>> from deniable.mechanisms import Lineup
     >>> rows = Histogram.of({name: 100 for name in "abcdefghijklmnopqrst"})
-    >>> plan = Lineup(size=4).plan(rows, Privacy(rho2="1/5"))
+    >>> plan = Lineup(size=4).plan(rows, dn.Privacy(rho2="1/5"))
     >>> plan.parts[0].lineups.size, plan.parts[0].lineups.share_true
     (4, 0.5)
     """

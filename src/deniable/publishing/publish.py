@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,25 +12,24 @@ from typing import Any
 import pyarrow as pa
 
 from deniable.core.bins import BinsLike
-from deniable.core.errors import ColumnError, OptionError, did_you_mean
+from deniable.core.errors import ColumnError, OptionError
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict, privacy_dict, software
 from deniable.core.privacy import Privacy
 from deniable.engines import Engine, engine_named
 from deniable.engines.base import CELL, Dataset, Job, Progress, no_progress
 from deniable.engines.batch.values import require_readable_csv
-from deniable.engines.randomness import Keystream, Secret
+from deniable.engines.randomness import Keystream
 from deniable.engines.request import Request
 from deniable.mechanisms import Mechanism, mechanism_named
 from deniable.mechanisms.registry import AUTO
+from deniable.publishing.arguments import as_names, check_options, files_of, public_columns, secret_of
 from deniable.publishing.context import context_of
 from deniable.publishing.parts import Prepared, prepared
 from deniable.release.folder import finish_folder, new_folder
 from deniable.release.open import open_release
 from deniable.release.release import Release
 from deniable.rivals.base import Rival
-
-MISSING = ("value", "exempt", "refuse")
 
 
 def publish(
@@ -102,15 +100,15 @@ def publish(
     (['sex', 'disease'], '3/4')
     """
     chosen: str | Mechanism = AUTO if mechanism == AUTO else mechanism_named(mechanism)
-    names = () if sensitive is None else _as_names(sensitive)
+    names = () if sensitive is None else as_names(sensitive)
     if isinstance(chosen, Mechanism):
         chosen = chosen.for_columns(names, privacy)
         names = chosen.columns_of(names)
-    _check_options(missing, format, name)
-    secret = _secret(key, key_file, seed)
+    check_options(missing, format, name)
+    secret = secret_of(key, key_file, seed)
     runs_on = engine_named(engine)
     opened = runs_on.open(table)
-    public = _public_columns(opened, names, _as_names(drop), row_id)
+    public = public_columns(opened, names, as_names(drop), row_id)
     choices = {
         "mechanism": chosen,
         "privacy": privacy,
@@ -196,13 +194,6 @@ def _publish_rival(
     return open_release(out, engine=engine)
 
 
-def files_of(table: Any) -> list[str]:
-    """The files that a table is read from; none where it is in memory."""
-    paths = table if isinstance(table, list | tuple) else [table]
-    named = [os.fspath(path) for path in paths if isinstance(path, str | os.PathLike)]
-    return [file for path in named for file in (glob.glob(path, recursive=True) or [path])]
-
-
 @contextlib.contextmanager
 def _spool(partial: Path) -> Iterator[Path]:
     """A private folder for perturbed rows on their way into a release."""
@@ -222,9 +213,9 @@ def scan_table(
     engine: str | Engine = "local",
 ) -> Histogram:
     """The histogram of a table's sensitive column: all that planning needs."""
-    names = _as_names(sensitive)
+    names = as_names(sensitive)
     opened = engine_named(engine).open(table)
-    _public_columns(opened, names, (), None)
+    public_columns(opened, names, (), None)
     return _binned(opened, bins or {}, names).scan(names, missing, None, progress).histogram
 
 
@@ -235,60 +226,6 @@ def _binned(
     if other:
         raise ColumnError(f"bins names {other[0]!r}, which is not a sensitive column: public columns stay as they are.")
     return dataset.binned(bins, keys)
-
-
-def _as_names(names: str | Sequence[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _public_columns(
-    source: Dataset, sensitive: tuple[str, ...], drop: tuple[str, ...], row_id: str | None
-) -> tuple[str, ...]:
-    problems = []
-    if not sensitive:
-        problems.append("sensitive names no column: say which column must stay deniable.")
-    for role, names in (("sensitive", sensitive), ("drop", drop), ("row_id", (row_id,) if row_id else ())):
-        for name in names:
-            if name not in source.names:
-                columns = ", ".join(map(str, source.names[:20]))
-                problems.append(
-                    f"{role} names the column {name!r}, which the table does not have."
-                    f"{did_you_mean(name, source.names)} Its columns: {columns}."
-                )
-    twice = [name for name in sensitive if sensitive.count(name) > 1 or name in drop or name == row_id]
-    if twice:
-        problems.append(f"The column {twice[0]!r} is named as sensitive and once more; a column has one role.")
-    public = tuple(name for name in source.names if name not in (*sensitive, *drop, row_id))
-    if CELL in (*public, *sensitive):
-        problems.append(
-            f"The column name {CELL!r} is reserved: a release uses it for the cell a row fell into. "
-            f"Fix: rename the column, or drop it."
-        )
-    if problems:
-        raise ColumnError("\n".join(problems))
-    return public
-
-
-def _check_options(missing: str, form: str, name: str) -> None:
-    for what, value, allowed in (("missing", missing, MISSING), ("format", form, ("parquet", "csv"))):
-        if value not in allowed:
-            raise OptionError(
-                f"{what} = {value!r} is not known: choose one of {', '.join(allowed)}.{did_you_mean(value, allowed)}"
-            )
-    if not name:
-        raise OptionError("name = '' is not allowed: give the release a name, or leave it out.")
-
-
-def _secret(key: bytes | None, key_file: str | os.PathLike[str] | None, seed: int | None) -> Secret:
-    if sum(given is not None for given in (key, key_file, seed)) > 1:
-        raise OptionError("key, key_file and seed exclude each other: give one of them, or none for a fresh key.")
-    if key is not None:
-        return Secret.from_key(key)
-    if key_file is not None:
-        return Secret.read(Path(key_file))
-    if seed is not None:
-        return Secret.from_seed(seed)
-    return Secret.generate()
 
 
 def _require_own_draws(ready: Prepared, row_id: str | None) -> None:

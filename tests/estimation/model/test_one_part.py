@@ -18,6 +18,7 @@ from deniable.core.promise import Nothing
 from deniable.core.tally import Block, Moments
 from deniable.estimation.aggregates import Count, Mean, Sum
 from deniable.estimation.calibration import Control
+from deniable.estimation.linear import Linear
 from deniable.estimation.model.one_part import SingleValues, ValueSets
 from deniable.estimation.model.states import States
 from deniable.estimation.model.weighed import Answers
@@ -70,10 +71,12 @@ def block_of(rng, groups, classes, states):
     return Block(np.zeros((groups, 0), np.int64), counts.astype(float), {"pay": moments})
 
 
-def control_of(rng, states, block):
-    """The whole table holds the block's rows and others; its histogram is anything near."""
+def control_of(rng, states, block, exempt):
+    """The whole table holds the block's rows and others; its histogram is anything near, and exact where exempt."""
     total = block.counts.sum(axis=(0, 1)) + rng.poisson(8, states.count)
-    return Control(total, np.maximum(states.invert(total) + rng.normal(0, 3, states.m), 0.0), rng.uniform(0.0, 4.0))
+    noisy, counts = np.arange(states.m) < states.m - exempt, states.invert(total)
+    published = np.where(noisy, np.maximum(counts + rng.normal(0, 3, states.m), 0.0), counts)
+    return Control.of(total, published, rng.uniform(0.0, 4.0), noisy)
 
 
 def assert_same(single: Answers, sets: Answers, rows):
@@ -100,22 +103,23 @@ def test_single_values_are_answered_as_sets_of_one_value(
     states = states_of(new_manifest, rng, kind, m, exempt)
     assert states.m == m + exempt
     block = block_of(rng, groups, classes, states.count)
-    control = control_of(rng, states, block) if calibrated and states.unbiased else None
+    control = control_of(rng, states, block, exempt) if calibrated and states.unbiased else None
     asked = rng.random((classes, states.m)) < 0.7
     chosen = np.flatnonzero(asked.any(axis=0))
     share, n = rng.dirichlet(np.ones(states.m)), int(block.counts.sum()) + 50
     shrinkage = Shrinkage(share, share / n, n, 0.3, 0.1, 0.2, rng.uniform(0, 1, states.m))
     ask = SimpleNamespace(states=states, shrinkage=lambda: shrinkage)
-    values = SingleValues(ask, block, asked, chosen, control)
-    sets = ValueSets(ask, block, np.eye(states.m, dtype=bool)[chosen][:, None, :] & asked, control)
+    values = Linear({None: SingleValues(ask, block, asked, chosen, control)})
+    member = np.eye(states.m, dtype=bool)[chosen][:, None, :]
+    sets = Linear({None: ValueSets(ask, block, member & asked, control)})
     rows = block.counts.sum() * VALUES.max() ** 2
     for method in ("inverse", "mle", "shrunk"):
-        single, other = (Count().estimate(one, method, 1.96, (0.0, 0.0)) for one in (values, sets))
+        single, other = (Count().estimate(one, method, 1.96, {}) for one in (values, sets))
         assert single.value.shape == (groups, len(chosen))
         assert_same(single, other, rows)
     for bounds in ((-3.0, 7.0), (1.0, 7.0)):
         for aggregate in (Sum("pay"), Mean("pay")):
-            assert_same(*(aggregate.estimate(one, "inverse", 1.96, bounds) for one in (values, sets)), rows)
+            assert_same(*(aggregate.estimate(one, "inverse", 1.96, {"pay": bounds}) for one in (values, sets)), rows)
 
 
 @pytest.mark.parametrize("marginal", [True, False])

@@ -155,7 +155,6 @@ def test_no_rows_give_a_count_of_zero_and_no_average(release):
         ("SELECT COUNT(*) FROM release WHERE (age > 3", "line 1, column"),
         ("SELECT COUNT(*) FROM release WHERE sex = 'F", "quote"),
         ("", "empty"),
-        ("SELECT COUNT(*) FILTER (WHERE age > 3) FROM release", "FILTER"),
         ("SELECT COUNT(*) FROM release USING SAMPLE 10", "not supported"),
     ],
 )

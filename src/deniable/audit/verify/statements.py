@@ -18,6 +18,7 @@ from deniable.core.promise import (
     DecoyGroups,
     Frequency,
     Groups,
+    LineUps,
     NoisyAnswers,
     PerValue,
     Promise,
@@ -35,6 +36,7 @@ KINDS_OF = {
     "fine-grain": ("per-value", "frequency"),
     "identity": ("frequency",),
     "designed": ("frequency",),
+    "lineup": ("line-ups",),
     "pram": ("frequency", "amplification", "strata"),
     "redraw": ("frequency", "amplification"),
     "retention": ("amplification", "relative-prior", "nothing"),
@@ -79,9 +81,15 @@ def _gaps(promise: Promise, part: Json, manifest: Json) -> Iterator[str]:
 
 
 def _against_any_prior(promise: Promise) -> bool:
+    if isinstance(promise, LineUps):
+        return promise.adversary == "any-prior"
     return isinstance(promise, Amplification | PerValue) or (
         isinstance(promise, RelativePrior) and not promise.like_column
     )
+
+
+def _by_frequency(promise: Promise) -> bool:
+    return isinstance(promise, Frequency) or (isinstance(promise, LineUps) and promise.adversary == "frequency")
 
 
 def _leaves_out(required: Json) -> bool:
@@ -93,9 +101,9 @@ def _beliefs(promise: Promise) -> list[Pair]:
     """The beliefs before that a promise is about (None: as frequent as a value is) and its bounds after."""
     if isinstance(promise, PerValue):
         return [(rho1, rho2) for _, rho1, rho2 in promise.limits]
-    if isinstance(promise, Frequency) and promise.per_value:
+    if isinstance(promise, Frequency | LineUps) and promise.per_value:
         return [(rho1, rho2) for _, rho1, rho2 in promise.per_value]
-    if isinstance(promise, Amplification | Frequency | RelativePrior):
+    if isinstance(promise, Amplification | Frequency | LineUps | RelativePrior):
         return [(promise.rho1, promise.rho2)]
     return [(None, promise.rho2)] if isinstance(promise, Cells | Strata | DecoyGroups) else []
 
@@ -111,7 +119,7 @@ def _short_of(promise: Promise, wanted: Json, what: str, *, every: bool) -> Iter
     elif bounds and max(bounds) > rho2:
         yield f"rho2 = {rho2} is {what}, and {max(bounds)} promised"
     least = min((before for before, _ in beliefs if before is not None), default=None)
-    if least is not None and (isinstance(promise, Frequency) if rho1 is None else least < rho1):
+    if least is not None and (_by_frequency(promise) if rho1 is None else least < rho1):
         yield f"rho1 = {rho1} is {what}, and {least} promised"
     s = Fraction(wanted.get("s") or 0)
     if isinstance(promise, RelativePrior) and not promise.like_column and not 0 < s <= promise.s:
@@ -121,7 +129,7 @@ def _short_of(promise: Promise, wanted: Json, what: str, *, every: bool) -> Iter
 def _left_out(promise: Promise, part: Json, required: Json | None) -> Iterator[str]:
     """Values without a promise must be those that the requirement exempts."""
     exempt = () if required is None else required["exempt"]
-    if isinstance(promise, Frequency):
+    if isinstance(promise, Frequency | LineUps):
         names = _names(part)
         if any(place >= len(names) or names[place] not in exempt for place in promise.exempt):
             yield "values are left out that the requirement does not exempt"
@@ -135,7 +143,7 @@ def _left_out(promise: Promise, part: Json, required: Json | None) -> Iterator[s
 
 def _own_limits(promise: Promise, part: Json, required: Json) -> Iterator[str]:
     """Each value's own (rho1, rho2), by the promises that can say it."""
-    if not isinstance(promise, Amplification | Frequency | PerValue):
+    if not isinstance(promise, Amplification | Frequency | LineUps | PerValue):
         return
     own = {repr(value): (Fraction(rho1), Fraction(rho2)) for value, rho1, rho2 in required["per_value"]}
     for place, name in enumerate(_names(part)):
@@ -144,7 +152,7 @@ def _own_limits(promise: Promise, part: Json, required: Json) -> Iterator[str]:
             return
 
 
-def _keeps(promise: Amplification | Frequency | PerValue, place: int, rho1: Fraction, rho2: Fraction) -> bool:
+def _keeps(promise: Amplification | Frequency | LineUps | PerValue, place: int, rho1: Fraction, rho2: Fraction) -> bool:
     if isinstance(promise, Amplification):
         return promise.gamma * rho1 * (1 - rho2) <= rho2 * (1 - rho1)
     limits = promise.limits if isinstance(promise, PerValue) else promise.per_value

@@ -1,0 +1,80 @@
+"""What an owner asked for, checked before anything is read: columns and their roles, options, the key."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from deniable.core.errors import ColumnError, OptionError, did_you_mean
+from deniable.engines.base import CELL, Dataset
+from deniable.engines.randomness import Secret
+
+MISSING = ("value", "exempt", "refuse")
+
+
+def files_of(table: Any) -> list[str]:
+    """The files that a table is read from; none where it is in memory."""
+    paths = table if isinstance(table, list | tuple) else [table]
+    named = [os.fspath(path) for path in paths if isinstance(path, str | os.PathLike)]
+    return [file for path in named for file in (glob.glob(path, recursive=True) or [path])]
+
+
+def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
+    """One name or several, as several."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def public_columns(
+    source: Dataset, sensitive: tuple[str, ...], drop: tuple[str, ...], row_id: str | None
+) -> tuple[str, ...]:
+    """The columns that stay as they are; every problem with the roles of columns is said at once."""
+    problems = []
+    if not sensitive:
+        problems.append("sensitive names no column: say which column must stay deniable.")
+    for role, names in (("sensitive", sensitive), ("drop", drop), ("row_id", (row_id,) if row_id else ())):
+        for name in names:
+            if name not in source.names:
+                columns = ", ".join(map(str, source.names[:20]))
+                problems.append(
+                    f"{role} names the column {name!r}, which the table does not have."
+                    f"{did_you_mean(name, source.names)} Its columns: {columns}."
+                )
+    twice = [name for name in sensitive if sensitive.count(name) > 1 or name in drop or name == row_id]
+    if twice:
+        problems.append(f"The column {twice[0]!r} is named as sensitive and once more; a column has one role.")
+    public = tuple(name for name in source.names if name not in (*sensitive, *drop, row_id))
+    if CELL in (*public, *sensitive):
+        problems.append(
+            f"The column name {CELL!r} is reserved: a release uses it for the cell a row fell into. "
+            f"Fix: rename the column, or drop it."
+        )
+    if problems:
+        raise ColumnError("\n".join(problems))
+    return public
+
+
+def check_options(missing: str, form: str, name: str) -> None:
+    """Refuse options of unknown values."""
+    for what, value, allowed in (("missing", missing, MISSING), ("format", form, ("parquet", "csv"))):
+        if value not in allowed:
+            raise OptionError(
+                f"{what} = {value!r} is not known: choose one of {', '.join(allowed)}.{did_you_mean(value, allowed)}"
+            )
+    if not name:
+        raise OptionError("name = '' is not allowed: give the release a name, or leave it out.")
+
+
+def secret_of(key: bytes | None, key_file: str | os.PathLike[str] | None, seed: int | None) -> Secret:
+    """Where the draws come from: one of the three that were given, or a fresh key."""
+    if sum(given is not None for given in (key, key_file, seed)) > 1:
+        raise OptionError("key, key_file and seed exclude each other: give one of them, or none for a fresh key.")
+    if key is not None:
+        return Secret.from_key(key)
+    if key_file is not None:
+        return Secret.read(Path(key_file))
+    if seed is not None:
+        return Secret.from_seed(seed)
+    return Secret.generate()
