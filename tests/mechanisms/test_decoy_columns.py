@@ -126,8 +126,10 @@ def test_a_value_that_only_a_row_left_out_had_stays_in_the_domain():
 def test_the_size_of_all_columns_is_the_largest_that_one_needs():
     table = people(6000)
     assert publish(table, mechanism=Decoys(leftovers="drop")).manifest.options["c"] == 5
-    asked = dn.Privacy(rho1="1/10", rho2="1/6")  # protects no age (1/8 each), and most jobs
+    asked = dn.Privacy(rho1="1/8", rho2="1/6")  # protects some ages, which are about 1/8 each, and every job
     assert publish(table, mechanism=Decoys(), privacy=asked).manifest.options["c"] == 6
+    with pytest.raises(RequirementError, match="Column 'age': No value is protected"):
+        publish(table, mechanism=Decoys(), privacy=dn.Privacy(rho1="1/10", rho2="1/6"))  # most jobs, and no age
 
 
 def test_an_error_names_the_column_it_is_about():

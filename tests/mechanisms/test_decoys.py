@@ -189,7 +189,9 @@ def test_a_requirement_decides_the_smallest_group():
     assert Decoys().plan(f, Privacy(rho2="1/2")).options["c"] == 2
     assert Decoys().plan(f, Privacy(rho2="0.3")).options["c"] == 4
     assert Decoys().plan(f, None).options["c"] == 5
-    assert Decoys().plan(f, Privacy(rho1="1/100", rho2="1/8")).options["c"] == 5  # protects no value of this table
+    assert Decoys().plan(f, Privacy(rho1="1/12", rho2="1/8")).options["c"] == 8
+    with pytest.raises(RequirementError, match="No value is protected"):
+        Decoys().plan(f, Privacy(rho1="1/100", rho2="1/8"))
     with pytest.raises(RequirementError, match=r"c = 20 is too large.*c=12, the largest"):
         Decoys().plan(f, Privacy(rho2="1/20"))
     assert Decoys(c=6).plan(f, Privacy(rho2="1/6")).guarantee.rho2 == Fraction(1, 6)

@@ -12,11 +12,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
 from deniable.core.manifest import schema
+from deniable.mechanisms import Retention
 
 KEY = bytes(range(32))
 PRIVACY = dn.Privacy(rho1="1/4", rho2="1/2")
@@ -49,13 +51,25 @@ def test_public_columns_survive_and_the_sensitive_one_changes():
 
 
 def test_shuffling_keeps_rows_together_and_changes_their_order():
+    """A coin of 1 keeps every value, so that rows can be compared; names are in the order of the table."""
     data = table()
-    plain, mixed = publish(data, key=KEY, shuffle=False).table, publish(data, key=KEY).table
-    order = [("age", "ascending"), ("city", "ascending"), ("disease", "ascending")]
-    assert mixed.sort_by(order).equals(plain.sort_by(order))
-    assert not mixed.equals(plain)
-    position = np.argsort(np.argsort(mixed["age"].to_numpy(), kind="stable"))
+    options = {"privacy": None, "mechanism": Retention({"disease": dn.Replace(coin=1)}), "drop": (), "key": KEY}
+    plain, mixed = publish(data, **options, shuffle=False).table, publish(data, **options).table
+    assert plain.equals(data)
+    assert mixed.sort_by("name").equals(data)
+    assert not mixed.equals(data)
+    position = pc.index_in(mixed["name"], data["name"]).to_numpy()
     assert abs(np.corrcoef(position, np.arange(len(position)))[0, 1]) < 0.1
+
+
+def test_shuffling_keeps_perturbed_values_in_their_rows():
+    data = table()
+    release = publish(data, drop=(), key=KEY)
+    found = release.table.sort_by("name")
+    assert found.drop_columns("disease").equals(data.drop_columns("disease"))
+    kept = np.mean(found["disease"].to_numpy() == data["disease"].to_numpy())
+    diagonal = release.manifest.parts[0].channels[0].diagonal[0]
+    assert abs(kept - diagonal) < 5 * np.sqrt(diagonal * (1 - diagonal) / 3000)
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
@@ -183,14 +197,15 @@ def test_several_sensitive_columns_are_compounded_into_one():
 def test_missing_values_are_a_policy():
     rng = np.random.default_rng(3)
     data = pd.DataFrame({"x": range(2000), "d": rng.choice(["a", "b", "", None], 2000)})
-    as_value = dn.publish(data, sensitive="d", privacy=PRIVACY, key=KEY)
+    privacy = dn.Privacy("1/4", "1/2", adversary="any-prior")  # every value is more frequent than rho1
+    as_value = dn.publish(data, sensitive="d", privacy=privacy, key=KEY)
     assert as_value.manifest.parts[0].domain == ("", "a", "b", None)
-    exempt = dn.publish(data, sensitive="d", privacy=PRIVACY, key=KEY, missing="exempt", shuffle=False)
+    exempt = dn.publish(data, sensitive="d", privacy=privacy, key=KEY, missing="exempt", shuffle=False)
     assert exempt.manifest.parts[0].domain == ("", "a", "b")
     nulls = pa.array(data["d"], from_pandas=True).is_null()
     assert exempt.table["d"].combine_chunks().is_null().equals(nulls)
     with pytest.raises(dn.DeniableError, match="missing"):
-        dn.publish(data, sensitive="d", privacy=PRIVACY, missing="refuse")
+        dn.publish(data, sensitive="d", privacy=privacy, missing="refuse")
 
 
 def test_strange_values_come_through(tmp_path):
@@ -321,7 +336,8 @@ def test_a_telling_row_order_is_pointed_out_when_rows_are_not_shuffled():
 
 def test_one_row_and_two_values():
     data = pa.table({"d": ["a"]})
-    release = dn.publish(data, sensitive="d", privacy=dn.Privacy("1/2", "3/4"), domain=["a", "b"])
+    privacy = dn.Privacy("1/2", "3/4", adversary="any-prior")
+    release = dn.publish(data, sensitive="d", privacy=privacy, domain=["a", "b"])
     assert release.table.num_rows == 1
     assert release.manifest.parts[0].domain == ("a", "b")
 

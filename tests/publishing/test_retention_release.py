@@ -14,10 +14,15 @@ import pytest
 import deniable as dn
 from deniable.core.manifest import Manifest
 from deniable.core.replace import Replace
+from deniable.engines import engine_named
+from deniable.engines.base import no_progress
 from deniable.engines.batch.kernel import Kernel
 from deniable.engines.batch.one_row import respond
-from deniable.engines.randomness import Keystream, Secret
+from deniable.engines.randomness import Secret
+from deniable.engines.request import Request
 from deniable.mechanisms.retention import Retention
+from deniable.publishing.context import context_of
+from deniable.publishing.parts import prepared
 
 KEY = bytes(range(32))
 N = 4000
@@ -327,15 +332,34 @@ def test_a_client_perturbs_its_row_with_the_engine_s_thresholds():
     assert abs(np.mean(draws) - share) < 5 * math.sqrt(share * (1 - share) / 2000)
 
 
+def keys_of_rows(data, columns, *, row_id, shuffle):
+    """What publish derives the draws of rows from: the key, the table's content, all choices, and the plan."""
+    dataset, mechanism, names, public = engine_named("local").open(data), Retention(columns), tuple(columns), ("zip",)
+    choices = {
+        "mechanism": mechanism,
+        "privacy": None,
+        "columns": (public, names, row_id),
+        "values": ("value", None, None),
+        "published": (None, shuffle),
+    }
+    context = context_of(dataset, [*public, *names], row_id, choices)
+    secret = Secret.from_key(KEY)
+    request = Request(
+        dataset, names, public, None, secret, "release", context, "value", None, shuffle, None, no_progress
+    )
+    jobs = prepared(mechanism, request).jobs
+    return request.keys.subkey("plan", *(work.part.fingerprint() for work in jobs))
+
+
 def test_a_client_and_publish_give_the_same_row_for_the_same_draws():
     """Row by row, all kinds of columns: the words that publish draws for a row id, given to the client's function."""
-    data = table(300)
+    data = table(300).drop_columns("sex")
     columns = {name: replace for name, replace in COLUMNS.items() if name != "sex"}
-    release = publish(data.drop_columns("sex"), columns, row_id="id", drop=(), shuffle=False)
-    secret = Secret.from_key(KEY)
-    words = [Keystream(secret, "release", "release", c).subkey("draws").words_of(data["id"].chunk(0)) for c in columns]
+    release = publish(data, columns, row_id="id", drop=(), shuffle=False)
+    keys = keys_of_rows(data, columns, row_id="id", shuffle=False)
+    words = [keys.subkey("part", column, "draws").words_of(data["id"]) for column in columns]
     published = release.table.to_pylist()
-    for number, row in enumerate(data.drop_columns(["sex", "id"]).to_pylist()):
+    for number, row in enumerate(data.drop_columns("id").to_pylist()):
         draws = iter([int(each[number]) for each in words])
         assert dn.respond(row, release, draw=lambda draws=draws: next(draws)) == published[number]
 
