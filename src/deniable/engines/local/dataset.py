@@ -61,12 +61,12 @@ class LocalDataset:
         return None if self._source.rows is None else self._source.rows - len(self._gone)
 
     def digest(self, columns: Sequence[str] | None = None, by: str | None = None) -> str:
-        """SHA-256 over the rows; batches, chunks and dictionaries do not matter.
+        """SHA-256 over the rows; batches, chunks, dictionaries and how texts are laid out do not matter.
 
         In the order of the rows, or, with ``by``, of a column that names them, which takes the table in memory.
         """
         wanted = list(self.names if columns is None else columns)
-        schema = pa.schema([pa.field(name, plain_type(self.schema.field(name).type)) for name in wanted])
+        schema = pa.schema([pa.field(name, _one_layout(plain_type(self.schema.field(name).type))) for name in wanted])
         state = hashlib.sha256(str(schema).encode())
         plain: Iterable[pa.Table] = (pa.Table.from_batches([batch]).cast(schema) for batch in self.batches(wanted))
         if by is not None:
@@ -231,3 +231,10 @@ class LocalDataset:
             start += batch.num_rows
         for part, piece in zip(worker.swaps, pieces, strict=True):
             part.swap(piece)
+
+
+def _one_layout(kind: pa.DataType) -> pa.DataType:
+    """The widest layout of texts and bytes: pandas and polars hand over another one than files do."""
+    if pa.types.is_string(kind) or pa.types.is_string_view(kind):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary(kind) or pa.types.is_binary_view(kind) else kind
