@@ -28,7 +28,7 @@ from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, need
 DEFAULT_TRUTH = Fraction(1, 2)
 INFORMED = (
     "Someone who has learned how values go with public columns, from this release or elsewhere, combines that with a "
-    "line-up: right guesses about single people become more frequent, `deniable audit` says by how much."
+    "line-up: right guesses about single people become more frequent."
 )
 LIST_IS_EVIDENCE = (
     "The list of values: it is evidence, too, unless it was declared before anyone looked at the table (domain=)."
