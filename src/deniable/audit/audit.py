@@ -42,12 +42,14 @@ from deniable.audit.findings import (
     namer,
 )
 from deniable.audit.grouped import GroupRows
+from deniable.audit.lineups import LineUpPosteriors
 from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors, cells_from
 from deniable.audit.rows import RowReport, Rows, row_report
 from deniable.core import html
 from deniable.core.errors import TableError, shortened
 from deniable.core.histogram import Counts, Histogram
+from deniable.core.lineup import design_dict
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.plan import Plan
@@ -140,6 +142,7 @@ def audit(
     plans: Sequence[Plan | None] = (),
     observed: Sequence[Sequence[Counts] | None] = (),
     groups: GroupRows | None = None,
+    lineups: Sequence[Histogram] = (),
     rows: Rows | None = None,
     categories: Mapping[Hashable, Hashable] | None = None,
     joints: Mapping[tuple[int, int], Counts] = MappingProxyType({}),
@@ -153,6 +156,7 @@ def audit(
         observed: otherwise, for each part with published cells: for each cell, how many rows show each value of the
             domain; the rows of the cells are then estimated.
         groups: for a release of groups of true values, its groups; there are no channels then.
+        lineups: of the original table, one for each part that publishes line-ups, in the order of the manifest.
         rows: published and original rows, for order, rare combinations and repeated rows.
         categories: value -> category, for cells that hold a single category.
         joints: for pairs of those parts, columns with one coin each: how many rows have each pair of values.
@@ -172,6 +176,9 @@ def audit(
     if groups is not None:
         parts.append(_of_groups(manifest, groups, categories))
         findings += _part_findings(parts[0], manifest.parts[0], manifest)
+    for part, histogram in zip([part for part in manifest.parts if part.lineups], lineups, strict=True):
+        parts.append(_of_lineups(manifest, part, histogram))
+        findings += _part_findings(parts[-1], part, manifest)
     report = None
     if rows is not None and parts:
         report = row_report(rows, parts[0].beliefs)
@@ -218,8 +225,20 @@ def _of_groups(manifest: Manifest, groups: GroupRows, categories: Mapping[Hashab
     return _audited(part, limits, groups, groups.report(part.domain, categories), "groups")
 
 
+def _of_lineups(manifest: Manifest, part: Part, histogram: Histogram) -> PartAudit:
+    if histogram.domain != part.domain:
+        raise TableError("The histogram has other values than the release: it is of another table.")
+    assert part.lineups is not None
+    posteriors = LineUpPosteriors(design_dict(part.lineups), histogram.counts)
+    return _audited(part, limits_of_part(manifest, part, histogram), posteriors, None, "line-ups")
+
+
 def _audited(
-    part: Part, limits: Limits, posteriors: Posteriors | GroupRows, cells: CellReport | None, source: str
+    part: Part,
+    limits: Limits,
+    posteriors: Posteriors | GroupRows | LineUpPosteriors,
+    cells: CellReport | None,
+    source: str,
 ) -> PartAudit:
     beliefs = posteriors.beliefs
     return PartAudit(

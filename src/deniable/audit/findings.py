@@ -21,6 +21,7 @@ GRADES: tuple[Grade, ...] = ("serious", "caution", "info")
 MUCH_REVEALED = 0.25  # a quarter of the uncertainty about a value gone before it is seen
 SURE = Fraction(1, 2)
 OFTEN_UNIQUE = 0.05
+SHOWN = 6  # values of a line-up
 DENIABLE = "Its value stays deniable."
 
 
@@ -60,6 +61,8 @@ def view_in_words(view: View, name: Name) -> str:
     cell, y = view
     if y is None:
         return f"the row is in group {cell}"
+    if isinstance(y, tuple):
+        return f"the line-up {', '.join(map(name, y[:SHOWN]))}{', ..' if len(y) > SHOWN else ''} is published"
     return f"{name(y)} is published" + ("" if cell is None else f" in cell {cell}")
 
 

@@ -12,7 +12,8 @@ from deniable.audit.breaches import Breach, CurvePoint, Limits, is_protected
 from deniable.audit.cells import CellReport
 from deniable.audit.findings import namer, view_in_words
 from deniable.audit.grouped import GroupRows
-from deniable.audit.posteriors import Belief, Posteriors
+from deniable.audit.lineups import LineUpPosteriors
+from deniable.audit.posteriors import Belief, Posteriors, View
 from deniable.core import values
 from deniable.core.probability import percent
 
@@ -33,12 +34,12 @@ class PartAudit:
         gamma: the amplification, cells included; None when unbounded.
         cells: what the cells reveal, where they are published.
         rows_from: where the rows of each cell are known from: ``"histogram"`` (one cell), ``"plan"``, ``"estimate"``,
-            or ``"groups"`` where the release publishes them.
+            ``"groups"`` where the release publishes them, or ``"line-ups"`` where there are no cells.
     """
 
     columns: tuple[str, ...]
     domain: tuple[Hashable, ...]
-    posteriors: Posteriors | GroupRows
+    posteriors: Posteriors | GroupRows | LineUpPosteriors
     limits: Limits
     upward: tuple[Breach, ...]
     downward: tuple[Breach, ...]
@@ -77,13 +78,17 @@ class PartAudit:
     def to_dict(self) -> dict[str, Any]:
         told = [values.to_json(value) for value in self.domain]
 
+        def published(view: View) -> Any:
+            shown = view[1]
+            return [told[x] for x in shown] if isinstance(shown, tuple) else None if shown is None else told[shown]
+
         def breach(one: Breach) -> dict[str, Any]:
             return {
                 "value": told[one.position],
                 "prior": float(one.prior),
                 "posterior": float(one.posterior),
                 "allowed": float(one.allowed),
-                "published": None if one.view[1] is None else told[one.view[1]],
+                "published": published(one.view),
                 "cell": one.view[0],
             }
 

@@ -22,8 +22,9 @@ from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import InternalError
 from deniable.core.histogram import Counts
 
-# The cell (None: not published) and the position of the published value (None: the row shows none, only its group).
-View = tuple[int | None, int | None]
+# The cell (None: not published) and the position of the published value; positions where it is a set of values; None
+# where the row shows none, only its group.
+View = tuple[int | None, int | tuple[int, ...] | None]
 
 
 @dataclass(frozen=True)

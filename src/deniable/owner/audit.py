@@ -12,6 +12,7 @@ import numpy as np
 
 from deniable.audit.audit import Audit
 from deniable.audit.audit import audit as audit_figures
+from deniable.audit.findings import Finding, by_grade
 from deniable.audit.grouped import GroupRows
 from deniable.audit.rows import Rows
 from deniable.audit.verify.groups import ROWS, Published
@@ -32,6 +33,13 @@ from deniable.owner.scenes import attacks_on_groups, attacks_on_rows
 from deniable.publishing.marginal import public_histogram
 from deniable.release.open import open_release
 from deniable.release.release import Release
+
+NOT_PLAYED = Finding(
+    "caution",
+    "attacks",
+    "none was played on line-ups: the attackers that are played look at rows that show one value.",
+    "Read the beliefs above, which hold for all line-ups.",
+)
 
 
 def audit(
@@ -70,6 +78,7 @@ def audit(
     manifest = with_intervals(manifest)
     table = opened.table
     scans = [scanned(source, part) for part in manifest.parts if part.channels]
+    lined_up = [scanned(source, part) for part in manifest.parts if part.lineups is not None]
     plans = [_plan_for(scan, manifest, hidden.get(scan.part.columns) or plan) for scan in scans]
     published = [scan.codes(table) for scan in scans]
     shown = [
@@ -82,13 +91,15 @@ def audit(
         [Histogram(scan.part.domain, scan.counts) for scan in scans],
         plans=plans,
         observed=shown,
-        rows=audited_rows(match, table, manifest, scans, published) if scans else None,
+        lineups=[Histogram(scan.part.domain, scan.counts) for scan in lined_up],
+        rows=audited_rows(match, table, manifest, [*scans, *lined_up], published) if scans or lined_up else None,
         categories=categories or _categories(manifest),
         joints=joint_counts(source, [scan.part for scan in scans], [scan.found for scan in scans]),
     )
     if not attacks:
         return found
-    return dataclasses.replace(found, attacks=attacks_on_rows(table, match, scans, found))
+    findings = (*found.findings, *(NOT_PLAYED for _ in lined_up[:1]))
+    return dataclasses.replace(found, findings=by_grade(findings), attacks=attacks_on_rows(table, match, scans, found))
 
 
 def _of_groups(

@@ -111,9 +111,9 @@ def matched(original: pa.Table, table: pa.Table, names: Sequence[str]) -> Matche
 def audited_rows(
     match: Matched, table: pa.Table, manifest: Manifest, scans: Sequence[Scanned], published: Sequence[Codes]
 ) -> Rows:
-    """What the audit of rows needs; the first sensitive column stands for its person."""
+    """What the audit of rows needs; the first sensitive column stands for its person. Line-ups come last: no codes."""
     columns: dict[str, Codes] = {name: both[: match.rows] for name, both in match.public.items()}
-    for scan, codes in zip(scans, published, strict=True):
+    for scan, codes in zip(scans, published, strict=False):
         columns["+".join(scan.part.columns)] = codes
     if CELL in table.column_names and any(part.cells_published for part in manifest.parts):
         columns[CELL] = np.asarray(table.column(CELL).to_numpy())

@@ -43,7 +43,8 @@ def attacks_on_rows(
 ) -> tuple[AttackResult, ...]:
     """Every attack on every sensitive column whose rows show a value; columns of too many values are left out."""
     results: list[AttackResult] = []
-    for scan, part in zip(scans, found.parts, strict=True):
+    with_channels = [part for part in found.parts if isinstance(part.posteriors, Posteriors)]
+    for scan, part in zip(scans, with_channels, strict=True):
         evidence = _evidence(part, scan)
         if evidence is not None:
             rng = np.random.default_rng(SEED)

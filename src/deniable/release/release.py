@@ -57,7 +57,7 @@ class Release(Questions):
     >>> release
     <Release of 1,000 rows, disease by uniform>
     >>> release.count({"sex": "F", "disease": "flu"})  # in the table there are 300
-    <Estimate 294 (95 %: 234 to 353)>
+    <Estimate 308 (95 %: 249 to 366)>
     >>> release.sql("SELECT disease, COUNT(*) AS n FROM release GROUP BY disease").column_names
     ['disease', 'n', 'n_low', 'n_high']
     """
