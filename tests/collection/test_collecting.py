@@ -14,9 +14,10 @@ from deniable.mechanisms.retention import Retention
 COLUMNS = {"age": Replace(coin=0.6, low=0, high=99), "ill": Replace(coin=0.6)}
 
 
-def pilot(columns=COLUMNS, **options):
+def pilot(columns=COLUMNS, ill=("no", "yes") * 5, **options):
     """Made-up rows: with ranges and values declared, nothing of them enters the thresholds."""
-    rows = pa.table({"city": ["Ulm", "Bonn"] * 5, "age": [1, 2] * 5, "ill": ["no", "yes"] * 5})
+    n = len(ill) // 2
+    rows = pa.table({"city": ["Ulm", "Bonn"] * n, "age": [1, 2] * n, "ill": list(ill)})
     return dn.publish(
         rows, mechanism=Retention(columns), key=bytes(32), **{"domain": {"ill": ["no", "yes"]}, **options}
     )
@@ -91,7 +92,7 @@ def test_rows_that_cannot_be_collected_are_refused_in_words(rows, words):
 
 
 def test_only_uniform_replacements_protect_people_who_are_not_in_the_pilot():
-    survey = pilot({**COLUMNS, "ill": Replace(coin=0.6, replacing="identity")})
+    survey = pilot({**COLUMNS, "ill": Replace(coin=0.6, replacing="identity")}, ill=["no", "no", "yes"] * 100)
     with pytest.raises(dn.DeniableError, match="'ill' is replaced by values as frequent as in the release"):
         dn.collect(people(5), survey)
     with pytest.raises(dn.DeniableError, match="swapped"):

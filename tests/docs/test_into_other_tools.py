@@ -47,4 +47,4 @@ def test_the_classifier_finds_the_odds_of_the_original(names: dict[str, Any]) ->
     assert names["model"].coef_[0] == pytest.approx(truth.coef_[0], abs=0.25)
     published = names["frame"]["state"] == "ill"  # what is published in place of the truth gives far lower odds
     naive = linear.LogisticRegression(C=1e6).fit(names["public"], published)
-    assert abs(naive.coef_[0, 0] - truth.coef_[0, 0]) > 0.5
+    assert abs(naive.coef_[0, 0] - truth.coef_[0, 0]) > 0.4

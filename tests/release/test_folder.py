@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,7 @@ def test_leftovers_of_dead_runs_go_and_those_of_live_ones_stay(tmp_path: Path) -
     for folder in (dead, live):
         folder.mkdir()
         (folder / LOCK).touch()
+        os.utime(folder, (time.time() - 60,) * 2)
     with open(live / LOCK) as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with new_folder(tmp_path / "r", overwrite=False) as partial:

@@ -27,6 +27,7 @@ README = "README.md"
 GROUPS = "groups.parquet"
 FILES = {MANIFEST, README, GROUPS, "data.parquet", "data.csv"}
 LOCK = "lock"
+YOUNG = 10  # seconds: a folder whose lock nobody holds is left alone for so long
 GRACE = 3600  # seconds: a folder without a lock is left alone for so long
 
 
@@ -80,19 +81,20 @@ def _require_room(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike
 def _locked(partial: Path) -> Iterator[None]:
     """Hold a lock in the folder for as long as this run lives: what is not locked was left behind."""
     with open(partial / LOCK, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # waits for a run that is looking whether anyone holds it
         yield
 
 
 def _is_abandoned(partial: Path) -> bool:
+    age = time.time() - partial.stat().st_mtime
     try:
         with open(partial / LOCK) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:  # not locked yet, or no longer: it is about to be moved into place
-        return time.time() - partial.stat().st_mtime > GRACE
+        return age > GRACE
     except OSError:
         return False
-    return True
+    return age > YOUNG  # between making its lock and taking it, a run has not come far
 
 
 def _clear_away(out: Path) -> None:
