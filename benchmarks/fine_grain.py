@@ -1,4 +1,4 @@
-"""How long fine-grain coins take: the exact solver against the linear program as it stands (SPEC 5).
+"""How long fine-grain coins take: the exact solver against the linear program as it stands (mathematics 5).
 
 Run with ``python benchmarks/fine_grain.py [largest m for the linear program]``; prints one table.
 """
