@@ -27,7 +27,7 @@ README = "README.md"
 GROUPS = "groups.parquet"
 FILES = {MANIFEST, README, GROUPS, "data.parquet", "data.csv"}
 LOCK = "lock"
-YOUNG = 10  # seconds: a folder whose lock nobody holds is left alone for so long
+YOUNG = 10  # seconds: an empty folder whose lock nobody holds is left alone for so long
 GRACE = 3600  # seconds: a folder without a lock is left alone for so long
 
 
@@ -94,7 +94,8 @@ def _is_abandoned(partial: Path) -> bool:
         return age > GRACE
     except OSError:
         return False
-    return age > YOUNG  # between making its lock and taking it, a run has not come far
+    begun = any(entry.name != LOCK for entry in partial.iterdir())
+    return begun or age > YOUNG  # nothing is written between making a lock and taking it
 
 
 def _clear_away(out: Path) -> None:
