@@ -136,5 +136,8 @@ def test_missing_groups_stand_where_a_database_puts_them(table: pa.Table, releas
     assert release.sql(question)["town"].to_pylist() == expected
 
 
-def test_a_plain_question_is_understood() -> None:
-    require_understood(parse_one("SELECT a, COUNT(*) AS n FROM release WHERE b > 3 GROUP BY a", dialect="duckdb"))
+def test_a_plain_question_is_understood_and_refused_with_one_clause_more() -> None:
+    plain = "SELECT a, COUNT(*) AS n FROM release WHERE b > 3 GROUP BY a"
+    assert require_understood(parse_one(plain, dialect="duckdb")) is None
+    with pytest.raises(dn.DeniableError, match="QUALIFY"):
+        require_understood(parse_one(f"{plain} QUALIFY n > 3", dialect="duckdb"))

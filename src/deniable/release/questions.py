@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,15 +25,15 @@ from deniable.estimation.question import Answerer, Question
 from deniable.estimation.sql.answering import sql
 
 
-class Questions:
+class Questions(ABC):
     """What a release can be asked; a release says who answers."""
 
     manifest: Manifest
 
-    @cached_property
+    @property
+    @abstractmethod
     def answerer(self) -> Answerer:
         """Who answers questions about this release."""
-        raise NotImplementedError
 
     def _ask(self, where: Where | None, aggregate: Aggregate, options: Options) -> Estimate:
         question = Question(conjunction(where), aggregates=(aggregate,), options=options)

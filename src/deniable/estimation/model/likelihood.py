@@ -17,6 +17,7 @@ import numpy as np
 
 from deniable.core.channel import Channel
 from deniable.estimation.model.lineups import LineUpStates
+from deniable.estimation.model.squarem import squarem
 from deniable.estimation.model.states import States
 from deniable.estimation.published import Floats
 
@@ -158,20 +159,7 @@ def bayesian(matrix: Floats, observed: Floats, steps: int = 3000, tolerance: flo
         stepped: Floats = now * ((observed / expected) @ matrix)
         return stepped
 
-    for _ in range(steps):
-        first = rule(x)
-        second = rule(first)
-        one, two = first - x, second - 2 * first + x
-        size = np.linalg.norm(two, axis=1, keepdims=True)
-        length = -np.linalg.norm(one, axis=1, keepdims=True) / np.maximum(size, 1e-300)
-        length = np.minimum(np.where(size > 0, length, -1.0), -1.0)
-        leap = x - 2 * length * one + length**2 * two
-        moved = rule(np.where((leap > 0).all(axis=1, keepdims=True), leap, second))
-        done = np.abs(moved - x).max() <= tolerance * max(float(rows.max(initial=1.0)), 1.0)
-        x = moved
-        if done:
-            break
-    return x
+    return squarem(rule, x, steps, tolerance * max(float(rows.max(initial=1.0)), 1.0))
 
 
 def _ratio(a: Floats, r: Floats) -> Floats:

@@ -23,6 +23,7 @@ from scipy import linalg, sparse
 from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.errors import QuestionError
 from deniable.core.lineup import LineUpDesign
+from deniable.estimation.model.squarem import squarem
 
 DENSE = 4096
 BLOCK = 2**22  # entries of weights that are computed at a time
@@ -124,7 +125,6 @@ class LineUpStates:
         observed = counts[:, :number]
         t, pi = self.design.share_true, self.design.inclusion
         rows = observed.sum(axis=1, keepdims=True)
-        f = rows * pi / pi.sum()
 
         def rule(now: Floats) -> Floats:
             seen = t * np.asarray((self._members @ (now / pi).T).T) + (1 - t) * now.sum(axis=1, keepdims=True)
@@ -133,19 +133,7 @@ class LineUpStates:
             stepped: Floats = now * (t * inside / pi + (1 - t) * ratio.sum(axis=1, keepdims=True))
             return stepped
 
-        for _ in range(STEPS):  # SQUAREM's extrapolation, as in ``likelihood.bayesian``
-            first = rule(f)
-            second = rule(first)
-            one, two = first - f, second - 2 * first + f
-            size = np.linalg.norm(two, axis=1, keepdims=True)
-            length = -np.linalg.norm(one, axis=1, keepdims=True) / np.maximum(size, 1e-300)
-            length = np.minimum(np.where(size > 0, length, -1.0), -1.0)
-            leap = f - 2 * length * one + length**2 * two
-            moved = rule(np.where((leap > 0).all(axis=1, keepdims=True), leap, second))
-            done = np.abs(moved - f).max(initial=0.0) <= 1e-9 * max(float(rows.max(initial=1.0)), 1.0)
-            f = moved
-            if done:
-                break
+        f = squarem(rule, rows * pi / pi.sum(), STEPS, 1e-9 * max(float(rows.max(initial=1.0)), 1.0))
         return np.concatenate([f, counts[:, number:]], axis=1)
 
     # -- the linear algebra --------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from deniable.core.arrays import Floats, Ints
+from deniable.core.errors import InternalError
 
 if TYPE_CHECKING:
     from deniable.estimation.calibration import Calibration
@@ -101,11 +102,11 @@ class Weighed(ABC):
 
     def followed(self, other: Self, tally: Floats) -> Floats:
         """The covariance of this sum with the error of the whole table that another condition's control shows."""
-        raise NotImplementedError
+        raise InternalError(f"{type(self).__name__} has no control, and was asked for it")
 
     def shared(self, other: Self) -> Calibration:
         """The covariance of the errors that two conditions' controls show, by label."""
-        raise NotImplementedError
+        raise InternalError(f"{type(self).__name__} has no control, and was asked for it")
 
     def pairs(self, tally: Floats, other: Self, its: Floats) -> Floats | float:
         """What pairs of rows that are not independent add to the covariance of two sums."""
@@ -118,4 +119,4 @@ class Weighed(ABC):
 
     def shrunk(self, linear: Answers) -> Answers:
         """The linear estimate, drawn towards independence."""
-        raise NotImplementedError
+        raise InternalError(f"{type(self).__name__} has no shrinkage, and was asked for it")
