@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint bench docs reproduce clean
+.PHONY: help demo test fuzz lint bench docs reproduce clean
 
 help:
 	@echo "make demo    publish a made-up census and ask it questions (under a minute)"
 	@echo "make test    run the tests"
+	@echo "make fuzz    run the property tests on new examples, until one fails or ten rounds have passed"
 	@echo "make lint    check style and types"
 	@echo "make bench   print the benchmarks as one table"
 	@echo "make docs    check links and references of the documentation"
@@ -28,6 +29,10 @@ demo: $(READY)
 # Whole files stay on one worker, so that what a module sets up is set up once.
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+fuzz: $(READY)
+	for round in 1 2 3 4 5 6 7 8 9 10; do \
+	  HYPOTHESIS_PROFILE=new $(BIN)/python -m pytest -q -n 2 -x -m hypothesis || exit 1; done
 
 lint: $(READY)
 	$(BIN)/ruff check .

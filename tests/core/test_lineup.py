@@ -159,7 +159,8 @@ def test_arcs_are_whole_steps_in_proportion_and_none_too_large(weights, size, la
     assert (arcs % ARC_STEP == 0).all()
     assert arcs.min() >= ARC_STEP
     assert arcs.max() <= largest * SCALE
-    free = (arcs < largest * SCALE - ARC_STEP) & (arcs > 1000 * ARC_STEP)
+    at_most = arcs >= largest * SCALE - 1000 * ARC_STEP  # the settling may have taken a few steps from those at the top
+    free = ~at_most & (arcs > 1000 * ARC_STEP)
     if free.sum() > 1:
         ratio = (arcs / w)[free]
         assert ratio.max() / ratio.min() < 1.01
