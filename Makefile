@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test fuzz lint bench docs reproduce clean
+.PHONY: help demo test test-long fuzz lint bench docs reproduce clean
 
 help:
 	@echo "make demo    publish a made-up census and ask it questions (under a minute)"
 	@echo "make test    run the tests"
+	@echo "make test-long  run what takes minutes: servers that are killed, simulations"
 	@echo "make fuzz    run the property tests on new examples, until one fails or ten rounds have passed"
 	@echo "make lint    check style and types"
 	@echo "make bench   print the benchmarks as one table"
@@ -28,7 +29,10 @@ demo: $(READY)
 
 # Whole files stay on one worker, so that what a module sets up is set up once.
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not long'
+
+test-long: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m long || test $$? -eq 5
 
 fuzz: $(READY)
 	for round in 1 2 3 4 5 6 7 8 9 10; do \
