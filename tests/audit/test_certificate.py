@@ -53,6 +53,15 @@ def test_an_honest_release_verifies(folder):
         (lambda m: m["guarantee"].__setitem__("rho1", "1/5"), "rho1"),
         (lambda m: m["guarantee"].__setitem__("gamma", "2"), "amplification"),
         (lambda m: m["data"].__setitem__("sha256", "0" * 64), "data"),
+        *(
+            (
+                lambda m, factor=factor: m["parts"][0]["marginal"].update(
+                    {"variance": factor * m["parts"][0]["marginal"]["variance"]}
+                ),
+                "noisy histogram",
+            )
+            for factor in (0.95, 1.05, 0)
+        ),
     ],
 )
 def test_a_tampered_manifest_is_named_for_what_does_not_hold(folder, change, words):

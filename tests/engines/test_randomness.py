@@ -11,6 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
+import deniable as dn
 from deniable.core.errors import InternalError, OptionError, OutputError, SecretError, TableError
 from deniable.engines.randomness import (
     Keystream,
@@ -65,6 +66,15 @@ def test_a_seed_warns_loudly_and_is_reproducible():
     for wrong in (1.5, "7", True):
         with pytest.raises(SecretError, match="whole number"):
             Secret.from_seed(wrong)
+
+
+def test_the_warning_about_a_seed_points_to_the_line_that_gave_it():
+    table = pa.table({"disease": ["flu", "cold", "hiv"] * 100})
+    with pytest.warns(SeedWarning) as direct:
+        Secret.from_seed(7)
+    with pytest.warns(SeedWarning) as deep:
+        dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), seed=7)
+    assert [warning.filename for warning in (*direct, *deep)] == [__file__] * 2
 
 
 def test_a_key_file_is_written_for_its_owner_only_and_read_back(tmp_path):

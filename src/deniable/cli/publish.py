@@ -13,7 +13,7 @@ from deniable.cli import console, options
 from deniable.core.bins import BinsLike, require_fixed
 from deniable.core.errors import OptionError
 from deniable.core.privacy import Privacy
-from deniable.mechanisms import Designed, Mechanism
+from deniable.mechanisms import Mechanism
 
 
 @console.guarded
@@ -205,15 +205,16 @@ def _chosen_for(
     missing: str,
 ) -> Mechanism:
     """The mechanism for an owner's own questions: designed for them, or the planner's choice."""
-    from deniable.owner.profile import asked_table, one_pool
+    from deniable.mechanisms.registry import AUTO
+    from deniable.owner.profile import MADE_FOR, asked_table, one_pool
     from deniable.planning.planner import compare
 
-    if mechanism not in ("auto", "designed") or privacy is None or len(sensitive) > 1:
+    if mechanism not in (AUTO, *MADE_FOR) or privacy is None or len(sensitive) > 1:
         raise OptionError(
             f"--pool {pool} needs one sensitive column, a requirement (--rho2), and a mechanism that can be made for "
-            "questions. Fix: --mechanism designed, or --mechanism auto."
+            f"questions. Fix: --mechanism {', or --mechanism '.join((*MADE_FOR, AUTO))}."
         )
-    asked = one_pool(asked_table(table, sensitive[0], drop=drop, bins=binned, missing=missing), pool)
-    if mechanism == "designed":
-        return Designed(profile=asked.profile)
-    return compare(asked.table.histogram, privacy, pool=asked).recommended.mechanism
+    questions = one_pool(asked_table(table, sensitive[0], drop=drop, bins=binned, missing=missing), pool)
+    if mechanism in MADE_FOR:
+        return MADE_FOR[mechanism](questions.profile)
+    return compare(questions.table.histogram, privacy, pool=questions).recommended.mechanism

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import os
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 class DeniableError(Exception):
@@ -82,6 +88,14 @@ def extra_missing(package: str, extra: str) -> ExtraMissingError:
     return ExtraMissingError(
         f"This needs the package {package!r}, which is not installed. Fix: pip install 'deniable[{extra}]'"
     )
+
+
+def warn_caller(words: str, kind: type[Warning]) -> None:
+    """A warning about what was asked of the package: it points to the line that asked, not to one of ours."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(words, kind, stacklevel=level)
 
 
 def did_you_mean(wrong: object, known: Iterable[object]) -> str:

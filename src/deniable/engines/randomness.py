@@ -14,7 +14,6 @@ import os
 import stat
 import sys
 import threading
-import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
@@ -30,7 +29,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from deniable.core.arrays import Words
-from deniable.core.errors import InternalError, OptionError, OutputError, SecretError, TableError
+from deniable.core.errors import InternalError, OptionError, OutputError, SecretError, TableError, warn_caller
 
 KEY_BYTES = 32
 Source = Literal["operating system", "key", "key file", "seed"]
@@ -84,11 +83,10 @@ class Secret:
         """A key that anyone can compute from a number: for experiments only."""
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise SecretError(f"seed = {seed!r} is not a whole number. Fix: give a whole number, or a key of 32 bytes.")
-        warnings.warn(
+        warn_caller(
             f"seed = {seed}: anyone who knows or guesses the seed can undo this release. Use it for experiments, "
             "not for publication; leave seed out to publish.",
             SeedWarning,
-            stacklevel=2,
         )
         return cls(_derive(str(seed).encode(), ("deniable", "seed")), "seed", seed)
 

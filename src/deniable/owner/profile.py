@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +12,12 @@ from deniable.core.bins import BinsLike, require_fixed
 from deniable.core.errors import OptionError
 from deniable.core.profile import QuestionProfile
 from deniable.engines import engine_named
+from deniable.mechanisms import Designed, Mechanism
 from deniable.planning.pools import QuestionPool, pools_named
 from deniable.planning.tables import CodedTable
+
+# The mechanisms that can be made for an owner's questions, by name.
+MADE_FOR: Mapping[str, Callable[[QuestionProfile], Mechanism]] = {"designed": lambda profile: Designed(profile=profile)}
 
 
 def question_profile(

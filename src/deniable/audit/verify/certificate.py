@@ -63,13 +63,15 @@ def _channels(part: Mapping[str, Any]) -> list[Check]:
 
 
 def _marginal(part: Mapping[str, Any]) -> list[Check]:
+    """Counts and rows are judged by the variance of the noise, so it must be that of its epsilon: 2q / (1 - q)^2 with
+    q = e^-epsilon."""
     noisy = part["marginal"]
     if noisy is None:
         return []
-    holds = len(noisy["counts"]) == len(part["domain"])
-    return [
-        Check("noisy histogram", holds, f"{len(noisy['counts'])} counts with noise of epsilon {noisy['epsilon']:g}")
-    ]
+    q = math.exp(-noisy["epsilon"])
+    holds = 0 < q < 1 and math.isclose(noisy["variance"], 2 * q / (1 - q) ** 2, rel_tol=1e-9)
+    noise = f"noise of epsilon {noisy['epsilon']:g} and variance {noisy['variance']:.4g}"
+    return [Check("noisy histogram", holds, f"{len(noisy['counts'])} counts with {noise}")]
 
 
 def _promise(part: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[Check]:

@@ -7,14 +7,13 @@ columns, the inverse of a tensor channel the columns that are grouped by, whose 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from deniable.core.arrays import Bools, Floats, Ints
-from deniable.core.errors import QuestionError
+from deniable.core.errors import QuestionError, warn_caller
 from deniable.core.tally import Counter
 from deniable.estimation.model.conditions import MOST_LABELS, Conditions, Labels
 from deniable.estimation.model.swapped import swapped_columns, swapped_in
@@ -32,7 +31,7 @@ def say_condition(conditions: Conditions, labels: Labels) -> None:
     """Warn, in words, where the condition number makes an answer worthless."""
     words = Tensor((*labels.tensor.factors, *conditions.whole.factors)).condition_in_words()
     if words:
-        warnings.warn(words, NoisyQuestionWarning, stacklevel=2)
+        warn_caller(words, NoisyQuestionWarning)
 
 
 def weighed(

@@ -234,7 +234,11 @@ def _guarantee(c: int, privacy: Privacy | None) -> Guarantee:
 
 
 def _smallest_size(histogram: Histogram, privacy: Privacy | None) -> int | None:
-    """The smallest c with 1/c <= rho2 for every value that the requirement protects; None where it protects none."""
+    """The smallest c with 1/c <= rho2 for every value that the requirement protects; None where there is no rho2.
+
+    A rho2 that protects no value of the table is refused; a value's own limit counts where the table's share of it is
+    at most its rho1.
+    """
     if privacy is None:
         return None
     if privacy.adversary == "any-prior":
