@@ -1,6 +1,6 @@
 """`python -m deniable` is the command `deniable`."""
 
-from deniable.cli.main import main
+from deniable.cli.entry import main
 
 if __name__ == "__main__":
     main()

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import typer
 from typer.testing import CliRunner
 
 import deniable as dn
@@ -25,7 +24,7 @@ from deniable.audit.breaches import limits_of
 from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors
 from deniable.audit.rows import depends_on_order
-from deniable.cli.audit import audit as audit_command
+from deniable.cli.main import app
 from deniable.core.bins import Quantiles
 from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import DeniableError
@@ -403,11 +402,8 @@ def test_the_command_prints_grades_and_refuses_the_release_folder(tmp_path: Path
     published(rows, out=tmp_path / "release")
     before = sorted(os.listdir(tmp_path / "release"))
 
-    app = typer.Typer()
-    app.command()(audit_command)
-
     def run(*words: object) -> Any:
-        return CliRunner().invoke(app, [str(word) for word in words])
+        return CliRunner().invoke(app, ["audit", *map(str, words)])
 
     plain = run(tmp_path / "table.parquet", tmp_path / "release")
     assert plain.exit_code == 0, plain.stderr

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from deniable.cli.main import main
+from deniable.cli.entry import main
 from deniable.engines.randomness import Secret
 
 DISEASES = ("flu", "cold", "asthma", "diabetes", "gout", "hiv", "mumps", "measles", "angina", "none")

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from deniable.cli import console
-from deniable.core.errors import OptionError
 
 
 def test_help_is_for_newcomers(run, shell) -> None:
@@ -63,37 +62,6 @@ def test_interrupting_leaves_with_130_and_without_a_traceback(tmp_path: Path) ->
     assert started.returncode == 130
     assert "Traceback" not in talk
     assert not (tmp_path / "d" / "release").exists()
-
-
-def test_warnings_and_errors_of_python_become_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    import warnings
-
-    import typer
-
-    @console.guarded
-    def command(as_json: bool = False) -> None:
-        warnings.warn("mind the step", UserWarning, stacklevel=1)
-        raise OptionError("left is not right")
-
-    with pytest.raises(typer.Exit) as left:
-        command(as_json=True)
-    assert left.value.exit_code == 2
-    out, err = capsys.readouterr()
-    assert err == "Warning: mind the step\nError: left is not right\n"
-    assert json.loads(out) == {"error": {"type": "OptionError", "message": "left is not right"}}
-
-
-def test_errors_of_the_system_are_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    import typer
-
-    @console.guarded
-    def command() -> None:
-        raise OSError(28, "No space left on device", "/somewhere")
-
-    with pytest.raises(typer.Exit) as left:
-        command()
-    assert left.value.exit_code == 2
-    assert capsys.readouterr().err == "Error: /somewhere: No space left on device.\n"
 
 
 def test_json_has_no_nan_and_keeps_letters(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,15 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
-from deniable.cli.evaluate import evaluate
-from deniable.cli.reproduce import reproduce
+from deniable.cli.main import app
 
-app = typer.Typer()
-app.command("evaluate")(evaluate)
-app.command("reproduce")(reproduce)
 ASKED = ("--sensitive", "disease", "--rho1", "1/5", "--rho2", "1/3", "--drop", "name", "--draws", "2", "--workers", "1")
 
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import deniable as dn
 from deniable import report
-from deniable.cli import report as command
+from deniable.cli.main import app
 from deniable.core.errors import ExtraMissingError, OptionError, OutputError
 from deniable.mechanisms import Anatomy, Generalize
 from deniable.mechanisms.decoys.mechanism import Decoys
@@ -276,11 +276,7 @@ def test_cells_carry_what_they_are_sorted_by() -> None:
 
 
 def run(*words: object) -> Any:
-    import typer
-
-    app = typer.Typer()
-    app.command()(command.report)
-    return CliRunner().invoke(app, list(map(str, words)))
+    return CliRunner().invoke(app, ["report", *map(str, words)])
 
 
 def test_the_command_writes_the_report_and_says_where(hostile: Any, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -14,10 +13,10 @@ import typer
 from deniable.cli import console
 from deniable.core.errors import OutputError
 
+STDOUT = 1  # the file that a shell gave us, whatever prints to it now
 FOUND = 1  # the audit ran, and found something serious
 
 
-@console.guarded
 def audit(
     original: Annotated[
         str, typer.Argument(metavar="TABLE", help="The table that was published: a CSV or Parquet file, or a pattern.")
@@ -62,8 +61,8 @@ def audit(
 def _refuse_redirected(release: Path) -> None:
     """Refuse to print into the release, where a shell was told to (``> release/audit.txt``)."""
     try:
-        printed = os.fstat(sys.stdout.fileno())
-    except (OSError, ValueError):  # no file at all, as inside another program
+        printed = os.fstat(STDOUT)
+    except OSError:  # closed
         return
     for path in release.rglob("*") if stat.S_ISREG(printed.st_mode) else ():
         if path.is_file() and os.path.samestat(path.stat(), printed):

@@ -2,63 +2,31 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import os
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from deniable.core.errors import DeniableError
-
-Command = TypeVar("Command", bound=Callable[..., None])
 Report = Callable[[int, int | None, str], None]
 
-MISTAKE = 2  # bad input: the user can mend it
-INTERRUPTED = 130  # what a shell reports after Ctrl-C
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no hints; warnings and errors stay.")]
 
 
-def guarded(command: Command) -> Command:
-    """A command whose mistakes are one message on stderr and exit code 2, and that stops quietly on Ctrl-C."""
+class BadNewsError(Exception):
+    """A result that is bad news, with an exit code of its own."""
 
-    @functools.wraps(command)
-    def run(*args: Any, **options: Any) -> None:
-        as_json = bool(options.get("as_json"))
-        with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
-            try:
-                command(*args, **options)
-                sys.stdout.flush()
-            except DeniableError as mistake:
-                fail(type(mistake).__name__, str(mistake), as_json=as_json)
-            except KeyboardInterrupt:
-                say("Interrupted.")
-                raise typer.Exit(INTERRUPTED) from None
-            except BrokenPipeError:  # `deniable query ... | head` is no mistake
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                raise typer.Exit(0) from None
-            except OSError as problem:
-                fail("OSError", _in_words(problem), as_json=as_json)
-
-    return run  # type: ignore[return-value]
-
-
-def fail(kind: str, message: str, *, as_json: bool, code: int = MISTAKE) -> NoReturn:
-    """Print one message (with --json also an object on stdout) and leave."""
-    if as_json:
-        emit({"error": {"type": kind, "message": message}})
-    print(f"Error: {message}", file=sys.stderr)
-    raise typer.Exit(code)
+    def __init__(self, kind: str, message: str, code: int) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.code = code
 
 
 def say(text: str = "") -> None:
@@ -104,15 +72,6 @@ def progress_bar(*, shown: bool) -> Iterator[Report]:
             bar.update(tasks[what], completed=done, total=total)
 
         yield report
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    warn(str(message))
-
-
-def _in_words(problem: OSError) -> str:
-    where = "" if problem.filename is None else f"{problem.filename}: "
-    return f"{where}{problem.strerror or problem}."
 
 
 def _plain(value: Any) -> Any:

@@ -22,7 +22,6 @@ def data() -> None:
 
 
 @app.command("adult")
-@console.guarded
 def adult(
     cache: Annotated[
         Path | None,

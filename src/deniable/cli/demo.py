@@ -39,7 +39,6 @@ class Answer:
     truth: int
 
 
-@console.guarded
 def demo(
     rows: Annotated[int, typer.Option(metavar="NUMBER", help="How many people to make up.")] = synthetic.ROWS,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to put people.csv and the folder release.")] = Path(

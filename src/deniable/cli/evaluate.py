@@ -28,7 +28,6 @@ from deniable.planning.tables import CodedTable
 MECHANISMS = tuple(name for name, kind in KNOWN.items() if kind is not Retention)  # many columns; one is evaluated
 
 
-@console.guarded
 def evaluate(
     *,
     files: options.Files,
@@ -56,13 +55,13 @@ def evaluate(
     bins: options.BinEdges = None,
     drop: options.Drop = None,
     draws: Annotated[int, typer.Option(metavar="N", help="How many releases are drawn of each mechanism.")] = 5,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the random questions and the draws.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the random questions and the draws.")] = 1,
     resume: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Keep finished draws in this file and go on from it. One pool only."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes. Without it: as many as there are processors.")
+        int | None, typer.Option(metavar="N", min=1, help="Processes. Without it: as many as there are processors.")
     ] = None,
     out: Annotated[
         Path | None,

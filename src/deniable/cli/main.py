@@ -6,14 +6,14 @@ What a command needs takes longer to import than `--help` or a wrong option shou
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module, metadata
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from deniable.cli import console
+from deniable.cli import guard
 
 # name -> where, and the first sentence of its help, which a test compares with the command's own
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -74,11 +74,22 @@ class _Lazily(Mapping[str, Any]):
 
 
 class Family(TyperGroup):
-    """The commands, by name."""
+    """The commands, by name; all of them run under one guard."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = _Lazily()  # type: ignore[assignment]
+
+    def main(self, args: Sequence[str] | None = None, *others: Any, **options: Any) -> NoReturn:
+        words = list(sys.argv[1:] if args is None else args)
+        parse = super().main
+        guard.run(lambda: parse(words, *others, **{**options, "standalone_mode": False}), words)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except guard.TAKEN_BY_TYPER as problem:
+            raise guard.PassedError(problem) from None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
@@ -111,11 +122,3 @@ def deniable(
 
     New here? Run `deniable demo`.
     """
-
-
-def main() -> None:
-    """The entry point of the program `deniable`."""
-    try:
-        app(prog_name="deniable")
-    except KeyboardInterrupt:
-        sys.exit(console.INTERRUPTED)

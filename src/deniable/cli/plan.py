@@ -25,7 +25,6 @@ from deniable.release.folder import write_file
 ONE_SIZE = 0.01  # of a question, where one size is asked about and none is given
 
 
-@console.guarded
 def plan(
     *,
     files: options.Files,

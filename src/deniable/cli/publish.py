@@ -16,7 +16,6 @@ from deniable.core.privacy import Privacy
 from deniable.mechanisms import Mechanism
 
 
-@console.guarded
 def publish(
     *,
     files: options.Files,

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from deniable.estimation.asking import Method
 
 
-@console.guarded
 def query(
     *,
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="The folder of a release.")],

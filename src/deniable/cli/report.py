@@ -12,7 +12,6 @@ from deniable.cli import console
 from deniable.core.errors import OptionError
 
 
-@console.guarded
 def report(
     *,
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="The folder of a release.")],

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[3]  # of a checkout: src/deniable/cli/reproduce.py
 
 
-@console.guarded
 def reproduce(
     *,
     names: Annotated[

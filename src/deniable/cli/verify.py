@@ -12,7 +12,6 @@ from deniable.cli import console
 BROKEN = 1  # the release was read, and does not hold what it promises
 
 
-@console.guarded
 def verify(
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="The folder of a release.")],
     as_json: console.AsJson = False,
@@ -27,8 +26,9 @@ def verify(
     try:
         report = dn.verify(release)
     except (dn.VerificationError, ManifestError) as problem:
-        code = BROKEN if (release / "manifest.json").exists() else console.MISTAKE
-        console.fail(type(problem).__name__, str(problem), as_json=as_json, code=code)
+        if not (release / "manifest.json").exists():
+            raise
+        raise console.BadNewsError(type(problem).__name__, str(problem), BROKEN) from None
     if as_json:
         console.emit({"release": str(release), "holds": True, **report.to_dict()})
     else:

@@ -14,7 +14,7 @@ import numpy as np
 
 from deniable.core import html, values
 from deniable.core.errors import ManifestError
-from deniable.core.formats import format1
+from deniable.core.formats import format1, soundness
 from deniable.core.guarantee import Guarantee
 from deniable.core.part import Part, part_dict, part_of
 from deniable.core.privacy import Privacy
@@ -193,9 +193,10 @@ def read_json(text: str) -> dict[str, Any]:
     """The text of a manifest as JSON of the present format, checked against its schema; older formats are read too."""
     try:
         raw = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         line = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
         raise ManifestError(f"manifest.json is not JSON{line}: the release is damaged.") from None
+    soundness.require_plain(raw)
     version = raw.get("format_version") if isinstance(raw, dict) else None
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise ManifestError(
@@ -206,6 +207,7 @@ def read_json(text: str) -> dict[str, Any]:
         check_schema(raw, 1)
         raw = format1.as_format_2(raw)
     check_schema(raw)
+    soundness.require_sound(raw)
     checked: dict[str, Any] = raw
     return checked
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from numbers import Rational
 
-from deniable.core.errors import RequirementError
+from deniable.core.errors import RequirementError, shortened
 
+MOST_DIGITS = 100  # of a probability: exact arithmetic with it, and printing it, take time and memory for every one
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)$")
 Probability = str | float | int | Fraction
 
 
@@ -19,7 +22,7 @@ def probability(value: Probability, name: str) -> Fraction:
     >>> probability("1/13", "rho1"), probability(0.1, "rho1"), probability("5 %", "rho1")
     (Fraction(1, 13), Fraction(1, 10), Fraction(1, 20))
     """
-    exact = _exact(value, name)
+    exact = exact_number(value, name)
     if not 0 < exact < 1:
         raise RequirementError(
             f"{name} = {value} is not allowed: it must lie strictly between 0 and 1. "
@@ -28,21 +31,33 @@ def probability(value: Probability, name: str) -> Fraction:
     return exact
 
 
-def _exact(value: Probability, name: str) -> Fraction:
+def exact_number(value: Probability, name: str) -> Fraction:
+    """Read a number exactly, as ``probability`` does, whatever its size; one of absurdly many digits is refused."""
     wrong = RequirementError(
-        f"{name} = {value!r} is not a number. Fix: give a fraction such as '1/6', a decimal such as 0.17, or '17%'."
+        f"{name} = {shortened(value)} is not a number. Fix: give a fraction such as '1/6', a decimal such as 0.17, or "
+        "'17%'."
+    )
+    too_fine = RequirementError(
+        f"{name} has more than {MOST_DIGITS} digits. Fix: give a fraction such as '1/6', a decimal such as 0.17, or "
+        "'17%'."
     )
     if isinstance(value, bool):
         raise wrong
     if isinstance(value, str):
         text = value.strip()
         percent = text.endswith("%")
+        digits = text.removesuffix("%").replace(" ", "")
+        exponent = _EXPONENT.search(digits)
+        if len(digits) > MOST_DIGITS or (exponent and not -MOST_DIGITS < int(exponent[1]) < MOST_DIGITS):
+            raise too_fine
         try:
-            number = Fraction(text.removesuffix("%").replace(" ", ""))
+            number = Fraction(digits)
         except (ValueError, ZeroDivisionError):
             raise wrong from None
         return number / 100 if percent else number
     if isinstance(value, Rational):
+        if max(abs(value.numerator), value.denominator) >= 10**MOST_DIGITS:
+            raise too_fine
         return Fraction(value)
     try:
         number_float = float(value)
@@ -50,7 +65,7 @@ def _exact(value: Probability, name: str) -> Fraction:
         raise wrong from None
     if not math.isfinite(number_float):
         raise wrong
-    return Fraction(repr(number_float))
+    return exact_number(repr(number_float), name)
 
 
 def percent(value: Fraction | float, digits: int = 3) -> str:

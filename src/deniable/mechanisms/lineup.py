@@ -17,7 +17,7 @@ from deniable.core.histogram import Histogram
 from deniable.core.lineup import LineUpDesign
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, worst_posterior
-from deniable.core.probability import Probability, percent
+from deniable.core.probability import Probability, exact_number, percent
 from deniable.core.promise import LineUps
 from deniable.mechanisms.base import Mechanism, Need
 from deniable.mechanisms.fine_grain import in_its_words
@@ -74,8 +74,8 @@ class Lineup(Mechanism):
         if self.truth is None:
             return None
         try:
-            exact = Fraction(str(self.truth))
-        except (ValueError, ZeroDivisionError):
+            exact = exact_number(self.truth, "truth")
+        except RequirementError:
             exact = Fraction(0)
         if not 0 < exact <= 1:
             raise OptionError(

@@ -8,7 +8,7 @@ from fractions import Fraction
 from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Adversary, Privacy, amplification_limit, worst_posterior
-from deniable.core.probability import Probability
+from deniable.core.probability import Probability, exact_number
 from deniable.mechanisms.designed_coins import row_step
 from deniable.mechanisms.requirement import check_histogram
 
@@ -63,10 +63,7 @@ def tolerance(
 
 
 def _factor(theta: Probability) -> Fraction:
-    try:
-        factor = Fraction(repr(theta)) if isinstance(theta, float) else Fraction(theta)
-    except (ValueError, TypeError, ZeroDivisionError):
-        factor = Fraction(0)
+    factor = exact_number(theta, "theta")
     if factor <= 1:
         raise RequirementError(
             f"theta = {theta!r} must be a number above 1: how many times as sure an attacker may become. Fix: theta=3."

@@ -6,10 +6,10 @@ import contextlib
 import errno
 import fcntl
 import glob
-import hashlib
 import os
 import secrets
 import shutil
+import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from deniable.core.errors import DeniableError, ManifestError, OutputError
-from deniable.core.manifest import DataFile, Manifest, read_json
+from deniable.core.manifest import Manifest, read_json
 from deniable.engines import Engine
 from deniable.release.readme import analyst_readme
 
@@ -27,6 +27,7 @@ README = "README.md"
 GROUPS = "groups.parquet"
 FILES = {MANIFEST, README, GROUPS, "data.parquet", "data.csv"}
 LOCK = "lock"
+LARGEST_MANIFEST = 2**29  # bytes: a domain of 4 million values takes less
 YOUNG = 10  # seconds: an empty folder whose lock nobody holds is left alone for so long
 GRACE = 3600  # seconds: a folder without a lock is left alone for so long
 
@@ -189,15 +190,6 @@ def _umask() -> int:
     return mask
 
 
-def file_path(folder: Path, file: DataFile | None) -> Path:
-    """A published file; a manifest may only name a file of its own folder."""
-    if file is None:
-        raise ManifestError("manifest.json names no data file.")
-    if Path(file.file).name != file.file:
-        raise ManifestError("manifest.json names a data file outside the release.")
-    return folder / file.file
-
-
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a release folder."""
     return Manifest.from_dict(read_json(manifest_text(folder)))
@@ -206,18 +198,20 @@ def read_manifest(folder: Path) -> Manifest:
 def manifest_text(folder: Path) -> str:
     """What manifest.json holds."""
     try:
+        about = (folder / MANIFEST).stat()
+        if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST_MANIFEST:
+            raise ManifestError(
+                f"The manifest of {str(folder)!r} is no file, or larger than {LARGEST_MANIFEST >> 20} MB, as no "
+                "release's is."
+            )
         return (folder / MANIFEST).read_text(encoding="utf-8")
     except FileNotFoundError:
         what = "has no manifest.json" if folder.is_dir() else "does not exist"
         raise ManifestError(f"{str(folder)!r} is not a release: it {what}.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ManifestError(f"The manifest of {str(folder)!r} cannot be read: {error}.") from None
-
-
-def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    except UnicodeDecodeError:
+        raise ManifestError(f"The manifest of {str(folder)!r} is not UTF-8 text: the release is damaged.") from None
+    except OSError as error:
+        raise ManifestError(f"The manifest of {str(folder)!r} cannot be read: {error.strerror or error}.") from None
 
 
 def finish_folder(

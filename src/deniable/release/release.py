@@ -20,6 +20,7 @@ from deniable.core.manifest import Manifest
 from deniable.core.tally import Counter
 from deniable.engines import Engine, engine_named
 from deniable.estimation.question import Answerer
+from deniable.release import files
 from deniable.release import folder as folders
 from deniable.release.answerer import answerer_of
 from deniable.release.questions import Questions
@@ -90,8 +91,10 @@ class Release(Questions):
             return self._table
         assert self.folder is not None
         assert self.manifest.data is not None
-        path = folders.file_path(self.folder, self.manifest.data)
-        return self.engine.read(path, self.manifest.data, {c.name: c.type for c in self.manifest.columns})
+        path = files.unchanged_file(self.folder, self.manifest.data)
+        table = self.engine.read(path, self.manifest.data, {c.name: c.type for c in self.manifest.columns})
+        files.require_shape(table.column_names, table.num_rows, self.manifest)
+        return table
 
     @cached_property
     def groups(self) -> pa.Table:
@@ -100,7 +103,8 @@ class Release(Questions):
             return self._groups
         if self.folder is None or self.manifest.groups is None:
             raise QuestionError(f"A release by {self.manifest.mechanism!r} has no table of groups.")
-        return self.engine.read(folders.file_path(self.folder, self.manifest.groups), self.manifest.groups, {})
+        path = files.unchanged_file(self.folder, self.manifest.groups)
+        return self.engine.read(path, self.manifest.groups, {})
 
     @cached_property
     def answerer(self) -> Answerer:
@@ -115,7 +119,9 @@ class Release(Questions):
     def _counter(self) -> Counter:
         data = self.manifest.data
         if self._table is None and self.folder is not None and data is not None and data.format == "parquet":
-            return self.engine.counter(folders.file_path(self.folder, data), self.manifest)
+            path = files.unchanged_file(self.folder, data)
+            files.require_shape(*self.engine.describe(path, data, {}), self.manifest)
+            return self.engine.counter(path, self.manifest)
         return self.engine.counter(self.table, self.manifest)
 
     def save(self, out: str | os.PathLike[str], *, overwrite: bool = False, format: str = "parquet") -> Release:

@@ -16,6 +16,7 @@ from deniable.core.errors import ManifestError, VerificationError
 from deniable.core.manifest import FORMAT_VERSION, DataFile, Manifest, read_json, software
 from deniable.engines import Engine, engine_named
 from deniable.estimation.model.columns import PerturbedColumn
+from deniable.release import files
 from deniable.release import folder as folders
 from deniable.release.readme import analyst_readme
 
@@ -107,12 +108,12 @@ def _readme_check(folder: Path, manifest: Manifest) -> list[Check]:
 
 def _unchanged(what: str, folder: Path, file: DataFile | None) -> Check:
     try:
-        path = folders.file_path(folder, file)
+        path = files.file_path(folder, file)
     except ManifestError as problem:
         return Check(what, False, str(problem))
     if file is None or not path.exists():
         return Check(what, False, f"{path.name} is missing")
-    same = folders.digest(path) == file.sha256
+    same = files.digest(path) == file.sha256
     return Check(what, same, "SHA-256 as in the manifest" if same else f"{path.name} was changed: other SHA-256")
 
 

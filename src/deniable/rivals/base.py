@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.arrays import Bools, Ints
-from deniable.core.errors import ColumnError, OptionError, did_you_mean
+from deniable.core.errors import ColumnError, ManifestError, OptionError, did_you_mean
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict, privacy_dict, software
@@ -176,6 +176,18 @@ def matching_rows(leaves: Iterable[Leaf], table: pa.Table, *, named: bool = Fals
             require_known(leaf.column, values, leaf.named, sensitive=False)
         matching &= holds_for(leaf, values)
     return matching
+
+
+def places_in(part: Part, table: pa.Table) -> Ints:
+    """Where the values that a table shows stand in the domain of a part."""
+    if not {*part.columns} <= {*table.column_names}:
+        raise ManifestError("manifest.json is damaged: the release's tables do not have the columns that it names.")
+    shown = zip(*(table[name].to_pylist() for name in part.columns), strict=True)
+    place = {value if len(part.columns) > 1 else (value,): number for number, value in enumerate(part.domain)}
+    places = np.array([place.get(value, -1) for value in shown], dtype=np.int64)
+    if (places < 0).any():
+        raise ManifestError("The release's tables hold a sensitive value that its manifest does not list.")
+    return places
 
 
 def holds_for(leaf: Leaf, values: pa.Array) -> Bools:

@@ -39,7 +39,10 @@ def local_counter(table: pa.Table | Path, manifest: Manifest) -> CodeCounter:
 
 
 def _read(table: pa.Table | Path, column: str) -> pa.ChunkedArray:
-    return table[column] if isinstance(table, pa.Table) else pq.read_table(table, columns=[column])[column]
+    if isinstance(table, pa.Table):
+        return table[column]
+    with pq.ParquetFile(table) as file:  # pq.read_table would take dots and brackets in a name for a path
+        return file.read(columns=[column])[column]
 
 
 def _count(part: Part) -> int:

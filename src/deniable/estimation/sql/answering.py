@@ -61,8 +61,10 @@ class Answering:
             full = full.filter(pa.array(self._holds(self.query.having, full, negated=False)))
         if self.query.order:
             full = full.take(self._sorted(full))
-        stop = None if self.query.limit is None else self.query.limit
-        full = full.slice(self.query.offset, stop)
+        rows = len(full)
+        full = full.slice(
+            min(self.query.offset, rows), rows if self.query.limit is None else min(self.query.limit, rows)
+        )
         return full.select([name for item in self.query.items for name in columns_of(item)])
 
     def _items(self) -> list[Item]:

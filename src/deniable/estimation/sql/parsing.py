@@ -20,6 +20,7 @@ from deniable.estimation.sql.expressions import Expression, Reader
 from deniable.estimation.sql.understood import UNDERSTOOD, require_understood
 
 TABLE = "release"
+DEEPEST = 150  # levels: what reads a question calls itself once or more for each
 LONGEST = 100_000
 
 
@@ -112,7 +113,22 @@ def _select(text: str) -> exp.Select:
         raise QuestionError("UNION and the like are not supported: ask one SELECT at a time.")
     if not isinstance(statement, exp.Select):
         raise QuestionError("A release can only be asked: write SELECT ... FROM release.")
+    if _depth(statement) > DEEPEST:
+        raise QuestionError(
+            f"The question is nested more than {DEEPEST} levels deep. Fix: IN (..) instead of many ORs, BETWEEN "
+            "instead of many comparisons, or several questions."
+        )
     return statement
+
+
+def _depth(statement: exp.Select) -> int:
+    """How many levels a statement has, counted without recursion."""
+    deepest, open_nodes = 0, [(statement, 1)]
+    while open_nodes:
+        node, depth = open_nodes.pop()
+        deepest = max(deepest, depth)
+        open_nodes += [(child, depth + 1) for child in node.iter_expressions()]
+    return deepest
 
 
 def _where_and_why(error: ParseError) -> str:

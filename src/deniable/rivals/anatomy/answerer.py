@@ -12,7 +12,7 @@ from deniable.engines.base import CELL
 from deniable.estimation.estimate import Estimate
 from deniable.estimation.question import Question, SingleAnswer
 from deniable.rivals.anatomy.estimate import AnatomyTables
-from deniable.rivals.base import NO_KEYS, CountsOnly, matching_rows
+from deniable.rivals.base import NO_KEYS, CountsOnly, matching_rows, places_in
 
 
 class BucketsAnswerer(CountsOnly):
@@ -29,9 +29,7 @@ class BucketsAnswerer(CountsOnly):
     @cached_property
     def _tables(self) -> AnatomyTables:
         part = self.manifest.parts[0]
-        listed = zip(*(self._groups[name].to_pylist() for name in part.columns), strict=True)
-        place = {value if len(part.columns) > 1 else (value,): i for i, value in enumerate(part.domain)}
-        values = np.array([place[value] for value in listed], dtype=np.int64)
+        values = places_in(part, self._groups)
         cell = self._table[CELL].to_numpy().astype(np.int64)
         return AnatomyTables(cell, self._groups[CELL].to_numpy(), values, self._groups["rows"].to_numpy(), part.m)
 

@@ -17,7 +17,7 @@ from deniable.engines.batch.values import lookup
 from deniable.estimation.estimate import Estimate
 from deniable.estimation.predicates import Between, Leaf, Not, compare, require_known
 from deniable.estimation.question import Question, SingleAnswer
-from deniable.rivals.base import NO_KEYS, CountsOnly, holds_for
+from deniable.rivals.base import NO_KEYS, CountsOnly, holds_for, places_in
 from deniable.rivals.generalize import boxes
 from deniable.rivals.generalize.axes import kind_of, places_of
 from deniable.rivals.generalize.estimate import BoxCounts, Ranges, Sets
@@ -48,9 +48,7 @@ class BoxesAnswerer(CountsOnly):
     @cached_property
     def _counts(self) -> BoxCounts:
         part = self.manifest.parts[0]
-        shown = zip(*(self._table[name].to_pylist() for name in part.columns), strict=True)
-        place = {value if len(part.columns) > 1 else (value,): i for i, value in enumerate(part.domain)}
-        codes = np.array([place[value] for value in shown], dtype=np.int64)
+        codes = places_in(part, self._table)
         return BoxCounts.of_codes(self._table[CELL].to_numpy(), codes, part.m, self._groups.num_rows)
 
     def _share(self, leaf: Leaf) -> Floats:

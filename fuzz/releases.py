@@ -1,0 +1,83 @@
+"""Small releases of every mechanism, to be mutated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import deniable as dn
+from deniable import mechanisms
+
+ROWS = 1_200
+PRIVACY = dn.Privacy(rho1="1/4", rho2="1/3")
+ANY_PRIOR = dn.Privacy(rho1="1/4", rho2="1/3", adversary="any-prior")
+PER_VALUE = dn.Privacy(per_value=dict.fromkeys("fgh", ("1/10", "1/4")))
+SMALL = dn.Privacy(rho2="1/3", small_sums=dn.SmallSums(error=0.3, below=3, at_least=0.5))
+
+Made = tuple[Any, dn.Privacy | None, dict[str, Any]]
+MADE: dict[str, Callable[[], Made]] = {
+    "uniform": lambda: (mechanisms.Uniform(), PRIVACY, {}),
+    "uniform-csv": lambda: (mechanisms.Uniform(), ANY_PRIOR, {"format": "csv"}),
+    "uniform-two": lambda: (mechanisms.Uniform(), dn.Privacy(rho2="1/2"), {"sensitive": ["disease", "sex"]}),
+    "uniform-bins": lambda: (
+        mechanisms.Uniform(),
+        dn.Privacy(rho2="1/2"),
+        {"sensitive": "age", "bins": {"age": [18, 40, 60, 90]}},
+    ),
+    "small-domain": lambda: (mechanisms.SmallDomain(), PRIVACY, {}),
+    "fine-grain": lambda: (mechanisms.FineGrain(), PER_VALUE, {}),
+    "designed": lambda: (mechanisms.Designed(), PRIVACY, {}),
+    "lineup": lambda: (mechanisms.Lineup(), PRIVACY, {}),
+    "pram-strata": lambda: (mechanisms.Pram(strata="sex"), PRIVACY, {}),
+    "redraw": lambda: (mechanisms.Redraw(), None, {}),
+    "decoys": lambda: (mechanisms.Decoys(c=4), None, {}),
+    "decoys-sums": lambda: (mechanisms.Decoys(), SMALL, {}),
+    "retention": lambda: (
+        mechanisms.Retention(
+            {
+                "disease": dn.Replace(coin=0.6),
+                "age": dn.Replace(coin=0.5, low=18, high=89),
+                "born": dn.Replace(coin=0.5, low=date(1930, 1, 1), high=date(2006, 12, 31)),
+            }
+        ),
+        None,
+        {"sensitive": None},
+    ),
+    "swapped": lambda: (
+        mechanisms.Retention({"disease": dn.Replace(coin=0.5, replacing="swapping")}),
+        None,
+        {"sensitive": None},
+    ),
+    "anatomy": lambda: (mechanisms.Anatomy(l=4), None, {}),
+    "generalize": lambda: (mechanisms.Generalize(k=10, l=3), None, {}),
+}
+
+
+def people(rows: int = ROWS) -> pa.Table:
+    """A made-up table with a column of every common type."""
+    draw = np.random.default_rng(0)
+    age = draw.integers(18, 90, rows)
+    return pa.table(
+        {
+            "sex": draw.choice(["F", "M"], rows),
+            "age": age,
+            "born": pa.array(np.array("2024", "datetime64[D]") - age * 365 - draw.integers(0, 365, rows)),
+            "disease": draw.choice(list("abcdefgh"), rows, p=np.arange(8, 0, -1) / 36),
+        }
+    )
+
+
+def make(home: Path) -> dict[str, Path]:
+    """Every release in a folder of its own, the same on every run."""
+    folders = {}
+    for name, made in MADE.items():
+        mechanism, privacy, options = made()
+        folders[name] = home / name
+        chosen = {"sensitive": "disease", **options}
+        dn.publish(people(), privacy=privacy, mechanism=mechanism, key=bytes(range(32)), out=folders[name], **chosen)
+    return folders

@@ -1,0 +1,49 @@
+"""Where the program `deniable` begins: it listens to signals and looks at its streams before anything heavy is loaded.
+
+Importing the command line takes a while, and Ctrl-C in that while must end as quietly as later.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from deniable.cli import signals
+
+NO_STDOUT = "Error: stdout is closed, so the result has nowhere to go. Fix: > FILE, or > /dev/null."
+
+
+def main() -> None:
+    """The entry point of the program `deniable`."""
+    try:
+        signals.listen()
+        _require_streams()
+        from deniable.cli.main import app
+
+        app(prog_name="deniable")
+    except signals.Stopped as stop:
+        _leave("Stopped by the system.", stop.code)
+    except KeyboardInterrupt:
+        _leave("Interrupted.", signals.INTERRUPTED)
+
+
+def _require_streams() -> None:
+    """Refuse a closed stdout, and fill the places of closed streams: the next file opened would take theirs."""
+    closed = sys.stdout is None
+    for number, mode in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, mode)  # the lowest free number, which is this one
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if closed:
+        _leave(NO_STDOUT, 2)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # what a terminal has no letter for is escaped, and JSON can read it back
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _leave(words: str, code: int) -> None:
+    print(words, file=sys.stderr)
+    sys.exit(code)
