@@ -21,7 +21,7 @@ from deniable.core.sums import LargeSums, SmallSums, miss
 from deniable.engines.batch.dealing import Dealer
 from deniable.engines.batch.kernel import Kernel
 from deniable.engines.randomness import Keystream, Secret
-from deniable.mechanisms.decoys.grouping import balanced_groups, largest_size, mixed_groups
+from deniable.mechanisms.decoys.grouping import anatomy_groups, balanced_groups, largest_size, mixed_groups
 from deniable.mechanisms.decoys.mechanism import Decoys
 
 FALSE_ALARM = 1e-6
@@ -64,9 +64,40 @@ def test_many_groups_are_planned_at_once():
     assert len(groups) <= len(f) + 1
 
 
+def test_anatomys_groups_are_of_the_values_with_the_most_rows_left():
+    """Against one group at a time: the kinds of groups that many at once make leave the same counts at every stage."""
+    rng = np.random.default_rng(3)
+    for c in (2, 3, 5):
+        for _ in range(30):
+            f = rng.integers(0, 60, 11)
+            if largest_size(f) < c:
+                continue
+            groups, left = anatomy_groups(f, c)
+            assert sum(h for _, h in groups) == f.sum() // c
+            assert len(left) == f.sum() % c
+            assert all(len(set(places.tolist())) == c for places, _ in groups)
+            used = np.bincount(np.concatenate([np.repeat(places, h) for places, h in groups]), minlength=len(f))
+            assert np.array_equal(np.bincount(left, minlength=len(f)), f - used)
+            rest, greedy = f.copy(), np.zeros(len(f), dtype=np.int64)
+            for _ in range(int(f.sum()) // c):
+                chosen = np.argsort(-rest, kind="stable")[:c]
+                rest[chosen] -= 1
+                greedy[chosen] += 1
+            # Ties are broken otherwise, so that equally frequent values may differ by a row, and no others.
+            assert np.abs(used - greedy).max() <= 1
+
+
+def test_anatomys_groups_of_a_billion_rows_cost_no_more_than_those_of_a_thousand():
+    f = np.array([7, 7, 6, 5, 5, 5, 3, 2, 1, 1])
+    groups, left = anatomy_groups(f * 10**9, 4)
+    assert sum(h for _, h in groups) == f.sum() * 10**9 // 4
+    assert not len(left)
+    assert len(groups) < 4000
+
+
 def test_mixing_lets_every_value_meet_every_other():
     f = np.full(40, 1000)
-    for grouping, least in ((mixed_groups, 35), (balanced_groups, 5)):
+    for grouping, least in ((mixed_groups, 35), (anatomy_groups, 35), (balanced_groups, 5)):
         met = np.zeros((40, 40), dtype=bool)
         for places, _ in grouping(f, 5)[0]:
             met[np.ix_(places, places)] = True
@@ -97,7 +128,7 @@ def posteriors(plan: Plan) -> np.ndarray:
     return joint / np.maximum(joint.sum(1, keepdims=True), 1e-300)
 
 
-@pytest.mark.parametrize("grouping", ["mixed", "balanced"])
+@pytest.mark.parametrize("grouping", ["mixed", "balanced", "anatomy"])
 @pytest.mark.parametrize("c", [2, 3, 5])
 def test_no_published_value_speaks_for_a_value_with_more_than_one_in_c(c, grouping):
     rng = np.random.default_rng(c)
@@ -113,7 +144,7 @@ def test_no_published_value_speaks_for_a_value_with_more_than_one_in_c(c, groupi
         assert np.allclose(np.diag(found)[published.histogram.counts > 0], 1 / c, rtol=1e-9)
 
 
-@pytest.mark.parametrize("grouping", ["mixed", "balanced"])
+@pytest.mark.parametrize("grouping", ["mixed", "balanced", "anatomy"])
 def test_the_size_that_is_found_meets_the_requirement_in_exact_fractions_and_no_smaller_one_does(grouping):
     """The mixture channel of the plan, recomputed by the audit in whole numbers from the sampler's own thresholds."""
     f = histogram(30, 33, 21, 17, 12, 9, 5, 3, 1, 1)

@@ -57,6 +57,7 @@ def test_thesis_table_6_shows_both_and_a_spread() -> None:
 
 def test_splu_figures_that_are_arithmetic() -> None:
     assert splu.figure_5().agrees
+    assert not splu.theorem_4().agrees, "Theorem 4 of the paper is wrong, and the table shows it"
     assert not splu.figure_4().agrees, "Lemma 1 of the paper is wrong, and the table shows it"
 
 

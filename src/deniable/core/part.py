@@ -22,7 +22,7 @@ from deniable.core.promise import Promise
 from deniable.core.replace import NumberRange, Requirement
 
 Mixture = tuple[tuple[float, ...], ...]
-GroupingKind = Literal["mixed", "balanced"]
+GroupingKind = Literal["mixed", "balanced", "anatomy"]
 
 
 COUNT_EPSILON = 0.5  # of the noise in each count of a histogram: epsilon 1 for the whole of it

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from deniable.core.arrays import Ints
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
 from deniable.estimation.decoys import Others, four_states
@@ -260,13 +261,23 @@ class DecoyGroups(Rival):
 
 
 def _four_state_answers(pool: QuestionPool, tally: Floats, total: Floats, c: int, others: Others) -> Floats:
-    """Only what the pool asks about is computed; everything else stays 0 and is never looked at."""
+    condition, value, observed = states_asked(pool, tally, total)
+    return answers_of(pool, condition, value, four_states(observed, c, others=others)[:, 1, 1])
+
+
+def states_asked(pool: QuestionPool, tally: Floats, total: Floats) -> tuple[Ints, Ints, Floats]:
+    """The conditions and values that a pool asks about, and what rows show of them: (not Q, Q) x (not s, s)."""
     needed = np.zeros(tally.shape, bool)
     np.logical_or.at(needed, pool.condition, pool.sets[pool.chosen])
     condition, value = np.nonzero(needed)
     rows, shown = tally.sum(axis=1)[condition], tally[condition, value]
     others_shown = total[value] - shown
     observed = np.stack([total.sum() - rows - others_shown, others_shown, rows - shown, shown], axis=1)
-    counts = np.zeros(tally.shape)
-    counts[condition, value] = four_states(observed.reshape(-1, 2, 2), c, others=others)[:, 1, 1]
+    return condition, value, observed.reshape(-1, 2, 2)
+
+
+def answers_of(pool: QuestionPool, condition: Ints, value: Ints, rows: Floats) -> Floats:
+    """Counts of single values as answers to a pool; what it does not ask about stays 0 and is never looked at."""
+    counts = np.zeros((len(pool.rows), pool.table.m))
+    counts[condition, value] = rows
     return counts @ pool.sets.T.astype(np.float64)

@@ -150,16 +150,18 @@ def sdr_pool(table: CodedTable, *, conditions: int = CONDITIONS, seed: int = 1) 
 
 def small_pool(table: CodedTable, *, questions: int = QUESTIONS, seed: int = 1) -> QuestionPool:
     """Random questions of the same form with 1 to 10 true rows (SPLU 6.1)."""
-    return _sized_pool("splu-small", table, questions, seed, SMALL[0], SMALL[1])
+    return sized_pool("splu-small", table, SMALL[0], SMALL[1], questions=questions, seed=seed)
 
 
 def large_pool(table: CodedTable, *, questions: int = QUESTIONS, seed: int = 1) -> QuestionPool:
     """Random questions of the same form about 0.5 % to 5 % of all rows (SPLU 6.1)."""
     low, high = (share * table.rows for share in LARGE)
-    return _sized_pool("splu-large", table, questions, seed, math.ceil(low), math.ceil(high) - 1)
+    return sized_pool("splu-large", table, math.ceil(low), math.ceil(high) - 1, questions=questions, seed=seed)
 
 
-def _sized_pool(name: str, table: CodedTable, questions: int, seed: int, low: int, high: int) -> QuestionPool:
+def sized_pool(
+    name: str, table: CodedTable, low: int, high: int, *, questions: int = QUESTIONS, seed: int = 1
+) -> QuestionPool:
     """Questions whose true answer lies in [low, high], distributed as if others had been thrown away.
 
     Instead of drawing until enough fit, all that fit are counted: a set of d columns with values of sizes s_1..s_d is

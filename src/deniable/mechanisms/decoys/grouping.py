@@ -15,10 +15,18 @@ group, until fewer than c values are left. What is left then are n mod c rows of
 with G = n/c. No value has more than G rows, so a group's c values are distinct, and there are at most m + 1 kinds of
 groups. Done for a few shares of the rows, each with another order, it lets every value meet all others. Balancing lets
 each value meet few, always the same: then values cannot be told apart in the release (docs/explanation/decoys.md).
+
+**Anatomy.** One row of each of the c values with the most rows left, group after group, as SPLU 6.1 does it. Let k
+values have more rows than the c-th largest count v, and T be those at v or v - 1, the ones at v first. Taking T's
+values round and round, c - k for each group, always takes the most frequent; after |T| / gcd(|T|, c - k) groups all of
+T have fallen alike, and may be gone round again, in the same order or another, until a value from above or below joins
+them. Orders change often enough for values to meet many others, and seldom enough for the kinds of groups to stay few.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -79,6 +87,44 @@ def _groups_at_once(keys: Counts, m: int, c: int) -> int:
     rows = -int(((keys - keys % m) // m).sum())
     last, following = (-int(key // m) if key < 0 else 0 for key in (keys[c - 1], keys[c] if len(keys) > c else 0))
     return min(last, rows // c - following)
+
+
+def anatomy_groups(counts: Counts, c: int) -> tuple[Groups, Counts]:
+    """The same as Anatomy forms its groups: always of the c values with the most rows left, ties in patternless order.
+
+    >>> groups, left = anatomy_groups(np.array([4, 3, 2, 2]), 3)
+    >>> sum(h for _, h in groups), len(left)
+    (3, 2)
+    """
+    left = counts.astype(np.int64)
+    wanted = int(left.sum()) // c
+    kinds: Counter[tuple[int, ...]] = Counter()
+    turn = 0
+    while int((left > 0).sum()) >= c:
+        level = int(np.partition(left, -c)[-c])
+        high, tied = np.flatnonzero(left > level), np.flatnonzero((left == level) | (left == level - 1))
+        times = _rounds_at_once(left, high, tied, level, c)
+        times = max(min(times, -(-wanted // CELLS)), 1) if times else 0
+        rank = np.argsort(_order(len(left), turn := turn + 1))
+        tied = tied[np.lexsort((rank[tied], -left[tied]))]
+        d = c - len(high)
+        taken = len(tied) * d // math.gcd(len(tied), d) if times else d
+        for places in (np.arange(taken) % len(tied)).reshape(-1, d):
+            group = np.concatenate((high, tied[places]))
+            kinds[tuple(sorted(group.tolist()))] += max(times, 1)
+            left[group] -= max(times, 1)
+    return [(np.array(places), h) for places, h in kinds.items()], np.flatnonzero(left)
+
+
+def _rounds_at_once(left: Counts, high: Counts, tied: Counts, level: int, c: int) -> int:
+    """How often all of T can be gone round before a value from above or below joins them; 0 where not once."""
+    d = c - len(high)
+    rounds, fall = len(tied) // math.gcd(len(tied), d), d // math.gcd(len(tied), d)
+    bottom = int(left[tied].min())
+    times = (bottom - int(left[left < bottom].max(initial=0))) // fall
+    if len(high) and rounds > fall:
+        times = min(times, (int(left[high].min()) - level) // (rounds - fall))
+    return times
 
 
 def mixed_groups(counts: Counts, c: int) -> tuple[Groups, Counts]:

@@ -30,11 +30,12 @@ from deniable.core.promise import DecoyGroups
 from deniable.core.sums import LargeSums, SmallSums
 from deniable.mechanisms.base import Mechanism, Need, Scanned
 from deniable.mechanisms.decoys.columns import plan_of_columns, rows_left_over
-from deniable.mechanisms.decoys.grouping import balanced_groups, largest_size, mixed_groups, size_for
+from deniable.mechanisms.decoys.grouping import anatomy_groups, balanced_groups, largest_size, mixed_groups, size_for
 from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, protected_values, require_covered
 
 Leftovers = Literal["refuse", "drop"]
 DEFAULT_SIZE = 5
+GROUPINGS = {"mixed": mixed_groups, "balanced": balanced_groups, "anatomy": anatomy_groups}
 LARGEST_SIZE = 1000  # beyond, a binomial is Poisson's distribution, and c changes nothing about sums
 
 
@@ -49,7 +50,8 @@ class Decoys(Mechanism):
             sums for small ones; 5 where nothing is asked.
         leftovers: the n mod c rows that no group can take: ``"refuse"`` the table, or ``"drop"`` them.
         grouping: ``"mixed"``: every value meets all others, so that counts in parts of the table can be estimated;
-            ``"balanced"``: few kinds of groups, as small-domain randomization makes them. The promises are the same.
+            ``"balanced"``: few kinds of groups, as small-domain randomization makes them; ``"anatomy"``: always of the
+            values with the most rows left, as SPLU forms them. The promises are the same.
 
     A plan of a table with n mod c rows too many has them in its last cell, ``left_out``. That shows what the groups
     will be like; for publishing, these rows are drawn at random and left out *before* the plan is made
@@ -80,8 +82,7 @@ class Decoys(Mechanism):
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         c = self.size(histogram, privacy)
-        group = mixed_groups if self.grouping == "mixed" else balanced_groups
-        groups, left = group(histogram.counts, c)
+        groups, left = GROUPINGS[self.grouping](histogram.counts, c)
         if len(left) and self.leftovers == "refuse":
             raise _left_over(histogram, privacy, c, len(left))
         cells = [_cell(histogram, places, h) for places, h in groups]
