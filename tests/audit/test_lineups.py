@@ -85,9 +85,10 @@ def test_sets_that_are_made_around_5_percent_more_rows_are_a_serious_finding() -
     assert "the line-up" in finding.detail
 
 
-def test_attacks_that_are_not_played_are_said() -> None:
+def test_attacks_that_are_not_played_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     data = table(2_000)
     release = dn.publish(data, sensitive="job", privacy=dn.Privacy(rho2="1/2"), mechanism="lineup", key=bytes(32))
+    monkeypatch.setattr("deniable.owner.scenes.ENTRIES", 100)
     found = dn.audit(data, release, attacks=True)
     assert found.attacks == ()
     assert any(finding.what == "attacks" and "none was played" in finding.detail for finding in found.findings)

@@ -37,6 +37,7 @@ PERTURBING: dict[str, Any] = {
     "strata": {"mechanism": Pram(strata=["side"]), "privacy": dn.Privacy(rho2="1/2")},
     "redraw": {"mechanism": Redraw()},
     "decoys": {"mechanism": Decoys(c=4)},
+    "lineup": {"mechanism": "lineup", "privacy": RHO2},
 }
 GROUPING: dict[str, Any] = {"anatomy": {"mechanism": Anatomy(4)}, "generalize": {"mechanism": Generalize(k=4, l=4)}}
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from deniable.audit.attacks.informed import COLUMNS as INFORMED_COLUMNS
+from deniable.audit.attacks.informed import Informed
 from deniable.audit.attacks.result import AttackResult
 from deniable.audit.breaches import Limits, curve, downward, limits_of, upward
 from deniable.audit.cell_rows import FINE, expected_rows
@@ -68,6 +70,7 @@ class Audit:
         findings: what to know, graded, the serious ones first.
         pairs: what is learnt about pairs of columns.
         attacks: how often played attackers are right, where they were asked for.
+        informed: how sure those become who have learnt which values go with which public columns.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Audit:
     findings: tuple[Finding, ...] = field(default_factory=tuple)
     pairs: tuple[PairBelief, ...] = ()
     attacks: tuple[AttackResult, ...] = ()
+    informed: tuple[Informed, ...] = ()
 
     @property
     def serious(self) -> tuple[Finding, ...]:
@@ -100,6 +104,7 @@ class Audit:
             "rows": None if self.rows is None else {**self.rows.__dict__, "ordered": list(self.rows.ordered)},
             "findings": [finding.to_dict() for finding in self.findings],
             "attacks": [attack.to_dict() for attack in self.attacks],
+            "informed": [one.to_dict() for one in self.informed],
         }
 
     def __str__(self) -> str:
@@ -107,6 +112,8 @@ class Audit:
         for part in self.parts:
             lines += ["", *part.lines()]
         lines += ["", *(str(finding) for finding in self.findings)]
+        if self.informed:
+            lines += ["", *(str(one) for one in self.informed)]
         if self.attacks:
             lines += ["", "Attacks, played on these rows:", *(f"  {attack}" for attack in self.attacks)]
         return "\n".join(lines)
@@ -128,6 +135,9 @@ class Audit:
         if worst:
             columns = ["column", "value", "before", "up to", "when"]
             parts.append(html.table(columns, worst, total=len(worst), what="values"))
+        if self.informed:
+            rows = [one.row() for one in self.informed]
+            parts.append(html.table(list(INFORMED_COLUMNS), rows, total=len(rows), what="informed attackers"))
         if self.attacks:
             attacks = [attack.row() for attack in self.attacks]
             columns = ["attack", "right", "from", "to", "without the release", "guesses", "note"]

@@ -29,7 +29,7 @@ from deniable.mechanisms import MECHANISMS
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.owner.columns import joint_counts, with_intervals
 from deniable.owner.matching import Scanned, as_published, audited_rows, matched, observed, read_original, scanned
-from deniable.owner.scenes import attacks_on_groups, attacks_on_rows
+from deniable.owner.scenes import attacks_on_groups, attacks_on_rows, informed_about, scenes_of
 from deniable.publishing.marginal import public_histogram
 from deniable.release.open import open_release
 from deniable.release.release import Release
@@ -37,8 +37,8 @@ from deniable.release.release import Release
 NOT_PLAYED = Finding(
     "caution",
     "attacks",
-    "none was played on line-ups: the attackers that are played look at rows that show one value.",
-    "Read the beliefs above, which hold for all line-ups.",
+    "none was played: there are too many values for what every row says of every value to be held in memory.",
+    "Read the beliefs above, which hold for all rows.",
 )
 
 
@@ -96,10 +96,12 @@ def audit(
         categories=categories or _categories(manifest),
         joints=joint_counts(source, [scan.part for scan in scans], [scan.found for scan in scans]),
     )
+    scenes = scenes_of(table, match, [*scans, *lined_up], found)
+    found = dataclasses.replace(found, informed=informed_about(scenes))
     if not attacks:
         return found
-    findings = (*found.findings, *(NOT_PLAYED for _ in lined_up[:1]))
-    return dataclasses.replace(found, findings=by_grade(findings), attacks=attacks_on_rows(table, match, scans, found))
+    findings = by_grade((*found.findings, *(() if scenes else (NOT_PLAYED,))))
+    return dataclasses.replace(found, findings=findings, attacks=attacks_on_rows(scenes))
 
 
 def _of_groups(

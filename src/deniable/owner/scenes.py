@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,18 +13,24 @@ import pyarrow.compute as pc
 
 from deniable.audit.attacks.evidence import Evidence, views_of
 from deniable.audit.attacks.groups import GroupScene, played_on_groups
+from deniable.audit.attacks.informed import Informed, in_classes
 from deniable.audit.attacks.repeated import repeated
 from deniable.audit.attacks.result import AttackResult
-from deniable.audit.attacks.scene import RELEASES, Scene, played_on_rows, rebuilt_decoys
+from deniable.audit.attacks.scene import RELEASES, Scene, informed, played_on_rows, rebuilt_decoys
+from deniable.audit.attacks.shown import LineUpRows
 from deniable.audit.audit import Audit
 from deniable.audit.grouped import GroupRows
 from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors
 from deniable.core.errors import DeniableError
 from deniable.core.histogram import Histogram
+from deniable.core.lineup import LineUpDesign
 from deniable.core.promise import Groups
 from deniable.engines.base import CELL
+from deniable.engines.batch.lineups import states_of
+from deniable.engines.batch.values import arrow_type
 from deniable.engines.randomness import Keystream, Secret
+from deniable.estimation.model.lineups import LineUpStates
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.owner.matching import Matched, Scanned, matched
 from deniable.release.release import Release
@@ -38,20 +45,48 @@ AT_ONCE, FEWEST = 2**23, 1000  # numbers that ten regroupings may hold; people t
 MANY, CLASSES = 50, 20  # a public column of more values is learnt from in so many classes
 
 
-def attacks_on_rows(
-    table: pa.Table, match: Matched, scans: Sequence[Scanned], found: Audit
-) -> tuple[AttackResult, ...]:
-    """Every attack on every sensitive column whose rows show a value; columns of too many values are left out."""
+class Staged(NamedTuple):
+    """A sensitive column as attackers see it, and the rho2 that is required of it."""
+
+    scan: Scanned
+    scene: Scene
+    rho2: float | None
+
+
+def scenes_of(table: pa.Table, match: Matched, scans: Sequence[Scanned], found: Audit) -> list[Staged]:
+    """Every sensitive column as attackers see it; columns of too many values are left out."""
+    parts = {part.columns: part for part in found.parts}
+    staged = []
+    for scan in scans:
+        part = parts[scan.part.columns]
+        if scan.part.lineups is not None:
+            scene = _lineup_scene(table, match, scan, scan.part.lineups)
+        else:
+            evidence = _evidence(part, scan)
+            scene = None if evidence is None else _scene(table, match, scan, evidence)
+        if scene is not None:
+            rho2 = max((float(limit[1]) for limit in part.limits if limit is not None), default=None)
+            staged.append(Staged(scan, scene, rho2))
+    return staged
+
+
+def attacks_on_rows(scenes: Sequence[Staged]) -> tuple[AttackResult, ...]:
+    """Every attack on every sensitive column."""
     results: list[AttackResult] = []
-    with_channels = [part for part in found.parts if isinstance(part.posteriors, Posteriors)]
-    for scan, part in zip(scans, with_channels, strict=True):
-        evidence = _evidence(part, scan)
-        if evidence is not None:
-            rng = np.random.default_rng(SEED)
-            scene = _scene(table, match, scan, evidence)
-            played = [*played_on_rows(scene, rng), *_minimality(scene, scan)]
-            about = f" ({', '.join(scan.part.columns)})" if len(scans) > 1 else ""
-            results += [replace(each, name=each.name + about) for each in played]
+    for scan, scene, _ in scenes:
+        played = [*played_on_rows(scene, np.random.default_rng(SEED)), *_minimality(scene, scan)]
+        about = f" ({', '.join(scan.part.columns)})" if len(scenes) > 1 else ""
+        results += [replace(each, name=each.name + about) for each in played]
+    return tuple(results)
+
+
+def informed_about(scenes: Sequence[Staged]) -> tuple[Informed, ...]:
+    """The informed attackers on every sensitive column."""
+    results: list[Informed] = []
+    for scan, scene, rho2 in scenes:
+        about = f" ({', '.join(scan.part.columns)})" if len(scenes) > 1 else ""
+        known = informed(scene, rho2, np.random.default_rng(SEED))
+        results += [replace(one, learnt_from=one.learnt_from + about) for one in known]
     return tuple(results)
 
 
@@ -82,6 +117,31 @@ def _scene(table: pa.Table, match: Matched, scan: Scanned, evidence: Evidence) -
     return Scene(match.published[rows], views, evidence, shown[rows], match.people[people], original[people], columns)
 
 
+def _lineup_scene(table: pa.Table, match: Matched, scan: Scanned, design: LineUpDesign) -> Scene | None:
+    """Rows that show line-ups; of a single value they show the one that they speak for most."""
+    number = len(design.sets.members)
+    if number * design.m > ENTRIES:
+        return None
+    evidence = Evidence(LineUpRows(design).likelihood(np.arange(number)), scan.counts / max(scan.counts.sum(), 1))
+    known = pa.array(list(scan.part.domain), arrow_type(scan.part.types[0]))
+    views = states_of(table.column(scan.part.columns[0]), design, known)
+    original = scan.codes(match.original)
+    rows, people = np.flatnonzero(views >= 0), np.flatnonzero(original < design.m)
+    columns = [(ours[rows], theirs[people]) for ours, theirs in _columns(table, match)]
+    weights = LineUpStates(design).weights(np.eye(design.m, dtype=bool)).T
+    speaks_for = evidence.posterior.argmax(1)[views[rows]]
+    return Scene(
+        match.published[rows],
+        views[rows],
+        evidence,
+        speaks_for,
+        match.people[people],
+        original[people],
+        columns,
+        weights,
+    )
+
+
 def _columns(table: pa.Table, match: Matched) -> list[tuple[Ints, Ints]]:
     """Public columns as a classifier learns from them: numbers in classes, rare values as one."""
     found = []
@@ -94,15 +154,10 @@ def _columns(table: pa.Table, match: Matched) -> list[tuple[Ints, Ints]]:
 
 def _classes(columns: Sequence[pa.ChunkedArray], codes: Ints) -> Ints:
     kind = columns[0].type
+    numbers = None
     if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and columns[1].type == kind:
         numbers = np.concatenate([pc.cast(each, pa.float64(), safe=False).to_numpy() for each in columns])
-        edges = np.unique(np.nanquantile(numbers, np.linspace(0, 1, CLASSES + 1)[1:-1]))
-        return np.searchsorted(edges, numbers, side="right").astype(np.int64)
-    rows = np.bincount(codes)
-    place = np.full(len(rows), MANY - 1)
-    frequent = np.argsort(-rows, kind="stable")[: MANY - 1]
-    place[frequent] = np.arange(len(frequent))
-    return place[codes].astype(np.int64)
+    return in_classes(codes, numbers, MANY, CLASSES)
 
 
 def _minimality(scene: Scene, scan: Scanned) -> list[AttackResult]:

@@ -42,7 +42,15 @@ def classifier(
         original: for each person, their true value.
     """
     with np.errstate(divide="ignore"):
-        score = np.tile(np.log(prior / prior.sum()), (len(original), 1))
+        score = np.log(prior / prior.sum()) + column_scores(published, views, weights, prior, people)
+    return judged("classifier", score.argmax(1) == original, blind_guess(original), f"{len(published)} public columns")
+
+
+def column_scores(
+    published: Sequence[Codes], views: Codes, weights: Floats, prior: Floats, people: Sequence[Codes]
+) -> Floats:
+    """log Pr[public columns | value], each column by itself, of every person: [people, values]."""
+    score = np.zeros((len(people[0]) if people else 0, len(prior)))
     for column, own in zip(published, people, strict=True):
         size = int(max(column.max(initial=0), own.max(initial=0))) + 1
         seen = np.zeros((len(weights), size))
@@ -50,7 +58,7 @@ def classifier(
         share = seen.sum(0) / max(seen.sum(), 1.0)
         learnt = _conditional(weights.T @ seen, (weights**2).T @ seen, share, prior / prior.sum())
         score += np.log(learnt).T[own]
-    return judged("classifier", score.argmax(1) == original, blind_guess(original), f"{len(published)} public columns")
+    return score
 
 
 def _conditional(counts: Floats, variance: Floats, share: Floats, prior: Floats) -> Floats:

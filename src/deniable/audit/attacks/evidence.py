@@ -46,7 +46,7 @@ class Evidence:
         """
         belief = np.asarray(prior, dtype=np.float64)
         m = len(belief)
-        share = _shares(positions, dealt, m)
+        share = shares_of(positions, dealt, m)
         likelihood = np.zeros((len(channels) * m, m))
         for cell, (channel, place) in enumerate(zip(channels, positions, strict=True)):
             likelihood[np.ix_(cell * m + np.asarray(place), place)] = channel.matrix() * share[cell, place]
@@ -62,7 +62,7 @@ class Evidence:
     ) -> Evidence:
         """The same where rows do not show their cells: the view is the published value, the channel their mixture."""
         belief = np.asarray(prior, dtype=np.float64)
-        share = _shares(positions, dealt, len(belief))
+        share = shares_of(positions, dealt, len(belief))
         likelihood = np.zeros((len(belief), len(belief)))
         for cell, (channel, place) in enumerate(zip(channels, positions, strict=True)):
             likelihood[np.ix_(place, place)] += channel.matrix() * share[cell, place]
@@ -96,7 +96,7 @@ class Evidence:
         return found
 
 
-def _shares(positions: Sequence[Codes], dealt: Sequence[npt.ArrayLike] | None, m: int) -> Floats:
+def shares_of(positions: Sequence[Codes], dealt: Sequence[npt.ArrayLike] | None, m: int) -> Floats:
     """Of each value's rows the share that each cell took, cells x values."""
     share = np.zeros((len(positions), m))
     for cell, place in enumerate(positions):

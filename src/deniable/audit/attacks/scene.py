@@ -18,9 +18,11 @@ from deniable.audit.attacks.decoy_reconstruction import minimality
 from deniable.audit.attacks.duplicates import duplicates
 from deniable.audit.attacks.evidence import Evidence
 from deniable.audit.attacks.homogeneity import homogeneity
+from deniable.audit.attacks.informed import Informed, from_population, from_release
 from deniable.audit.attacks.linking import linking
 from deniable.audit.attacks.repeated import repeated
 from deniable.audit.attacks.result import AttackResult
+from deniable.audit.attacks.shown import Views
 from deniable.core.channel import Floats
 
 Ints = npt.NDArray[np.int64]
@@ -38,7 +40,8 @@ class Scene:
     Attributes:
         public: of each published row its combination of public values.
         views, evidence: what each published row shows, and what that says.
-        shown: the value that each published row shows; None where rows show none.
+        shown: the value that each published row shows, or speaks for most where it shows several; None where rows show
+            none.
         people: of each person their combination, numbered as in ``public``.
         original: of each person their true value.
         columns: public columns, coded: of the published rows and of the people.
@@ -67,7 +70,7 @@ class Scene:
 
 
 def played_on_rows(scene: Scene, rng: np.random.Generator) -> list[AttackResult]:
-    """Every attack on rows that show a perturbed value."""
+    """Every attack on rows that show a perturbed value, or a line-up."""
     assert scene.shown is not None
     found = [
         linking(scene.public, scene.views, scene.evidence, scene.people, scene.original),
@@ -82,9 +85,8 @@ def played_on_rows(scene: Scene, rng: np.random.Generator) -> list[AttackResult]
 
 def learnt(scene: Scene, rng: np.random.Generator) -> list[AttackResult]:
     """The classifier: trained on half of the combinations of public values, it predicts people of the other half."""
-    evidence, weights = scene.evidence, scene.weights
-    possible = int(evidence.likelihood.any(axis=1).sum())
-    if not scene.columns or (weights is None and possible * scene.m**2 > INVERSE):
+    weights = _classifying(scene)
+    if weights is None:
         return []
     count = int(max(scene.public.max(initial=-1), scene.people.max(initial=-1))) + 1
     first = rng.random(count) < 0.5
@@ -95,8 +97,8 @@ def learnt(scene: Scene, rng: np.random.Generator) -> list[AttackResult]:
     found = classifier(
         [column[rows] for column, _ in scene.columns],
         scene.views[rows],
-        evidence.weights if weights is None else weights,
-        evidence.prior,
+        weights,
+        scene.evidence.prior,
         [own[people] for _, own in scene.columns],
         scene.original[people],
     )
@@ -104,16 +106,32 @@ def learnt(scene: Scene, rng: np.random.Generator) -> list[AttackResult]:
     return [replace(found, note=note)]
 
 
+def informed(scene: Scene, rho2: float | None, rng: np.random.Generator) -> list[Informed]:
+    """Attackers who have learnt which values go with which public columns, from other people and from the release."""
+    evidence = scene.evidence
+    own = [column for _, column in scene.columns]
+    attackers = [from_population(own, scene.original, scene.m, rng)]
+    weights = _classifying(scene)
+    if weights is not None:
+        published = [column for column, _ in scene.columns]
+        attackers.append(from_release(published, scene.views, weights, evidence.prior, own, scene.original, rng))
+    return [attacker.against(Views(evidence.likelihood), rho2, rng) for attacker in attackers if attacker is not None]
+
+
+def _classifying(scene: Scene) -> Floats | None:
+    """How much a view counts for each value; None where there is nothing to learn from, or too much to invert."""
+    if not scene.columns or scene.weights is not None:
+        return scene.weights if scene.columns else None
+    possible = int(scene.evidence.likelihood.any(axis=1).sum())
+    return None if possible * scene.m**2 > INVERSE else scene.evidence.weights
+
+
 def republished(scene: Scene, rng: np.random.Generator, releases: int = RELEASES) -> AttackResult:
     """Repeated publication: what each person's row would show in releases under fresh keys, drawn from the channel."""
     people = _some(np.arange(len(scene.original)), scene.m, rng)
     original = scene.original[people]
-    views = np.empty((releases, len(people)), np.int64)
-    for value in np.unique(original):
-        chance = scene.evidence.likelihood[:, value]
-        own = original == value
-        views[:, own] = rng.choice(len(chance), size=(releases, int(own.sum())), p=chance / chance.sum())
-    found = repeated(list(views), scene.evidence, original)
+    every = Views(scene.evidence.likelihood).draw(np.tile(original, releases), rng)
+    found = repeated(list(every.reshape(releases, -1)), scene.evidence, original)
     return replace(found, note=f"if the rows were published {releases} times, each time under a fresh key")
 
 

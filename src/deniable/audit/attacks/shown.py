@@ -1,0 +1,146 @@
+"""What a row shows, drawn and weighed row by row, without a table of all views by all values.
+
+An attacker needs two things of a mechanism: what the row of a person with value x would show, and how likely that is
+under every value, up to a factor that is the same for all values:
+
+    channels    cell c, then y:  s_cx (r_y (1 - p_x) + [y = x] p_x)
+    line-ups    a set S:         t D(S) [x in S] / pi_x + (1-t) D(S)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from deniable.audit.attacks.evidence import shares_of
+from deniable.core.arrays import Floats, Ints
+from deniable.core.channel import Channel
+from deniable.core.lineup import COIN, POINTS, LineUpDesign
+from deniable.core.lineup_exact import BLIND
+
+
+class Shown(Protocol):
+    """What rows of a release show."""
+
+    def draw(self, original: Ints, rng: np.random.Generator) -> Ints:
+        """The view of a row for each true value."""
+        ...
+
+    def likelihood(self, views: Ints) -> Floats:
+        """Pr[view | value], [views, values], each row up to a factor."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """The table of all views by all values, where there is one: Pr[view | value]."""
+
+    chances: Floats
+
+    def draw(self, original: Ints, rng: np.random.Generator) -> Ints:
+        views = np.empty(len(original), np.int64)
+        for value in np.unique(original):
+            chance, own = self.chances[:, value], original == value
+            views[own] = rng.choice(len(chance), size=int(own.sum()), p=chance / chance.sum())
+        return views
+
+    def likelihood(self, views: Ints) -> Floats:
+        return self.chances[views]
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelRows:
+    """Rows that show a value, and their cell where there are several: the view is cell * m + published value.
+
+    Attributes:
+        shares: of each value's rows the share that each cell took, [cells, m].
+        coins, replacing: of each cell over all values, [cells, m]; 0 where a cell does not hold a value.
+        cells_shown: whether a row shows its cell; otherwise what it shows is weighed over all cells.
+    """
+
+    shares: Floats
+    coins: Floats
+    replacing: Floats
+    cells_shown: bool
+
+    @classmethod
+    def of(
+        cls,
+        m: int,
+        channels: Sequence[Channel],
+        positions: Sequence[Ints],
+        dealt: Sequence[npt.ArrayLike],
+        *,
+        cells_shown: bool,
+    ) -> ChannelRows:
+        """From channels, the values that each takes, and how many rows of each."""
+        coins, replacing = np.zeros((len(channels), m)), np.zeros((len(channels), m))
+        for cell, (channel, places) in enumerate(zip(channels, positions, strict=True)):
+            coins[cell, places], replacing[cell, places] = channel.coins, channel.replacing
+        return cls(shares_of(positions, dealt, m), coins, replacing, cells_shown)
+
+    def draw(self, original: Ints, rng: np.random.Generator) -> Ints:
+        m = self.shares.shape[1]
+        ends = np.cumsum(self.shares, axis=0)
+        cells = np.minimum((rng.random(len(original)) * ends[-1, original] >= ends[:, original]).sum(0), len(ends) - 1)
+        published = original.copy()
+        redrawn = rng.random(len(original)) >= self.coins[cells, original]
+        for cell in np.unique(cells[redrawn]):
+            rows = np.flatnonzero(redrawn & (cells == cell))
+            published[rows] = rng.choice(m, len(rows), p=self.replacing[cell] / self.replacing[cell].sum())
+        return cells * m + published
+
+    def likelihood(self, views: Ints) -> Floats:
+        cells, published = np.divmod(views, self.shares.shape[1])
+        if self.cells_shown:
+            return self._within(cells, published)
+        total = np.zeros((len(views), self.shares.shape[1]))
+        for cell in range(len(self.shares)):
+            total += self._within(np.full(len(views), cell), published)
+        return total
+
+    def _within(self, cells: Ints, published: Ints) -> Floats:
+        rows = np.arange(len(cells))
+        chance = self.replacing[cells, published][:, None] * (1 - self.coins[cells])
+        chance[rows, published] += self.coins[cells, published]
+        weighed: Floats = chance * self.shares[cells]
+        return weighed
+
+
+@dataclass(frozen=True, eq=False)
+class LineUpRows:
+    """Rows that show a set of values; the view is the number of the set."""
+
+    design: LineUpDesign
+
+    @cached_property
+    def _holding(self) -> tuple[Ints, Ints, Floats]:
+        """For each value the sets that hold it, one value after another: where each value begins, the sets, and how
+        many of the value's draws have come before the end of each, all values added up."""
+        sets = self.design.sets
+        order = np.argsort(sets.members, axis=None, kind="stable")
+        starts = np.searchsorted(sets.members.ravel()[order], np.arange(self.design.m + 1))
+        return starts, order // self.design.size, np.cumsum(sets.hits.ravel()[order].astype(np.float64))
+
+    def draw(self, original: Ints, rng: np.random.Generator) -> Ints:
+        starts, holding, ends = self._holding
+        lengths = np.cumsum(self.design.sets.lengths)
+        views = np.searchsorted(lengths, rng.integers(0, lengths[-1], len(original)), "right")
+        around = rng.random(len(original)) < self.design.share_true
+        own = original[around]
+        before = np.where(starts[own] > 0, ends[starts[own] - 1], 0.0)
+        point = before + rng.random(len(own)) * (ends[starts[own + 1] - 1] - before)
+        views[around] = holding[np.clip(np.searchsorted(ends, point, "right"), starts[own], starts[own + 1] - 1)]
+        return views
+
+    def likelihood(self, views: Ints) -> Floats:
+        sets, coin = self.design.sets, self.design.coin
+        blind = (COIN - coin) * sets.lengths[views].astype(np.float64) * BLIND
+        chance = np.repeat(blind[:, None], self.design.m, axis=1)
+        np.put_along_axis(chance, sets.members[views], coin * sets.hits[views] + blind[:, None], axis=1)
+        return chance / (float(COIN) * self.design.orders * POINTS)

@@ -1,0 +1,58 @@
+"""The informed attacker and plans: what someone who has learnt Pr[value | public columns] makes of each mechanism."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.audit.attacks.informed import Informed, InformedAttacker, from_population, in_classes
+from deniable.audit.attacks.shown import ChannelRows, LineUpRows, Shown
+from deniable.core.arrays import Floats, Ints
+from deniable.core.plan import Plan
+from deniable.engines.batch.columns import Encoded
+from deniable.planning.tables import CodedTable
+
+SEED = 2010  # the same table gives the same figures
+MANY, CLASSES = 50, 20  # a public column of more values is learnt from in so many classes
+
+
+def informed_attacker(table: CodedTable) -> InformedAttacker | None:
+    """Someone who knows half of the people of a table, and attacks some others; None without public columns."""
+    columns = [_learnt_from(encoded) for encoded in table.columns.values()]
+    return from_population(columns, table.codes.astype(np.int64), table.m, np.random.default_rng(SEED))
+
+
+def against(attacker: InformedAttacker, plan: Plan) -> Informed:
+    """What the attacker makes of the rows that a plan publishes."""
+    rho2 = None if plan.privacy is None or plan.privacy.rho2 is None else float(plan.privacy.rho2)
+    return attacker.against(shown_by(plan), rho2, np.random.default_rng(SEED))
+
+
+def shown_by(plan: Plan) -> Shown:
+    """What a row of a plan's release shows."""
+    design = plan.parts[0].lineups
+    if design is not None:
+        return LineUpRows(design)
+    published = [cell for number, cell in enumerate(plan.cells) if number != plan.parts[0].left_out]
+    return ChannelRows.of(
+        plan.histogram.m,
+        [cell.channel for cell in published],
+        [plan.positions(cell) for cell in published],
+        [np.maximum(cell.rows.counts, 1e-9) for cell in published],
+        cells_shown=plan.cells_published,
+    )
+
+
+def _learnt_from(column: Encoded) -> Ints:
+    codes = column.codes.astype(np.int64)
+    return codes if column.size <= MANY else in_classes(codes, _numbers(column, codes), MANY, CLASSES)
+
+
+def _numbers(column: Encoded, codes: Ints) -> Floats | None:
+    kind = column.values.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return None
+    known = pc.cast(column.values, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    numbers: Floats = np.append(known, np.nan)[codes]
+    return numbers
