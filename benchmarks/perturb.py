@@ -10,11 +10,14 @@ import numpy as np
 from measuring import best
 
 from deniable.core.channel import Channel
+from deniable.core.lineup import LineUpDesign
 from deniable.engines.batch.kernel import CHUNK, Kernel
+from deniable.engines.batch.lineups import LineUpKernel
 from deniable.engines.randomness import Keystream, Secret
 
 ROWS = 20_000_000
 M = 50
+SIZE = 6
 
 
 def rows(n: int = ROWS, m: int = M) -> list[dict[str, Any]]:
@@ -26,6 +29,7 @@ def rows(n: int = ROWS, m: int = M) -> list[dict[str, Any]]:
     uniform = Channel.uniform(values, gamma=Fraction(12, 5))
     general = Channel.of(values, np.linspace(0.1, 0.6, m), np.linspace(1, 3, m))
     whole, alias = Kernel([uniform], [domain]), Kernel([general], [domain])
+    line_ups = LineUpKernel(LineUpDesign.of(np.linspace(1, 3, m), SIZE, 0.5))
     two, two_alias = Kernel([uniform] * 2, [domain] * 2), Kernel([general] * 2, [domain] * 2)
     buffer = np.empty(CHUNK, dtype=np.uint64)
     numpy_generator = np.random.Generator(np.random.PCG64(1))
@@ -46,6 +50,7 @@ def rows(n: int = ROWS, m: int = M) -> list[dict[str, Any]]:
         ("uniform, 2 threads", lambda: whole.perturb_rows(codes, stream, threads=2), "with keystream"),
         ("alias table, 1 thread", lambda: alias.perturb_rows(codes, stream), "any channel"),
         ("alias table, 2 threads", lambda: alias.perturb_rows(codes, stream, threads=2), "any channel"),
+        (f"line-ups of {SIZE}, 1 thread", lambda: line_ups.perturb_rows(codes, stream), "at most 3 x uniform"),
         ("uniform, 2 cells, 1 thread", lambda: two.perturb_rows(codes, stream, cells=cells), "cells given"),
         ("alias table, 2 cells, 1 thread", lambda: two_alias.perturb_rows(codes, stream, cells=cells), "cells given"),
     ]

@@ -80,16 +80,36 @@ def test_the_sampler_draws_sets_with_their_probabilities_and_the_test_has_power(
     assert (off.max() < 5.2) == (broken is None)
 
 
-@pytest.mark.parametrize(("m", "size"), [(50, 6), (3000, 4), (7, 3)])
-def test_the_guide_finds_the_interval_that_a_search_finds(m, size):
-    design = LineUpDesign.of(np.random.default_rng(m).random(m) ** 4 + 1e-6, size, 0.5)
-    kernel, sets = LineUpKernel(design), design.sets
-    near = np.concatenate(
-        [sets.edges, np.maximum(sets.edges - 1, 0), np.minimum(sets.edges + 1, design.orders * TURN - 1)]
-    )
-    points = np.append(near, np.random.default_rng(0).integers(0, design.orders * TURN, 10_000)).astype(np.uint64)
-    searched = np.searchsorted(sets.edges.astype(np.uint64), points, "right") - 1
-    assert np.array_equal(kernel.interval(points), searched)
+@pytest.mark.parametrize(("m", "size", "truth"), [(50, 6, 0.5), (3000, 4, 0.5), (7, 3, 1.0), (300, 120, 0.25)])
+def test_a_row_gets_the_set_that_the_three_parts_of_its_word_say(m, size, truth):
+    """The same by the definition: order, coin and point, and a search for the interval; in whole numbers of Python."""
+    design = LineUpDesign.of(np.random.default_rng(m).random(m) ** 4 + 1e-6, size, truth)
+    edges, arcs = design.sets.edges, design.arcs // (SCALE // TURN)
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, m, 3_000)
+    words = rng.integers(0, 2**64, 3_000, dtype=np.uint64)
+    expected = []
+    for x, word in zip(codes.tolist(), words.tolist(), strict=True):
+        order, coin, r = word >> 58 >> (6 - (design.orders.bit_length() - 1)), word >> 40 & COIN - 1, word & POINTS - 1
+        around = coin < design.coin
+        point = (int(design.starts[order, x]) + r * int(arcs[x]) // POINTS) % TURN if around else r >> 16
+        expected.append(design.sets.of_edge[np.searchsorted(edges, order * TURN + point, "right") - 1])
+    kernel = LineUpKernel(design)
+    assert np.array_equal(kernel.perturb(codes, words), expected)
+    stream = Keystream(Secret.from_key(bytes(32)), "rows")
+    small = codes.astype(np.uint16)
+    assert np.array_equal(kernel.perturb_rows(small, stream, 7), kernel.perturb(codes, stream.words(7, len(codes))))
+
+
+@pytest.mark.parametrize("m", [50, 3000])
+def test_points_beside_an_edge_fall_on_the_right_side_of_it(m):
+    design = LineUpDesign.of(np.random.default_rng(m).random(m) ** 4 + 1e-6, 4, 0.5)
+    edges = design.sets.edges
+    beside = np.concatenate([edges, np.maximum(edges - 1, 0), np.minimum(edges + 1, design.orders * TURN - 1)])
+    unused = 6 - (design.orders.bit_length() - 1)
+    words = (beside // TURN << 58 + unused | (COIN - 1) << 40 | beside % TURN << 16).view(np.uint64)
+    expected = design.sets.of_edge[np.searchsorted(edges, beside, "right") - 1]
+    assert np.array_equal(LineUpKernel(design).perturb(np.zeros(len(beside), np.uint16), words), expected)
 
 
 VALUES = ["a", "b", "c", "d", "e", "f", "g", "h", None]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from deniable.core import values
@@ -26,10 +27,14 @@ from deniable.core.lineup import (
     TURN_BITS,
     LineUpDesign,
 )
+from deniable.engines.batch.kernel import WordSource
 
-CHUNK = 64 * 1024
-STRETCH_BITS, MOST_STEPS = 12, 6
+CHUNK = 64 * 1024  # rows; all work buffers of a chunk fit into the second-level cache
+STRETCHES, MOST_STRETCHES, MOST_STEPS = 32, 2**20, 6  # stretches for each edge, so that few of them hold one
+States = npt.NDArray[np.signedinteger[Any]]  # numbers of sets, of the smallest width that holds them
 _ODD = np.uint64(0x9E3779B97F4A7C15)
+_START_BITS = np.uint64(TURN_BITS + ORDER_BITS + 1)  # the order and a point of two turns
+_START = np.uint64((1 << int(_START_BITS)) - 1)
 
 
 def list_type(kind: pa.DataType) -> pa.DataType:
@@ -38,48 +43,88 @@ def list_type(kind: pa.DataType) -> pa.DataType:
 
 
 class LineUpKernel:
-    """The sampler of a design: codes and words in, numbers of sets out."""
+    """The sampler of a design: codes and words in, numbers of sets out.
+
+    A point is start + offset on the line of its order, less than two turns, and each order's line is listed for two
+    turns. The lines are cut into equal stretches; most lie in one interval and name its set, the others are searched.
+    """
 
     def __init__(self, design: LineUpDesign) -> None:
-        self.design, sets = design, design.sets
-        self._coin = np.uint64(design.coin)
-        # One more value stands for "without looking": its arc is the whole turn, from 0.
-        self._arcs = np.append(design.arcs // ARC_STEP, TURN).astype(np.uint64)
-        self._starts = np.pad(design.starts, ((0, 0), (0, 1))).astype(np.uint64)
-        self._unused = np.uint64(ORDER_BITS - (design.orders.bit_length() - 1))
-        self._edges = np.append(sets.edges, 2**62).astype(np.uint64)
-        self._of_edge = sets.of_edge
-        # The interval in which each stretch of 2^12 points begins, and how many more may begin in one stretch.
-        stretches = np.arange(0, design.orders * TURN + 1, 1 << STRETCH_BITS)
-        self._guide = np.searchsorted(sets.edges, stretches[:-1], "right") - 1
-        self._most = int(np.diff(np.searchsorted(sets.edges, stretches, "right")).max())
+        self.design = design
+        self._always, self._truth = design.coin == COIN, np.uint64(design.coin % COIN << POINT_BITS + ORDER_BITS)
+        row_bits, order_bits = design.m.bit_length(), design.orders.bit_length() - 1
+        self._kind = np.min_scalar_type(design.m)
+        self._order_shift = np.uint64(64 - order_bits - row_bits) if order_bits else None
+        self._order_mask = np.uint64((1 << row_bits + order_bits) - (1 << row_bits))
+        self._lines = _lines(design, row_bits)
+        sets = design.sets
+        order, point = np.divmod(sets.edges, TURN)
+        twice = np.concatenate([order * 2 * TURN + point, (order * 2 + 1) * TURN + point])
+        ranked = np.argsort(twice, kind="stable")
+        self._edges, self._sets = np.append(twice[ranked], 2**62), np.tile(sets.of_edge, 2)[ranked]
+        whole = design.orders * 2 * TURN
+        wanted = min(len(twice) * STRETCHES, MOST_STRETCHES)
+        bits = max((whole // wanted).bit_length() - 1, 0)
+        self._stretch = np.uint64(bits)
+        self._guide, self._most = _guide(self._edges, self._sets, whole, bits)
 
-    def perturb(self, codes: Codes, draws: Words) -> Ints:
+    def perturb(self, codes: Codes, draws: Words) -> States:
         """The set of every row; a pure function of its code and its word."""
-        out = np.empty(len(codes), dtype=np.int64)
+        out = np.empty(len(codes), dtype=self._guide.dtype)
+        work = _Work(min(CHUNK, len(codes)))
         for first in range(0, len(codes), CHUNK):
             rows = slice(first, first + CHUNK)
-            out[rows] = self._of_edge[self.interval(self._points(codes[rows], draws[rows]))]
+            self._run(codes[rows], draws[rows], out[rows], work)
         return out
 
-    def interval(self, points: Words) -> Ints:
-        """The interval that each point lies in: by the guide and a few steps, or by search where edges are dense."""
-        if self._most > MOST_STEPS:
-            return np.searchsorted(self._edges, points, "right") - 1
-        place = self._guide[(points >> np.uint64(STRETCH_BITS)).astype(np.int64)]
-        for _ in range(self._most):
-            place += self._edges[place + 1] <= points
-        return place
+    def perturb_rows(self, codes: Codes, source: WordSource, start: int = 0) -> States:
+        """The same for rows start, start + 1, ..: row k uses the k-th word of the source."""
+        out = np.empty(len(codes), dtype=self._guide.dtype)
+        work = _Work(min(CHUNK, len(codes)))
+        for first in range(0, len(codes), CHUNK):
+            rows = slice(first, min(first + CHUNK, len(codes)))
+            draws = source.words(start + first, rows.stop - first, work.draws[: rows.stop - first])
+            self._run(codes[rows], draws, out[rows], work)
+        return out
 
-    def _points(self, codes: Codes, draws: Words) -> Words:
-        """order * 2^24 + point, of every row."""
-        coin = draws >> np.uint64(POINT_BITS) & np.uint64(COIN - 1)
-        order = draws >> np.uint64(64 - ORDER_BITS) >> self._unused
-        around = np.where(coin < self._coin, codes.astype(np.int64), self.design.m)
-        offset = (draws & np.uint64(POINTS - 1)) * self._arcs[around] >> np.uint64(POINT_BITS)
-        point = self._starts[order.astype(np.int64), around] + offset & np.uint64(TURN - 1)
-        keys: Words = (order << np.uint64(TURN_BITS)) + point
-        return keys
+    def _run(self, codes: Codes, draws: Words, out: States, work: _Work) -> None:
+        count = len(codes)
+        line, point = work.line[:count], work.point[:count]
+        self._around(codes, draws, line, work)
+        np.take(self._lines, line.view(np.int64), out=line, mode="clip")
+        np.bitwise_and(draws, np.uint64(POINTS - 1), out=point)
+        np.right_shift(line, _START_BITS, out=work.arc[:count])
+        np.multiply(point, work.arc[:count], out=point)
+        np.right_shift(point, np.uint64(POINT_BITS), out=point)
+        np.bitwise_and(line, _START, out=line)
+        np.add(point, line, out=point)
+        np.right_shift(point, self._stretch, out=line)
+        np.take(self._guide, line.view(np.int64), out=out, mode="clip")
+        crowded = np.flatnonzero(np.less(out, 0, out=work.heads[:count]))
+        if len(crowded):
+            out[crowded] = self._searched(point[crowded].view(np.int64), ~out[crowded].astype(np.int64))
+
+    def _searched(self, points: Ints, first: Ints) -> Ints:
+        """The sets of points in stretches with edges, from the first edge of each: step by step, or by bisection."""
+        if self._most > MOST_STEPS:
+            return self._sets[np.searchsorted(self._edges, points, "right") - 1]
+        for _ in range(self._most):
+            first += self._edges[first] <= points
+        return self._sets[first - 1]
+
+    def _around(self, codes: Codes, draws: Words, line: Words, work: _Work) -> None:
+        """Which line of which order a row's point is on: that of its value, or line 0 without looking."""
+        around = np.add(codes, 1, dtype=self._kind, casting="unsafe")
+        if not self._always:
+            np.left_shift(draws, np.uint64(ORDER_BITS), out=line)
+            heads = np.less(line, self._truth, out=work.heads[: len(codes)])
+            np.multiply(around, heads.view(np.uint8), out=around)
+        if self._order_shift is None:
+            line[:] = around
+            return
+        np.right_shift(draws, self._order_shift, out=line)
+        np.bitwise_and(line, self._order_mask, out=line)
+        np.add(line, around, out=line)
 
     def lists(self, states: Ints, known: pa.Array) -> pa.Array:
         """Sets as lists of values, in the order of the domain, so that a place tells nothing; -1 is missing."""
@@ -90,6 +135,40 @@ class LineUpKernel:
         flat = known.take(pa.array(members.reshape(-1)))
         mask = pa.array(gone) if gone.any() else None
         return pa.ListArray.from_arrays(pa.array(offsets), flat, type=list_type(known.type), mask=mask)
+
+
+class _Work:
+    """Buffers that are reused for every chunk: allocating them anew would cost more than the arithmetic."""
+
+    def __init__(self, rows: int) -> None:
+        self.draws, self.line, self.point, self.arc = (np.empty(rows, dtype=np.uint64) for _ in range(4))
+        self.heads = np.empty(rows, dtype=np.bool_)
+
+
+def _lines(design: LineUpDesign, row_bits: int) -> Words:
+    """Of every order and line where it begins, on two turns for each order, and above these bits how long it is.
+
+    Line 0 is the whole turn, line x + 1 the arc of value x.
+    """
+    starts = np.zeros((design.orders, 1 << row_bits), dtype=np.uint64)
+    arcs = np.zeros(1 << row_bits, dtype=np.uint64)
+    starts[:, 1 : design.m + 1] = design.starts
+    arcs[0], arcs[1 : design.m + 1] = TURN, design.arcs // ARC_STEP
+    starts += np.arange(design.orders, dtype=np.uint64)[:, None] * np.uint64(2 * TURN)
+    return (starts | arcs << _START_BITS).ravel()
+
+
+def _guide(edges: Ints, sets: Ints, whole: int, bits: int) -> tuple[States, int]:
+    """The set of each stretch of 2^bits points that lies in one interval; elsewhere ~k, k the first edge inside.
+
+    And how many edges a stretch has at most.
+    """
+    ends = np.arange(0, whole + 1, 1 << bits)
+    before = np.searchsorted(edges, ends, "left")
+    first = np.searchsorted(edges, ends[:-1], "right")
+    inside = first < before[1:]
+    kind = np.int16 if len(edges) < 2**15 else np.int32
+    return np.where(inside, ~first, sets[first - 1]).astype(kind), int((before[1:] - first).max())
 
 
 def states_of(column: pa.ChunkedArray, design: LineUpDesign, known: pa.Array) -> Ints:
