@@ -169,7 +169,7 @@ class Channel:
         result: Floats = z * self.coins + (1 - self.coins) * drawn
         return result
 
-    @property
+    @cached_property
     def invertible(self) -> bool:
         """Whether published counts determine the original ones: at most one coin is zero (and that value is drawn)."""
         zero = self.keep == 0

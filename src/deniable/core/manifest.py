@@ -214,7 +214,13 @@ def read_json(text: str) -> dict[str, Any]:
 
 def software() -> dict[str, str]:
     """What writes a manifest."""
-    return {"name": "deniable", "version": metadata.version("deniable")}
+    return {"name": "deniable", "version": _version()}
+
+
+@cache
+def _version() -> str:
+    """Of the installed package; looked up once, since it is read from a file."""
+    return metadata.version("deniable")
 
 
 def _plain(value: Any) -> Any:

@@ -85,13 +85,9 @@ class SetControl:
     chosen: Bools
     weights: Floats
 
-    @classmethod
-    def of(cls, states: States | LineUpStates, known: Control, chosen: Bools) -> SetControl:
-        return cls(states, known, chosen, states.weights(chosen))
-
     def with_other(self, other: SetControl) -> Calibration:
         """The errors of these sets, and their covariances with those of others."""
-        both = self.states.weights(self.chosen & other.chosen)
+        both = self.weights if other is self else self.states.weights(self.chosen & other.chosen)
         noise = self.known.noise(self.chosen, other.chosen)
         spread = (self.weights * other.weights - both) @ self.known.total + noise
         error = self.weights @ self.known.total - self.chosen @ self.known.counts

@@ -63,7 +63,7 @@ class Linear:
 
     def __init__(self, rows: Mapping[Narrowed | None, Weighed]) -> None:
         self.rows = rows
-        self._slopes: dict[Term, Floats] = {}
+        self._followed: dict[tuple[Term, Narrowed | None], Floats] = {}
         self._covariances: dict[tuple[Term, Term], Covariance] = {}
 
     def value(self, term: Term) -> Floats:
@@ -100,17 +100,22 @@ class Linear:
         if rows.control is None:
             return Covariance(raw, 0.0, raw)
         shared, first, second = rows.shared(others), self._slope(one), self._slope(other)
-        known = second * rows.followed(others, tally) + first * others.followed(rows, its)
+        known = second * self._following(one, other.narrowed) + first * self._following(other, one.narrowed)
         both = first * second
         return Covariance(raw - known + both * shared.noise, both * shared.tail, raw)
 
     def _slope(self, term: Term) -> Floats:
         """beta, by which a term follows what the whole table is off by."""
-        if term not in self._slopes:
+        control = self.rows[term.narrowed].control
+        assert control is not None
+        return control.slope(self._following(term, term.narrowed))
+
+    def _following(self, term: Term, narrowed: Narrowed | None) -> Floats:
+        """The covariance of a term with what the whole table is off by, where a condition follows it."""
+        if (term, narrowed) not in self._followed:
             rows = self.rows[term.narrowed]
-            assert rows.control is not None
-            self._slopes[term] = rows.control.slope(rows.followed(rows, self._tally(term)))
-        return self._slopes[term]
+            self._followed[term, narrowed] = rows.followed(self.rows[narrowed], self._tally(term))
+        return self._followed[term, narrowed]
 
     def _tally(self, term: Term) -> Floats:
         """Sums of v."""

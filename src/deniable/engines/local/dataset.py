@@ -193,18 +193,22 @@ class LocalDataset:
         yield from rechunked(tables, schema, ROW_GROUP)
 
     def _perturbed(self, job: Job, schema: pa.Schema) -> Iterator[Piece]:
-        """Batches of perturbed rows with their sort keys, in the order of the input; threads do all but the dealing."""
+        """Batches of perturbed rows with their sort keys, in the order of the input; threads do all but the dealing.
+        What fits into one batch is not worth a thread."""
         worker = Worker(job, schema)
         self._swap(worker)
         waiting: deque[Future[Piece]] = deque()
-        start, seen = 0, worker.nothing_seen()
+        start, seen, small = 0, worker.nothing_seen(), job.rows <= job.batch_rows
         with ThreadPoolExecutor(job.threads) as threads:
             try:
                 for batch in self.batches(worker.columns, job.batch_rows):
                     coded = worker.coded(batch, seen)
                     seen = added(seen, [mine.counts for mine in coded])
-                    waiting.append(threads.submit(worker.perturb, batch, coded, start))
-                    start += batch.num_rows
+                    place, start = start, start + batch.num_rows
+                    if small:
+                        yield worker.perturb(batch, coded, place)
+                    else:
+                        waiting.append(threads.submit(worker.perturb, batch, coded, place))
                     job.progress(start, job.rows, "perturbing")
                     if len(waiting) > 2 * job.threads:
                         yield waiting.popleft().result()

@@ -120,7 +120,8 @@ class ValueSets(_OnePart):
         self._weight, self._possible, self._certain = weight, possible, certain
         self._follow: SetControl | None = None
         if control is not None:
-            self._follow = SetControl.of(states, control, _followed(sets, block.counts.sum(axis=(0, 2))))
+            place = np.arange(len(sets)), _followed(sets, block.counts.sum(axis=(0, 2)))
+            self._follow = SetControl(states, control, sets[place], weight[place])
             self.control = self._follow.with_other(self._follow)
 
     def first(self, tally: Floats) -> Floats:
@@ -132,10 +133,13 @@ class ValueSets(_OnePart):
 
     def followed(self, other: ValueSets, tally: Floats) -> Floats:
         assert other._follow is not None
-        both = self.states.weights(self.sets & other._follow.chosen[:, None, :])
+        same = other is self and self.sets.shape[1] == 1  # one class follows itself
+        both = self._weight if same else self.states.weights(self.sets & other._follow.chosen[:, None, :])
         return _added(tally, self._weight * other._follow.weights[:, None, :] - both)
 
     def shared(self, other: ValueSets) -> Calibration:
+        if other is self and self.control is not None:
+            return self.control
         assert self._follow is not None
         assert other._follow is not None
         return self._follow.with_other(other._follow)
@@ -200,17 +204,16 @@ class SingleValues(_OnePart):
         return Answers.joined(parts, axis=1)
 
 
-def _followed(sets: Bools, rows: Floats) -> Bools:
-    """For each label the set that the control follows: the one asked of most rows, among those not all or nothing."""
+def _followed(sets: Bools, rows: Floats) -> Ints:
+    """For each label the class whose set the control follows: the set that is asked of most rows, among those not all
+    or nothing."""
     if sets.shape[1] == 1:
-        return sets[:, 0]
+        return np.zeros(len(sets), np.int64)
     size = sets.sum(-1)
     inside = sets.astype(np.float64) @ sets.swapaxes(1, 2)
     same = (inside == size[:, :, None]) & (inside == size[:, None, :])
     trivial = ~sets.any(-1) | sets.all(-1)
-    place = np.argmax(np.where(trivial, -1.0, same @ rows), axis=1)
-    chosen: Bools = sets[np.arange(len(sets)), place]
-    return chosen
+    return np.argmax(np.where(trivial, -1.0, same @ rows), axis=1)
 
 
 def _added(tally: Floats, per_row: Floats) -> Floats:
