@@ -177,11 +177,11 @@ def audit(
     parts = []
     findings = about_randomness(manifest.randomness.source, manifest.randomness.seed)
     for part, histogram, plan, shown in zip(listed, histograms, plans, observed, strict=True):
-        found = _part(manifest, part, histogram, plan, shown, categories)
-        parts.append(found)
-        said = _part_findings(found, part, manifest)
+        audited = _part(manifest, part, histogram, plan, shown, categories)
+        parts.append(audited)
+        said = _part_findings(audited, part, manifest)
         findings += [of_column(finding, part) for finding in said] if len(manifest.parts) > 1 else said
-    pairs = pairs_of(listed, [found.limits for found in parts], joints)
+    pairs = pairs_of(listed, [audited.limits for audited in parts], joints)
     findings += about_pairs(pairs)
     if groups is not None:
         parts.append(_of_groups(manifest, groups, categories))
@@ -193,8 +193,8 @@ def audit(
     if rows is not None and parts:
         report = row_report(rows, parts[0].beliefs)
         rho2 = max((limit[1] for limit in parts[0].limits if limit is not None), default=None)
-        told = DENIABLE if groups is None else "Its value is one of its group's."
-        findings += about_rows(report, rho2, manifest.randomness.shuffled, manifest.sensitive_columns, told)
+        says = DENIABLE if groups is None else "Its value is one of its group's."
+        findings += about_rows(report, rho2, manifest.randomness.shuffled, manifest.sensitive_columns, says)
     known = {part.columns for part in parts}
     for part in manifest.parts:
         if part.columns not in known:
@@ -224,9 +224,9 @@ def _part(
     posteriors = Posteriors(cells_from(part.channels, part.cell_positions, rows), published=part.cells_published)
     limits = limits_of_part(manifest, part, histogram)
     cells = cell_report(posteriors.cells, unit, part.domain, categories) if part.cells_published else None
-    found = _audited(part, limits, posteriors, cells, source)
+    audited = _audited(part, limits, posteriors, cells, source)
     upward_only = part.requirement is not None and part.requirement.s is not None
-    return replace(found, gamma=_amplification(part, posteriors), downward=() if upward_only else found.downward)
+    return replace(audited, gamma=_amplification(part, posteriors), downward=() if upward_only else audited.downward)
 
 
 def _of_groups(manifest: Manifest, groups: GroupRows, categories: Mapping[Hashable, Hashable] | None) -> PartAudit:
@@ -272,21 +272,21 @@ def _amplification(part: Part, posteriors: Posteriors) -> Fraction | None:
     return posteriors.amplification if part.range is None else part.range.exact_gamma
 
 
-def _part_findings(found: PartAudit, part: Part, manifest: Manifest) -> list[Finding]:
-    name = namer(found.domain)
-    required = any(limit is not None for limit in found.limits)
+def _part_findings(audited: PartAudit, part: Part, manifest: Manifest) -> list[Finding]:
+    name = namer(audited.domain)
+    required = any(limit is not None for limit in audited.limits)
     privacy = requirement_of(manifest, part)
     noise = 0.0 if part.marginal is None else part.marginal.cost
-    findings = about_breaches(found.upward, found.downward, found.worst_protected, required, name)
+    findings = about_breaches(audited.upward, audited.downward, audited.worst_protected, required, name)
     if part.swapped is not None:
         findings.append(swapped_finding(part))
     else:
-        findings += about_any_prior(found.gamma, privacy, noise)
-    findings += about_stronger(found.curve, name)
-    if found.rows_from == "groups" and found.cells is not None:
-        return findings + about_groups(found.cells, manifest.rows)
-    findings += about_cells(found.cells)
-    if found.rows_from == "estimate":
+        findings += about_any_prior(audited.gamma, privacy, noise)
+    findings += about_stronger(audited.curve, name)
+    if audited.rows_from == "groups" and audited.cells is not None:
+        return findings + about_groups(audited.cells, manifest.rows)
+    findings += about_cells(audited.cells)
+    if audited.rows_from == "estimate":
         detail = "how many rows of each value a cell took is estimated from the release, so the posteriors are too."
         findings.append(Finding("info", "estimated cells", detail, "Audit with the plan for exact figures."))
     return findings

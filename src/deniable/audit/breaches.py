@@ -63,22 +63,22 @@ def limits_of(privacy: Mapping[str, Any] | None, domain: Sequence[Hashable]) -> 
 
 def upward(beliefs: Sequence[Belief], limits: Limits) -> tuple[Breach, ...]:
     """Values believed at most at rho1 beforehand that can be believed above rho2 afterwards, worst first."""
-    found = [
+    breaches = [
         Breach(belief.position, belief.prior, belief.highest, limit[1], belief.most_telling)
         for belief in beliefs
         if (limit := limits[belief.position]) is not None and is_protected(belief, limit) and belief.highest > limit[1]
     ]
-    return tuple(sorted(found, key=lambda breach: breach.allowed - breach.posterior))
+    return tuple(sorted(breaches, key=lambda breach: breach.allowed - breach.posterior))
 
 
 def downward(beliefs: Sequence[Belief], limits: Limits) -> tuple[Breach, ...]:
     """Values believed at least at rho2 beforehand that can be believed below rho1 afterwards, worst first."""
-    found = []
+    breaches = []
     for belief in beliefs:
         limit = limits[belief.position]
         if limit is not None and limit[0] is not None and belief.prior >= limit[1] and belief.lowest < limit[0]:
-            found.append(Breach(belief.position, belief.prior, belief.lowest, limit[0], belief.least_telling))
-    return tuple(sorted(found, key=lambda breach: breach.posterior - breach.allowed))
+            breaches.append(Breach(belief.position, belief.prior, belief.lowest, limit[0], belief.least_telling))
+    return tuple(sorted(breaches, key=lambda breach: breach.posterior - breach.allowed))
 
 
 def is_protected(belief: Belief, limit: tuple[Fraction | None, Fraction]) -> bool:

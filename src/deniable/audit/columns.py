@@ -141,23 +141,23 @@ def of_column(finding: Finding, part: Part) -> Finding:
 
 def about_pairs(pairs: Sequence[PairBelief]) -> list[Finding]:
     """For each column the other one that says most about it, where that matters."""
-    found = []
+    findings = []
     for column in dict.fromkeys(pair.columns[0] for pair in pairs):
         mine = [pair for pair in pairs if pair.columns[0] == column]
         worst = max(mine, key=lambda pair: pair.together - (pair.allowed or pair.alone))
         if not worst.beyond and worst.together - worst.alone < WORTH_SAYING:
             continue
-        asked = "" if worst.allowed is None else f"; {percent(worst.allowed)} are allowed of this column alone"
+        allowed = "" if worst.allowed is None else f"; {percent(worst.allowed)} are allowed of this column alone"
         one, other = worst.columns
         detail = (
             f"{one!r} and {other!r}: whoever knows how often each pair of values occurs can become "
             f"{percent(worst.together)} sure of {shortened(worst.value, 40)}, which was {percent(worst.prior)} before "
-            f"and is up to {percent(worst.alone)} by {one!r} alone{asked}."
+            f"and is up to {percent(worst.alone)} by {one!r} alone{allowed}."
         )
         advice = "Drop one of them, lower their coins, or publish them as one column (mechanism 'uniform')."
         grade: Grade = "caution" if worst.beyond else "info"
-        found.append(Finding(grade, "correlated columns", detail, advice if worst.beyond else ""))
-    return found
+        findings.append(Finding(grade, "correlated columns", detail, advice if worst.beyond else ""))
+    return findings
 
 
 def swapped_finding(part: Part) -> Finding:

@@ -70,14 +70,14 @@ def about_breaches(
     up: Sequence[Breach], down: Sequence[Breach], worst: Fraction, required: bool, name: Name
 ) -> list[Finding]:
     """The stated requirement, upward and downward, against the frequency adversary."""
-    found = []
+    findings = []
     if not required:
-        found.append(
+        findings.append(
             Finding("info", "requirement", "the release states none.", "Publish with rho2, or use it to compare with.")
         )
     elif up:
         first = up[0]
-        found.append(
+        findings.append(
             Finding(
                 "serious",
                 "upward breach",
@@ -88,7 +88,7 @@ def about_breaches(
             )
         )
     else:
-        found.append(
+        findings.append(
             Finding(
                 "info",
                 "requirement",
@@ -98,7 +98,7 @@ def about_breaches(
         )
     if down:
         first = down[0]
-        found.append(
+        findings.append(
             Finding(
                 "caution",
                 "downward breach",
@@ -108,19 +108,19 @@ def about_breaches(
                 "If it matters that a frequent value can be ruled out, use a mechanism without published cells.",
             )
         )
-    return found
+    return findings
 
 
 def about_any_prior(gamma: Fraction | None, privacy: Mapping[str, Any] | None, noise_epsilon: float) -> list[Finding]:
     """Amplification: what someone with any belief up to rho1 can become sure of."""
-    asked = privacy is not None and privacy["adversary"] == "any-prior"
+    named = privacy is not None and privacy["adversary"] == "any-prior"
     if gamma is None:
         return [
             Finding(
-                "serious" if asked else "caution",
+                "serious" if named else "caution",
                 "any belief",
                 "the amplification is unbounded: some published rows rule some values out, whatever was believed."
-                + (" The requirement names the adversary 'any-prior', so it is broken." if asked else ""),
+                + (" The requirement names the adversary 'any-prior', so it is broken." if named else ""),
                 "Against attackers who know more than the frequencies, publish with adversary='any-prior'.",
             )
         ]
@@ -132,7 +132,7 @@ def about_any_prior(gamma: Fraction | None, privacy: Mapping[str, Any] | None, n
     rho1, rho2 = Fraction(privacy["rho1"]), Fraction(privacy["rho2"])
     posterior = worst_posterior(rho1, gamma)
     detail = f"a belief of {percent(rho1)} in any value grows to at most {percent(posterior)} ({epsilon}).{noise}"
-    if asked and posterior > rho2:
+    if named and posterior > rho2:
         return [
             Finding("serious", "any belief", f"{detail} Allowed are {percent(rho2)}.", "Do not publish this release.")
         ]
@@ -174,9 +174,9 @@ def about_cells(report: CellReport | None) -> list[Finding]:
 
 def about_groups(report: CellReport, rows: int) -> list[Finding]:
     """What groups of true values say by themselves, and what nothing in them prevents."""
-    found = []
+    findings = []
     if report.alike:
-        found.append(
+        findings.append(
             Finding(
                 "serious",
                 "groups that agree",
@@ -187,8 +187,8 @@ def about_groups(report: CellReport, rows: int) -> list[Finding]:
         )
     if report.fewest_categories == 1:
         detail = "some groups hold values of a single category: whoever knows the group knows the category."
-        found.append(Finding("serious", "groups of one category", detail, "Publish with a larger l, or perturb."))
-    found.append(
+        findings.append(Finding("serious", "groups of one category", detail, "Publish with a larger l, or perturb."))
+    findings.append(
         Finding(
             "caution" if report.share_revealed > MUCH_REVEALED else "info",
             "groups",
@@ -199,7 +199,7 @@ def about_groups(report: CellReport, rows: int) -> list[Finding]:
             else "",
         )
     )
-    found.append(
+    findings.append(
         Finding(
             "caution",
             "known members",
@@ -208,37 +208,37 @@ def about_groups(report: CellReport, rows: int) -> list[Finding]:
             "Perturb (designed, small-domain, uniform) if an attacker may know some of the people.",
         )
     )
-    return found
+    return findings
 
 
 def about_rows(
     report: RowReport, rho2: Fraction | None, shuffled: bool, sensitive: Sequence[str], deniable: str = DENIABLE
 ) -> list[Finding]:
     """Rows of another table, order, rare combinations, repeated rows."""
-    found = []
+    findings = []
     if report.foreign:
         detail = (
             f"{percent(report.foreign / max(report.rows, 1))} of the published rows have public values that the table "
             "does not have, or has less often: the release was made from another table, or this one has changed since. "
             "The figures here are of the table that was given."
         )
-        found.append(Finding("serious", "another table", detail, "Audit with the table that was published."))
+        findings.append(Finding("serious", "another table", detail, "Audit with the table that was published."))
     telling = [name for name in report.ordered if name in (*sensitive, "cell")]
     if telling:
         detail = f"{', '.join(map(repr, telling))} depends on where in the release a row stands."
-        found.append(Finding("serious", "row order", detail, "Publish with shuffling (leave --no-shuffle away)."))
+        findings.append(Finding("serious", "row order", detail, "Publish with shuffling (leave --no-shuffle away)."))
     elif report.ordered or report.same_order or not shuffled:
         detail = (
             "the rows stand in the order of the table." if report.same_order else "the rows are not in random order."
         )
-        found.append(
+        findings.append(
             Finding("caution", "row order", detail, "Publish with shuffling, or be sure the order says nothing.")
         )
     else:
-        found.append(Finding("info", "row order", "random, as far as a test can tell.", ""))
+        findings.append(Finding("info", "row order", "random, as far as a test can tell.", ""))
     share = report.unique / max(report.rows, 1)
     if report.rare:
-        found.append(
+        findings.append(
             Finding(
                 "caution" if share >= OFTEN_UNIQUE else "info",
                 "rare public combinations",
@@ -250,7 +250,7 @@ def about_rows(
         )
     if report.repeated >= 2:
         bad = rho2 is not None and report.repeated_posterior > rho2
-        found.append(
+        findings.append(
             Finding(
                 "caution" if bad else "info",
                 "repeated rows",
@@ -259,7 +259,7 @@ def about_rows(
                 "Publish one row per person." if bad else "",
             )
         )
-    return found
+    return findings
 
 
 def about_randomness(source: str, seed: int | None) -> list[Finding]:

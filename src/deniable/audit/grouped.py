@@ -71,7 +71,7 @@ class GroupRows:
         starts = np.flatnonzero(np.r_[True, np.diff(self.value[order]) != 0])
         ends = np.r_[starts[1:], len(order)]
         n = int(self.rows.sum())
-        found = []
+        beliefs = []
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             least, most = order[start], order[end - 1]
             low, low_at = self._share(least), int(self.group[least])
@@ -80,8 +80,8 @@ class GroupRows:
                 low, low_at = Fraction(0), int(missing[0])
             x = int(self.value[most])
             high, at = self._share(most), (int(self.group[most]), None)
-            found.append(Belief(x, Fraction(int(self.totals[x]), n), high, at, low, (low_at, None), high))
-        return tuple(found)
+            beliefs.append(Belief(x, Fraction(int(self.totals[x]), n), high, at, low, (low_at, None), high))
+        return tuple(beliefs)
 
     def _share(self, entry: int) -> Fraction:
         return Fraction(int(self.rows[entry]), int(self.sizes[self.group[entry]]))
@@ -99,9 +99,9 @@ class GroupRows:
 
     def likelihood(self, m: int) -> Floats:
         """Pr[group | value], one row per group: what finding someone's group says."""
-        found = np.zeros((len(self.sizes), m))
-        found[self.group, self.value] = self.rows / self.totals[self.value]
-        return found
+        likelihood = np.zeros((len(self.sizes), m))
+        likelihood[self.group, self.value] = self.rows / self.totals[self.value]
+        return likelihood
 
     def totals_of(self, m: int) -> Codes:
         """The rows of each value of a domain of m."""

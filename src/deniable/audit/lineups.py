@@ -67,9 +67,9 @@ class LineUpPosteriors:
         """Of the sets without x only those where everyone outside is likeliest and unlikeliest matter."""
         options = list(inside)
         for ratios in (outside, reversed(outside)):
-            found = next(((ratio, one.view) for ratio, one in ratios if x not in one.members), None)
-            if found is not None:
-                options.append((self._counts[x] * found[0], found[1]))
+            extreme = next(((ratio, one.view) for ratio, one in ratios if x not in one.members), None)
+            if extreme is not None:
+                options.append((self._counts[x] * extreme[0], extreme[1]))
         highest, lowest = max(options, key=lambda one: one[0]), min(options, key=lambda one: one[0])
         prior = Fraction(self._counts[x], self._total)
         return Belief(x, prior, *highest, *lowest, prior)

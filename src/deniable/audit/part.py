@@ -76,15 +76,15 @@ class PartAudit:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        told = [values.to_json(value) for value in self.domain]
+        domain = [values.to_json(value) for value in self.domain]
 
         def published(view: View) -> Any:
             shown = view[1]
-            return [told[x] for x in shown] if isinstance(shown, tuple) else None if shown is None else told[shown]
+            return [domain[x] for x in shown] if isinstance(shown, tuple) else None if shown is None else domain[shown]
 
         def breach(one: Breach) -> dict[str, Any]:
             return {
-                "value": told[one.position],
+                "value": domain[one.position],
                 "prior": float(one.prior),
                 "posterior": float(one.posterior),
                 "allowed": float(one.allowed),
@@ -99,7 +99,7 @@ class PartAudit:
             "worst_posterior": float(self.worst_protected),
             "values": [
                 {
-                    "value": told[belief.position],
+                    "value": domain[belief.position],
                     "prior": float(belief.prior),
                     "highest": float(belief.highest),
                     "lowest": float(belief.lowest),
@@ -113,7 +113,7 @@ class PartAudit:
             "stronger_priors": [
                 {
                     "belief": point.label,
-                    "value": told[point.position],
+                    "value": domain[point.position],
                     "prior": float(point.prior),
                     "posterior": float(point.posterior),
                 }

@@ -166,11 +166,11 @@ class Posteriors:
         """The extremes for every value that has rows, in the order of the domain."""
         if not self._apart:
             return self._mixed_beliefs()
-        found: dict[int, list[Extremes]] = {}
+        extremes_of: dict[int, list[Extremes]] = {}
         for index, cell in enumerate(self.cells):
             for x, extremes in _cell_extremes(cell, index if self.shows_cell else None).items():
-                found.setdefault(x, []).append(extremes)
-        return tuple(self._belief(x, found[x]) for x in sorted(found))
+                extremes_of.setdefault(x, []).append(extremes)
+        return tuple(self._belief(x, extremes_of[x]) for x in sorted(extremes_of))
 
     def _belief(self, x: int, cells: Sequence[Extremes]) -> Belief:
         """The extremes over all cells; a published cell without the value rules it out."""
@@ -196,10 +196,10 @@ class Posteriors:
             return self.cells[0].channel.exact_gamma
         occurring = sum(1 for rows in self.totals.values() if rows)
         worst = Fraction(1)
-        for found in self._seen_rows():
-            if len(found) < occurring:
+        for seen in self._seen_rows():
+            if len(seen) < occurring:
                 return None
-            likelihoods = [Fraction(weight, self.totals[x]) for x, weight in found.items()]
+            likelihoods = [Fraction(weight, self.totals[x]) for x, weight in seen.items()]
             worst = max(worst, max(likelihoods) / min(likelihoods))
         return worst
 
@@ -214,8 +214,8 @@ class Posteriors:
                 for y in range(len(cell.positions))
             )
         for row in rows:
-            if found := {x: weight for x, weight in row.items() if weight}:
-                yield found
+            if seen := {x: weight for x, weight in row.items() if weight}:
+                yield seen
 
     @cached_property
     def _mixture(self) -> dict[int, dict[int, int]]:

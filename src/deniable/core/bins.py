@@ -125,7 +125,7 @@ class Quantiles:
         grid = round_numbers(whole)
         shares = np.arange(1, self.count) / self.count
         chances = (edge_chances(known, grid, share, self.epsilon) for share in shares)
-        drawn = {float(grid[_drawn(each, number)]) for each, number in zip(chances, chance, strict=True)}
+        drawn = {float(grid[_drawn(edge, number)]) for edge, number in zip(chances, chance, strict=True)}
         edges = sorted(drawn)
         bins = Bins((edges[0] - 1, *edges, edges[-1] + 1), open_ends=True)
         if len(np.unique(bins.places(known))) <= len(edges):  # a bin without rows: many rows hold the same number

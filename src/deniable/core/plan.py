@@ -259,8 +259,8 @@ class Plan:
         """The plan for its owner, as text: what it promises, and its cells as a table. It holds shares of the rows."""
         design = self.parts[0].lineups
         if design is not None:
-            told = f"{len(design.sets.lengths):,} line-ups of {design.size} of {design.m:,} values"
-            return f"{self.mechanism}: {told}, {percent(design.share_true)} made around the value.\n{self.guarantee}"
+            shape = f"{len(design.sets.lengths):,} line-ups of {design.size} of {design.m:,} values"
+            return f"{self.mechanism}: {shape}, {percent(design.share_true)} made around the value.\n{self.guarantee}"
         seen = "published" if self.cells_published else "not published"
         lines = [
             f"{self.mechanism}: {len(self.cells):,} cell{'s' * (len(self.cells) != 1)} ({seen}) of "

@@ -153,7 +153,7 @@ class Privacy:
     @property
     def sums(self) -> tuple[SmallSums | LargeSums, ...]:
         """What is required of sums, if anything is."""
-        return tuple(asked for asked in (self.small_sums, self.large_sums) if asked is not None)
+        return tuple(sums for sums in (self.small_sums, self.large_sums) if sums is not None)
 
     @property
     def gamma(self) -> Fraction | None:
@@ -168,7 +168,7 @@ class Privacy:
         return None if self.gamma is None else math.log(self.gamma)
 
     def __str__(self) -> str:
-        said = [str(asked) for asked in self.sums]
+        said = [str(sums) for sums in self.sums]
         if self.per_value:
             said.insert(0, f"per-value requirements for {len(self.per_value):,} values, adversary {self.adversary!r}")
         elif self.rho2 is not None:
@@ -179,13 +179,13 @@ class Privacy:
 
 
 def _not_sums(small: object, large: object) -> list[str]:
-    asked = (
+    fields = (
         ("small_sums", small, SmallSums, "error=0.3, below=3, at_least=0.6"),
         ("large_sums", large, LargeSums, "error=0.1, above=1000, at_most=0.05"),
     )
     return [
         f"{name} = {value!r} is not allowed. Fix: {name}={kind.__name__}({options})."
-        for name, value, kind, options in asked
+        for name, value, kind, options in fields
         if value is not None and not isinstance(value, kind)
     ]
 

@@ -43,8 +43,8 @@ class QuestionProfile:
 
     def pick(self, answers: Floats) -> Floats:
         """From ``answers`` [conditions, sets] those that are asked for."""
-        asked: Floats = answers[self.condition, self.chosen]
-        return asked
+        picked: Floats = answers[self.condition, self.chosen]
+        return picked
 
     @cached_property
     def truth(self) -> Floats:

@@ -107,7 +107,7 @@ def plan_of_strata(
 
 def _whole(histograms: Sequence[Histogram], domain: Sequence[Hashable] | None) -> Histogram:
     """The histogram of all strata together, in the order of the domain."""
-    values = dict.fromkeys(domain if domain is not None else (value for each in histograms for value in each), 0)
+    values = dict.fromkeys(domain if domain is not None else (value for stratum in histograms for value in stratum), 0)
     for stratum in histograms:
         for value, rows in stratum.items():
             values[value] += rows
@@ -135,13 +135,13 @@ def _limits(whole: Histogram, histograms: Sequence[Histogram], privacy: Privacy 
     if privacy is None:
         return [[None] * stratum.m for stratum in histograms]
     by_table = dict(zip(whole.domain, limits_of(whole, privacy), strict=True))
-    found = [[_limit(value, stratum, by_table[value], privacy) for value in stratum] for stratum in histograms]
+    by_stratum = [[_limit(value, stratum, by_table[value], privacy) for value in stratum] for stratum in histograms]
     infeasible = sum(
         any(
             limit is not None and stratum.frequency(value) >= limit
             for value, limit in zip(stratum, limits, strict=True)
         )
-        for stratum, limits in zip(histograms, found, strict=True)
+        for stratum, limits in zip(histograms, by_stratum, strict=True)
     )
     if infeasible:
         raise RequirementError(
@@ -149,7 +149,7 @@ def _limits(whole: Histogram, histograms: Sequence[Histogram], privacy: Privacy 
             "frequent there that whoever knows the stratum is surer of it than rho2 beforehand. "
             "Fix: coarser strata, a larger rho2, or exempt=."
         )
-    return found
+    return by_stratum
 
 
 def _limit(value: Hashable, stratum: Histogram, by_table: Fraction | None, privacy: Privacy) -> Fraction | None:
@@ -163,7 +163,7 @@ def _limit(value: Hashable, stratum: Histogram, by_table: Fraction | None, priva
 
 def _coarse(worst: Fraction, limits: Sequence[Limits]) -> Fraction:
     """Four digits, to the safe side: an exact posterior would give exact counts away (mathematics 11.6)."""
-    highest = max((limit for each in limits for limit in each if limit is not None), default=Fraction(1))
+    highest = max((limit for stratum in limits for limit in stratum if limit is not None), default=Fraction(1))
     return min(Fraction(-int(-worst * 10_000 // 1), 10_000), highest)
 
 

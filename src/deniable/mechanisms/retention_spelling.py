@@ -21,10 +21,10 @@ def replaces_in(text: str) -> dict[str, Replace]:
     Replace(coin=0.5, low=17, high=90)
     """
     columns: dict[str, Replace] = {}
-    for each in filter(None, (part.strip() for part in text.split(","))):
-        column, equals, how = each.rpartition("=")
+    for stated in filter(None, (part.strip() for part in text.split(","))):
+        column, equals, how = stated.rpartition("=")
         if not equals or not column:
-            raise OptionError(f"mechanism 'retention': {each!r} names no column and coin. Write {EXAMPLE}.")
+            raise OptionError(f"mechanism 'retention': {stated!r} names no column and coin. Write {EXAMPLE}.")
         if column in columns:
             raise OptionError(f"mechanism 'retention' names the column {column!r} twice. Fix: once with one coin.")
         columns[column] = _replace(column, how)
@@ -33,13 +33,13 @@ def replaces_in(text: str) -> dict[str, Replace]:
 
 def _replace(column: str, how: str) -> Replace:
     rest, _, replacing = how.partition("~")
-    asked, _, ends = rest.partition("@")
+    wanted, _, ends = rest.partition("@")
     scope, _, grid = ends.partition("/")
     low, dots, high = scope.partition("..")
     if ends and not dots:
         raise OptionError(f"mechanism 'retention': {column}={how} has no range low..high. Write {EXAMPLE}.")
     try:
-        coin = None if ":" in asked else float(asked)
+        coin = None if ":" in wanted else float(wanted)
         first, last = (_end(low), _end(high)) if ends else (None, None)
         step = float(grid) if grid else None
     except ValueError:
@@ -49,7 +49,7 @@ def _replace(column: str, how: str) -> Replace:
         ) from None
     kind: Replacing = replacing or "uniform"  # type: ignore[assignment]  # Replace refuses others
     try:
-        required = None if coin is not None else _requirement(asked)
+        required = None if coin is not None else _requirement(wanted)
         return Replace(coin, first, last, kind, required, step=step)
     except (OptionError, RequirementError) as wrong:
         raise type(wrong)(f"mechanism 'retention', column {column!r}: {wrong}") from None

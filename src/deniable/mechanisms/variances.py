@@ -34,25 +34,25 @@ def profile_error(p: Floats, r: Floats, counts: Floats, profile: Sequence[float]
     n = counts.sum()
     share = counts / n
     variances = np.maximum(value_variances(p, r, counts), 0.0)
-    asked = [a for a in profile if (share >= a).any()] or [float(np.median(share))]
-    errors = [float(np.sqrt(2 / np.pi * variances / (share * a)).compress(share >= a).mean()) / n for a in asked]
+    occurring = [a for a in profile if (share >= a).any()] or [float(np.median(share))]
+    errors = [float(np.sqrt(2 / np.pi * variances / (share * a)).compress(share >= a).mean()) / n for a in occurring]
     return float(np.exp(np.mean(np.log(np.maximum(errors, 1e-300)))))
 
 
-def pool_error(p: Floats, r: Floats, counts: Floats, asked: QuestionProfile) -> float:
+def pool_error(p: Floats, r: Floats, counts: Floats, profile: QuestionProfile) -> float:
     """The predicted relative error of a pool's own questions, calibrated to the histogram (mathematics 8).
 
     A row of value x adds p_x w_x^2 + (1-p_x) sum_y r_y w_y^2 - 1[x in S] to the variance of the count of S. The mean is
     taken over the questions of at least each selectivity, and these means geometrically, as in ``profile_error``.
     """
-    s = (asked.sets @ (r / p) / (r / p).sum())[:, None]
-    squares = ((asked.sets - (1 - p) * s) / p) ** 2
-    each = p * squares + (1 - p) * (squares @ r)[:, None] - asked.sets
-    of_rows, of_table = np.maximum(asked.by_value @ each.T, 0.0), np.maximum(each @ counts, 1e-300)
+    s = (profile.sets @ (r / p) / (r / p).sum())[:, None]
+    squares = ((profile.sets - (1 - p) * s) / p) ** 2
+    per_row = p * squares + (1 - p) * (squares @ r)[:, None] - profile.sets
+    of_rows, of_table = np.maximum(profile.by_value @ per_row.T, 0.0), np.maximum(per_row @ counts, 1e-300)
     left = of_rows * (1 - np.minimum(of_rows / of_table, 1.0))
-    there = asked.truth > 0
-    relative = np.sqrt(2 / np.pi * asked.pick(left)[there]) / asked.truth[there]
+    there = profile.truth > 0
+    relative = np.sqrt(2 / np.pi * profile.pick(left)[there]) / profile.truth[there]
     limits = np.array(POOL_SELECTIVITIES) * counts.sum()
-    large = [asked.truth[there] >= limit for limit in limits if (asked.truth >= limit).any()]
+    large = [profile.truth[there] >= limit for limit in limits if (profile.truth >= limit).any()]
     means = [float(relative[some].mean()) for some in large or [np.ones(len(relative), bool)]]
     return float(np.exp(np.mean(np.log(np.maximum(means, 1e-300)))))

@@ -68,14 +68,14 @@ class SetGuarantee:
         return rho2 * (1 - high) / (rho2 * (1 - high) + (1 - rho2) * high)
 
     def __str__(self) -> str:
-        asked = " and ".join(
+        sets = " and ".join(
             f"{name!r} (coin {percent(coin)}, {percent(mass)} of the replacements)"
             for name, coin, mass in zip(self.columns, self.coins, self.masses, strict=True)
         )
         correlated = ", however these columns are correlated" if len(self.columns) > 1 else ""
         swapped = f" {listing(list(self.swapped))} is swapped: up to terms of 1 / rows." if self.swapped else ""
         return (
-            f"Believed at {percent(self.rho1)} before, the values asked about of {asked} are believed at "
+            f"Believed at {percent(self.rho1)} before, the values asked about of {sets} are believed at "
             f"{percent(self.posterior)} at most afterwards{correlated}; beliefs below {percent(self.covered)} stay "
             f"below {percent(self.rho2)}. No (s, {float(self.rho1):g}, {float(self.rho2):g})-breach for s below "
             f"{self.limit:.4g} (OLAP Theorem 5).{swapped}"
@@ -113,10 +113,10 @@ def breach(
     leaves = [leaf for leaf in conjunction(where).parts if isinstance(leaf, Leaf)]
     if not leaves:
         raise QuestionError("where names no column. Fix: where={'job': 'nurse'}.")
-    found = {leaf.column: (column := _column(manifest, leaf), _mass(column, leaf)) for leaf in leaves}
-    swapped = tuple(part.columns[0] for part in manifest.parts if part.swapped is not None and part.columns[0] in found)
-    coins, masses = zip(*((column.coin, mass) for column, mass in found.values()), strict=True)
-    return SetGuarantee(tuple(found), coins, masses, first, second, swapped)
+    named = {leaf.column: (column := _column(manifest, leaf), _mass(column, leaf)) for leaf in leaves}
+    swapped = tuple(part.columns[0] for part in manifest.parts if part.swapped is not None and part.columns[0] in named)
+    coins, masses = zip(*((column.coin, mass) for column, mass in named.values()), strict=True)
+    return SetGuarantee(tuple(named), coins, masses, first, second, swapped)
 
 
 def _column(manifest: Manifest, leaf: Leaf) -> PerturbedColumn:

@@ -110,13 +110,13 @@ def joint_counts(
     alone = [i for i, part in enumerate(parts) if len(part.columns) == 1 and _has_one_coin(part)]
     sizes = [len(part.domain) for part in parts]
     pairs = [(i, j) for i, j in combinations(alone, 2) if sizes[i] * sizes[j] <= MOST_PAIRS]
-    found = {(i, j): np.zeros((sizes[i] + 1) * (sizes[j] + 1), dtype=np.int64) for i, j in pairs}
+    counts = {(i, j): np.zeros((sizes[i] + 1) * (sizes[j] + 1), dtype=np.int64) for i, j in pairs}
     used = sorted({i for pair in pairs for i in pair})
     for batch in source.batches([parts[i].columns[0] for i in used]) if used else ():
         codes = {i: np.minimum(scans[i].encoder.encode(batch).astype(np.int64), sizes[i]) for i in used}
         for i, j in pairs:  # a code after the last value is a missing one that is published as it is
-            found[i, j] += np.bincount(codes[i] * (sizes[j] + 1) + codes[j], minlength=len(found[i, j]))
-    return {(i, j): found[i, j].reshape(sizes[i] + 1, sizes[j] + 1)[:-1, :-1] for i, j in pairs}
+            counts[i, j] += np.bincount(codes[i] * (sizes[j] + 1) + codes[j], minlength=len(counts[i, j]))
+    return {(i, j): counts[i, j].reshape(sizes[i] + 1, sizes[j] + 1)[:-1, :-1] for i, j in pairs}
 
 
 def _has_one_coin(part: Part) -> bool:

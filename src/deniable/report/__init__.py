@@ -48,14 +48,14 @@ def document(
             "Fix: write it for the owner, or leave the original out."
         )
     opened = release if isinstance(release, Release) else open_release(release)
-    found = from_release(opened)
+    evidence = from_release(opened)
     folder = "." if opened.folder is None else str(opened.folder)
     if audience == "analyst":
-        return analyst_report(found)
+        return analyst_report(evidence)
     if audit is not None:
-        comparison, curve = plans_from_audit(found.manifest, audit)
-        found = replace(found, audit=audit, comparison=comparison, curve=curve)
-    return owner_report(replace(found, evaluation=evaluation), folder)
+        comparison, curve = plans_from_audit(evidence.manifest, audit)
+        evidence = replace(evidence, audit=audit, comparison=comparison, curve=curve)
+    return owner_report(replace(evidence, evaluation=evaluation), folder)
 
 
 def render(content: page.Document, form: str = "html") -> str:

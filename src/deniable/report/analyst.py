@@ -27,35 +27,36 @@ ROLES_OF = {
 _OPEN = f'import deniable as dn\n\nrelease = dn.open_release("{HERE}")\n'
 
 
-def analyst_report(found: Evidence) -> Document:
+def analyst_report(evidence: Evidence) -> Document:
     """Questions and answers, intervals, errors, values, columns, the promise, the certificate."""
     listed = (
-        _in_short(found),
-        _ask(found),
-        _intervals(found),
-        _errors(found),
-        _values(found),
-        _columns(found),
-        sections.cells(found),
-        sections.promise(found),
-        sections.not_protected(found),
-        sections.verification(found, HERE),
+        _in_short(evidence),
+        _ask(evidence),
+        _intervals(evidence),
+        _errors(evidence),
+        _values(evidence),
+        _columns(evidence),
+        sections.cells(evidence),
+        sections.promise(evidence),
+        sections.not_protected(evidence),
+        sections.verification(evidence, HERE),
     )
     return Document(
         "analyst",
-        f"Release '{shown(found.manifest.name)}': how to use it",
-        f"{found.manifest.rows:,} rows in groups, made by the mechanism {found.manifest.mechanism}."
-        if found.counts_only
-        else f"{found.manifest.rows:,} rows in which every value of {sections.sensitive_names(found)} is deniable.",
+        f"Release '{shown(evidence.manifest.name)}': how to use it",
+        f"{evidence.manifest.rows:,} rows in groups, made by the mechanism {evidence.manifest.mechanism}."
+        if evidence.counts_only
+        else f"{evidence.manifest.rows:,} rows in which every value of {sections.sensitive_names(evidence)} is "
+        "deniable.",
         tuple(section for section in listed if section is not None),
         "Written by deniable from the release alone: it may be passed on with it.",
     )
 
 
-def _groups_in_short(found: Evidence) -> Section:
+def _groups_in_short(evidence: Evidence) -> Section:
     """The same of a release of groups, which perturbs nothing and answers single counts only."""
-    names = sections.sensitive_names(found)
-    facts = Facts((("Rows", f"{found.manifest.rows:,}", ""), ("Sensitive", names, "in groups of rows")))
+    names = sections.sensitive_names(evidence)
+    facts = Facts((("Rows", f"{evidence.manifest.rows:,}", ""), ("Sensitive", names, "in groups of rows")))
     text = (
         "Rows were put into groups, and nothing was perturbed: README.md, beside the data, says what is shown of each "
         "group. Answers assume that the rows of a group are alike."
@@ -64,26 +65,26 @@ def _groups_in_short(found: Evidence) -> Section:
     return Section(
         "short",
         "In short",
-        (*sections.seed_warning(found), Text(text), facts, Note("info", "counts only", only, "Ask as below.")),
+        (*sections.seed_warning(evidence), Text(text), facts, Note("info", "counts only", only, "Ask as below.")),
     )
 
 
-def _in_short(found: Evidence) -> Section:
-    if found.counts_only:
-        return _groups_in_short(found)
-    names = sections.sensitive_names(found)
-    histogram = any(part.marginal is not None for part in found.manifest.parts)
+def _in_short(evidence: Evidence) -> Section:
+    if evidence.counts_only:
+        return _groups_in_short(evidence)
+    names = sections.sensitive_names(evidence)
+    histogram = any(part.marginal is not None for part in evidence.manifest.parts)
     facts = (
-        ("Rows", f"{found.manifest.rows:,}", ""),
-        ("Sensitive", names, f"perturbed by the mechanism {found.manifest.mechanism}"),
-        *sections.coins(found),
+        ("Rows", f"{evidence.manifest.rows:,}", ""),
+        ("Sensitive", names, f"perturbed by the mechanism {evidence.manifest.mechanism}"),
+        *sections.coins(evidence),
         ("Noisy histogram", "yes" if histogram else "no", "makes answers more accurate"),
     )
     return Section(
         "short",
         "In short",
         (
-            *sections.seed_warning(found),
+            *sections.seed_warning(evidence),
             Text(
                 f"The values of {names} were perturbed at random, row by row. No row says what a person's value was, "
                 "but counts over many rows can be reconstructed, with intervals. All other columns are as they were."
@@ -99,25 +100,25 @@ def _in_short(found: Evidence) -> Section:
     )
 
 
-def _ask_counts(found: Evidence) -> Section:
+def _ask_counts(evidence: Evidence) -> Section:
     blocks: list[Block] = [Code("pip install deniable", "sh"), Text("In the folder of the release, in Python:")]
-    for example in found.examples:
+    for example in evidence.examples:
         blocks += [Heading(example.question), Code(_OPEN + f"print({example.python})", "python"), example.answer]
-    if not found.examples:
+    if not evidence.examples:
         blocks.append(Code(_OPEN + "print(release.count())", "python"))
     return Section("ask", "Ask questions", tuple(blocks))
 
 
-def _ask(found: Evidence) -> Section:
-    if found.counts_only:
-        return _ask_counts(found)
+def _ask(evidence: Evidence) -> Section:
+    if evidence.counts_only:
+        return _ask_counts(evidence)
     blocks: list[Block] = [
         Code("pip install deniable", "sh"),
         Text("The table is called release. Every number comes with the ends of its interval, _low and _high."),
     ]
-    for example in found.examples:
+    for example in evidence.examples:
         blocks += [Heading(example.question), Code(example.sql, "sql"), example.answer]
-    first = found.examples[0] if found.examples else None
+    first = evidence.examples[0] if evidence.examples else None
     sql = "SELECT COUNT(*) AS n FROM release" if first is None else first.sql.replace("\n", " ")
     python = "release.count()" if first is None else first.python
     blocks += [
@@ -130,8 +131,8 @@ def _ask(found: Evidence) -> Section:
     return Section("ask", "Ask questions", tuple(blocks))
 
 
-def _intervals(found: Evidence) -> Section:
-    if found.counts_only:
+def _intervals(evidence: Evidence) -> Section:
+    if evidence.counts_only:
         groups = (
             "The interval covers what groups hide, if within a group public columns tell nothing about the value.",
             "Where they do, the answer is off by more, and nothing in the release says by how much.",
@@ -148,7 +149,7 @@ def _intervals(found: Evidence) -> Section:
         "Do not add up answers about different values of the same rows: ask for the set of values in one question, "
         "with IN (...).",
     ]
-    if any(part.marginal is not None for part in found.manifest.parts):
+    if any(part.marginal is not None for part in evidence.manifest.parts):
         items.append(
             "The release carries a noisy histogram, and answers are calibrated to it: the more of the table a question "
             "is about, the narrower its interval."
@@ -156,26 +157,26 @@ def _intervals(found: Evidence) -> Section:
     return Section("intervals", "What an interval covers", (Bullets(tuple(items)),))
 
 
-def _errors(found: Evidence) -> Section | None:
-    blocks = [block for one in found.estimates for block in sections.error_blocks(one)]
+def _errors(evidence: Evidence) -> Section | None:
+    blocks = [block for one in evidence.estimates for block in sections.error_blocks(one)]
     return Section("errors", "How far off answers are", tuple(blocks)) if blocks else None
 
 
-def _values(found: Evidence) -> Section | None:
-    blocks = [block for one in found.estimates for block in sections.histogram_blocks(one)]
+def _values(evidence: Evidence) -> Section | None:
+    blocks = [block for one in evidence.estimates for block in sections.histogram_blocks(one)]
     return Section("values", "Sensitive values", tuple(blocks)) if blocks else None
 
 
-def _columns(found: Evidence) -> Section:
-    manifest = found.manifest
-    public = {row[0]: row for row in found.public}
+def _columns(evidence: Evidence) -> Section:
+    manifest = evidence.manifest
+    public = {row[0]: row for row in evidence.public}
     roles = {**ROLES, **ROLES_OF.get(manifest.mechanism, {})}
     rows: list[tuple[object, ...]] = []
     for column in manifest.columns:
         _, _, many, which = public.get(column.name, (None, None, None, ""))
         if column.role == "sensitive":
             domain = manifest.column_domains.get(column.name, ())
-            many, which = len(domain) or None, "listed above" if domain else _range(found, column.name)
+            many, which = len(domain) or None, "listed above" if domain else _range(evidence, column.name)
         rows.append((column.name, column.type, roles[column.role], many, which or "not listed"))
     columns: dict[str, Kind] = {
         "column": "text",
@@ -187,8 +188,8 @@ def _columns(found: Evidence) -> Section:
     return Section("columns", "Columns", (Table.of("The columns of the release.", columns, rows),))
 
 
-def _range(found: Evidence, name: str) -> str:
-    for part in found.manifest.parts:
+def _range(evidence: Evidence, name: str) -> str:
+    for part in evidence.manifest.parts:
         if name in part.columns and part.range is not None:
             return f"{part.range.low} to {part.range.high}"
     return ""

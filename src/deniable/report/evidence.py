@@ -77,7 +77,7 @@ def from_release(release: Release) -> Evidence:
     """What the release itself holds: nothing here comes from anywhere else."""
     if release.answerer.published is None:
         return _from_counts(release)
-    found = tuple(
+    estimates = tuple(
         estimate
         for part in release.manifest.parts
         if part.domain and (estimate := _estimates(release, part)) is not None
@@ -85,20 +85,20 @@ def from_release(release: Release) -> Evidence:
     return Evidence(
         manifest=release.manifest,
         certificate=_certificate(release),
-        estimates=found,
-        examples=examples(release, found[0].rows if found else ()),
+        estimates=estimates,
+        examples=examples(release, estimates[0].rows if estimates else ()),
         public=tuple(_public(release, name) for name in release.manifest.public_columns),
     )
 
 
 def _from_counts(release: Release) -> Evidence:
     """The same of a release that answers ``count`` and nothing else: histograms value by value, no predicted errors."""
-    found = tuple(_counted(release, part) for part in release.manifest.parts if 0 < len(part.domain) <= COUNTED)
+    estimates = tuple(_counted(release, part) for part in release.manifest.parts if 0 < len(part.domain) <= COUNTED)
     return Evidence(
         manifest=release.manifest,
         certificate=_certificate(release),
-        estimates=found,
-        examples=counted_examples(release, found[0].rows if found else ()),
+        estimates=estimates,
+        examples=counted_examples(release, estimates[0].rows if estimates else ()),
         public=tuple(
             _described(name, release.manifest.types[name], pc.unique(release.table[name].combine_chunks()))
             for name in release.manifest.public_columns
@@ -135,12 +135,14 @@ def plans_from_audit(
     rho1 = None if stated["rho1"] is None else Fraction(stated["rho1"])
     try:
         privacy = Privacy(rho1, Fraction(stated["rho2"]), adversary=stated["adversary"])
-        found = compare(histogram, privacy, rivals=rival_candidates)
+        comparison = compare(histogram, privacy, rivals=rival_candidates)
     except DeniableError:  # the release may come from a mechanism that is not among the compared ones
         return None, ()
     if len(part.domain) > DRAWN:
-        return found.to_dict(), ()
-    return found.to_dict(), tuple(error_curve(histogram, SELECTIVITIES[-1], rho1=rho1, adversary=stated["adversary"]))
+        return comparison.to_dict(), ()
+    return comparison.to_dict(), tuple(
+        error_curve(histogram, SELECTIVITIES[-1], rho1=rho1, adversary=stated["adversary"])
+    )
 
 
 def true_counts(
@@ -153,8 +155,8 @@ def true_counts(
 
 def json_key(value: Hashable) -> tuple[str, Any]:
     """A value as JSON tells it, with its type, since 1 and true are different values."""
-    told = values.to_json(value)
-    return type(told).__name__, told
+    plain = values.to_json(value)
+    return type(plain).__name__, plain
 
 
 def labels(domain: Sequence[Any], most: int = 40) -> list[str]:
@@ -164,12 +166,12 @@ def labels(domain: Sequence[Any], most: int = 40) -> list[str]:
     ['xxxx…', 'xxxx… (2)']
     """
     seen: dict[str, int] = {}
-    found = []
+    texts = []
     for value in domain:
         text = shown(value, most)
         seen[text] = seen.get(text, 0) + 1
-        found.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
-    return found
+        texts.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
+    return texts
 
 
 def _estimates(release: Release, part: Part) -> Estimates | None:
@@ -179,34 +181,37 @@ def _estimates(release: Release, part: Part) -> Estimates | None:
     except DeniableError:  # a mechanism that nothing can be estimated from
         return None
     keys = list(zip(*(best.column(place).to_pylist() for place in range(len(names))), strict=True))
-    found, low, high = (best.column(place).to_numpy() for place in (-4, -2, -1))
-    told = [key[0] if len(key) == 1 else key for key in keys]
-    order = np.argsort(-found, kind="stable")
+    estimated, low, high = (best.column(place).to_numpy() for place in (-4, -2, -1))
+    named = [key[0] if len(key) == 1 else key for key in keys]
+    order = np.argsort(-estimated, kind="stable")
     rows = tuple(
-        {"value": told[i], "estimate": float(found[i]), "low": float(low[i]), "high": float(high[i])} for i in order
+        {"value": named[i], "estimate": float(estimated[i]), "low": float(low[i]), "high": float(high[i])}
+        for i in order
     )
     noise = None if part.marginal is None else part.marginal.variance
-    return Estimates(part.columns, rows, tuple(_errors(found, raw.column(-3).to_numpy(), noise, release.manifest.rows)))
+    return Estimates(
+        part.columns, rows, tuple(_errors(estimated, raw.column(-3).to_numpy(), noise, release.manifest.rows))
+    )
 
 
 def _errors(estimated: Any, stderr: Any, noise: float | None, rows: int) -> list[dict[str, Any]]:
     """The mean relative error of counts of a share a of the rows: V_R = V_T a / pi_x (planning.prediction)."""
-    found = []
+    errors = []
     for share in SHARES:
         size = share * rows
-        asked = (estimated >= size) & np.isfinite(stderr)
-        if size < LEAST_ROWS or not asked.any():
+        large = (estimated >= size) & np.isfinite(stderr)
+        if size < LEAST_ROWS or not large.any():
             continue
-        of_table = stderr[asked] ** 2
-        of_rows = of_table * size / estimated[asked]
+        of_table = stderr[large] ** 2
+        of_rows = of_table * size / estimated[large]
         lines = {"from the rows alone": of_rows}
         if noise is not None:
             lines = {"with the noisy histogram": calibrated_variance(of_rows, of_table, noise), **lines}
         for line, variance in lines.items():
             error = float(predicted_error(variance).mean()) / size
             if error > 0:
-                found.append({"share": share, "error": error, "line": line})
-    return found
+                errors.append({"share": share, "error": error, "line": line})
+    return errors
 
 
 def _certificate(release: Release) -> Mapping[str, Any]:

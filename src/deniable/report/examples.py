@@ -33,14 +33,14 @@ class Example:
 
 def examples(release: Release, frequent: Sequence[dict[str, Any]]) -> tuple[Example, ...]:
     """Up to four questions, with their answers; ``frequent`` holds the sensitive values, frequent ones first."""
-    found = []
+    answered = []
     for question, sql, python in _questions(release, release.manifest, frequent):
         try:
             answer = release.sql(sql)
         except DeniableError:  # not every mechanism answers every kind of question
             continue
-        found.append(Example(question, sql, python or f"release.sql({sql!r})", _table(answer)))
-    return tuple(found)
+        answered.append(Example(question, sql, python or f"release.sql({sql!r})", _table(answer)))
+    return tuple(answered)
 
 
 def counted_examples(release: Release, frequent: Sequence[dict[str, Any]]) -> tuple[Example, ...]:
@@ -49,23 +49,23 @@ def counted_examples(release: Release, frequent: Sequence[dict[str, Any]]) -> tu
     value = next(_plain_values(release.manifest, frequent), None)
     if value is None:
         return ()
-    asked: list[dict[str, Any]] = [{column: value}]
+    conditions: list[dict[str, Any]] = [{column: value}]
     for name in (name for name in release.manifest.public_columns if name in release.table.column_names):
         values = pc.unique(release.table[name].combine_chunks())
         first = values[0].as_py() if len(values) in GROUPS else None
         if isinstance(first, str | int | float) and shown(first, SHORT) == str(first):
-            asked.append({name: first, column: value})
+            conditions.append({name: first, column: value})
             break
-    found = []
-    for where in asked:
+    answered = []
+    for where in conditions:
         try:
             answer = release.count(where)
         except DeniableError:  # a condition that this release does not know
             continue
-        words = " and ".join(f"{shown(name)} = {each}" for name, each in where.items())
+        words = " and ".join(f"{shown(name)} = {item}" for name, item in where.items())
         table = pa.table({"n": [answer.value], "n_low": [answer.low], "n_high": [answer.high]})
-        found.append(Example(f"How many rows have {words}?", "", f"release.count(where={where!r})", _table(table)))
-    return tuple(found)
+        answered.append(Example(f"How many rows have {words}?", "", f"release.count(where={where!r})", _table(table)))
+    return tuple(answered)
 
 
 def identifier(name: str) -> str:
@@ -96,11 +96,11 @@ def _questions(release: Release, manifest: Manifest, frequent: Sequence[dict[str
         return []
     where, words, python = condition
     sql = f"SELECT COUNT(*) AS n\nFROM release\nWHERE {where}"
-    asked = [(f"How many rows have {words}?", sql, python)]
+    questions = [(f"How many rows have {words}?", sql, python)]
     group, number = _public_columns(release)
     if group is not None:
         by = identifier(group)
-        asked.append(
+        questions.append(
             (
                 f"How are they spread over {shown(group)}?",
                 f"SELECT {by}, COUNT(*) AS n\nFROM release\nWHERE {where}\nGROUP BY {by}",
@@ -109,11 +109,11 @@ def _questions(release: Release, manifest: Manifest, frequent: Sequence[dict[str
         )
     if number is not None:
         sql = f"SELECT AVG({identifier(number)}) AS average\nFROM release\nWHERE {where}"
-        asked.append((f"What is their average {shown(number)}?", sql, ""))
+        questions.append((f"What is their average {shown(number)}?", sql, ""))
     if manifest.parts[0].domain:
         sql = f"SELECT {name}, COUNT(*) AS n\nFROM release\nGROUP BY {name}\nORDER BY n DESC\nLIMIT 5"
-        asked.append((f"Which values of {shown(column)} are the most frequent?", sql, ""))
-    return asked
+        questions.append((f"Which values of {shown(column)} are the most frequent?", sql, ""))
+    return questions
 
 
 def _condition(manifest: Manifest, frequent: Sequence[dict[str, Any]]) -> tuple[str, str, str] | None:

@@ -79,9 +79,9 @@ def write_all(folder: Path, drawn: dict[str, str]) -> None:
 
 def _note(chart: Chart) -> str:
     said = []
-    if any(point.deviation for each in chart.series for point in each.points):
+    if any(point.deviation for line in chart.series for point in line.points):
         said.append("bars: one standard deviation over draws either way")
-    if any(each.paper for each in chart.series):
+    if any(line.paper for line in chart.series):
         said.append("crosses: the paper's figures")
     if chart.cloud:
         said.append("on the line both are the same; at the edges: points beyond them")
@@ -92,12 +92,12 @@ def _smaller(text: str) -> str:
     """The same picture in fewer bytes: nothing that cannot be seen, and places to a tenth of a pixel."""
     text = _UNSEEN.sub("", text)
     return _TAG.sub(
-        lambda tag: _LONG_NUMBER.sub(lambda found: f"{float(found[0]):.1f}", _DEFAULT.sub("", tag[0])), text
+        lambda tag: _LONG_NUMBER.sub(lambda match: f"{float(match[0]):.1f}", _DEFAULT.sub("", tag[0])), text
     )
 
 
 def _panel(alt: Any, chart: Chart, panel: str, width: int, ends: tuple[float, float]) -> Any:
-    shown = [each for each in chart.series if each.panel == panel]
+    shown = [line for line in chart.series if line.panel == panel]
     width = min(width, WIDEST_CLOUD) if chart.cloud else width
     height = width if chart.cloud else min(TALLEST, max(width * 2 // 3, 2 * SMALLEST))
     layers = _cloud(alt, chart, shown, width, ends) if chart.cloud else _lines(alt, chart, shown, width)
@@ -111,22 +111,22 @@ def _lines(alt: Any, chart: Chart, shown: Sequence[Series], width: int) -> list[
     x, y = _axes(alt, chart, width)
     look = _look(alt, chart)
     layers = [
-        alt.Chart(_data(alt, [(each, point) for each in shown for point in each.points]))
+        alt.Chart(_data(alt, [(line, point) for line in shown for point in line.points]))
         .mark_line(strokeWidth=2)
         .encode(x=x, y=y, **look)
     ]
-    dots = [(each, point) for each in shown if each.name != INDEPENDENCE for point in each.points]
+    dots = [(line, point) for line in shown if line.name != INDEPENDENCE for point in line.points]
     layers.append(
         alt.Chart(_data(alt, dots)).mark_point(filled=True, size=26, opacity=1).encode(x=x, y=y, color=look["color"])
     )
-    spans = [(each, point) for each in shown for point in each.points if point.deviation]
+    spans = [(line, point) for line in shown for point in line.points if point.deviation]
     if spans:
         layers.append(
             alt.Chart(_data(alt, spans))
             .mark_rule(strokeWidth=1.2)
             .encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=look["color"])
         )
-    crosses = [(each, point) for each in shown for point in each.paper]
+    crosses = [(line, point) for line in shown for point in line.paper]
     if crosses:
         mark = {"shape": "M-1,-1L1,1M-1,1L1,-1", "size": 110, "strokeWidth": 2, "opacity": 1}
         layers.append(alt.Chart(_data(alt, crosses)).mark_point(**mark).encode(x=x, y=y, color=look["color"]))
@@ -135,8 +135,8 @@ def _lines(alt: Any, chart: Chart, shown: Sequence[Series], width: int) -> list[
 
 def _data(alt: Any, pairs: Sequence[tuple[Series, Point]]) -> Any:
     rows = []
-    for each, point in pairs:
-        row = {"line": each.name, "x": point.x, "y": point.y}
+    for line, point in pairs:
+        row = {"line": line.name, "x": point.x, "y": point.y}
         if point.deviation:
             least = point.y / 10 if point.y > 0 else -math.inf  # a logarithmic axis has no 0
             row |= {"low": max(point.y - point.deviation, least), "high": point.y + point.deviation}
@@ -155,7 +155,7 @@ def _cloud(alt: Any, chart: Chart, shown: Sequence[Series], width: int, ends: tu
     y = alt.Y("y:Q", title=chart.y if titled else None, scale=scale, axis=axis)
     right = alt.Data(values=[{"at": 0, "x": low, "y": low}, {"at": 1, "x": high, "y": high}])
     diagonal = alt.Chart(right).mark_line(color=PALETTE["muted"], strokeWidth=1.2).encode(x=x, y=y, order="at:Q")
-    points = [(each.name, point.x, min(max(point.y, low), high)) for each in shown for point in each.points]
+    points = [(line.name, point.x, min(max(point.y, low), high)) for line in shown for point in line.points]
     return [diagonal, _shapes(alt, chart, points, x, y) if len(shown) > 1 else _dots(alt, points, x, y)]
 
 
@@ -191,13 +191,13 @@ def _ends(chart: Chart) -> tuple[float, float]:
     """Where the axes of a cloud begin and end: a little outside of the true counts and the estimates."""
     if not chart.cloud:
         return 0.0, 0.0
-    true = [point.x for each in chart.series for point in each.points] or [1.0]
-    found = [point.y for each in chart.series for point in each.points] or [1.0]
-    return min(true) / 2, 1.3 * min(max(*true, *found), 5 * max(true))
+    true = [point.x for line in chart.series for point in line.points] or [1.0]
+    estimated = [point.y for line in chart.series for point in line.points] or [1.0]
+    return min(true) / 2, 1.3 * min(max(*true, *estimated), 5 * max(true))
 
 
 def _axes(alt: Any, chart: Chart, width: int) -> tuple[Any, Any]:
-    points = [point for each in chart.series for point in (*each.points, *each.paper)]
+    points = [point for line in chart.series for point in (*line.points, *line.paper)]
     places = sorted({point.x for point in points})
     ticks: dict[str, Any] = {"values": places} if len(places) <= (MOST_TICKS if width > 240 else 6) else {}
     if chart.log_x and chart.percent_x and len(places) > FEW_SHARES:  # middles of bands are no round numbers

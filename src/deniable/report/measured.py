@@ -18,14 +18,14 @@ from deniable.report.tables import Kind, Table, share
 
 INTERACTIVE = "laplace"  # answers questions one by one, and publishes nothing
 OWN = "its own"  # where there is one way to estimate
-Told = Mapping[str, Any]  # a result as Result.to_dict gives it
+Record = Mapping[str, Any]  # a result as Result.to_dict gives it
 
 
-def evaluation_report(results: Sequence[Told], what: str) -> Document:
+def evaluation_report(results: Sequence[Record], what: str) -> Document:
     """One page about experiments on one table, for its owner."""
     listed = [
-        Section(f"pool-{number}", f"Pool {shown(told['pool'])}", tuple(measured_blocks(told)))
-        for number, told in enumerate(results, start=1)
+        Section(f"pool-{number}", f"Pool {shown(result['pool'])}", tuple(measured_blocks(result)))
+        for number, result in enumerate(results, start=1)
     ]
     keep = Note(
         "caution",
@@ -47,18 +47,24 @@ def evaluation_report(results: Sequence[Told], what: str) -> Document:
     )
 
 
-def measured_blocks(told: Told) -> list[Block]:
+def measured_blocks(result: Record) -> list[Block]:
     """Everything that is known of one pool: in short, a table, errors by size, true against estimated, costs."""
-    draws = f"{told['draws']:,} draw{'s' * (told['draws'] != 1)} of each mechanism"
-    blocks: list[Block] = [*_in_short(told), _table(told, draws), *_by_size(told, draws), *_clouds(told), _costs(told)]
-    blocks += [Note("info", f"{shown(name)} does not apply", why) for name, why in told["refused"].items()]
+    draws = f"{result['draws']:,} draw{'s' * (result['draws'] != 1)} of each mechanism"
+    blocks: list[Block] = [
+        *_in_short(result),
+        _table(result, draws),
+        *_by_size(result, draws),
+        *_clouds(result),
+        _costs(result),
+    ]
+    blocks += [Note("info", f"{shown(name)} does not apply", why) for name, why in result["refused"].items()]
     return blocks
 
 
-def _in_short(told: Told) -> list[Block]:
+def _in_short(result: Record) -> list[Block]:
     """The smallest error beside that of independence, at the largest selectivity that was asked."""
-    for selectivity in reversed(_selectivities(told)):
-        errors = {_name(row): _mean(row, f"relative {selectivity}") for row in told["rows"]}
+    for selectivity in reversed(_selectivities(result)):
+        errors = {_name(row): _mean(row, f"relative {selectivity}") for row in result["rows"]}
         zero = errors.pop(INDEPENDENCE, math.nan)
         known = {name: error for name, error in errors.items() if math.isfinite(error) and name != INTERACTIVE}
         if math.isfinite(zero) and known:
@@ -67,17 +73,17 @@ def _in_short(told: Told) -> list[Block]:
         return []
     best = min(known, key=lambda name: known[name])
     useless = [name for name, error in known.items() if error >= zero]
-    asked = f"questions about at least {percent(float(selectivity), 2)} of the rows"
+    which = f"questions about at least {percent(float(selectivity), 2)} of the rows"
     facts = Facts(
         (
-            ("Line to beat", share(zero, 2), f"mean relative error of independence, {asked}"),
+            ("Line to beat", share(zero, 2), f"mean relative error of independence, {which}"),
             ("Smallest error of a release", share(known[best], 2), best),
-            ("Questions", f"{told['questions'][selectivity]:,}", asked),
+            ("Questions", f"{result['questions'][selectivity]:,}", which),
         )
     )
     blocks: list[Block] = [facts]
     if useless:
-        text = f"At {asked}: {'; '.join(useless)}."
+        text = f"At {which}: {'; '.join(useless)}."
         blocks.append(Note("caution", "no better than independence, which needs no release", text))
     if INTERACTIVE in errors:
         text = (
@@ -87,23 +93,23 @@ def _in_short(told: Told) -> list[Block]:
     return blocks
 
 
-def _table(told: Told, draws: str) -> Block:
-    if not any(told["questions"].values()):
-        least = percent(float(_selectivities(told)[0]), 2)
+def _table(result: Record, draws: str) -> Block:
+    if not any(result["questions"].values()):
+        least = percent(float(_selectivities(result)[0]), 2)
         return Text(f"No question of this pool is about {least} of the rows or more: errors of smaller ones follow.")
     columns: dict[str, Kind] = {"mechanism": "text", "estimator": "text"}
-    for selectivity in _selectivities(told):
-        columns[f">= {percent(float(selectivity), 2)} ({told['questions'][selectivity]:,})"] = "share"
-    first = _selectivities(told)[0]
+    for selectivity in _selectivities(result):
+        columns[f">= {percent(float(selectivity), 2)} ({result['questions'][selectivity]:,})"] = "share"
+    first = _selectivities(result)[0]
     columns |= {"rows off": "number", "slope": "number", "R²": "number"}
     rows = [
         (
             row["setting"],
             row["estimator"] or OWN,
-            *(_mean(row, f"relative {selectivity}") for selectivity in _selectivities(told)),
+            *(_mean(row, f"relative {selectivity}") for selectivity in _selectivities(result)),
             *(_mean(row, name) for name in (f"absolute {first}", "slope", "r2")),
         )
-        for row in told["rows"]
+        for row in result["rows"]
     ]
     caption = (
         f"Mean relative error by selectivity (questions), over {draws}; rows off, on average, and the line through "
@@ -112,15 +118,15 @@ def _table(told: Told, draws: str) -> Block:
     return Table.of(caption, columns, rows)
 
 
-def _by_size(told: Told, draws: str) -> list[Block]:
-    chart = errors_chart(told)
-    if not any(each.points for each in chart.series):
+def _by_size(result: Record, draws: str) -> list[Block]:
+    chart = errors_chart(result)
+    if not any(line.points for line in chart.series):
         return [Text("There are too few questions of any size for a chart of errors by size.")]
     columns: dict[str, Kind] = {"mechanism": "text", "estimator": "text", "rows from": "share", "to": "share"}
     columns |= {"relative error": "share", "deviation": "share"}
     rows = [
         (row["setting"], row["estimator"] or OWN, band["from"], band["to"], band["mean"], band["deviation"])
-        for row in told["rows"]
+        for row in result["rows"]
         for band in row["bands"]
     ]
     caption = (
@@ -132,13 +138,13 @@ def _by_size(told: Told, draws: str) -> list[Block]:
     return [Figure("Errors by the size of the question", caption, _drawing(chart), table)]
 
 
-def errors_chart(told: Told) -> Chart:
+def errors_chart(result: Record) -> Chart:
     """Errors of releases by band of selectivity, a panel for each estimator; those with one way only are in all."""
-    estimators = list(dict.fromkeys(row["estimator"] for row in told["rows"] if row["estimator"])) or [""]
+    estimators = list(dict.fromkeys(row["estimator"] for row in result["rows"] if row["estimator"])) or [""]
     series = [
         Series(shown(row["setting"]), tuple(map(_in_band, row["bands"])), (), estimator)
         for estimator in estimators
-        for row in told["rows"]
+        for row in result["rows"]
         if row["estimator"] in ("", estimator) and row["setting"] != INTERACTIVE
     ]
     return Chart(
@@ -153,20 +159,22 @@ def errors_chart(told: Told) -> Chart:
     )
 
 
-def _in_band(band: Told) -> Point:
+def _in_band(band: Record) -> Point:
     """A band of selectivity as a point: at its middle on a logarithmic axis, which shows no error of 0."""
     return Point(math.sqrt(band["from"] * band["to"]), max(band["mean"], 1e-4), band["deviation"])
 
 
-def _clouds(told: Told) -> list[Block]:
-    rows = [row for row in told["rows"] if row["cloud"]]
+def _clouds(result: Record) -> list[Block]:
+    rows = [row for row in result["rows"] if row["cloud"]]
     if not rows:
         return []
     chart = Chart(
         "True and estimated counts",
         "true count",
         "estimate",
-        tuple(cloud(_name(row), [(true, found) for true, found in row["cloud"]], panel=_name(row)) for row in rows),
+        tuple(
+            cloud(_name(row), [(true, estimated) for true, estimated in row["cloud"]], panel=_name(row)) for row in rows
+        ),
         cloud=True,
     )
     columns: dict[str, Kind] = {"mechanism": "text", "questions shown": "count", "middle half, from": "number"}
@@ -180,18 +188,18 @@ def _clouds(told: Told) -> list[Block]:
     return [Figure("True and estimated counts", caption, _drawing(chart), summary)]
 
 
-def _quotients(row: Told) -> tuple[Any, ...]:
+def _quotients(row: Record) -> tuple[Any, ...]:
     """Where estimate / truth lies: the middle half, and the ends that five per cent are beyond."""
-    true, found = np.array(row["cloud"], dtype=np.float64).T
-    low, first, last, high = np.quantile(found / true, [0.05, 0.25, 0.75, 0.95]).tolist()
+    true, estimated = np.array(row["cloud"], dtype=np.float64).T
+    low, first, last, high = np.quantile(estimated / true, [0.05, 0.25, 0.75, 0.95]).tolist()
     return _name(row), len(true), first, last, low, high
 
 
-def _costs(told: Told) -> Table:
+def _costs(result: Record) -> Table:
     columns: dict[str, Kind] = {"mechanism": "text", "estimator": "text", "histogram off": "share"}
     columns |= {"rows kept": "share", "seconds to draw": "number", "seconds to answer": "number"}
     names = ("reconstruction", "kept", "draw seconds", "answer seconds")
-    rows = [(row["setting"], row["estimator"] or OWN, *(_mean(row, name) for name in names)) for row in told["rows"]]
+    rows = [(row["setting"], row["estimator"] or OWN, *(_mean(row, name) for name in names)) for row in result["rows"]]
     caption = (
         "The mean relative error of the whole table's histogram; the share of rows published as they are; and how long "
         "a draw and all answers took."
@@ -203,15 +211,15 @@ def _drawing(chart: Chart) -> Callable[[int], Any]:
     return partial(figures.draw, chart)
 
 
-def _selectivities(told: Told) -> list[str]:
-    return list(told["questions"])
+def _selectivities(result: Record) -> list[str]:
+    return list(result["questions"])
 
 
-def _mean(row: Told, name: str) -> float:
+def _mean(row: Record, name: str) -> float:
     """A number of a row; JSON has null where there is none."""
-    found = row.get(name)
-    return math.nan if found is None or found["mean"] is None else float(found["mean"])
+    summary = row.get(name)
+    return math.nan if summary is None or summary["mean"] is None else float(summary["mean"])
 
 
-def _name(row: Told) -> str:
+def _name(row: Record) -> str:
     return shown(f"{row['setting']}, {row['estimator']}" if row["estimator"] else row["setting"])

@@ -25,71 +25,71 @@ DOTS = 400
 IN_A_CELL = "once the cell is known, at most"
 
 
-def owner_report(found: Evidence, folder: str) -> Document:
+def owner_report(evidence: Evidence, folder: str) -> Document:
     """Guarantee, worst posterior, what is not protected, findings, attacks, cells, errors, rivals, certificate."""
     listed = (
-        _in_short(found),
-        sections.promise(found),
-        _attackers(found),
-        sections.not_protected(found),
-        _findings(found, folder),
-        attacks_section(found),
-        sections.cells(found),
-        _answers(found),
-        _alternatives(found),
-        _evaluation(found),
-        sections.verification(found, folder),
+        _in_short(evidence),
+        sections.promise(evidence),
+        _attackers(evidence),
+        sections.not_protected(evidence),
+        _findings(evidence, folder),
+        attacks_section(evidence),
+        sections.cells(evidence),
+        _answers(evidence),
+        _alternatives(evidence),
+        _evaluation(evidence),
+        sections.verification(evidence, folder),
     )
-    known = found.audit or found.evaluation
+    known = evidence.audit or evidence.evaluation
     secret = "It holds facts about the original table: keep it to yourself." if known else ""
     return Document(
         "owner",
-        f"Release '{shown(found.manifest.name)}': what it gives away, and what it keeps",
-        f"{found.manifest.rows:,} rows; {sections.sensitive_names(found)} "
-        f"{'published in groups' if found.counts_only else 'perturbed'} by the mechanism {found.manifest.mechanism}. "
-        f"{secret}".strip(),
+        f"Release '{shown(evidence.manifest.name)}': what it gives away, and what it keeps",
+        f"{evidence.manifest.rows:,} rows; {sections.sensitive_names(evidence)} "
+        f"{'published in groups' if evidence.counts_only else 'perturbed'} by the mechanism "
+        f"{evidence.manifest.mechanism}. {secret}".strip(),
         tuple(section for section in listed if section is not None),
         "Written by deniable for the owner of the table. Do not publish this report with the release.",
     )
 
 
-def _in_short(found: Evidence) -> Section:
-    told = found.manifest.guarantee
+def _in_short(evidence: Evidence) -> Section:
+    guarantee = evidence.manifest.guarantee
     items = []
-    if found.audit is not None:
-        worst = max((part["worst_posterior"] for part in found.audit["parts"]), default=None)
+    if evidence.audit is not None:
+        worst = max((part["worst_posterior"] for part in evidence.audit["parts"]), default=None)
         if worst is not None:
             meaning = "the largest posterior of a protected value, knowing the frequencies"
             items.append(("Surest an attacker gets", percent(worst), meaning))
-    if told["rho2"] is not None:
-        items.append(("Allowed (rho2)", sections.as_share(told["rho2"]), "how sure an attacker may become"))
-    items.append(("Epsilon", sections.epsilon(found), "ln of the amplification, per row"))
-    items += sections.coins(found)
-    if found.audit is not None:
-        grades = Counter(finding["grade"] for finding in found.audit["findings"])
+    if guarantee["rho2"] is not None:
+        items.append(("Allowed (rho2)", sections.as_share(guarantee["rho2"]), "how sure an attacker may become"))
+    items.append(("Epsilon", sections.epsilon(evidence), "ln of the amplification, per row"))
+    items += sections.coins(evidence)
+    if evidence.audit is not None:
+        grades = Counter(finding["grade"] for finding in evidence.audit["findings"])
         items.append(("Findings", f"{grades['serious']} serious", f"and {grades['caution']} to decide about"))
-    holds = found.certificate["holds"]
+    holds = evidence.certificate["holds"]
     items.append(("Certificate", "holds" if holds else "FAILS", "recomputed from the release's own numbers"))
-    return Section("short", "In short", (*sections.seed_warning(found), Facts(tuple(items))))
+    return Section("short", "In short", (*sections.seed_warning(evidence), Facts(tuple(items))))
 
 
-def _attackers(found: Evidence) -> Section:
+def _attackers(evidence: Evidence) -> Section:
     """Posteriors: a curve for all beliefs, a dot and a row for each value."""
-    gamma, told = _gamma(found)
-    parts = [] if found.audit is None else found.audit["parts"]
+    gamma, whose = _gamma(evidence)
+    parts = [] if evidence.audit is None else evidence.audit["parts"]
     blocks: list[Block] = []
     for part in parts or [None]:
-        blocks += _posteriors(found, part, gamma, told)
+        blocks += _posteriors(evidence, part, gamma, whose)
         if part is not None:
             blocks += _belief_tables(part)
     return Section("attackers", "What attackers can learn", tuple(blocks))
 
 
-def _posteriors(found: Evidence, part: Mapping[str, Any] | None, gamma: Fraction | None, told: str) -> list[Block]:
+def _posteriors(evidence: Evidence, part: Mapping[str, Any] | None, gamma: Fraction | None, whose: str) -> list[Block]:
     values = [] if part is None else part["values"]
     dots = [{"prior": row["prior"], "posterior": row["highest"]} for row in values]
     dots = sorted(dots, key=lambda dot: -dot["posterior"])[:DOTS]
-    required = found.manifest.privacy or {}
+    required = evidence.manifest.privacy or {}
     rho1, rho2 = (required.get(name) for name in ("rho1", "rho2"))
     limit = None
     if rho1 is not None and rho2 is not None:
@@ -100,12 +100,12 @@ def _posteriors(found: Evidence, part: Mapping[str, Any] | None, gamma: Fraction
     if gamma is not None:
         step = reach / CURVE
         lines += [
-            {"line": told, "prior": b, "posterior": _grown(b, gamma)} for b in (i * step for i in range(CURVE + 1))
+            {"line": whose, "prior": b, "posterior": _grown(b, gamma)} for b in (i * step for i in range(CURVE + 1))
         ]
     if gamma is None and not dots:
         return [Text(f"{_NO_BOUND.replace('the dots show', 'the promise says')} Single values are not listed here.")]
     name = "" if part is None else f" about {', '.join(map(shown, part['columns']))}"
-    parts = [_bounded(found, told) if gamma is not None else _NO_BOUND]
+    parts = [_bounded(evidence, whose) if gamma is not None else _NO_BOUND]
     if dots:
         parts.append("Dots: each value, for an attacker who knows how frequent values are.")
     if limit is not None:
@@ -130,24 +130,24 @@ _NO_BOUND = (
 )
 
 
-def _bounded(found: Evidence, told: str) -> str:
+def _bounded(evidence: Evidence, whose: str) -> str:
     """What the curve bounds: all that a row shows, or only what its value adds where its cell is published."""
-    noise = sum(part.marginal.cost for part in found.manifest.parts if part.marginal is not None)
+    noise = sum(part.marginal.cost for part in evidence.manifest.parts if part.marginal is not None)
     also = f" The noisy histogram adds {noise:g} to epsilon." if noise else ""
-    if told == IN_A_CELL:
+    if whose == IN_A_CELL:
         return (
-            f"The line '{told}' bounds what a row's value adds to a belief that already takes the row's cell into "
+            f"The line '{whose}' bounds what a row's value adds to a belief that already takes the row's cell into "
             f"account. The cell itself can change beliefs without bound.{also}"
         )
-    return f"The line '{told}' bounds what anybody can conclude from what a row shows.{also}"
+    return f"The line '{whose}' bounds what anybody can conclude from what a row shows.{also}"
 
 
-def _gamma(found: Evidence) -> tuple[Fraction | None, str]:
+def _gamma(evidence: Evidence) -> tuple[Fraction | None, str]:
     """The amplification that bounds every attacker, or every attacker inside one cell."""
-    told = found.manifest.guarantee
-    if told["gamma"] is not None:
-        return Fraction(told["gamma"]), "any attacker, at most"
-    promise = found.manifest.parts[0].promise
+    guarantee = evidence.manifest.guarantee
+    if guarantee["gamma"] is not None:
+        return Fraction(guarantee["gamma"]), "any attacker, at most"
+    promise = evidence.manifest.parts[0].promise
     gammas = promise.gammas if isinstance(promise, Cells | Strata) else ()
     inside = [gamma for gamma in gammas if gamma is not None]
     if inside and len(inside) == len(gammas):
@@ -185,8 +185,8 @@ def _belief_tables(part: Mapping[str, Any]) -> list[Block]:
     return blocks
 
 
-def _findings(found: Evidence, folder: str) -> Section:
-    if found.audit is None:
+def _findings(evidence: Evidence, folder: str) -> Section:
+    if evidence.audit is None:
         note = Note(
             "info",
             "not audited",
@@ -194,37 +194,44 @@ def _findings(found: Evidence, folder: str) -> Section:
             f"deniable report {shlex.quote(folder)} --for owner --original FILE",
         )
         return Section("findings", "Findings of the audit", (note,))
-    notes = tuple(Note(f["grade"], f["what"], _sentence(f["detail"]), f["advice"]) for f in found.audit["findings"])
+    notes = tuple(Note(f["grade"], f["what"], _sentence(f["detail"]), f["advice"]) for f in evidence.audit["findings"])
     return Section("findings", "Findings of the audit", notes or (Text("The audit found nothing to report."),))
 
 
-def _answers(found: Evidence) -> Section | None:
+def _answers(evidence: Evidence) -> Section | None:
     """What analysts get: histograms beside the truth where it is known, and predicted errors."""
     blocks: list[Block] = []
-    for one in found.estimates:
-        counts = true_counts(found.manifest, found.audit, one.columns)
+    for one in evidence.estimates:
+        counts = true_counts(evidence.manifest, evidence.audit, one.columns)
         truth = [counts.get(json_key(row["value"]), 0) for row in one.rows] if counts else []
         blocks += [*sections.error_blocks(one), *sections.histogram_blocks(one, truth)]
     return Section("answers", "What analysts get", tuple(blocks)) if blocks else None
 
 
-def _alternatives(found: Evidence) -> Section | None:
-    if found.comparison is None:
+def _alternatives(evidence: Evidence) -> Section | None:
+    if evidence.comparison is None:
         return None
-    shares = found.comparison["selectivities"]
+    shares = evidence.comparison["selectivities"]
     columns: dict[str, Kind] = {"mechanism": "text", "cells": "count", "published as they are": "share"}
     columns |= {
         "epsilon": "number",
         **{f"error at {percent(share, 2)}": "share" for share in shares},
         "reveals": "text",
     }
-    used = [each for each in found.comparison["candidates"] if "refused" not in each]
+    used = [candidate for candidate in evidence.comparison["candidates"] if "refused" not in candidate]
     rows = [
-        (each["mechanism"], each["cells"], each["kept"], _told(each["epsilon"]), *each["errors"], each["reveals"])
-        for each in used
+        (
+            candidate["mechanism"],
+            candidate["cells"],
+            candidate["kept"],
+            epsilon_shown(candidate["epsilon"]),
+            *candidate["errors"],
+            candidate["reveals"],
+        )
+        for candidate in used
     ]
     blocks: list[Block] = [
-        Text(found.comparison["reason"]),
+        Text(evidence.comparison["reason"]),
         Table.of(
             "All mechanisms for this table and requirement: predicted relative errors by the share of rows counted.",
             columns,
@@ -232,46 +239,46 @@ def _alternatives(found: Evidence) -> Section | None:
         ),
     ]
     blocks += [
-        Note("info", f"{each['mechanism']} does not apply", each["refused"])
-        for each in found.comparison["candidates"]
-        if "refused" in each
+        Note("info", f"{candidate['mechanism']} does not apply", candidate["refused"])
+        for candidate in evidence.comparison["candidates"]
+        if "refused" in candidate
     ]
-    if found.curve:
+    if evidence.curve:
         kinds: dict[str, Kind] = {"mechanism": "text", "rho2": "number", "relative error": "share"}
-        points = [(row["mechanism"], row["rho2"], row["error"]) for row in found.curve]
+        points = [(row["mechanism"], row["rho2"], row["error"]) for row in evidence.curve]
         blocks.append(
             Figure(
                 "What accuracy costs in certainty",
                 "Predicted relative error of counts, for stronger and weaker requirements than yours.",
-                partial(_draw_curve, found.curve),
+                partial(_draw_curve, evidence.curve),
                 Table.of("Predicted relative errors.", kinds, points),
             )
         )
     return Section("alternatives", "Other mechanisms", tuple(blocks))
 
 
-def _evaluation(found: Evidence) -> Section | None:
+def _evaluation(evidence: Evidence) -> Section | None:
     """The results of an experiment with their charts; or a table, as it was given: a caption, columns and rows."""
-    if found.evaluation is None:
+    if evidence.evaluation is None:
         return None
-    if "results" in found.evaluation:
+    if "results" in evidence.evaluation:
         blocks: list[Block] = []
-        for told in found.evaluation["results"]:
-            blocks += [Heading(f"Pool {shown(told['pool'])}"), *measured_blocks(told)]
+        for result in evidence.evaluation["results"]:
+            blocks += [Heading(f"Pool {shown(result['pool'])}"), *measured_blocks(result)]
         return Section("evaluation", "Measured errors", tuple(blocks))
-    rows = [tuple(row) for row in found.evaluation["rows"]]
+    rows = [tuple(row) for row in evidence.evaluation["rows"]]
     numeric = [
         all(isinstance(row[i], int | float | None) and not isinstance(row[i], bool) for row in rows)
-        for i in range(len(found.evaluation["columns"]))
+        for i in range(len(evidence.evaluation["columns"]))
     ]
     columns: dict[str, Kind] = {
         name: "number" if numbers else "text"
-        for name, numbers in zip(found.evaluation["columns"], numeric, strict=True)
+        for name, numbers in zip(evidence.evaluation["columns"], numeric, strict=True)
     }
-    return Section("evaluation", "Measured errors", (Table.of(found.evaluation["caption"], columns, rows),))
+    return Section("evaluation", "Measured errors", (Table.of(evidence.evaluation["caption"], columns, rows),))
 
 
-def _told(epsilon: float | None) -> float | str:
+def epsilon_shown(epsilon: float | None) -> float | str:
     return "unbounded" if epsilon is None else epsilon
 
 

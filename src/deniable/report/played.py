@@ -18,12 +18,12 @@ ABOUT = (
 )
 
 
-def attacks_section(found: Evidence) -> Section | None:
+def attacks_section(evidence: Evidence) -> Section | None:
     """A dot with its interval for each attack, a line where guessing without the release stands, and a table."""
-    attacks = [] if found.audit is None else found.audit.get("attacks", [])
+    attacks = [] if evidence.audit is None else evidence.audit.get("attacks", [])
     if not attacks:
         return None
-    tried = [each for each in attacks if each["trials"]]
+    tried = [attack for attack in attacks if attack["trials"]]
     columns: dict[str, Kind] = {
         "attack": "text",
         "right": "share",
@@ -33,13 +33,13 @@ def attacks_section(found: Evidence) -> Section | None:
         "guesses": "count",
         "who and what": "text",
     }
-    rows = [_row(each) for each in attacks]
+    rows = [_row(attack) for attack in attacks]
     table = Table.of("How often each attack is right, with 95 % intervals.", columns, rows)
     if not tried:
         return Section("attacks", "Attacks, played", (Text(ABOUT), table))
     points = [
-        {"attack": name, **{key: each[key] for key in ("success", "low", "high", "baseline")}}
-        for name, each in zip(labels([_name(each) for each in tried]), tried, strict=True)
+        {"attack": name, **{key: attack[key] for key in ("success", "low", "high", "baseline")}}
+        for name, attack in zip(labels([_name(attack) for attack in tried]), tried, strict=True)
     ]
     figure = Figure(
         "How often attackers are right",

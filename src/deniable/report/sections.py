@@ -18,10 +18,10 @@ from deniable.report.tables import Kind, Table, share
 BARS = 25
 
 
-def sensitive_names(found: Evidence) -> str:
+def sensitive_names(evidence: Evidence) -> str:
     """The sensitive columns in words."""
-    apart = [name for part in found.manifest.parts for name in part.columns]  # as where they stand in a second table
-    return ", ".join(shown(name) for name in found.manifest.sensitive_columns or apart)
+    apart = [name for part in evidence.manifest.parts for name in part.columns]  # as where they stand in a second table
+    return ", ".join(shown(name) for name in evidence.manifest.sensitive_columns or apart)
 
 
 def as_share(text: str | None) -> str:
@@ -29,45 +29,45 @@ def as_share(text: str | None) -> str:
     return "none stated" if text is None else percent(Fraction(text))
 
 
-def coins(found: Evidence) -> tuple[tuple[str, str, str], ...]:
+def coins(evidence: Evidence) -> tuple[tuple[str, str, str], ...]:
     """A key figure: how often a value is kept by its coin, over all values and cells; none where no coin is thrown."""
-    kept = [float(coin) for part in found.manifest.parts for channel in part.channels for coin in channel.coins]
-    kept += [part.range.coin for part in found.manifest.parts if part.range is not None]
+    kept = [float(coin) for part in evidence.manifest.parts for channel in part.channels for coin in channel.coins]
+    kept += [part.range.coin for part in evidence.manifest.parts if part.range is not None]
     if not kept:
         return ()
     low, high = percent(min(kept)), percent(max(kept))
     return (("Kept by the coin", low if low == high else f"{low} to {high}", "all other values are drawn anew"),)
 
 
-def epsilon(found: Evidence) -> str:
+def epsilon(evidence: Evidence) -> str:
     """The epsilon of the guarantee, in words."""
-    told = found.manifest.guarantee["epsilon"]
-    return "unbounded" if told is None else f"{told:.3g}"
+    stated = evidence.manifest.guarantee["epsilon"]
+    return "unbounded" if stated is None else f"{stated:.3g}"
 
 
-def seed_warning(found: Evidence) -> tuple[Block, ...]:
+def seed_warning(evidence: Evidence) -> tuple[Block, ...]:
     """A release made from a seed protects nobody from those who have it."""
-    if found.manifest.randomness.source != "seed":
+    if evidence.manifest.randomness.source != "seed":
         return ()
     text = "Whoever knows the seed can undo the release, and the manifest shows it."
     return (Note("serious", "made from a seed", text, "Use it for experiments with tables that hold no secrets."),)
 
 
-def promise(found: Evidence) -> Section:
+def promise(evidence: Evidence) -> Section:
     """The guarantee in words."""
-    told = found.manifest.guarantee
-    blocks: list[Block] = [Text(told["sentence"], "promise")]
-    if told["also"]:
-        blocks.append(Bullets(tuple(told["also"])))
+    guarantee = evidence.manifest.guarantee
+    blocks: list[Block] = [Text(guarantee["sentence"], "promise")]
+    if guarantee["also"]:
+        blocks.append(Bullets(tuple(guarantee["also"])))
     return Section("promise", "What is promised", tuple(blocks))
 
 
-def not_protected(found: Evidence) -> Section:
+def not_protected(evidence: Evidence) -> Section:
     """What the release gives away, in words."""
-    return Section("limits", "What is not protected", (Bullets(tuple(found.manifest.guarantee["not_protected"])),))
+    return Section("limits", "What is not protected", (Bullets(tuple(evidence.manifest.guarantee["not_protected"])),))
 
 
-def cells(found: Evidence) -> Section | None:
+def cells(evidence: Evidence) -> Section | None:
     """The cells that rows fell into, where there are several; their rows are not in the manifest."""
     columns: dict[str, Kind] = {
         "cell": "number",
@@ -78,7 +78,7 @@ def cells(found: Evidence) -> Section | None:
         "first values": "text",
     }
     blocks: list[Block] = []
-    for part in found.manifest.parts:
+    for part in evidence.manifest.parts:
         if len(part.channels) < 2:
             continue
         rows = [
@@ -136,10 +136,10 @@ def error_blocks(one: Estimates) -> list[Block]:
         "about the value. Small counts are noisy; counts over many rows are not."
     )
     best = [row for row in one.errors if row["line"] == one.errors[0]["line"]]
-    told = min(best, key=lambda row: abs(row["share"] - 0.01))
+    middle = min(best, key=lambda row: abs(row["share"] - 0.01))
     sentence = (
-        f"Take a question whose true answer is {percent(told['share'])} of the rows, about one value of {one.name}: "
-        f"the answer is {share(told['error'], 2)} off on average."
+        f"Take a question whose true answer is {percent(middle['share'])} of the rows, about one value of {one.name}: "
+        f"the answer is {share(middle['error'], 2)} off on average."
     )
     return [
         Text(sentence),
@@ -152,10 +152,10 @@ def error_blocks(one: Estimates) -> list[Block]:
     ]
 
 
-def verification(found: Evidence, folder: str) -> Section:
+def verification(evidence: Evidence, folder: str) -> Section:
     """The certificate, and how to compute it again."""
-    checks = found.certificate["checks"]
-    holds = found.certificate["holds"]
+    checks = evidence.certificate["checks"]
+    holds = evidence.certificate["holds"]
     failures = "; ".join(f"{check['what']}: {check['detail']}" for check in checks if not check["holds"])
     verdict = (
         Note(
@@ -166,7 +166,7 @@ def verification(found: Evidence, folder: str) -> Section:
     )
     columns: dict[str, Kind] = {"check": "text", "holds": "text", "numbers": "text"}
     rows = [(check["what"], "yes" if check["holds"] else "NO", check["detail"]) for check in checks]
-    manifest = found.manifest
+    manifest = evidence.manifest
     made = [
         f"Mechanism: {manifest.mechanism}. Randomness: {manifest.randomness.source}; rows "
         f"{'in random order' if manifest.randomness.shuffled else 'in their original order'}.",

@@ -57,7 +57,7 @@ def inline_svg(svg: str, prefix: str, labelled_by: str) -> str:
     for name in set(_ID.findall(svg)):
         svg = svg.replace(f'id="{name}"', f'id="{prefix}-{name}"').replace(f"url(#{name})", f"url(#{prefix}-{name})")
     svg = _ARIA.sub("", svg)
-    svg = _COLOUR.sub(lambda found: f'{found[1]}="var(--{_NAME_OF[found[2].lower()]})"', svg)
+    svg = _COLOUR.sub(lambda match: f'{match[1]}="var(--{_NAME_OF[match[2].lower()]})"', svg)
     size = _ROOT.search(svg)
     if size is None:
         return svg

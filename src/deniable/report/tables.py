@@ -116,7 +116,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, tuple | list):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     return values.to_json(value)
 
 

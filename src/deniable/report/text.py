@@ -52,8 +52,8 @@ def _markdown(block: Block) -> str:
         case Heading(text):
             return f"### {escaped(text)}"
         case Note(grade, title, text, advice):
-            told = f"**{escaped(title)}** ({grade}): {escaped(text)}"
-            return "> " + told + (f" What to do: {escaped(advice)}" if advice else "")
+            note = f"**{escaped(title)}** ({grade}): {escaped(text)}"
+            return "> " + note + (f" What to do: {escaped(advice)}" if advice else "")
         case Figure(title, caption, _, data):
             return f"### {escaped(title)}\n\n{escaped(caption)}\n\n{to_markdown(data)}"
         case Table():

@@ -64,10 +64,10 @@ class Dealer:
             rows = np.flatnonzero(cells < 0)
             values, order, ranks = _ranked(codes[rows], counts, seen)
             small = self._small[values]
-            found = np.empty(len(rows), dtype=np.int32)
-            found[small] = self._lists.cells(values[small], ranks[small])
-            found[~small] = self._networks.cells(values[~small], ranks[~small])
-            cells[rows[order]] = found
+            dealt = np.empty(len(rows), dtype=np.int32)
+            dealt[small] = self._lists.cells(values[small], ranks[small])
+            dealt[~small] = self._networks.cells(values[~small], ranks[~small])
+            cells[rows[order]] = dealt
         return cells
 
     def counts(self, codes: Codes) -> Ints:
@@ -120,8 +120,8 @@ class _Explicit:
         blocks = np.flatnonzero(np.bincount(self._block[values], minlength=len(self._made)) * ~self._made)
         for block in blocks:
             self._make(int(block))
-        found: Cells = self._cell[self._first[values] + ranks]
-        return found
+        dealt: Cells = self._cell[self._first[values] + ranks]
+        return dealt
 
     def _make(self, block: int) -> None:
         """Shuffle the cells of each value of a block: sort by value, then by a random word."""
@@ -168,8 +168,8 @@ class _Feistel:
         while len(outside):  # a cycle that starts below f comes back below f
             places[outside] = self._permuted(index[outside], places[outside])
             outside = outside[places[outside] >= self._f[index[outside]]]
-        found: Cells = self._cells[np.searchsorted(self._ends, self._place_first[index] + places, side="right")]
-        return found
+        dealt: Cells = self._cells[np.searchsorted(self._ends, self._place_first[index] + places, side="right")]
+        return dealt
 
     def _permuted(self, index: Ints, places: Ints) -> Ints:
         a, b, first = self._a[index], self._b[index], self._table_first[index]

@@ -181,16 +181,16 @@ class _Tally:
         return len(self.known)
 
     def codes(self, column: pa.Array) -> np.ndarray:
-        found = lookup(column, self.known)
-        if found is None:
+        codes = lookup(column, self.known)
+        if codes is None:
             fresh = sorted_values(pc.unique(factorise(column, self.dtype)[1]), with_null=False)
             new = fresh.filter(pc.invert(pc.is_in(fresh, value_set=self.known)))
             self.known = pa.concat_arrays([self.known, new])
             _refuse_too_many([self.size - 1], [self.name])
-            found = lookup(column, self.known)
-        if found is None:
+            codes = lookup(column, self.known)
+        if codes is None:
             raise TableError(f"The values of the column {self.name!r} cannot be compared. Fix: convert it to strings.")
-        return found
+        return codes
 
 
 def _add(counts: np.ndarray, codes: list[np.ndarray], shape: tuple[int, ...], columns: Sequence[str]) -> np.ndarray:

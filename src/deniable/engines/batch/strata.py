@@ -46,11 +46,11 @@ class Strata:
 
     def histograms(self, domain: Sequence[Any]) -> list[Histogram]:
         """The histogram of each stratum, over the values that occur in it, in the order of the domain."""
-        found = []
+        histograms = []
         for counts in self.counts:
             places = np.flatnonzero(counts)
-            found.append(Histogram(tuple(domain[place] for place in places.tolist()), counts[places]))
-        return found
+            histograms.append(Histogram(tuple(domain[place] for place in places.tolist()), counts[places]))
+        return histograms
 
 
 def strata_of(scan: Scan, sensitive: Encoder) -> Strata:

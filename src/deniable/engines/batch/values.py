@@ -59,15 +59,15 @@ def lookup(column: pa.Array, known: pa.Array) -> np.ndarray | None:
     """The position of each row in ``known`` (which holds null), or None if some value is not there."""
     dtype = known.type
     if not pa.types.is_dictionary(column.type):
-        found = pc.index_in(_cast(column, dtype), value_set=known)
-        if not found.null_count:
-            return np.asarray(found.to_numpy(zero_copy_only=False))
+        places = pc.index_in(_cast(column, dtype), value_set=known)
+        if not places.null_count:
+            return np.asarray(places.to_numpy(zero_copy_only=False))
         if not pa.types.is_floating(dtype):
             return None
     indices, values = factorise(column, dtype)
-    found = pc.index_in(values, value_set=known)
-    where: np.ndarray = found.fill_null(-1).to_numpy(zero_copy_only=False)
-    if not found.null_count:
+    places = pc.index_in(values, value_set=known)
+    where: np.ndarray = places.fill_null(-1).to_numpy(zero_copy_only=False)
+    if not places.null_count:
         return where[indices]
     # A dictionary may hold values that no row has.
     codes: np.ndarray = where[indices]

@@ -153,10 +153,10 @@ def _expand(pattern: str | os.PathLike[str]) -> list[Path]:
     text = os.fspath(pattern)
     if os.path.exists(text) or not glob.has_magic(text):
         return [Path(text)]
-    found = sorted(path for path in glob.glob(text, recursive=True) if not os.path.isdir(path))
-    if not found:
+    paths = sorted(path for path in glob.glob(text, recursive=True) if not os.path.isdir(path))
+    if not paths:
         raise TableError(f"No file matches '{text}'. Fix: check the pattern; the folder is '{os.getcwd()}'.")
-    return [Path(path) for path in found]
+    return [Path(path) for path in paths]
 
 
 def _stamp(path: Path) -> tuple[int, int]:

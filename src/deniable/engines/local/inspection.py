@@ -31,11 +31,11 @@ def identifier_warnings(source: Dataset, columns: Sequence[str], sample_rows: in
 
     Floats and times are left out: measurements differ from row to row without naming anybody.
     """
-    asked = [name for name in columns if _may_identify(source.schema.field(name).type)]
-    if not asked:
+    suspects = [name for name in columns if _may_identify(source.schema.field(name).type)]
+    if not suspects:
         return []
     sample, taken = [], 0
-    for batch in source.batches(asked):
+    for batch in source.batches(suspects):
         sample.append(batch.slice(0, sample_rows - taken))
         taken += sample[-1].num_rows
         if taken >= sample_rows:
@@ -44,21 +44,21 @@ def identifier_warnings(source: Dataset, columns: Sequence[str], sample_rows: in
         return []
     part = "" if source.rows == taken else f" of the first {taken:,} rows"
     table = pa.Table.from_batches(sample)
-    found = []
-    for name in asked:
+    warnings = []
+    for name in suspects:
         column = _plain(table.column(name))
         values = len(column) - column.null_count
         distinct = pc.count_distinct(column, mode="only_valid").as_py()
         if values >= FEWEST_ROWS and distinct >= DISTINCT_SHARE * values:
             share = math.floor(100 * distinct / values)
-            found.append(
+            warnings.append(
                 OwnerWarning(
                     name,
                     f"The column {name!r} looks like an identifier: {share} % of its values{part} are different. It is "
                     f"published as it is and may name people. Fix: drop={name!r}, unless that is intended.",
                 )
             )
-    return found
+    return warnings
 
 
 class OrderWatch:

@@ -129,7 +129,7 @@ class Decoys(Mechanism):
             assert privacy is not None
             if needed > largest:
                 raise _too_large(histogram, needed, largest)
-            c = _found(range(needed, min(largest, LARGEST_SIZE) + 1), privacy)
+            c = _first_size(range(needed, min(largest, LARGEST_SIZE) + 1), privacy)
         if c > largest:
             raise _too_large(histogram, c, largest)
         if c < needed:
@@ -152,7 +152,7 @@ def _cell(histogram: Histogram, places: Counts, rows: int) -> Cell:
     return Cell(Histogram(values, np.full(len(values), rows, dtype=np.int64)), Channel.of(values, 0.0))
 
 
-def _found(sizes: range, privacy: Privacy) -> int:
+def _first_size(sizes: range, privacy: Privacy) -> int:
     """The smallest size that keeps small sums private, else the largest that keeps large sums accurate."""
     small, large = privacy.small_sums, privacy.large_sums
     if small is not None:
@@ -167,17 +167,17 @@ def _found(sizes: range, privacy: Privacy) -> int:
 
 def _no_size(sizes: range, privacy: Privacy, c: int | None) -> RequirementError:
     small, large = privacy.small_sums, privacy.large_sums
-    asked = f"No group size from {sizes[0]} to {sizes[-1]} (what this table and rho2 allow) does: "
+    tried = f"No group size from {sizes[0]} to {sizes[-1]} (what this table and rho2 allow) does: "
     if small is not None and c is None:
         return RequirementError(
-            f"{asked}small sums are off with probability {float(small.reached(sizes[-1])):.3g}, "
+            f"{tried}small sums are off with probability {float(small.reached(sizes[-1])):.3g}, "
             f"not {float(small.at_least):.3g}. Fix: lower at_least or error of small_sums."
         )
     assert large is not None
     smallest = sizes[0] if c is None else c
     also = "" if c is None else f" which small_sums needs (c >= {c}),"
     return RequirementError(
-        f"{asked}at c = {smallest},{also} a sum of {large.above:,} rows is off with probability "
+        f"{tried}at c = {smallest},{also} a sum of {large.above:,} rows is off with probability "
         f"{float(large.reached(smallest)):.3g}; from there on {float(large.at_most):.3g} is "
         "allowed. Fix: raise above, error or at_most of large_sums."
     )
@@ -185,8 +185,8 @@ def _no_size(sizes: range, privacy: Privacy, c: int | None) -> RequirementError:
 
 def _broken(privacy: Privacy | None, c: int) -> SmallSums | LargeSums | None:
     """What is asked of sums and not kept at this size."""
-    asked = () if privacy is None else privacy.sums
-    return next((wanted for wanted in asked if not wanted.holds(c)), None)
+    sums = () if privacy is None else privacy.sums
+    return next((wanted for wanted in sums if not wanted.holds(c)), None)
 
 
 def _left_over(histogram: Histogram, privacy: Privacy | None, c: int, left: int) -> RequirementError:

@@ -145,11 +145,11 @@ class SmallDomain(Mechanism):
         # A smaller error bound is not a smaller error: with all orders the paper's cost merges even more, and the error
         # grows. So it gets the paper's orders only.
         orders = band_orders if self.cost == "bound" else all_orders
-        found = []
+        merges = []
         for _, order in orders(groups, histogram.m):
             arranged = [groups[k] for k in order.tolist()]
-            found.append((merge(arranged, protected, weights, cost, rules), arranged))
-        best, arranged = min(found, key=lambda pair: pair[0].cost)
+            merges.append((merge(arranged, protected, weights, cost, rules), arranged))
+        best, arranged = min(merges, key=lambda pair: pair[0].cost)
         if best.cost == float("inf"):
             raise RequirementError(
                 f"rho2 = {rho2} cannot be met with a useful coin: the most frequent protected value is as frequent to "

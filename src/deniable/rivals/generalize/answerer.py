@@ -89,8 +89,8 @@ def _covered(ranges: Ranges, kind: pa.DataType, condition: Any) -> Floats:
     if isinstance(condition, Between):
         return ranges.covered([[_place(kind, condition.low), _place(kind, condition.high)]])
     several = isinstance(condition, Iterable) and not isinstance(condition, str | bytes | Mapping)
-    asked = {_place(kind, value) for value in (condition if several else [condition]) if value is not None}
-    return ranges.covered([[place, place] for place in sorted(asked)])
+    places = {_place(kind, value) for value in (condition if several else [condition]) if value is not None}
+    return ranges.covered([[place, place] for place in sorted(places)])
 
 
 def _place(kind: pa.DataType, literal: Any) -> float:

@@ -62,15 +62,15 @@ def places_of(values: pa.Array) -> Floats:
 
 def axes_of(table: pa.Table) -> dict[str, Axis]:
     """Every column of a table as an axis."""
-    found: dict[str, Encoded] = {}
+    encoded: dict[str, Encoded] = {}
     for name in table.column_names:
         try:
-            found[name] = encode(table[name])
+            encoded[name] = encode(table[name])
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
             raise ColumnError(
                 f"The column {name!r} of type {table[name].type} has no ranges. Fix: drop={name!r}."
             ) from None
-    return axes_of_codes(found)
+    return axes_of_codes(encoded)
 
 
 def axes_of_codes(columns: Mapping[str, Encoded]) -> dict[str, Axis]:

@@ -105,7 +105,7 @@ def cells_of(boxes: pa.Table, table: pa.Table) -> Ints:
     """
     names = [name.removesuffix(end) for name in boxes.column_names for end in (LOW, VALUES) if name.endswith(end)]
     names = [name for name in names if name in table.column_names]
-    found = np.full(table.num_rows, -1, dtype=np.int64)
+    box = np.full(table.num_rows, -1, dtype=np.int64)
     step = max(1, FLAGS_AT_ONCE // max(boxes.num_rows, 1))
     for start in range(0, table.num_rows, step):
         piece = table.slice(start, step)
@@ -113,8 +113,8 @@ def cells_of(boxes: pa.Table, table: pa.Table) -> Ints:
         for name in names:
             inside &= _inside(boxes, name, piece[name].combine_chunks())
         some = inside.any(axis=1)
-        found[start : start + step][some] = inside.argmax(axis=1)[some]
-    return found
+        box[start : start + step][some] = inside.argmax(axis=1)[some]
+    return box
 
 
 def _inside(boxes: pa.Table, name: str, column: pa.Array) -> Flags:

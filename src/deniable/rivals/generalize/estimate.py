@@ -93,8 +93,8 @@ class BoxCounts:
     def count(self, share: Floats, wanted: Bools) -> tuple[float, float]:
         """An estimate and its variance.
 
-        >>> found = BoxCounts.of_codes([0, 0, 0, 1], [0, 1, 1, 1], 2, 2)
-        >>> found.count(np.array([0.5, 1.0]), np.array([False, True]))
+        >>> counts = BoxCounts.of_codes([0, 0, 0, 1], [0, 1, 1, 1], 2, 2)
+        >>> counts.count(np.array([0.5, 1.0]), np.array([False, True]))
         (2.0, 0.5)
         """
         rows = np.bincount(self.box, weights=self.rows * wanted[self.value], minlength=self.boxes)
@@ -102,5 +102,5 @@ class BoxCounts:
 
     def by_value(self, share: Floats, m: int) -> Floats:
         """An estimate for every sensitive value."""
-        found: Floats = np.bincount(self.value, weights=self.rows * share[self.box], minlength=m).astype(np.float64)
-        return found
+        counts: Floats = np.bincount(self.value, weights=self.rows * share[self.box], minlength=m).astype(np.float64)
+        return counts

@@ -98,8 +98,8 @@ class NoisyAnswerer(CountsOnly):
         """
         leaves, wanted = self.split(question)
         matching = matching_rows(leaves, self._rows, named=True)
-        asked = hashlib.sha256(np.packbits(matching).tobytes() + np.packbits(wanted).tobytes()).hexdigest()
-        keys = self._keys.subkey(str(self._next()), asked)
+        digest = hashlib.sha256(np.packbits(matching).tobytes() + np.packbits(wanted).tobytes()).hexdigest()
+        keys = self._keys.subkey(str(self._next()), digest)
         noise = int(discrete_laplace(keys, 1, self._epsilon)[0])
         made = LaplaceEstimate(
             value=float(int((matching & wanted[self._codes]).sum()) + noise),

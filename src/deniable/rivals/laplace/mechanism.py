@@ -71,10 +71,10 @@ class Laplace(Rival):
     form: ClassVar[Form] = "answers"
 
     def __post_init__(self) -> None:
-        asked = self.questions
-        if isinstance(asked, bool) or not isinstance(asked, int) or not 1 <= asked <= MOST_QUESTIONS:
+        number = self.questions
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MOST_QUESTIONS:
             raise OptionError(
-                f"questions = {asked!r} is not allowed: choose a whole number from 1 to {MOST_QUESTIONS:,}. Fix: 100."
+                f"questions = {number!r} is not allowed: choose a whole number from 1 to {MOST_QUESTIONS:,}. Fix: 100."
             )
         given = self.epsilon
         if given is None:
@@ -95,14 +95,14 @@ class Laplace(Rival):
         """
         check_histogram(histogram)
         if privacy is None:
-            found = EPSILON if self.epsilon is None else float(self.epsilon)
-            self._check_share(found)
-            return found
+            budget = EPSILON if self.epsilon is None else float(self.epsilon)
+            self._check_share(budget)
+            return budget
         limit, coarse = _allowed(histogram, privacy)
         if self.epsilon is None:
-            found = self._largest(limit, coarse)
-            self._check_share(found)
-            return found
+            budget = self._largest(limit, coarse)
+            self._check_share(budget)
+            return budget
         if self.amplification(float(self.epsilon)) > limit:
             raise RequirementError(
                 f"epsilon = {self.epsilon:g} is more than the requirement allows: the odds of a belief may grow by a "
@@ -133,7 +133,7 @@ class Laplace(Rival):
         budget = self.budget(histogram, privacy)
         gamma = self.amplification(budget)
         worst = _worst(histogram, privacy, gamma)
-        each = "" if privacy is None else _in_words(privacy, worst)
+        known = "" if privacy is None else _in_words(privacy, worst)
         return Guarantee(
             promises=(NoisyAnswers(budget, self.questions),),
             adversary="any-prior" if privacy is None else privacy.adversary,
@@ -152,7 +152,7 @@ class Laplace(Rival):
             ),
             sentence=(
                 f"The answers to all {self.questions:,} questions together let the odds of any belief about one "
-                f"person's value grow by a factor of at most {_rounded_up(gamma)}.{each}"
+                f"person's value grow by a factor of at most {_rounded_up(gamma)}.{known}"
             ),
         )
 
@@ -162,13 +162,13 @@ class Laplace(Rival):
 
     def _largest(self, limit: Fraction, coarse: bool) -> float:
         """ln(limit), so that e^epsilon does not exceed it; three digits where the limit depends on the counts."""
-        found = min(math.log(limit), MOST * self.questions, MOST_BUDGET)
+        budget = min(math.log(limit), MOST * self.questions, MOST_BUDGET)
         if coarse:  # mathematics 11.6: no exact count can be read off it
-            step = 10.0 ** (math.floor(math.log10(found)) - 2)
-            found = math.floor(found / step) * step
-        while self.amplification(found) > limit:
-            found *= 1 - 1e-11
-        return found
+            step = 10.0 ** (math.floor(math.log10(budget)) - 2)
+            budget = math.floor(budget / step) * step
+        while self.amplification(budget) > limit:
+            budget *= 1 - 1e-11
+        return budget
 
     def _shown(self, limit: Fraction) -> float:
         """The largest budget in the three digits of a message."""
@@ -214,15 +214,15 @@ def _allowed(histogram: Histogram, privacy: Privacy) -> tuple[Fraction, bool]:
     """The largest amplification that the requirement allows, and whether it depends on the counts."""
     if privacy.adversary == "any-prior":
         return allowed_amplification(privacy), False
-    found = []
+    allowed = []
     for value, limit in zip(histogram.domain, limits_of(histogram, privacy), strict=True):
         if limit is not None and histogram[value]:
             stated = privacy.per_value[value][0] if value in privacy.per_value else privacy.rho1
             prior = histogram.frequency(value) if stated is None else stated
-            found.append((amplification_limit(prior, limit), stated is None))
-    if not found:
+            allowed.append((amplification_limit(prior, limit), stated is None))
+    if not allowed:
         raise RequirementError("No value that occurs is protected. Fix: raise rho1, or name fewer values in exempt=.")
-    return min(found)
+    return min(allowed)
 
 
 def _worst(histogram: Histogram, privacy: Privacy | None, gamma: Fraction) -> Fraction:
@@ -234,8 +234,8 @@ def _worst(histogram: Histogram, privacy: Privacy | None, gamma: Fraction) -> Fr
         protected = [
             (histogram.frequency(x), limit) for x, limit in zip(histogram, limits, strict=True) if limit is not None
         ]
-    found = max(worst_posterior(prior, gamma) for prior, _ in protected)
-    return min(Fraction(-int(-found * 10_000 // 1), 10_000), max(limit for _, limit in protected))
+    posterior = max(worst_posterior(prior, gamma) for prior, _ in protected)
+    return min(Fraction(-int(-posterior * 10_000 // 1), 10_000), max(limit for _, limit in protected))
 
 
 def _in_words(privacy: Privacy, worst: Fraction) -> str:
