@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,8 @@ from deniable.engines.batch.values import arrow_type
 
 RADIX_LIMIT = 2**62
 DENSE_RADIX = 2**20
+TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+DICTIONARY_BYTES = 2**30  # a dictionary's places are 32 bits
 
 
 def local_counter(table: pa.Table | Path, manifest: Manifest) -> CodeCounter:
@@ -39,10 +42,26 @@ def local_counter(table: pa.Table | Path, manifest: Manifest) -> CodeCounter:
 
 
 def _read(table: pa.Table | Path, column: str) -> pa.ChunkedArray:
+    """A column. Texts of a file come as the dictionaries that it holds, instead of being looked up row by row; where
+    a row group has more than one dictionary can, they come as they are."""
     if isinstance(table, pa.Table):
         return table[column]
-    with pq.ParquetFile(table) as file:  # pq.read_table would take dots and brackets in a name for a path
-        return file.read(columns=[column])[column]
+    # Not pq.read_table, which would take dots and brackets in a name for a path.
+    with pq.ParquetFile(table) as file:
+        kind = file.schema_arrow.field(column).type
+        groups = (file.metadata.row_group(group) for group in range(file.metadata.num_row_groups))
+        if kind not in TEXTS or any(_bytes(group, column) > DICTIONARY_BYTES for group in groups):
+            return file.read(columns=[column])[column]
+    with pq.ParquetFile(table, read_dictionary=[column]) as file:
+        read = file.read(columns=[column])[column]
+    chunks = [pa.DictionaryArray.from_arrays(one.indices, one.dictionary.cast(kind)) for one in read.chunks]
+    return pa.chunked_array(chunks, pa.dictionary(pa.int32(), kind))
+
+
+def _bytes(group: Any, column: str) -> int:
+    """What the values of a column take in a row group, before compression."""
+    columns = (group.column(place) for place in range(group.num_columns))
+    return next(int(one.total_uncompressed_size) for one in columns if one.path_in_schema == column)
 
 
 def _count(part: Part) -> int:
