@@ -40,10 +40,10 @@ def test_a_column_of_a_file_has_the_codes_of_the_column(
 ) -> None:
     monkeypatch.setattr(counter, "DICTIONARY_BYTES", limit)
     column = COLUMNS[name] if kind is None or name == "numbers" else COLUMNS[name].cast(kind)
-    table = pa.table({"other": np.arange(len(column)), "a.b": column, "a": column})
+    table = pa.table({"other": np.arange(len(column)), "a.b": column, "a": column, "b[0]": column})
     # Dictionaries of at most 2 kB: columns of many values go on without one in the middle of a row group.
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=1_999, dictionary_pagesize_limit=2048)
-    for column_name in ("a", "a.b"):
+    for column_name in ("a", "a.b", "b[0]"):
         read = counter._read(tmp_path / "t.parquet", column_name)
         as_dictionary = limit > 0 and name != "numbers"
         assert pa.types.is_dictionary(read.type) == as_dictionary
