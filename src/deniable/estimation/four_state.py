@@ -21,7 +21,7 @@ more or less often than a_s. How much cannot be seen in the release.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -36,7 +36,7 @@ from deniable.estimation.decoys import SINGULAR, Others, chance, chance_slope, f
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.estimation.model.conditions import MOST_LABELS, Conditions, leaves_of, part_of, places
 from deniable.estimation.model.weighed import Answers
-from deniable.estimation.predicates import And, Leaf, Predicate, conjunction
+from deniable.estimation.predicates import And, Leaf, Predicate
 from deniable.estimation.published import Bools, Floats, Ints, Published
 from deniable.estimation.questions import merged, require_column
 
@@ -94,14 +94,6 @@ def answer_four_state(
 
 
 _PARTS = ("value", "variance", "raw", "smallest", "largest")
-
-
-def count_each_four_state(
-    published: Published, wheres: Sequence[Mapping[str, Any] | None], options: Options
-) -> Answers:
-    """Many counts, one after the other."""
-    found = [answer_four_state(published, conjunction(where), options)[2] for where in wheres]
-    return Answers(*(np.array([getattr(one, what)[0, 0] for one in found]) for what in _PARTS))
 
 
 def others_of(options: Options) -> Others:
