@@ -27,12 +27,13 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/deniable demo
 
-# Whole files stay on one worker, so that what a module sets up is set up once.
+# Whole files stay on one worker, so that what a module sets up is set up once. They are taken in their own order, not by
+# their number of tests: that would leave simulations, few and long, for the end, and one worker without work.
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not long'
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not long'
 
 test-long: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m long || test $$? -eq 5
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m long || test $$? -eq 5
 
 # Hostile inputs, then the property tests on new examples. MINUTES=60 looks longer.
 MINUTES ?= 10
