@@ -44,6 +44,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "reproduce:reproduce",
         "Repeat a paper's tables and figures: its figure, ours, whether they agree, and why not.",
     ),
+    "collect": (
+        "collect:app",
+        "Ask people in private: check a survey, serve it, try it with made-up respondents.",
+    ),
     "demo": ("demo:demo", "Make up a census, publish it, verify the release and ask it questions."),
     "data": ("data:app", "Fetch public tables to try things on."),
 }

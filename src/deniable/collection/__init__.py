@@ -1,0 +1,1 @@
+"""Private collection: respondents perturb their own answers, and nobody ever holds the originals."""

@@ -40,6 +40,7 @@ KINDS_OF = {
     "pram": ("frequency", "amplification", "strata"),
     "redraw": ("frequency", "amplification"),
     "retention": ("amplification", "relative-prior", "nothing"),
+    "collected": ("amplification", "line-ups"),
     "decoys": ("decoys",),
     "anatomy": ("groups",),
     "generalize": ("groups",),

@@ -21,7 +21,7 @@ from deniable.core.errors import ManifestError, QuestionError
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.engines.base import CELL
-from deniable.engines.batch.columns import encode, mixed, plain, smallest
+from deniable.engines.batch.columns import Encoded, encode, mixed, plain, smallest
 from deniable.engines.batch.counting import CodeCounter
 from deniable.engines.batch.lineups import states_of
 from deniable.engines.batch.values import arrow_type
@@ -38,7 +38,25 @@ def local_counter(table: pa.Table | Path, manifest: Manifest) -> CodeCounter:
     only = manifest.parts[0] if len(manifest.parts) == 1 and manifest.parts[0].range is None else None
     states = None if only is None else partial(_states, table, only, rows)
     count = 1 if only is None else _count(only)
-    return CodeCounter(lambda column: encode(_read(table, column)), states, count, rows)
+    return CodeCounter(lambda column: _encoded(table, column, manifest.part_of(column)), states, count, rows)
+
+
+def _encoded(table: pa.Table | Path, column: str, part: Part | None) -> Encoded:
+    """A column as codes; of line-ups a code is the number of the set, and so is its value."""
+    if part is None or part.lineups is None:
+        return encode(_read(table, column))
+    numbers, count = _sets(table, part), len(part.lineups.sets.lengths)
+    return Encoded(pa.array(np.arange(count)), smallest(np.where(numbers < 0, count, numbers), count + 1))
+
+
+def _sets(table: pa.Table | Path, part: Part) -> Ints:
+    """The number of the set that each row shows; -1 where it is missing, and may be."""
+    assert part.lineups is not None
+    known = pa.array(list(part.domain), arrow_type(part.types[0]))
+    numbers = states_of(pa.chunked_array(_read(table, part.columns[0])), part.lineups, known)
+    if (numbers < 0).any() and not _has_exempt(part):
+        raise ManifestError("The release's rows hold no line-up where its manifest says that they do.")
+    return numbers
 
 
 def _read(table: pa.Table | Path, column: str) -> pa.ChunkedArray:
@@ -84,10 +102,7 @@ def _states(table: pa.Table | Path, part: Part, rows: int) -> Codes:
     """The state of every row."""
     cells, m, count = _cells(part), part.m, _count(part)
     if part.lineups is not None:
-        known = pa.array(list(part.domain), arrow_type(part.types[0]))
-        numbers = states_of(pa.chunked_array(_read(table, part.columns[0])), part.lineups, known)
-        if (numbers < 0).any() and not _has_exempt(part):
-            raise ManifestError("The release's rows hold no line-up where its manifest says that they do.")
+        numbers = _sets(table, part)
         return smallest(np.where(numbers < 0, count - 1, numbers), count)
     positions = _positions(table, part)
     if len(cells) == 1 and np.array_equal(cells[0], np.arange(m)):

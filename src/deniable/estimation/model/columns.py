@@ -12,8 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.errors import ManifestError, QuestionError
+from deniable.core.lineup import LineUpDesign
 from deniable.core.part import Part
 from deniable.core.replace import NumberRange
+from deniable.estimation.model.lineup_factor import LineUpFactor
+from deniable.estimation.model.lineups import LineUpStates
 from deniable.estimation.model.tensor import Dense, Factor, stochastic
 from deniable.estimation.predicates import Leaf, require_known
 from deniable.estimation.published import Bools, Floats, Ints
@@ -37,8 +40,10 @@ class PerturbedColumn:
         values: all values that may be published, without missing.
         masses: their replacing masses; one more, the last, where missing is a value.
         exempt: whether missing values are published as they are.
-        hidden: whether its cells are not published; then it has no coin, and masses that mean nothing.
+        hidden: whether its cells are not published, or its rows show sets; then it has no coin, and masses that mean
+            nothing.
         mixture: the channel of all its hidden cells together, where that is published.
+        design: of the sets, where its rows show line-ups.
     """
 
     name: str
@@ -48,6 +53,7 @@ class PerturbedColumn:
     exempt: bool
     hidden: bool = False
     mixture: Floats | None = None
+    design: LineUpDesign | None = None
 
     @classmethod
     def of(cls, part: Part, kind: str) -> PerturbedColumn:
@@ -63,7 +69,7 @@ class PerturbedColumn:
         values = pa.array([value for value in part.domain if value is not None])
         if not part.channels:
             mixture = None if part.mixture is None else stochastic(part.mixture)
-            return cls(name, 0.0, values, np.zeros(len(part.domain)), exempt, True, mixture)
+            return cls(name, 0.0, values, np.zeros(len(part.domain)), exempt, True, mixture, part.lineups)
         channel = part.channels[0]
         if len(part.channels) != 1 or (channel.keep != channel.keep[0]).any():
             raise QuestionError(
@@ -74,10 +80,12 @@ class PerturbedColumn:
             raise ManifestError(f"manifest.json is damaged: missing is not the last value of {name!r}.")
         return cls(name, float(channel.coins[0]), values, channel.replacing, exempt)
 
-    def factor(self) -> Factor | Dense:
+    def factor(self) -> Factor | Dense | LineUpFactor:
         """The column's channel over its values."""
         if not self.hidden:
             return Factor(self.coin, self.masses, int(self.exempt))
+        if self.design is not None:
+            return LineUpFactor(LineUpStates(self.design, self.exempt))
         if self.mixture is None:
             raise QuestionError(
                 f"The release publishes neither the cells of its rows nor the channel of {self.name!r} as a whole: "
@@ -99,7 +107,12 @@ class PerturbedColumn:
         require_known(self.name, self.values, leaf.named, sensitive=True)
 
     def states(self, distinct: pa.Array) -> Ints:
-        """The state of each published code, missing last: its place among the values; missing comes after them."""
+        """The state of each published code, missing last: its place among the values; missing comes after them.
+
+        Of line-ups a code stands for the number of its set.
+        """
+        if self.design is not None:
+            return np.append(distinct.to_numpy(zero_copy_only=False), len(self.design.sets.lengths)).astype(np.int64)
         try:
             same = distinct.cast(self.values.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

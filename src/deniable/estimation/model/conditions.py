@@ -6,8 +6,8 @@ coin with replacing masses b, so
 
     w(pattern) = A^-T t,    t[pattern] = whether the predicate holds,    E[w | original row] = 1[it satisfies]
 
-for any combination by and / or. The channel of a column of decoy groups (a matrix) is not so simple when seen through
-conditions; rows are tallied by the values of such a *wide* column, and t and w have an axis for them.
+for any combination by and / or. The channel of a column of decoy groups (a matrix) or of line-ups is not so simple when
+seen through conditions; rows are tallied by what such a *wide* column shows, and t and w have an axis for it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from deniable.estimation.questions import public_mask, require_column
 MOST_COLUMNS = 16
 MOST_CONDITIONS = 20
 MOST_LABELS = 2**22
+MOST_SHOWN = 2**24  # combinations of what rows show, where line-ups are among it
 
 
 def is_joint(manifest: Any) -> bool:
@@ -114,7 +115,8 @@ class Conditions:
     def values(self) -> Tensor:
         """The channels of wide columns, over their values."""
         tensor = Tensor(tuple(bits.column.factor() for bits in self.wide if bits.column is not None))
-        if 2 ** len(self.flat) * math.prod(tensor.shape) > MOST_LABELS:
+        patterns = 2 ** len(self.flat)
+        if patterns * math.prod(tensor.shape) > MOST_LABELS or patterns * math.prod(tensor.published) > MOST_SHOWN:
             raise QuestionError("The question has more combinations of values than can be answered. Fix: ask in parts.")
         return tensor
 
@@ -134,7 +136,7 @@ class Conditions:
     def wide_places(self, keys: Ints) -> Ints:
         """Where published codes [groups, wide columns] stand among the combinations of values."""
         columns = [bits.column for bits in self.wide if bits.column is not None]
-        return places(self.counter, columns, self.values.shape, keys)
+        return places(self.counter, columns, self.values.published, keys)
 
     @cached_property
     def truth(self) -> Floats:
@@ -246,9 +248,9 @@ class Labels:
             assert part is not None
             columns.append(PerturbedColumn.of(part, manifest.types[name]))
         labels = cls(tuple(names), tuple(columns))
-        if math.prod(labels.tensor.shape) > MOST_LABELS:
+        if math.prod(labels.tensor.shape) > MOST_LABELS or math.prod(labels.tensor.published) > MOST_SHOWN:
             raise QuestionError(
-                f"Grouping by {', '.join(names)} gives {math.prod(labels.tensor.shape):,} groups; at most "
+                f"Grouping by {', '.join(names)} gives {math.prod(labels.tensor.published):,} groups; at most "
                 f"{MOST_LABELS:,} can be answered. Fix: group by fewer columns, or count ranges with between."
             )
         return labels
@@ -259,7 +261,7 @@ class Labels:
 
     def positions(self, counter: Counter, keys: Ints) -> Ints:
         """Where published codes [groups, names] stand among the combinations."""
-        return places(counter, self.columns, self.tensor.shape, keys)
+        return places(counter, self.columns, self.tensor.published, keys)
 
     def chosen(self, predicate: Predicate) -> tuple[Predicate, Ints]:
         """The predicate without its conditions on these columns, and the combinations that satisfy those."""

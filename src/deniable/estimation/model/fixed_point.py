@@ -46,19 +46,25 @@ class Fit:
     gain: float
 
 
-def fixed_point(apply: Apply, transposed: Apply, y: Floats) -> Fit:
-    """The likeliest counts for each row of published counts, or of shares, [questions, states].
+def fixed_point(apply: Apply, transposed: Apply, y: Floats, states: int | None = None) -> Fit:
+    """The likeliest counts for each row of published counts, or of shares, [questions, published states].
 
     A question is done when ``WINDOW`` leaps together gain less than ``PRECISE`` in log-likelihood
     (``LARGE_PRECISE`` with more than ``LARGE`` states). That is a statement about rows: where a number between 0 and
     1 is published, all of them are taken for shares of ``SHARES_OF`` rows.
+
+    Args:
+        apply, transposed: the channel and its transpose.
+        y: what was published.
+        states: how many true states there are, where that is not the number of published ones.
     """
-    states = y.shape[1]
+    states = y.shape[1] if states is None else states
     unit = _row(y)
     y = y / unit
     total = y.sum(axis=1, keepdims=True)
     precise = PRECISE if states <= LARGE else LARGE_PRECISE
-    climb = _Climb(apply, transposed, y, total, _scaled(y + 0.5 * total / states, total))
+    start = y if states == y.shape[1] else np.zeros((len(y), states))
+    climb = _Climb(apply, transposed, y, total, _scaled(start + 0.5 * total / states, total))
     counts = climb.x
     alive = np.flatnonzero(total[:, 0] > 0)
     climb = climb.only(alive)

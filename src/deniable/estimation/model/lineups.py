@@ -82,6 +82,20 @@ class LineUpStates:
             weight[:, -1] = chosen[..., -1].reshape(-1)
         return weight.reshape(*shape, self.count)
 
+    def weights_for(self, wanted: Floats) -> Floats:
+        """w over states with E[w(S) | x] = wanted_x, for any numbers [..., m] -> [..., states]."""
+        flat = wanted.reshape(-1, self.m)
+        own = self._added(self._scores(flat[:, : self.design.m]))
+        return np.concatenate([own, flat[:, self.design.m :]], axis=1).reshape(*wanted.shape[:-1], self.count)
+
+    def shown(self, counts: Floats) -> Floats:
+        """How often each set is expected, D(S) (t sum over S of f / pi + (1-t) N), [..., m] -> [..., states]."""
+        flat = counts.reshape(-1, self.m)
+        own, t = flat[:, : self.design.m], self.design.share_true
+        around = np.asarray((self._members @ (own / self.design.inclusion).T).T)
+        sets = self.design.distribution * (t * around + (1 - t) * own.sum(axis=1, keepdims=True))
+        return np.concatenate([sets, flat[:, self.design.m :]], axis=1).reshape(*counts.shape[:-1], self.count)
+
     def invert(self, counts: Floats) -> Floats:
         """Counts by state as counts by value: [..., states] -> [..., m]."""
         self._require_unbiased()

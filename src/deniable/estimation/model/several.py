@@ -15,7 +15,7 @@ import numpy as np
 from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.errors import QuestionError, warn_caller
 from deniable.core.tally import Counter
-from deniable.estimation.model.conditions import MOST_LABELS, Conditions, Labels
+from deniable.estimation.model.conditions import MOST_LABELS, MOST_SHOWN, Conditions, Labels
 from deniable.estimation.model.swapped import swapped_columns, swapped_in
 from deniable.estimation.model.tensor import Tensor
 from deniable.estimation.model.weighed import Tallies, Weighed
@@ -77,6 +77,7 @@ class PatternRows:
         chosen: the combinations of the labels' values that are asked for.
         group, place, wide: where each tallied row of the table stands: public group, labels, values of wide columns.
         shape: groups and labels.
+        shown: groups and what rows show of the labels; the same but for line-ups.
     """
 
     def __init__(
@@ -101,7 +102,8 @@ class PatternRows:
         self.place = labels.positions(counter, keys[:, len(public) : len(public) + len(labels.names)])
         self.wide = conditions.wide_places(keys[:, len(public) + len(labels.names) :])
         self.shape = (len(self.keys), math.prod(labels.tensor.shape))
-        if math.prod(self.shape) > MOST_LABELS:
+        self.shown = (len(self.keys), math.prod(labels.tensor.published))
+        if math.prod(self.shape) > MOST_LABELS or math.prod(self.shown) > MOST_SHOWN:
             raise QuestionError("The question has more groups than can be answered. Fix: group by fewer columns.")
         self.counts = np.concatenate([block.counts[:, :, 0] for block in blocks])
         self.moments = {
@@ -118,10 +120,10 @@ class PatternRows:
         self.swapped_conditions = swapped_in(conditions.tensor, conditions.perturbed_names, swapped)
 
     def spread(self, per_key: Floats) -> Floats:
-        """What each tallied row of the table adds, by group and label."""
-        total = np.zeros(self.shape)
+        """What each tallied row of the table adds, by group and published label."""
+        total = np.zeros(self.shown)
         np.add.at(total, (self.group, self.place), per_key)
-        return total.reshape(-1, *self.labels.tensor.shape)
+        return total.reshape(-1, *self.labels.tensor.published)
 
     def by_group(self, per_key: Floats) -> Floats:
         """The same by group alone, at every label asked for."""
@@ -134,16 +136,16 @@ class PatternRows:
 
     @property
     def size(self) -> int:
-        return math.prod((*self.shape, self.counts.shape[1], *self.conditions.values.shape))
+        return math.prod((*self.shown, self.counts.shape[1], *self.conditions.values.published))
 
     def cells(self, tally: Floats, method: Literal["likelihood", "invert"]) -> Floats:
         """A tally as it was before the perturbation: [group, label, public pattern, states of each column ..]."""
         tensor = Tensor((*self.labels.tensor.factors, *self.conditions.whole.factors))
-        total = np.zeros((*self.shape, tally.shape[1], math.prod(self.conditions.values.shape)))
+        total = np.zeros((*self.shown, tally.shape[1], math.prod(self.conditions.values.published)))
         np.add.at(total.swapaxes(2, 3), (self.group, self.place, self.wide), tally)
         outer = len(self.conditions.truth)
-        observed = np.moveaxis(total.reshape(*self.shape, outer, -1), 2, 1)
-        cells = getattr(tensor, method)(observed.reshape(len(self.keys), outer, *tensor.shape))
+        observed = np.moveaxis(total.reshape(*self.shown, outer, -1), 2, 1)
+        cells = getattr(tensor, method)(observed.reshape(len(self.keys), outer, *tensor.published))
         by_label = cells.reshape(len(self.keys), outer, self.shape[1], *self.conditions.whole.shape)
         return np.moveaxis(by_label, 2, 1)
 

@@ -3,8 +3,9 @@
     A = A_1 (x) .. (x) A_k,    A_r = p_r I + (1 - p_r) b_r 1^T
 
 b_r is the replacing mass of each state of column r: (1 - b, b) for "does not satisfy, satisfies", or one mass per
-category. A column of decoy groups has a matrix over its values instead. A itself is never built: with n_1 .. n_k states
-an operation takes O(k n_1 .. n_k), for predicates O(k 2^k).
+category. A column of decoy groups has a matrix over its values instead, and a column of line-ups publishes sets: it has
+more published states than true ones. A itself is never built: with n_1 .. n_k states an operation takes
+O(k n_1 .. n_k), for predicates O(k 2^k).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from deniable.core.errors import InternalError, QuestionError
 from deniable.estimation.model.fixed_point import Fit, fixed_point
+from deniable.estimation.model.lineup_factor import LineUpFactor
 
 Floats = npt.NDArray[np.float64]
 Operation = Callable[[Floats], Floats]
@@ -45,6 +47,10 @@ class Factor:
     @property
     def size(self) -> int:
         return len(self.masses) + self.fixed
+
+    @property
+    def published(self) -> int:
+        return self.size
 
     def apply(self, x: Floats) -> Floats:
         """A x on the last axis: p x + (1-p) b sum(x)."""
@@ -113,6 +119,10 @@ class Dense:
     def size(self) -> int:
         return len(self.matrix) + self.fixed
 
+    @property
+    def published(self) -> int:
+        return self.size
+
     def apply(self, x: Floats) -> Floats:
         """P x on the last axis."""
         return self._times(self.matrix, x)
@@ -156,36 +166,45 @@ class Dense:
 class Tensor:
     """The channel of several columns. Arrays hold one axis per factor, the first factor's first, after any others.
 
+    Attributes:
+        factors: one for each column.
+        shape: the true states of each, which ``apply`` and ``weights`` take.
+        published: the published states of each, which the others take; more than the true ones where sets are shown.
+
     >>> one = Factor(0.5, np.array([0.85, 0.15]))
     >>> t = Tensor((one, one))
     >>> bool(np.allclose(t.invert(t.apply(np.array([[4.0, 3.0], [2.0, 1.0]]))), [[4, 3], [2, 1]]))
     True
     """
 
-    factors: tuple[Factor | Dense, ...]
+    factors: tuple[Factor | Dense | LineUpFactor, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(factor.size for factor in self.factors)
 
+    @property
+    def published(self) -> tuple[int, ...]:
+        return tuple(factor.published for factor in self.factors)
+
     def apply(self, x: Floats) -> Floats:
         """A x: what is expected to be published."""
-        return self._each(x, [factor.apply for factor in self.factors])
+        return self._each(x, [factor.apply for factor in self.factors], self.shape, self.published)
 
     def transposed(self, z: Floats) -> Floats:
-        return self._each(z, [factor.transposed for factor in self.factors])
+        return self._each(z, [factor.transposed for factor in self.factors], self.published, self.shape)
 
     def invert(self, y: Floats) -> Floats:
         """A^-1 y: unbiased, may be negative."""
-        return self._each(y, [factor.invert for factor in self.factors])
+        return self._each(y, [factor.invert for factor in self.factors], self.published, self.shape)
 
     def weights(self, t: Floats) -> Floats:
         """A^-T t: the product of the columns' weights, summed over the states that t asks for."""
-        return self._each(t, [factor.weights for factor in self.factors])
+        return self._each(t, [factor.weights for factor in self.factors], self.shape, self.published)
 
     def squares(self, y: Floats) -> Floats:
         """For each state the sum over rows of its squared weight."""
-        return self._each(y, [factor.squares for factor in self.factors])
+        return self._each(y, [factor.squares for factor in self.factors], self.published, self.shape)
 
     @property
     def condition(self) -> float:
@@ -206,36 +225,40 @@ class Tensor:
 
         Axes before the factors' are a batch. How near the fixed point this is: see ``fixed_point``.
         """
-        return self.fit(y).counts.reshape(y.shape)
+        return self.fit(y).counts.reshape(*y.shape[: y.ndim - len(self.factors)], *self.shape)
 
     def fit(self, y: Floats) -> Fit:
         """The same with what it took, as [batch, states]."""
-        size = math.prod(self.shape)
         lead = math.prod(y.shape[: y.ndim - len(self.factors)])
-        forward = self._steps([factor.apply for factor in self.factors])
-        back = self._steps([factor.transposed for factor in self.factors])
-        flat = y.reshape(lead, size).astype(np.float64)
-        return fixed_point(partial(_through, forward), partial(_through, back), flat)
+        forward = _steps(self.shape, [factor.apply for factor in self.factors])
+        back = _steps(self.published, [factor.transposed for factor in self.factors])
+        flat = y.reshape(lead, math.prod(self.published)).astype(np.float64)
+        true, seen = math.prod(self.shape), math.prod(self.published)
+        return fixed_point(partial(_through, forward, seen), partial(_through, back, true), flat, true)
 
-    def _each(self, x: Floats, operations: Sequence[Operation]) -> Floats:
-        if x.shape[x.ndim - len(self.factors) :] != self.shape:
-            raise InternalError(f"an array of shape {x.shape} does not end in the states {self.shape}")
-        flat = np.asarray(x, dtype=np.float64).reshape(-1, math.prod(self.shape))
-        return _through(self._steps(operations), flat).reshape(x.shape)
+    def _each(
+        self, x: Floats, operations: Sequence[Operation], before: tuple[int, ...], after: tuple[int, ...]
+    ) -> Floats:
+        lead = x.ndim - len(self.factors)
+        if x.shape[lead:] != before:
+            raise InternalError(f"an array of shape {x.shape} does not end in the states {before}")
+        flat = np.asarray(x, dtype=np.float64).reshape(-1, math.prod(before))
+        return _through(_steps(before, operations), math.prod(after), flat).reshape(*x.shape[:lead], *after)
 
-    def _steps(self, operations: Sequence[Operation]) -> list[tuple[int, Operation]]:
-        """Small neighbouring factors as one small matrix: fewer and faster passes over the states."""
-        steps: list[tuple[int, Operation]] = []
-        merged: list[Floats] = []
-        for size, operation in zip(self.shape, operations, strict=True):
-            if merged and len(merged[0]) * size > MERGED:
-                steps.append(_product(merged.pop()))
-            if size > MERGED:
-                steps.append((size, operation))
-                continue
-            matrix = operation(np.eye(size))  # row i is what state i becomes
-            merged = [np.kron(merged[0], matrix).astype(np.float64) if merged else matrix]
-        return [*steps, *map(_product, merged)]
+
+def _steps(sizes: Sequence[int], operations: Sequence[Operation]) -> list[tuple[int, Operation]]:
+    """Small neighbouring factors as one small matrix: fewer and faster passes over the states."""
+    steps: list[tuple[int, Operation]] = []
+    merged: list[Floats] = []
+    for size, operation in zip(sizes, operations, strict=True):
+        if merged and len(merged[0]) * size > MERGED:
+            steps.append(_product(merged.pop()))
+        if size > MERGED:
+            steps.append((size, operation))
+            continue
+        matrix = operation(np.eye(size))  # row i is what state i becomes
+        merged = [np.kron(merged[0], matrix).astype(np.float64) if merged else matrix]
+    return [*steps, *map(_product, merged)]
 
 
 def stochastic(matrix: npt.ArrayLike) -> Floats:
@@ -251,18 +274,18 @@ def _product(matrix: Floats) -> tuple[int, Operation]:
 
 def _times(matrix: Floats, x: Floats) -> Floats:
     """x @ matrix, in pieces that are too small for threads, whose waiting for each other costs more than they save."""
-    result = np.empty(x.shape)
+    result = np.empty((len(x), matrix.shape[1]))
     for first in range(0, len(x), PIECE):
         np.matmul(x[first : first + PIECE], matrix, out=result[first : first + PIECE])
     return result
 
 
-def _through(steps: Sequence[tuple[int, Operation]], flat: Floats) -> Floats:
+def _through(steps: Sequence[tuple[int, Operation]], width: int, flat: Floats) -> Floats:
     """Each step on its axis of [batch, states]; the axis goes to the end, which brings the next one to the front."""
     moved = flat.T
     for size, step in steps:
         moved = step(moved.reshape(size, -1).T)
-    return moved.reshape(flat.shape)
+    return moved.reshape(len(flat), width)
 
 
 def rows_needed(coin: float, error: float, delta: float = 0.05) -> int:
