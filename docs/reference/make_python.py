@@ -203,7 +203,7 @@ def chapters() -> dict[str, list[Public]]:
         "Functions": {title: value for title, value in names.items() if not isinstance(value, type)},
         "Classes": {title: value for title, value in names.items() if isinstance(value, type)},
     }
-    for name in sorted(modules, reverse=True):  # mechanisms, then learn
+    for name in sorted(modules, reverse=True):  # mechanisms first
         module = getattr(deniable, name)
         parts[f"deniable.{name}"] = {one: getattr(module, one) for one in module.__all__}
     classes = frozenset(value for part in parts.values() for value in part.values() if isinstance(value, type))

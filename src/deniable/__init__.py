@@ -80,7 +80,7 @@ _PLACES = {
     "rows_needed": "estimation.precision",
     "verify": "release.verify",
 }
-_MODULES = ("learn", "mechanisms")
+_MODULES = ("collection", "learn", "mechanisms")
 __all__ = [*_PLACES, *_MODULES]  # noqa: PLE0604
 
 

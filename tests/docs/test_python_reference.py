@@ -15,18 +15,19 @@ from types import ModuleType
 import pytest
 
 import deniable as dn
-from deniable import learn, mechanisms
+from deniable import collection, learn, mechanisms
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### `([^`]+)`\n(.*?)(?=^##? |^### |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 METHODS = dict(re.findall(r"^#{3,4} `([^`]+)`\n(.*?)(?=^#+ |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 EXAMPLE = re.compile(r"^```pycon\n(.*?)^```", re.MULTILINE | re.DOTALL)
-MODULES = ("learn", "mechanisms")
+MODULES = ("collection", "learn", "mechanisms")
 PUBLIC = [
     *(f"dn.{name}" for name in dn.__all__ if name not in MODULES),
     *mechanisms.__all__,
     *learn.__all__,
+    *collection.__all__,
 ]
 DESCRIBED = {
     "dn.publish": dn.publish,

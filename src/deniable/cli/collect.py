@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deniable.cli import console
 
+if TYPE_CHECKING:
+    from deniable.collection.simulation import Compared
+    from deniable.collection.wire import Responses
+
 app = typer.Typer(
     help="Ask people in private: check a survey, serve it, try it with made-up respondents.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+SurveyFile = Annotated[Path, typer.Argument(metavar="SURVEY", help="The survey: a TOML file.")]
+StoreAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="STORE",
+        help="Where responses are kept: a path for SQLite, or postgresql://user@host/database. "
+        "Left out: the survey's name with .db, beside it.",
+    ),
+]
 
 
 @app.callback()
@@ -22,7 +38,16 @@ def collect() -> None:
     """Ask people in private: check a survey, serve it, try it with made-up respondents."""
 
 
-SurveyFile = Annotated[Path, typer.Argument(metavar="SURVEY", help="The survey: a TOML file.")]
+def _responses(survey: Path) -> Responses:
+    from deniable.collection.sheet import Sheet
+    from deniable.collection.survey_file import read_survey
+    from deniable.collection.wire import Responses
+
+    return Responses(Sheet.of(read_survey(survey)))
+
+
+def _address(survey: Path, store: str | None) -> str:
+    return str(survey.with_suffix(".db")) if store is None else store
 
 
 @app.command()
@@ -30,11 +55,8 @@ SurveyFile = Annotated[Path, typer.Argument(metavar="SURVEY", help="The survey: 
 def check(survey: SurveyFile, as_json: console.AsJson = False) -> None:
     """See what every answer and the whole sheet reveal, how many respondents are needed, and what identifies people."""
     from deniable.collection.checking import ERROR, check
-    from deniable.collection.sheet import Sheet
-    from deniable.collection.survey_file import read_survey
-    from deniable.collection.wire import Responses
 
-    responses = Responses(Sheet.of(read_survey(survey)))
+    responses = _responses(survey)
     checked = check(responses.sheet, responses.fingerprint)
     if as_json:
         console.emit(checked.to_dict())
@@ -53,3 +75,113 @@ def check(survey: SurveyFile, as_json: console.AsJson = False) -> None:
     print(f"Fingerprint: {checked.fingerprint}")
     for warning in checked.warnings:
         console.warn(warning)
+
+
+@app.command()
+@console.guarded
+def serve(
+    survey: SurveyFile,
+    store: StoreAddress = None,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="PORT", min=1, max=65535, help="The port to listen at.")] = 8000,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            help="A file with the token that results need. Left out: made at the first start, and told once.",
+        ),
+    ] = None,
+    rate: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Responses a minute from one place; 0: any number.")
+    ] = 600,
+) -> None:
+    """Serve a survey: its page, the responses, and results for whoever has the token. Stops at Ctrl-C or SIGTERM."""
+    from deniable.collection.store import store_at
+    from deniable.core.errors import extra_missing
+
+    try:
+        from deniable.collection.server.serving import results_token, serve
+    except ModuleNotFoundError as lacking:
+        raise extra_missing(str(lacking.name), "collect") from None
+    responses = _responses(survey)
+    kept = store_at(_address(survey, store))
+    token_hash, token = results_token(kept, token_file)
+
+    def ready() -> None:
+        base = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+        console.say(f"Survey:  {base}#{responses.fingerprint}")
+        console.say(f"Results: {base}results.html")
+        if token is not None:
+            console.say(f"Token:   {token}   (told once; only its hash is kept)")
+
+    serve(responses, kept, token_hash, host=host, port=port, rate=rate, ready=ready)
+
+
+@app.command()
+@console.guarded
+def codes(
+    survey: SurveyFile,
+    number: Annotated[int, typer.Option("--number", "-n", metavar="N", min=1, max=1_000_000, help="How many.")],
+    store: StoreAddress = None,
+) -> None:
+    """Make one-time codes for invitations: each lets one person answer once, and is never tied to a response."""
+    from deniable.collection.codes import hashed, new_codes
+    from deniable.collection.store import store_at
+    from deniable.core.errors import OptionError
+
+    responses = _responses(survey)
+    if not responses.sheet.survey.codes:
+        raise OptionError("The survey takes no one-time codes. Fix: codes = true in its file, before anyone answers.")
+    kept = store_at(_address(survey, store))
+    kept.open_for(responses.fingerprint)
+    made = new_codes(number)
+    kept.add_codes([hashed(code) for code in made])
+    kept.close()
+    print("\n".join(made))
+
+
+@app.command()
+@console.guarded
+def simulate(
+    survey: SurveyFile,
+    respondents: Annotated[
+        int, typer.Option("--respondents", "-n", metavar="N", min=1, max=1_000_000, help="How many made-up people.")
+    ] = 1000,
+    url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Send them to a server that runs this survey, too.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write what they sent as a release.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="The same seed makes the same people.")] = None,
+    as_json: console.AsJson = False,
+) -> None:
+    """Try a survey with made-up respondents: every count beside the truth, before anyone is asked."""
+    import json
+
+    from deniable.collection.collected import release_of
+    from deniable.collection.simulation import Respondents
+
+    responses = _responses(survey)
+    people = Respondents(responses, respondents, seed)
+    if url is not None:
+        from deniable.collection.client import Client
+
+        done = Client(url, fingerprint=responses.fingerprint).submit(people.answers, keys=people.keys)
+        console.say(f"{done.sent:,} responses sent, {done.queued:,} not.")
+    release = release_of(responses.sheet, [json.dumps(list(row.values())) for row in people.sent()])
+    if out is not None:
+        release.save(out)
+    _show(list(people.compared(release)), respondents, as_json=as_json)
+
+
+def _show(compared: list[Compared], respondents: int, *, as_json: bool) -> None:
+    covered = sum(one.covered for one in compared)
+    if as_json:
+        counts = [{**vars(one), "covered": one.covered} for one in compared]
+        console.emit({"respondents": respondents, "counts": counts, "covered": covered})
+        return
+    console.show_table(
+        ["column", "answer", "true", "estimate", "low", "high"],
+        [(o.column, o.value, o.truth, round(o.count), round(o.low), round(o.high)) for o in compared],
+    )
+    print(f"\n{covered} of {len(compared)} intervals hold the true count; 95 in 100 should.")

@@ -1,0 +1,121 @@
+"""What stands in front of every request: headers, sizes, slow senders, too many at once, tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from fastapi import HTTPException, Request
+
+from deniable.collection.codes import hashed
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+MOST_BYTES, MOST_BATCH_BYTES = 64 * 1024, 4 * 1024 * 1024
+SLOWEST_BODY = 20.0  # seconds
+MOST_SENDERS = 50_000  # whose rates are remembered
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
+]
+
+
+class SecurityHeaders:
+    """Adds the headers of every answer; the page may load nothing from elsewhere, and no script that stands in it."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_headers(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *HEADERS]
+            await send(message)
+
+        await self.app(scope, receive, with_headers if scope["type"] == "http" else send)
+
+
+async def json_body(request: Request, most: int) -> Any:
+    """The body as JSON; too large, too slow or no JSON is refused."""
+    stated = request.headers.get("content-length", "")
+    if stated.isdigit() and int(stated) > most:
+        raise HTTPException(413, f"The body is larger than {most:,} bytes. Fix: send fewer responses at once.")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise HTTPException(415, "The body must be JSON. Fix: Content-Type: application/json.")
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(SLOWEST_BODY):
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    raise HTTPException(413, f"The body is larger than {most:,} bytes. Fix: send less at once.")
+                parts.append(part)
+    except TimeoutError:
+        raise HTTPException(408, f"The body took longer than {SLOWEST_BODY:g} seconds.") from None
+    try:
+        return json.loads(b"".join(parts), parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise HTTPException(400, "The body is not JSON.") from None
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(name)
+
+
+class Rates:
+    """How many responses one sender may send in a minute: a bucket that fills up again.
+
+    Senders are told apart by a hash under a key of this process; no address is kept or written anywhere.
+    """
+
+    def __init__(self, per_minute: int, burst: int) -> None:
+        self.per_minute, self.burst = per_minute, max(burst, per_minute)
+        self._key = secrets.token_bytes(16)
+        self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
+
+    def take(self, request: Request, number: int = 1) -> None:
+        """Count responses of a sender; refused where there are too many."""
+        if not self.per_minute:
+            return
+        address = "" if request.client is None else request.client.host
+        sender = hashlib.blake2b(address.encode(), key=self._key, digest_size=8).digest()
+        now = time.monotonic()
+        left, then = self._buckets.pop(sender, (float(self.burst), now))
+        left = min(self.burst, left + (now - then) * self.per_minute / 60)
+        enough = left >= number
+        self._buckets[sender] = (left - number if enough else left, now)
+        while len(self._buckets) > MOST_SENDERS:
+            self._buckets.popitem(last=False)
+        if not enough:
+            wait = int((number - left) * 60 / self.per_minute) + 1
+            raise HTTPException(429, "Too many responses from one place.", {"Retry-After": str(wait)})
+
+
+def require_token(request: Request, expected: str) -> None:
+    """Refuse who has no token (401) or a wrong one (403); compared in constant time."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        raise HTTPException(
+            401, "Results need a token. Fix: Authorization: Bearer TOKEN.", {"WWW-Authenticate": "Bearer"}
+        )
+    if not hmac.compare_digest(hashed(token.strip()), expected):
+        raise HTTPException(403, "This token is not the one of this survey.")

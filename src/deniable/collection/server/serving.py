@@ -1,0 +1,66 @@
+"""Serve a survey until someone stops it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+
+from deniable.collection.codes import hashed
+from deniable.collection.server.app import make_app
+from deniable.collection.store.base import Store
+from deniable.collection.wire import Responses
+from deniable.core.errors import SecretError
+
+LEAST_TOKEN = 20  # characters
+
+
+def results_token(store: Store, file: Path | None) -> tuple[str, str | None]:
+    """The hash of the token that results need, and the token itself where it was just made: it is told once."""
+    if file is not None:
+        try:
+            token = file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            raise SecretError(f"The token file {str(file)!r} cannot be read.") from None
+        if len(token) < LEAST_TOKEN:
+            raise SecretError(
+                f"The token in {str(file)!r} is shorter than {LEAST_TOKEN} characters: it could be guessed. "
+                "Fix: openssl rand -hex 32."
+            )
+        store.setting("token", hashed(token))
+        return hashed(token), None
+    kept = store.setting("token")
+    if kept is not None:
+        return kept, None
+    token = secrets.token_urlsafe(32)
+    store.setting("token", hashed(token))
+    return hashed(token), token
+
+
+def serve(
+    responses: Responses,
+    store: Store,
+    token_hash: str,
+    *,
+    host: str,
+    port: int,
+    rate: int,
+    ready: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C: requests that are under way are answered first. No request is logged."""
+    app = make_app(responses, store, token_hash, rate)
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_keep_alive=10,
+        timeout_graceful_shutdown=15,
+        backlog=2048,
+    )
+    ready()
+    uvicorn.Server(config).run()

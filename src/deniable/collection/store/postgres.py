@@ -1,0 +1,106 @@
+"""Responses in PostgreSQL: the same promises, for servers that share a database."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import psycopg
+
+from deniable.collection.store.base import Entry, Outcome, StoreError, require_same
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS deniable_settings (name text PRIMARY KEY, value text NOT NULL);
+CREATE TABLE IF NOT EXISTS deniable_responses (id text PRIMARY KEY, day text NOT NULL, answers text NOT NULL);
+CREATE TABLE IF NOT EXISTS deniable_codes (hash text PRIMARY KEY, used boolean NOT NULL DEFAULT false);
+"""
+INSERT = """
+INSERT INTO deniable_responses SELECT * FROM unnest(%s::text[], %s::text[], %s::text[])
+ON CONFLICT DO NOTHING RETURNING id
+"""
+
+
+class PostgresStore:
+    """A store in a database; its connection is made anew after the database was away."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._lock = threading.Lock()
+        self._connection = self._connect()
+        self._run(SCHEMA)
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        try:
+            return psycopg.connect(self._address, autocommit=True, connect_timeout=10)
+        except psycopg.Error as problem:  # its words may hold the password of the address
+            raise StoreError(
+                f"The PostgreSQL store cannot be reached ({type(problem).__name__}). Fix: check host, database, user "
+                "and password of --store."
+            ) from None
+
+    def _alive(self) -> psycopg.Connection[Any]:
+        if self._connection.closed or self._connection.broken:
+            self._connection = self._connect()
+        return self._connection
+
+    def _run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._lock:
+            cursor = self._alive().execute(statement, values or None)
+            return cursor.fetchall() if cursor.description else []
+
+    def open_for(self, fingerprint: str) -> None:
+        require_same(self.setting("survey"), fingerprint)
+        self.setting("survey", fingerprint)
+
+    def add(self, entries: Sequence[Entry]) -> list[Outcome]:
+        with self._lock, self._alive().transaction():
+            if any(entry.code is not None for entry in entries):
+                return [self._add(entry) for entry in entries]
+            lists = ([e.id for e in entries], [e.day for e in entries], [e.answers for e in entries])
+            new = {row[0] for row in self._connection.execute(INSERT, lists).fetchall()}
+        outcomes: list[Outcome] = []
+        for entry in entries:  # an id that comes twice at once is new once
+            outcomes.append("new" if entry.id in new else "known")
+            new.discard(entry.id)
+        return outcomes
+
+    def _add(self, entry: Entry) -> Outcome:
+        execute = self._connection.execute
+        if entry.code is not None:
+            if execute("SELECT 1 FROM deniable_responses WHERE id = %s", (entry.id,)).fetchone():
+                return "known"
+            use = "UPDATE deniable_codes SET used = true WHERE hash = %s AND NOT used"
+            if not execute(use, (entry.code,)).rowcount:
+                return "code"
+        return "new" if execute(INSERT, ([entry.id], [entry.day], [entry.answers])).fetchall() else "known"
+
+    def rows(self) -> list[str]:
+        return [row[0] for row in self._run("SELECT answers FROM deniable_responses ORDER BY id")]
+
+    def days(self) -> list[tuple[str, int]]:
+        counted = self._run("SELECT day, count(*) FROM deniable_responses GROUP BY day ORDER BY day")
+        return [(str(day), int(count)) for day, count in counted]
+
+    def count(self) -> int:
+        return int(self._run("SELECT count(*) FROM deniable_responses")[0][0])
+
+    def add_codes(self, hashes: Iterable[str]) -> None:
+        self._run("INSERT INTO deniable_codes (hash) SELECT unnest(%s::text[])", (list(hashes),))
+
+    def codes(self) -> tuple[int, int]:
+        ((made, used),) = self._run("SELECT count(*), count(*) FILTER (WHERE used) FROM deniable_codes")
+        return int(made), int(used)
+
+    def setting(self, name: str, value: str | None = None) -> str | None:
+        if value is not None:
+            self._run(
+                "INSERT INTO deniable_settings VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (name, value),
+            )
+        found = self._run("SELECT value FROM deniable_settings WHERE name = %s", (name,))
+        return str(found[0][0]) if found else None
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
