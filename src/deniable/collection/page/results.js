@@ -72,7 +72,7 @@ function chart(column, rows) {
     : `Precise to ±${shares.format(column.precise_to)}. ${more ? `About ${whole.format(more)} more respondents make it ±${shares.format(error)}.` : `That is better than ±${shares.format(error)} for any answer.`}`;
   const heading = made("h2", { id: `c-${column.column}` }, titleOf(column.column));
   const scroll = made("div", { class: "scroll", tabindex: "0", role: "region", "aria-labelledby": heading.id }, table);
-  return made("section", { "data-column": column.column, "aria-labelledby": heading.id }, heading, made("p", { class: "badge" }, precise), scroll);
+  return made("div", { "data-column": column.column }, heading, made("p", { class: "badge" }, precise), scroll);
 }
 
 function tableOf(columns, rows) {
@@ -102,7 +102,7 @@ async function cross(event) {
   const [one, other] = [at("one").value, at("other").value];
   await told(async () => {
     const table = await (await asked(`results/cross?one=${encodeURIComponent(one)}&other=${encodeURIComponent(other)}`)).json();
-    const head = made("tr", {}, made("th", { scope: "col" }, ""), ...table.columns.map((value) => made("th", { scope: "col" }, labelOf(other, value))));
+    const head = made("tr", {}, made("th", { scope: "col" }, `${one} / ${other}`), ...table.columns.map((value) => made("th", { scope: "col" }, labelOf(other, value))));
     const body = table.cells.map((cells, place) =>
       made("tr", {}, made("th", { scope: "row" }, labelOf(one, table.rows[place])), ...cells.map((cell) =>
         made("td", {}, whole.format(Math.max(0, cell.count)), made("small", {}, `${whole.format(Math.max(0, cell.low))} to ${whole.format(cell.high)}`)))));
