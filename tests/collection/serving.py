@@ -6,10 +6,12 @@ import http.client
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -101,26 +103,28 @@ def new_id() -> str:
 
 
 @contextmanager
-def postgres(home: Path) -> Iterator[str]:
-    """A real PostgreSQL of its own, at a socket in ``home``; it is stopped at the end."""
-    data, port = home / "pg", free_port()
+def postgres() -> Iterator[str]:
+    """A real PostgreSQL of its own in a temporary folder; it is stopped at the end."""
+    home = Path(tempfile.mkdtemp(prefix="deniable-pg-"))
+    data, port = home / "data", free_port()
     prefix: list[str] = []
     if os.geteuid() == 0:  # it refuses to run as root
-        os.chmod(home, 0o777)
-        for parent in home.parents:
-            if parent.owner() == "root" and parent.stat().st_mode & 0o001 == 0:
-                os.chmod(parent, parent.stat().st_mode | 0o011)
+        shutil.chown(home, "nobody", "nogroup")
         prefix = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "env", f"HOME={home}"]
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "cwd": home}
-    subprocess.run(
-        [*prefix, "initdb", "-D", str(data), "-U", "tester", "--auth=trust", "-E", "UTF8"], check=True, **quiet
-    )
-    options = f"-p {port} -k {home} -c listen_addresses=127.0.0.1"
-    log = home / "pg.log"
-    subprocess.run(
-        [*prefix, "pg_ctl", "-D", str(data), "-l", str(log), "-o", options, "-w", "start"], check=True, **quiet
-    )
+    make = [*prefix, "initdb", "-D", str(data), "-U", "tester", "--auth=trust", "-E", "UTF8", "--no-sync"]
+    subprocess.run(make, check=True, cwd=home, stdout=subprocess.DEVNULL)
+    options = ["-p", str(port), "-k", str(home), "-c", "listen_addresses=127.0.0.1"]
+    with (home / "log").open("wb") as log:
+        process = subprocess.Popen([*prefix, "postgres", "-D", str(data), *options], cwd=home, stdout=log, stderr=log)
     try:
+        for _ in range(600):
+            ready = ["pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port), "-U", "tester", "-d", "postgres"]
+            if subprocess.run(ready, check=False).returncode == 0:
+                break
+            assert process.poll() is None, (home / "log").read_text()
+            time.sleep(0.05)
         yield f"postgresql://tester@127.0.0.1:{port}/postgres"
     finally:
-        subprocess.run([*prefix, "pg_ctl", "-D", str(data), "-m", "immediate", "-w", "stop"], check=True, **quiet)
+        process.send_signal(signal.SIGQUIT)
+        process.wait(timeout=60)
+        shutil.rmtree(home, ignore_errors=True)
