@@ -10,7 +10,7 @@ from deniable.collection.sheet import Sheet
 from deniable.collection.survey_file import survey_of
 from deniable.collection.wire import Responses
 
-TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorials" / "health-at-work.toml"
+TUTORIAL = Path(__file__).parents[2] / "src" / "deniable" / "collection" / "example.toml"
 EVERY_KIND = """
 name = "every-kind"
 languages = ["en", "de"]

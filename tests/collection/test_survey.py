@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -162,3 +163,23 @@ def test_the_document_names_every_number_and_its_fingerprint_every_word() -> Non
     document = json.loads(first.document)
     assert Fraction(document["gamma"]) == first.sheet.gamma
     assert len(first.fingerprint) == 40
+
+
+def test_the_tutorial_shows_what_the_command_prints(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from deniable.cli.collect import app
+
+    runner, survey = CliRunner(), str(tmp_path / "survey.toml")
+    assert runner.invoke(app, ["new", survey]).exit_code == 0
+    assert runner.invoke(app, ["new", survey]).exit_code == 2  # never over a file that is there
+    printed = runner.invoke(app, ["check", survey]).output
+    page = (Path(__file__).parents[2] / "docs" / "tutorials" / "run-a-survey.md").read_text(encoding="utf-8")
+    shown = [line for line in page.splitlines() if line.startswith(("column ", "burnout ", "illness "))]
+    assert len(shown) == 3
+    assert [line for line in shown if line not in [row.rstrip() for row in printed.splitlines()]] == []
+    told = json.loads(runner.invoke(app, ["check", survey, "--json"]).output)
+    assert told["epsilon"] == pytest.approx(2 * math.log(4.5), abs=1e-4)
+    simulated = json.loads(runner.invoke(app, ["simulate", survey, "-n", "300", "--seed", "3", "--json"]).output)
+    assert simulated["covered"] >= len(simulated["counts"]) - 6
+    assert sum(one["truth"] for one in simulated["counts"]) == 600  # two private questions

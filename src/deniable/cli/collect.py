@@ -52,6 +52,24 @@ def _address(survey: Path, store: str | None) -> str:
 
 @app.command()
 @console.guarded
+def new(survey: SurveyFile, as_json: console.AsJson = False) -> None:
+    """Write an example survey to begin with: questions of your own take the place of its."""
+    from importlib import resources
+
+    from deniable.core.errors import OutputError
+
+    if survey.exists():
+        raise OutputError(f"{str(survey)!r} exists already. Fix: choose another name.")
+    example = resources.files("deniable.collection").joinpath("example.toml").read_text(encoding="utf-8")
+    survey.write_text(example, encoding="utf-8")
+    if as_json:
+        console.emit({"survey": str(survey)})
+    else:
+        print(f"Wrote {survey}. Next: deniable collect check {survey}")
+
+
+@app.command()
+@console.guarded
 def check(survey: SurveyFile, as_json: console.AsJson = False) -> None:
     """See what every answer and the whole sheet reveal, how many respondents are needed, and what identifies people."""
     from deniable.collection.checking import ERROR, check
@@ -95,6 +113,7 @@ def serve(
     rate: Annotated[
         int, typer.Option(metavar="N", min=0, help="Responses a minute from one place; 0: any number.")
     ] = 600,
+    as_json: console.AsJson = False,
 ) -> None:
     """Serve a survey: its page, the responses, and results for whoever has the token. Stops at Ctrl-C or SIGTERM."""
     from deniable.collection.store import store_at
@@ -110,6 +129,10 @@ def serve(
 
     def ready() -> None:
         base = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+        if as_json:
+            told = {"survey": f"{base}#{responses.fingerprint}", "results": f"{base}results.html", "token": token}
+            console.emit(told)
+            return
         console.say(f"Survey:  {base}#{responses.fingerprint}")
         console.say(f"Results: {base}results.html")
         if token is not None:
@@ -124,6 +147,7 @@ def codes(
     survey: SurveyFile,
     number: Annotated[int, typer.Option("--number", "-n", metavar="N", min=1, max=1_000_000, help="How many.")],
     store: StoreAddress = None,
+    as_json: console.AsJson = False,
 ) -> None:
     """Make one-time codes for invitations: each lets one person answer once, and is never tied to a response."""
     from deniable.collection.codes import hashed, new_codes
@@ -138,7 +162,10 @@ def codes(
     made = new_codes(number)
     kept.add_codes([hashed(code) for code in made])
     kept.close()
-    print("\n".join(made))
+    if as_json:
+        console.emit({"codes": made})
+    else:
+        print("\n".join(made))
 
 
 @app.command()
