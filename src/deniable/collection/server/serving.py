@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
@@ -63,4 +64,5 @@ def serve(
         backlog=2048,
     )
     ready()
-    uvicorn.Server(config).run()
+    with suppress(KeyboardInterrupt):  # raised again when it has stopped: that is how a server ends
+        uvicorn.Server(config).run()
