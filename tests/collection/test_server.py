@@ -208,6 +208,17 @@ def test_the_export_verifies_and_tells_no_time(server: Server, tmp_path: Path) -
     assert not {"id", "day"} & set(table.column_names)
 
 
+def test_the_openapi_document_names_every_route_and_how_to_sign_in(server: Server) -> None:
+    document = server.get("/openapi.json")[1]
+    assert set(document["paths"]) == {
+        *("/survey", "/healthz", "/responses", "/responses/batch"),
+        *("/progress", "/results", "/results/cross", "/questions", "/export"),
+    }
+    assert document["components"]["securitySchemes"] == {"token": {"type": "http", "scheme": "bearer"}}
+    for method, path in PROTECTED:
+        assert document["paths"][path.partition("?")[0]][method.lower()]["security"] == [{"token": []}]
+
+
 def test_headers_forbid_everything_from_elsewhere(server: Server) -> None:
     for path in ("/", "/survey", "/results.html", "/survey.js", "/nothing", "/openapi.json"):
         _, _, headers = server.request("GET", path)

@@ -66,6 +66,7 @@ def make_app(responses: Responses, store: Store, token_hash: str, rate: int = 60
     _add_pages(app, responses)
     _add_collection(app, responses, Rates(rate, MOST_IN_BATCH))
     _add_results(app, Results(responses.sheet, store), token_hash)
+    app.openapi()["components"] = openapi.COMPONENTS
     return app
 
 

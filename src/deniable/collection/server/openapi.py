@@ -23,6 +23,7 @@ SAID: dict[int, str] = {
     503: "The store does not answer.",
 }
 BEARER: Json = {"security": [{"token": []}]}
+COMPONENTS: Json = {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}}
 
 
 def _route(summary: str, answer: Json | None, codes: tuple[int, ...], *, body: Json | None = None, **more: Any) -> Json:
