@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 
 @pytest.fixture
@@ -56,3 +58,33 @@ def test_a_folder_without_a_release_is_a_mistake(run, tmp_path: Path) -> None:
         assert done.returncode == 2
         assert done.stderr.count("Error: ") == 1
         assert "Traceback" not in done.stderr
+
+
+def test_a_signed_release_is_known_by_its_key(patients: Path, tmp_path: Path, run) -> None:
+    for name in ("mine", "theirs"):
+        key = Ed25519PrivateKey.generate()
+        (tmp_path / name).write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+        (tmp_path / name).chmod(0o600)
+        (tmp_path / f"{name}.pub").write_bytes(key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH))
+    out = tmp_path / "signed"
+    made = run(
+        "publish",
+        patients,
+        "--drop",
+        "name",
+        "--sensitive",
+        "disease",
+        "--rho2",
+        "1/2",
+        "--out",
+        out,
+        "--sign",
+        tmp_path / "mine",
+    )
+    assert made.returncode == 0, made.stderr
+    assert "known from elsewhere" in run("verify", out).stdout
+    assert run("verify", out, "--signed-by", tmp_path / "mine.pub").returncode == 0
+    other = run("verify", out, "--signed-by", tmp_path / "theirs.pub")
+    assert other.returncode == 1
+    assert "another key" in other.stderr
+    assert run("verify", out, "--signed-by", tmp_path / "no.pub").returncode == 2

@@ -13,6 +13,8 @@ import pytest
 from deniable.audit.verify.statements import KINDS_OF
 from deniable.core.manifest import schema
 from deniable.core.promise import KINDS
+from deniable.release.signature import FIELDS as SIGNED_FIELDS
+from deniable.release.signature import SIGNATURE
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "manifest.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -71,7 +73,8 @@ def test_every_kind_of_promise_and_its_fields_are_on_the_page_and_no_other(kind:
 
 def test_no_section_is_about_something_that_there_is_not() -> None:
     promises = {f"promise {kind}" for kind in KINDS}
-    assert set(SECTIONS) == {*FIELDS, *promises, "Promises", "Format 1"}
+    assert set(SECTIONS) == {*FIELDS, *promises, SIGNATURE, "Promises", "Format 1"}
+    assert set(rows(SIGNATURE)) == SIGNED_FIELDS
 
 
 @pytest.mark.parametrize("mechanism", KINDS_OF)

@@ -80,6 +80,13 @@ def publish(
         Path | None,
         typer.Option(metavar="FILE", help="Make a key and keep it in this new file (mode 0600), outside the release."),
     ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Sign the release with the Ed25519 private key in this file (ssh-keygen -t ed25519, or PEM).",
+        ),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(metavar="NUMBER", help="For experiments only: anyone who guesses the seed can undo the release."),
@@ -152,6 +159,7 @@ def publish(
                 name=name,
                 marginals=False if no_marginals else None,
                 progress=progress,
+                sign=sign,
             )
     except BaseException:
         if made is not None:  # a key for a release that does not exist

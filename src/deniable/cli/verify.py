@@ -14,6 +14,14 @@ BROKEN = 1  # the release was read, and does not hold what it promises
 
 def verify(
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="The folder of a release.")],
+    signed_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="Fail unless this Ed25519 key signed the release: a public key ('ssh-ed25519 AAAA..'), its file, or "
+            "its fingerprint ('SHA256:..').",
+        ),
+    ] = None,
     as_json: console.AsJson = False,
 ) -> None:
     """Check a release: recompute its guarantee from its own numbers, and check its data against its manifest.
@@ -24,7 +32,7 @@ def verify(
     from deniable.core.errors import ManifestError
 
     try:
-        report = dn.verify(release)
+        report = dn.verify(release, signed_by=signed_by)
     except (dn.VerificationError, ManifestError) as problem:
         if not (release / "manifest.json").exists():
             raise

@@ -11,6 +11,7 @@ from typing import Any
 from deniable.core.errors import ColumnError, OptionError, did_you_mean
 from deniable.engines.base import CELL, Dataset
 from deniable.engines.randomness import Secret
+from deniable.release.signing_key import Signer, signer_of
 
 MISSING = ("value", "exempt", "refuse")
 
@@ -78,3 +79,12 @@ def secret_of(key: bytes | None, key_file: str | os.PathLike[str] | None, seed: 
     if seed is not None:
         return Secret.from_seed(seed)
     return Secret.generate()
+
+
+def signer_for(sign: Any | None, out: str | os.PathLike[str] | None) -> Signer | None:
+    """Who signs the folder; refused without one, so that no private key waits in memory for a later ``save``."""
+    if sign is None:
+        return None
+    if out is None:
+        raise OptionError("sign signs the files of a release, and out names no folder. Fix: out=, or save(.., sign=).")
+    return signer_of(sign)

@@ -23,12 +23,13 @@ from deniable.engines.randomness import Keystream
 from deniable.engines.request import Request
 from deniable.mechanisms import Mechanism, mechanism_named
 from deniable.mechanisms.registry import AUTO
-from deniable.publishing.arguments import as_names, check_options, files_of, public_columns, secret_of
+from deniable.publishing.arguments import as_names, check_options, files_of, public_columns, secret_of, signer_for
 from deniable.publishing.context import context_of
 from deniable.publishing.parts import Prepared, prepared
 from deniable.release.folder import finish_folder, new_folder
 from deniable.release.open import open_release
 from deniable.release.release import Release
+from deniable.release.signing_key import Signer, files_of_key
 from deniable.rivals.base import Rival
 
 
@@ -56,6 +57,7 @@ def publish(
     batch_rows: int = 2**17,
     progress: Progress = no_progress,
     engine: str | Engine = "local",
+    sign: Any | None = None,
 ) -> Release:
     """Publish a table so that every sensitive value in it is deniable.
 
@@ -89,6 +91,9 @@ def publish(
         threads, batch_rows: speed only; they never change the result.
         progress: called with (rows done, rows in all, what).
         engine: what reads the table and executes the plan: a name, or an object.
+        sign: an Ed25519 private key to sign the folder ``out`` with: the path of a file (PEM, or as ``ssh-keygen -t
+            ed25519`` writes it) that only its owner can read, or an ``Ed25519PrivateKey`` of the package
+            ``cryptography``.
 
     >>> import pyarrow as pa
     >>> import deniable as dn
@@ -105,6 +110,7 @@ def publish(
         chosen = chosen.for_columns(names, privacy)
         names = chosen.columns_of(names)
     check_options(missing, format, name)
+    signer = signer_for(sign, out)
     secret = secret_of(key, key_file, seed)
     runs_on = engine_named(engine)
     opened = runs_on.open(table)
@@ -130,7 +136,8 @@ def publish(
             out=out,
             overwrite=overwrite,
             format=format,
-            inputs=files_of(table),
+            inputs=[*files_of(table), *files_of_key(sign)],
+            signer=signer,
         )
     if row_id is not None:
         dataset.require_distinct(row_id, request.keys)
@@ -154,8 +161,9 @@ def publish(
     if out is None:
         published = pa.concat_tables(ready.dataset.execute(job)).combine_chunks()
         return Release(manifest, table=published, warnings=warnings, engine=runs_on)
-    with new_folder(Path(out), overwrite, files_of(table)) as partial, _spool(partial) as spool:
-        finish_folder(partial, manifest, ready.dataset.execute(job, spool), schema, format, runs_on)
+    inputs = [*files_of(table), *files_of_key(sign)]
+    with new_folder(Path(out), overwrite, inputs) as partial, _spool(partial) as spool:
+        finish_folder(partial, manifest, ready.dataset.execute(job, spool), schema, format, runs_on, signer=signer)
     release = open_release(out, engine=runs_on)
     release.warnings = tuple(warnings)
     return release
@@ -170,7 +178,8 @@ def _publish_rival(
     out: str | os.PathLike[str] | None,
     overwrite: bool,
     format: str,
-    inputs: Sequence[str] = (),
+    inputs: Sequence[str],
+    signer: Signer | None,
 ) -> Release:
     """A release of groups or answers, in memory, or in a folder where ``out`` names one."""
     if request.missing == "exempt" or row_id is not None or request.marginals:
@@ -190,7 +199,7 @@ def _publish_rival(
     if format == "csv":
         require_readable_csv(made.schema)
     with new_folder(Path(out), overwrite, inputs) as partial, _spool(partial) as spool:
-        finish_folder(partial, manifest, made.rows(spool), made.schema, format, engine, made.groups())
+        finish_folder(partial, manifest, made.rows(spool), made.schema, format, engine, made.groups(), signer)
     return open_release(out, engine=engine)
 
 

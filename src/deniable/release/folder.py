@@ -21,11 +21,13 @@ from deniable.core.errors import DeniableError, ManifestError, OutputError
 from deniable.core.manifest import Manifest, read_json
 from deniable.engines import Engine
 from deniable.release.readme import analyst_readme
+from deniable.release.signature import SIGNATURE, sign_files
+from deniable.release.signing_key import Signer
 
 MANIFEST = "manifest.json"
 README = "README.md"
 GROUPS = "groups.parquet"
-FILES = {MANIFEST, README, GROUPS, "data.parquet", "data.csv"}
+FILES = {MANIFEST, README, GROUPS, SIGNATURE, "data.parquet", "data.csv"}
 LOCK = "lock"
 LARGEST_MANIFEST = 2**29  # bytes: a domain of 4 million values takes less
 YOUNG = 10  # seconds: an empty folder whose lock nobody holds is left alone for so long
@@ -214,6 +216,12 @@ def manifest_text(folder: Path) -> str:
         raise ManifestError(f"The manifest of {str(folder)!r} cannot be read: {error.strerror or error}.") from None
 
 
+def digests(folder: Path) -> dict[str, str | None]:
+    """The SHA-256 of everything in a folder but its signature; None for what is no file of its own."""
+    entries = [path for path in folder.iterdir() if path.name != SIGNATURE]
+    return {path.name: digest(path) if path.is_file() and not path.is_symlink() else None for path in entries}
+
+
 def finish_folder(
     partial: Path,
     manifest: Manifest,
@@ -222,8 +230,9 @@ def finish_folder(
     form: str,
     engine: Engine,
     groups: Iterable[pa.Table] | None = None,
+    signer: Signer | None = None,
 ) -> Manifest:
-    """Write data, groups where there are some, manifest and README into a folder that is not yet in place."""
+    """Write data, groups where there are some, manifest, README and a signature into a folder not yet in place."""
     if groups is not None:
         tables = iter(groups)
         first = next(tables)
@@ -232,6 +241,10 @@ def finish_folder(
     manifest = replace(manifest, data=engine.write(pieces, schema, partial / f"data.{form}", form))
     (partial / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
     (partial / README).write_text(analyst_readme(manifest), encoding="utf-8")
+    if signer is not None:
+        published = [partial / name for name in sorted(FILES) if (partial / name).exists()]
+        signed = sign_files({path.name: digest(path) for path in published}, signer)
+        (partial / SIGNATURE).write_text(signed, encoding="utf-8")
     return manifest
 
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,6 +25,7 @@ from deniable.release import files
 from deniable.release import folder as folders
 from deniable.release.answerer import answerer_of
 from deniable.release.questions import Questions
+from deniable.release.signing_key import files_of_key, signer_of
 from deniable.release.verify import verify, verify_manifest
 
 NO_ROWS = (
@@ -124,32 +126,43 @@ class Release(Questions):
             return self.engine.counter(path, self.manifest)
         return self.engine.counter(self.table, self.manifest)
 
-    def save(self, out: str | os.PathLike[str], *, overwrite: bool = False, format: str = "parquet") -> Release:
+    def save(
+        self, out: str | os.PathLike[str], *, overwrite: bool = False, format: str = "parquet", sign: Any | None = None
+    ) -> Release:
         """Write the release into a folder, the whole of it or nothing, and open it from there.
 
         Args:
             out: the folder.
             overwrite: replace the release that is there.
             format: of the published table: ``"parquet"`` or ``"csv"``.
+            sign: an Ed25519 private key, as in ``publish``. A signature is of files: those written here have none
+                without it, whoever signed the folder that the release was opened from.
         """
         if self.manifest.form == "answers":
             raise OutputError(NO_ROWS.format(self.manifest.mechanism))
         folder = Path(out)
-        with folders.new_folder(folder, overwrite) as partial:
+        signer = None if sign is None else signer_of(sign)
+        with folders.new_folder(folder, overwrite, files_of_key(sign)) as partial:
             groups = None if self.manifest.form == "rows" else [self.groups]
             manifest = folders.finish_folder(
-                partial, self.manifest, [self.table], self.table.schema, format, self.engine, groups
+                partial, self.manifest, [self.table], self.table.schema, format, self.engine, groups, signer
             )
         return Release(manifest, folder=folder, groups=self._groups, warnings=self.warnings, engine=self.engine)
 
-    def verify(self) -> Certificate:
-        """Recompute the certificate, of its files where it has some; see ``deniable.verify``."""
+    def verify(self, *, signed_by: Any | None = None) -> Certificate:
+        """Recompute the certificate, of its files where it has some; see ``deniable.verify``.
+
+        Args:
+            signed_by: the key that must have signed it.
+        """
         if self.manifest.form == "answers":
             raise QuestionError(
                 f"Answers of mechanism {self.manifest.mechanism!r} cannot be verified: whoever asks trusts the owner "
                 "to add the noise. Fix: publish rows with another mechanism."
             )
-        return verify(self.folder, engine=self.engine) if self.folder is not None else verify_manifest(self.manifest)
+        if self.folder is None:
+            return verify_manifest(self.manifest, signed_by=signed_by)
+        return verify(self.folder, signed_by=signed_by, engine=self.engine)
 
     def __repr__(self) -> str:
         if self.manifest.form == "answers" and self._answerer is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,17 +20,24 @@ from deniable.estimation.model.columns import PerturbedColumn
 from deniable.release import files
 from deniable.release import folder as folders
 from deniable.release.readme import analyst_readme
+from deniable.release.signature import SIGNATURE, signature_check
+from deniable.release.signing_key import known_fingerprint
 
 # What no look at a release can show, said first.
 _WITH_KEY = "NOT CHECKED: that the rows were really perturbed; only whoever has the table and the key can show that"
 NOT_CHECKED = {"rows": [Check("perturbation", True, _WITH_KEY)], "buckets": [], "boxes": [], "answers": []}
 
 
-def verify(path: str | os.PathLike[str], *, engine: str | Engine = "local") -> Certificate:
+def verify(
+    path: str | os.PathLike[str], *, signed_by: Any | None = None, engine: str | Engine = "local"
+) -> Certificate:
     """Recompute a release's certificate from its own numbers; raises ``VerificationError`` naming what does not hold.
 
     Args:
         path: the folder of the release.
+        signed_by: the Ed25519 key that must have signed it: as OpenSSH writes a public key, its file (or one in PEM),
+            its fingerprint ``SHA256:..``, or an ``Ed25519PublicKey`` of the package ``cryptography``. Left out, a
+            signature is checked where there is one, and who made it is left to you.
         engine: what reads its files: a name, or an object.
 
     >>> import pyarrow as pa, tempfile
@@ -40,18 +48,25 @@ def verify(path: str | os.PathLike[str], *, engine: str | Engine = "local") -> C
     ...     dn.verify(f"{home}/release")
     <Certificate: all 15 checks hold>
     """
+    trusted = None if signed_by is None else known_fingerprint(signed_by)
     folder = Path(path)
     raw = read_json(folders.manifest_text(folder))
     computed, manifest = certificate(raw).checks, Manifest.from_dict(raw)
     checks = [*NOT_CHECKED[manifest.form], *computed, *_file_checks(folder, manifest, engine_named(engine))]
     if json.loads(folders.manifest_text(folder))["format_version"] == FORMAT_VERSION:
         checks += _readme_check(folder, manifest)
+    if trusted is not None or os.path.lexists(folder / SIGNATURE):
+        checks.append(signature_check(folder / SIGNATURE, folders.digests(folder), trusted))
     return _raise_unless_it_holds(Certificate(tuple(checks)), str(folder))
 
 
-def verify_manifest(manifest: Manifest) -> Certificate:
-    """The same for a release that has no files yet."""
-    return _raise_unless_it_holds(certificate(manifest.to_dict()), "this release")
+def verify_manifest(manifest: Manifest, *, signed_by: Any | None = None) -> Certificate:
+    """The same for a release that has no files yet, and so no signature."""
+    computed = certificate(manifest.to_dict())
+    if signed_by is not None:
+        unsigned = Check("signature", False, "is missing: a release in memory has none. Fix: save it with sign=")
+        computed = Certificate((*computed.checks, unsigned))
+    return _raise_unless_it_holds(computed, "this release")
 
 
 def _file_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]:
