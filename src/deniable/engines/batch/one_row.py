@@ -1,7 +1,12 @@
-"""The engine's perturbation for a single row, where it was collected: the same thresholds, one 64-bit word a column."""
+"""The engine's perturbation for a single row, where it was collected: the same thresholds, one 64-bit word a column.
+
+Whoever measures how long a respondent takes must not learn the value. So nothing here branches on it: a value is
+compared with every value of its domain, a replacement is drawn whether or not the coin keeps, and arithmetic chooses.
+"""
 
 from __future__ import annotations
 
+import operator
 import secrets
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from decimal import Decimal
@@ -11,13 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.core.channel import SCALE, Channel
-from deniable.core.errors import ColumnError, TableError, shortened
+from deniable.core.errors import ColumnError, TableError
 from deniable.core.part import Part
 from deniable.core.replace import NumberRange
 from deniable.engines.batch.kernel import alias_table
-from deniable.engines.batch.ranges import RangeEncoder, RangeKernel
+from deniable.engines.batch.ranges import RangeEncoder, numbers_of, require_inside
+from deniable.engines.batch.values import arrow_type
 
 Draw = Callable[[], int]
+EXEMPT = -1  # the code of a missing value that is published as it is
+_KINDS = {"integer": pa.int64(), "number": pa.float64(), "date": pa.date32()}
 
 
 def respond(row: Mapping[str, Any], parts: Sequence[Part], draw: Draw | None = None) -> dict[str, Any]:
@@ -31,25 +39,62 @@ def respond(row: Mapping[str, Any], parts: Sequence[Part], draw: Draw | None = N
     draw = draw or (lambda: secrets.randbits(64))
     answer = dict(row)
     for part in parts:
-        (column,) = part.columns
-        if column not in row:
-            raise ColumnError(f"The row has no value for {column!r}. Fix: give None where it is missing.")
-        answer[column] = _respond(column, row[column], part, draw())
+        answer[part.columns[0]] = decoded(part, perturbed(part, encoded(row, part), draw()))
     return answer
 
 
-def _respond(column: str, value: Any, part: Part, word: int) -> Hashable:
-    if value is None and part.missing == "exempt":
-        return None
+def encoded(row: Mapping[str, Any], part: Part) -> int:
+    """The code of a row's value: its place in the domain, or its point of the range. No error names the value."""
+    (column,) = part.columns
+    if column not in row:
+        raise ColumnError(f"The row has no value for {column!r}. Fix: give None where it is missing.")
+    value = row[column]
+    if part.exempt and value is None:
+        return EXEMPT
     if part.range is not None:
-        return _respond_range(column, value, part.range, word)
-    if value not in part.domain:
-        raise TableError(f"{shortened(value)} is not in the domain of the column {column!r}. Fix: one of its values.")
-    channel = part.channels[0]
-    place = part.domain.index(value)
-    if word >> 32 < int(channel.keep[place]):
-        return part.domain[place]
-    return part.domain[_replacement(channel, word & 0xFFFFFFFF)]
+        return _point(column, value, part.range)
+    try:
+        hits = np.fromiter((entry == value for entry in part.domain), np.int64, part.m)
+    except (TypeError, ValueError):  # an array, say, which is neither equal to a value nor different from it
+        hits = np.zeros(part.m, np.int64)
+    if hits.sum() != 1:
+        raise TableError(
+            f"What the row holds is not in the domain of the column {column!r}. Fix: one of the values that the "
+            "release lists."
+        )
+    return int(hits @ np.arange(part.m))
+
+
+def _point(column: str, value: Any, grid: NumberRange) -> int:
+    kind, low = _KINDS[grid.kind], grid.low
+    try:
+        gone = (value is None) | bool(operator.ne(value, value))  # missing, or not a number
+        shown: Any = (value, low)[gone]
+        if grid.kind == "number":
+            shown = (operator.pos, float)[isinstance(shown, Decimal)](shown)
+        array = pa.array([shown], kind)
+    except (TypeError, ValueError, ArithmeticError):  # Arrow's own errors are of the first two kinds, and name values
+        array = None
+    if array is None:
+        raise TableError(f"What the row holds is no {grid.kind}, which the column {column!r} holds.")
+    numbers, missing = numbers_of(column, array, grid.kind)
+    require_inside(column, numbers, missing, grid)
+    if gone > grid.missing:
+        raise TableError(f"The column {column!r} has no missing values. Fix: a {grid.kind} of its range.")
+    return int(grid.position(numbers)[0]) * (1 - gone) + grid.grid * gone
+
+
+def perturbed(part: Part, code: int, word: int) -> int:
+    """The code that is published for a code and a random word of 64 bits."""
+    if code == EXEMPT:
+        return EXEMPT
+    low = word & 0xFFFFFFFF
+    if part.range is not None:
+        keep, drawn = part.range.keep, low * part.range.points >> 32
+    else:
+        channel = part.channels[0]
+        keep, drawn = int(channel.keep[code]), _replacement(channel, low)
+    return drawn + (code - drawn) * (word >> 32 < keep)
 
 
 def _replacement(channel: Channel, low: int) -> int:
@@ -61,15 +106,12 @@ def _replacement(channel: Channel, low: int) -> int:
     return int(choice[bucket][int(offset >= threshold[bucket])])
 
 
-def _respond_range(column: str, value: Any, grid: NumberRange, word: int) -> Hashable:
-    kind = {"integer": pa.int64(), "number": pa.float64(), "date": pa.date32()}[grid.kind]
-    decimal = isinstance(value, Decimal) and grid.kind == "number"
-    value = float(value) if decimal else value
-    encoder = RangeEncoder(column, kind, grid)
-    try:
-        batch = pa.RecordBatch.from_arrays([pa.array([value], kind)], names=[column])
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        raise TableError(f"{shortened(value)} is no {grid.kind}, which the column {column!r} holds.") from None
-    codes = RangeKernel(grid).perturb(encoder.encode(batch), np.array([word], np.uint64))
-    result: Hashable = encoder.decode(codes)[0][0].as_py()
-    return Decimal(repr(result)) if decimal and result is not None else result
+def decoded(part: Part, code: int) -> Hashable:
+    """The value of a code, in the column's own type, whatever type the row had it in."""
+    if code == EXEMPT:
+        return None
+    if part.range is None:
+        return part.domain[code]
+    encoder = RangeEncoder(part.columns[0], arrow_type(part.types[0]), part.range)
+    value: Hashable = encoder.decode(np.array([code], encoder.dtype))[0][0].as_py()
+    return value
