@@ -109,7 +109,8 @@ def test_what_is_not_promised_is_said():
             "n": Replace(coin=1),
         }
     )
-    columns = [mechanism.perturbed(name, mechanism.plan_column(name, JOBS, JOBS).cells[0].channel) for name in "isn"]
+    channels = {name: mechanism.plan_column(name, JOBS, JOBS).cells[0].channel for name in "isn"}
+    columns = [mechanism.perturbed(name, channel, rows=JOBS.rows) for name, channel in channels.items()]
     said = guarantee(columns)
     words = " ".join([*said.also, *said.not_protected])
     assert said.gamma is None

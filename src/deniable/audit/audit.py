@@ -23,6 +23,7 @@ from deniable.audit.cells import CellReport, cell_report
 from deniable.audit.columns import (
     PairBelief,
     about_pairs,
+    as_channel,
     limits_of_part,
     of_column,
     pairs_of,
@@ -221,7 +222,8 @@ def _part(
     if dropped is not None:
         rows[dropped] = np.zeros_like(rows[dropped])
     source = "histogram" if len(part.channels) == 1 else "estimate" if plan is None else "plan"
-    posteriors = Posteriors(cells_from(part.channels, part.cell_positions, rows), published=part.cells_published)
+    channels = part.channels if part.swapped is None else (as_channel(part),)
+    posteriors = Posteriors(cells_from(channels, part.cell_positions, rows), published=part.cells_published)
     limits = limits_of_part(manifest, part, histogram)
     cells = cell_report(posteriors.cells, unit, part.domain, categories) if part.cells_published else None
     audited = _audited(part, limits, posteriors, cells, source)

@@ -11,6 +11,7 @@ against it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,13 +21,14 @@ import numpy as np
 
 from deniable.audit.breaches import Limits, limits_of
 from deniable.audit.findings import Finding, Grade
-from deniable.core.channel import Channel
+from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import shortened
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.probability import percent
 from deniable.core.promise import DecoyGroups
+from deniable.core.swapping import swapping_coin
 
 WORTH_SAYING = 0.05  # by how much two columns must say more than one, where nothing is required
 
@@ -158,6 +160,14 @@ def about_pairs(pairs: Sequence[PairBelief]) -> list[Finding]:
         grade: Grade = "caution" if worst.beyond else "info"
         findings.append(Finding(grade, "correlated columns", detail, advice if worst.beyond else ""))
     return findings
+
+
+def as_channel(part: Part) -> Channel:
+    """What swapping among the rows comes to for one of them: a coin that is larger the fewer rows there are."""
+    assert part.swapped is not None
+    channel = part.channels[0]
+    keep = math.ceil(swapping_coin(int(channel.keep[0]), part.swapped) * SCALE)
+    return Channel(channel.values, np.full(channel.m, keep, dtype=np.int64), channel.replace)
 
 
 def swapped_finding(part: Part) -> Finding:

@@ -24,6 +24,7 @@ from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Plan, PlannedPart
 from deniable.core.privacy import Privacy, amplification_limit
 from deniable.core.replace import NumberRange, Replace
+from deniable.core.swapping import swapping_threshold
 from deniable.mechanisms.base import Mechanism, Need, Scanned
 from deniable.mechanisms.requirement import check_histogram, refuse_sums
 from deniable.mechanisms.retention_guarantee import Perturbed, guarantee
@@ -129,7 +130,7 @@ class Retention(Mechanism):
         plan = self.plan_column(column, scan.values, scan.public)
         relative = self.relative_prior(column, scan.values, scan.public)
         part = dataclasses.replace(plan.parts[0], columns=scan.columns)
-        return part, self.perturbed(column, plan.cells[0].channel, scan.noise, relative)
+        return part, self.perturbed(column, plan.cells[0].channel, scan.noise, relative, scan.values.rows)
 
     # -- one column ----------------------------------------------------------------------------------------------------
 
@@ -155,13 +156,13 @@ class Retention(Mechanism):
             raise TableError(f"The column {column!r}: {wrong}") from None
         weights = self._weights(column, histogram, public)
         relative = self.relative_prior(column, histogram, public)
-        keep = _threshold(column, replace, int(weights.min()), relative)
+        keep = _threshold(column, replace, int(weights.min()), relative, histogram.rows)
         channel = Channel(histogram.domain, np.full(histogram.m, keep, dtype=np.int64), weights)
         return Plan.of_channel(
             self.name,
             histogram,
             channel,
-            guarantee([self.perturbed(column, channel, relative=relative)]),
+            guarantee([self.perturbed(column, channel, relative=relative, rows=histogram.rows)]),
             options=self.options,
             swapped=replace.replacing == "swapping",
             requirement=replace.requirement,
@@ -195,7 +196,12 @@ class Retention(Mechanism):
         return NumberRange(grid.kind, grid.low, grid.high, grid.step, keep, grid.missing)
 
     def perturbed(
-        self, column: str, channel: Channel | NumberRange, noise: float = 0.0, relative: Fraction = Fraction(1)
+        self,
+        column: str,
+        channel: Channel | NumberRange,
+        noise: float = 0.0,
+        relative: Fraction = Fraction(1),
+        rows: int = 0,
     ) -> Perturbed:
         """What a column's channel promises.
 
@@ -204,14 +210,18 @@ class Retention(Mechanism):
             channel: its channel, or its range with a coin.
             noise: epsilon of its published histogram.
             relative: as ``relative_prior`` says.
+            rows: that hold a value of the column, for swapping.
         """
         replace = self.columns[column]
         if isinstance(channel, NumberRange):
             gamma, keep, step = channel.exact_gamma, channel.keep, channel.rounds_to
         else:
             gamma, keep, step = channel.exact_gamma, int(channel.keep[0]), None
-        gamma = None if replace.replacing == "swapping" else gamma  # swapped rows are not independent
-        return Perturbed(column, replace.replacing, keep, gamma, noise, step, relative, replace.privacy)
+        swapped = rows if replace.replacing == "swapping" else None
+        gamma = None if swapped is not None else gamma  # swapped rows are not independent
+        return Perturbed(
+            column, replace.replacing, keep, gamma, noise, step, relative, replace.privacy, swapped=swapped
+        )
 
 
 def covering(histogram: Histogram, public: Histogram) -> Counts:
@@ -227,16 +237,21 @@ def covering(histogram: Histogram, public: Histogram) -> Counts:
     return noisy + margin
 
 
-def _threshold(column: str, replace: Replace, least: int, relative: Fraction = Fraction(1)) -> int:
+def _threshold(
+    column: str, replace: Replace, least: int, relative: Fraction = Fraction(1), rows: int | None = None
+) -> int:
     """The coin out of 2^32: as given, or the largest that the column's requirement allows.
 
-    Replacements like the column itself: Theorem 4 with s = the largest p_x / m_x, which at s = 1 is Lemma 1.
+    Replacements like the column itself: Theorem 4 with s = the largest p_x / m_x, which at s = 1 is Lemma 1; swapped
+    among ``rows``, with the coin that this comes to.
     """
     if replace.coin is not None:
         return math.floor(replace.coin * SCALE)
     if isinstance(replace.privacy, tuple):
-        s, *beliefs = replace.privacy
-        return safe_threshold(s if replace.replacing == "uniform" else relative, *beliefs)
+        s, before, after = replace.privacy
+        if replace.replacing == "swapping":
+            return _swapping_threshold(before, after, rows)
+        return safe_threshold(s if replace.replacing == "uniform" else relative, before, after)
     assert replace.privacy is not None
     refuse_sums(replace.privacy)
     rho1, rho2 = replace.privacy.rho1, replace.privacy.rho2
@@ -250,6 +265,13 @@ def _threshold(column: str, replace: Replace, least: int, relative: Fraction = F
                 f"The column {column!r}: replacing = {replace.replacing!r} protects against an attacker who knows the "
                 "frequencies only. Fix: replacing='uniform', or adversary='frequency'."
             )
+        if replace.replacing == "swapping":
+            return _swapping_threshold(rho1, rho2, rows)
         return safe_threshold(relative, rho1, rho2)
     gamma = amplification_limit(rho1, rho2)
     return int((gamma - 1) * SCALE * least / (SCALE + (gamma - 1) * least))
+
+
+def _swapping_threshold(rho1: Fraction, rho2: Fraction, rows: int | None) -> int:
+    assert rows is not None
+    return swapping_threshold((rho2 - rho1) / (1 - rho1), rows)

@@ -15,6 +15,7 @@ from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
 from deniable.core.promise import Amplification, Nothing, Promise, RelativePrior
 from deniable.core.replace import Breach
+from deniable.core.swapping import swapping_coin
 from deniable.mechanisms.requirement import EVERY_RELEASE
 
 USUAL_BREACH = (Fraction(1, 10), Fraction(95, 100))  # OLAP's example of rho1 and rho2
@@ -30,6 +31,7 @@ class Perturbed:
         rounded: the step of the grid that its numbers were rounded to; None where values are as they were.
         relative: replacements like the column itself: how many times likelier a value is, at most, than to be drawn.
         required: the column's own requirement, if it has one.
+        swapped: among how many rows its values were swapped; None where they were drawn.
     """
 
     column: str
@@ -40,10 +42,16 @@ class Perturbed:
     rounded: float | None = None
     relative: Fraction = Fraction(1)
     required: Breach | Privacy | None = None
+    swapped: int | None = None
 
     @property
     def coin(self) -> Fraction:
         return Fraction(self.keep, SCALE)
+
+    @property
+    def reach(self) -> Fraction:
+        """The coin that an attacker reckons with: swapped among few rows, a value comes back more often."""
+        return self.coin if self.swapped is None else swapping_coin(self.keep, self.swapped)
 
     @property
     def epsilon(self) -> float:
@@ -52,12 +60,12 @@ class Perturbed:
 
 def promise_of(column: Perturbed) -> Promise:
     """What a column promises by itself: its requirement where it has one, else OLAP's example."""
-    if column.coin == 1:
+    if column.reach == 1:
         return Nothing("published as it is")
     if column.replacing != "uniform":
         pair = _required_beliefs(column.required)
         if pair is None:
-            least = belief_limit(column.coin, USUAL_BREACH[1], column.relative)
+            least = belief_limit(column.reach, USUAL_BREACH[1], column.relative)
             if least <= Fraction(1, 1000):
                 return Nothing(f"the coin leaves no belief below {percent(USUAL_BREACH[1])}")
             pair = Fraction(math.ceil(1000 * least) - 1, 1000), USUAL_BREACH[1]
@@ -117,8 +125,9 @@ def _epsilons(columns: Sequence[Perturbed]) -> str:
 
 def _sentence(column: Perturbed) -> str:
     """The column's own requirement where it has one, else OLAP's example."""
-    if column.coin == 1:
-        return f"{column.column!r} is published as it is (p = 1)."
+    if column.reach == 1:
+        why = "p = 1" if column.coin == 1 else "nobody to swap with"
+        return f"{column.column!r} is published as it is ({why})."
     if column.replacing != "uniform":
         return _like_the_column(column)
     if isinstance(column.required, Privacy):
@@ -148,7 +157,7 @@ def _like_the_column(column: Perturbed) -> str:
         before, source = f"at up to {percent(rho1)}", "as required; OLAP Lemma 1"
     else:
         rho2 = USUAL_BREACH[1]
-        least = belief_limit(column.coin, rho2, column.relative)
+        least = belief_limit(column.reach, rho2, column.relative)
         if least <= 0:
             return f"{column.column!r}: p = {float(column.coin):.4g} leaves no belief below {percent(rho2)}."
         rounded = math.floor(1000 * least) / 1000  # to the safe side
@@ -161,11 +170,11 @@ def _like_the_column(column: Perturbed) -> str:
 
 def _together(columns: Sequence[Perturbed]) -> list[str]:
     """Theorem 5 for all columns at once; small sets, because larger ones depend on their shares."""
-    several = [column for column in columns if column.coin < 1]
+    several = [column for column in columns if column.reach < 1]
     if len(several) < 2:
         return []
     rho1, rho2 = USUAL_BREACH
-    s = joint_limit([column.coin for column in several], [Fraction(0)] * len(several), rho1, rho2)
+    s = joint_limit([column.reach for column in several], [Fraction(0)] * len(several), rho1, rho2)
     return [
         f"All {len(several)} perturbed columns together: a combination of single rare values, one of each column, "
         f"believed at up to {percent(rho1)}, and less than {float(s):.3g} times as likely as its share of the "

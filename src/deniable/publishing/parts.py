@@ -43,7 +43,7 @@ class Prepared:
                 cells_published=job.part.cells_published,
                 marginal=noisy,
                 mixture=job.part.mixture,
-                swapped=job.rows if job.part.swapped else None,
+                swapped=job.part.histogram.rows if job.part.swapped and job.part.histogram is not None else None,
                 groups=job.part.groups,
                 strata=job.part.strata,
                 bins={name: bins for name, bins in self.dataset.bins.items() if name in job.part.columns},

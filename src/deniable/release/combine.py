@@ -248,6 +248,7 @@ def perturbed_of(part: Part, manifest: Manifest) -> Perturbed:
         rounded=step,
         relative=_relative_prior(part, manifest.rows) if replacing == "identity" else Fraction(1),
         required=_required(_requirement(part, manifest, replacing)),
+        swapped=part.swapped,
     )
 
 

@@ -25,6 +25,7 @@ from deniable.core.promise import (
 )
 
 Json = Mapping[str, Any]
+EXACT_ROWS = 4096  # powers for more rows would fill pages, and matter no more
 DIGITS = 1e-5  # a published mixture has six digits
 NOT_CHECKED = "NOT CHECKED: it needs the distribution, which this release does not publish; `deniable audit` checks it"
 
@@ -150,17 +151,29 @@ def by_stratum(promise: Strata, part: Json, manifest: Json) -> list[Check]:
 
 
 def by_relative_prior(promise: RelativePrior, part: Json, manifest: Json) -> list[Check]:
-    """No (s, rho1, rho2)-breach: s (1-rho2) K < (rho2-rho1) (FULL-K) (OLAP Thm 4; at s = 1 Lemma 1)."""
+    """No (s, rho1, rho2)-breach: s (1-rho2) p < (rho2-rho1) (1-p) (OLAP Thm 4; at s = 1 Lemma 1)."""
     name = part["columns"][0]
     if part["range"] is None and len(part["cells"]) != 1:
         return [Check(f"no breach in {name!r}", False, "it is about one channel, or a range of numbers")]
     keep = part["range"]["keep"] if part["range"] is not None else max(part["cells"][0]["keep"])
-    holds = promise.s * (1 - promise.rho2) * keep < (promise.rho2 - promise.rho1) * (FULL - keep)
+    coin = Fraction(keep, FULL) if part["swapped"] is None else swapped_coin(keep, part["swapped"])
+    holds = promise.s * (1 - promise.rho2) * coin < (promise.rho2 - promise.rho1) * (1 - coin)
     numbers = f"s = {float(promise.s):.4g}, rho1 = {float(promise.rho1):g}, rho2 = {float(promise.rho2):g}"
-    checks = [Check(f"no breach in {name!r}", holds, f"coin {keep / FULL:.6g}, for {numbers}")]
+    checks = [Check(f"no breach in {name!r}", holds, f"coin {float(coin):.6g}, for {numbers}")]
+    if part["swapped"] is not None:
+        whole = 0 < part["swapped"] <= manifest["rows"]
+        checks.append(Check(f"swapped rows of {name!r}", whole, f"{part['swapped']:,} of {manifest['rows']:,}"))
     if promise.like_column and part["cells"] and part["marginal"] is not None:
         checks.append(_replacements(promise.s, part, manifest["rows"]))
     return checks
+
+
+def swapped_coin(keep: int, rows: int) -> Fraction:
+    """The coin that swapping among n rows comes to, p (n - p^(n-1)) / (n - 1) (mathematics 6)."""
+    if rows < 2:
+        return Fraction(1)
+    last = Fraction(keep, FULL) ** (rows - 1) if rows <= EXACT_ROWS else 0  # left out, the coin is larger
+    return min(Fraction(keep, FULL) * (rows - last) / (rows - 1), Fraction(1))
 
 
 def _replacements(s: Fraction, part: Json, rows: int) -> Check:
