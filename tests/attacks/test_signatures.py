@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -189,6 +190,7 @@ FORGERIES: dict[str, Callable[[Path], Any]] = {
     "JSON, but no object": lambda f: write(f, "[]"),
     "very deep JSON": lambda f: write(f, "[" * 100_000),
     "no text": lambda f: (f / "signature.json").write_bytes(b"\xff\xfe\x00"),
+    "a pipe that nobody writes to": lambda f: ((f / "signature.json").unlink(), os.mkfifo(f / "signature.json")),
     "a link to nothing": lambda f: ((f / "signature.json").unlink(), (f / "signature.json").symlink_to(f / "nothing")),
 }  # fmt: skip
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from deniable.core.errors import ManifestError
 from deniable.core.manifest import DataFile, Manifest
+from deniable.release.signature import SIGNATURE
 
 
 def file_path(folder: Path, file: DataFile | None) -> Path:
@@ -57,3 +58,9 @@ def digest(path: Path) -> str:
 @lru_cache(maxsize=256)
 def _digest(path: Path, *_: int) -> str:
     return digest(path)
+
+
+def digests(folder: Path) -> dict[str, str | None]:
+    """The SHA-256 of everything in a folder but its signature; None for what is no file of its own."""
+    entries = [path for path in folder.iterdir() if path.name != SIGNATURE]
+    return {path.name: digest(path) if path.is_file() and not path.is_symlink() else None for path in entries}

@@ -20,6 +20,7 @@ import pyarrow as pa
 from deniable.core.errors import DeniableError, ManifestError, OutputError
 from deniable.core.manifest import Manifest, read_json
 from deniable.engines import Engine
+from deniable.release.files import digest
 from deniable.release.readme import analyst_readme
 from deniable.release.signature import SIGNATURE, sign_files
 from deniable.release.signing_key import Signer
@@ -214,12 +215,6 @@ def manifest_text(folder: Path) -> str:
         raise ManifestError(f"The manifest of {str(folder)!r} is not UTF-8 text: the release is damaged.") from None
     except OSError as error:
         raise ManifestError(f"The manifest of {str(folder)!r} cannot be read: {error.strerror or error}.") from None
-
-
-def digests(folder: Path) -> dict[str, str | None]:
-    """The SHA-256 of everything in a folder but its signature; None for what is no file of its own."""
-    entries = [path for path in folder.iterdir() if path.name != SIGNATURE]
-    return {path.name: digest(path) if path.is_file() and not path.is_symlink() else None for path in entries}
 
 
 def finish_folder(

@@ -28,6 +28,7 @@ SIGNATURE = "signature.json"
 FIELDS = {"format", "algorithm", "public_key", "files", "signature"}
 FORMAT = "deniable-signature-1"  # the first line of what is signed, too
 SIGNATURE_BYTES = 64
+LARGEST = 2**20  # bytes of a signature.json
 ELSEWHERE = "who that is must be known from elsewhere"
 
 
@@ -107,9 +108,11 @@ def signature_check(path: Path, digests: Mapping[str, str | None], trusted: str 
         trusted: the fingerprint of a key; None where any is taken.
     """
     try:
+        if not path.is_file() or path.stat().st_size > LARGEST:
+            return Check("signature", False, f"{SIGNATURE} is missing, or no file that a release has")
         found = Signature.from_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
-        return Check("signature", False, f"{SIGNATURE} is missing, or cannot be read")
+        return Check("signature", False, f"{SIGNATURE} cannot be read")
     except ManifestError as damage:
         return Check("signature", False, str(damage))
     problem = _problem(found, digests, trusted)

@@ -56,7 +56,7 @@ def verify(
     if json.loads(folders.manifest_text(folder))["format_version"] == FORMAT_VERSION:
         checks += _readme_check(folder, manifest)
     if trusted is not None or os.path.lexists(folder / SIGNATURE):
-        checks.append(signature_check(folder / SIGNATURE, folders.digests(folder), trusted))
+        checks.append(signature_check(folder / SIGNATURE, files.digests(folder), trusted))
     return _raise_unless_it_holds(Certificate(tuple(checks)), str(folder))
 
 
