@@ -28,6 +28,7 @@ from deniable.engines.base import CELL, Dataset
 from deniable.mechanisms import MECHANISMS
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.owner.columns import joint_counts, with_intervals
+from deniable.owner.combined import combined_findings
 from deniable.owner.matching import Scanned, as_published, audited_rows, matched, observed, read_original, scanned
 from deniable.owner.scenes import attacks_on_groups, attacks_on_rows, informed_about, scenes_of
 from deniable.publishing.marginal import public_histogram
@@ -85,7 +86,8 @@ def audit(
         observed(table, scan, codes) if scan.part.cells_published and len(scan.part.channels) > 1 else None
         for scan, codes in zip(scans, published, strict=True)
     ]
-    match = matched(read_original(source, manifest), table, manifest.public_columns)
+    rows = read_original(source, manifest)
+    match = matched(rows, table, manifest.public_columns)
     found = audit_figures(
         manifest,
         [Histogram(scan.part.domain, scan.counts) for scan in scans],
@@ -96,6 +98,8 @@ def audit(
         categories=categories or _categories(manifest),
         joints=joint_counts(source, [scan.part for scan in scans], [scan.found for scan in scans]),
     )
+    combined = combined_findings(rows, scans, plans, published, shown, found)
+    found = dataclasses.replace(found, findings=by_grade((*found.findings, *combined)))
     scenes = scenes_of(table, match, [*scans, *lined_up], found)
     found = dataclasses.replace(found, informed=informed_about(scenes))
     if not attacks:

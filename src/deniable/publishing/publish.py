@@ -26,6 +26,7 @@ from deniable.mechanisms.registry import AUTO
 from deniable.publishing.arguments import as_names, check_options, files_of, public_columns, secret_of, signer_for
 from deniable.publishing.context import context_of
 from deniable.publishing.parts import Prepared, prepared
+from deniable.publishing.together import warnings_about_counts
 from deniable.release.folder import finish_folder, new_folder
 from deniable.release.open import open_release
 from deniable.release.release import Release
@@ -160,12 +161,14 @@ def publish(
     manifest = _manifest(ready, job, request, schema)
     if out is None:
         published = pa.concat_tables(ready.dataset.execute(job)).combine_chunks()
-        return Release(manifest, table=published, warnings=warnings, engine=runs_on)
+        release = Release(manifest, table=published, engine=runs_on)
+        release.warnings = (*warnings, *warnings_about_counts(ready.jobs, release))
+        return release
     inputs = [*files_of(table), *files_of_key(sign)]
     with new_folder(Path(out), overwrite, inputs) as partial, _spool(partial) as spool:
         finish_folder(partial, manifest, ready.dataset.execute(job, spool), schema, format, runs_on, signer=signer)
     release = open_release(out, engine=runs_on)
-    release.warnings = tuple(warnings)
+    release.warnings = (*warnings, *warnings_about_counts(ready.jobs, release))
     return release
 
 
