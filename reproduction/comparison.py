@@ -53,7 +53,7 @@ def compared(privacy: Privacy, size: int) -> list[Setting]:
     """The settings of the table of mathematics 5."""
     mechanisms: dict[str, Mechanism] = {
         "uniform": Uniform(),
-        "small-domain, bound": SmallDomain(cost="bound"),
+        "small-domain, bound": SmallDomain(cost="bound", orders="band"),
         "small-domain, default": SmallDomain(),
         "identity": Identity(),
         "designed, frequency": Designed(replacing="frequency"),

@@ -46,7 +46,7 @@ def compared() -> list[Setting]:
         "line-up of 10, truth 1/2": Lineup(size=10),
         "line-up of 12, truth 1": Lineup(size=12, truth=1),
         "designed": Designed(),
-        "small-domain, the paper's cost": SmallDomain(cost="bound"),
+        "small-domain, the paper's cost": SmallDomain(cost="bound", orders="band"),
     }
     any_prior = Privacy(RHO1, RHO2, adversary="any-prior")
     return [

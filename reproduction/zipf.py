@@ -89,7 +89,7 @@ def zipf_table(name: str, shapes: Sequence[tuple[int, float]], *, draws: int = D
         histogram, rounded = zipf(m, skew), zipf(m, skew, rounded=True)
         uniform, bound, ours = (
             plan_error(mechanism.plan(histogram, _as_table_2(histogram)), draws=draws)
-            for mechanism in (Uniform(), SmallDomain(cost="bound"), SmallDomain())
+            for mechanism in (Uniform(), SmallDomain(cost="bound", orders="band"), SmallDomain())
         )
         others = (
             plan_error(Uniform().plan(histogram, Privacy(RHO1, RHO2)), draws=draws),

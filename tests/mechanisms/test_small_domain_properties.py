@@ -187,7 +187,7 @@ def test_merges_come_close_to_the_best_of_all_set_partitions():
             optimum = min(
                 sum(priced[tuple(sorted(cell))] for cell in cells) for cells in partitions(list(range(len(groups))))
             )
-            orders = (band_orders if name == "bound" else all_orders)(groups, len(counts))
+            orders = all_orders(groups, len(counts))
             rules = Rules(np.zeros((0, len(counts))))
             ours = min(merge([groups[k] for k in order], protected, weights, cost, rules).cost for _, order in orders)
             gaps[name].append(ours / optimum - 1)

@@ -40,11 +40,13 @@ def test_independence_of_olap_is_the_product_of_single_shares() -> None:
     # shares 1/4, 1/4, 0, 1/2; products 1/2 * 1/4, 1/2 * 3/4, 1/2 * 1/4, 1/2 * 3/4
     assert olap_zipf.independence(bits) == pytest.approx(1 / 8 + 1 / 8 + 1 / 8 + 1 / 8)
     grid = {(coin, k): (Spread(0.3, 0.01, 2),) * 3 for coin in olap.COINS for k in (1, 2, 3, 4)}
-    for item in (olap.against_coin("x", grid, 2, 0.05), olap.against_columns(grid, dict.fromkeys((1, 2, 3, 4), 0.05))):
+    items = {0.05: olap.against_columns(grid, dict.fromkeys((1, 2, 3, 4), 0.05))}
+    items[olap_zipf.independence(bits)] = olap.against_coin("x", bits, ("age", "fnlwgt"), 2)
+    for level, item in items.items():
         assert item.chart is not None
         for panel in item.chart.panels:
             (zero,) = [each for each in item.chart.series if (each.name, each.panel) == (INDEPENDENCE, panel)]
-            assert {point.y for point in zero.points} == {0.05}
+            assert {point.y for point in zero.points} == {level}
 
 
 def test_the_paper_s_figures_are_in_charts_of_tables_that_print_them() -> None:

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from deniable.core.errors import OptionError
+from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.evaluation.experiment import run_experiment
 from deniable.evaluation.rivals import Anatomized
 from deniable.evaluation.settings import Perturbed
 from deniable.mechanisms import Designed
+from deniable.mechanisms.small_domain.balance import balance, joined
+from deniable.mechanisms.small_domain.cost import Sums, error_bound
 from deniable.planning.pools import sdr_pool
 from deniable.planning.tables import CodedTable
-from reproduction import PAPERS, Item, Reproduction, fine_grain, olap, page, small_domain, splu
+from reproduction import (
+    PAPERS,
+    Item,
+    Reproduction,
+    fine_grain,
+    olap,
+    page,
+    small_domain,
+    small_domain_series,
+    splu,
+)
+from reproduction.fine_grain_channels import uniform_channel
 from reproduction.items import CENSUS, census_table
+from reproduction.resampling import resampled
 from reproduction.zipf import channel_errors, table_of, zipf, zipf_table
 
 FOLDER = Path(os.environ.get("DENIABLE_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -43,7 +60,7 @@ def test_thesis_table_10_uniform_and_fine_grain_agree() -> None:
 
 def test_a_wrong_channel_would_not_agree_with_thesis_table_10() -> None:
     histogram = zipf(50, 1)
-    wrong = fine_grain.uniform_channel(histogram, 10)  # a third of the tolerance
+    wrong = uniform_channel(histogram, 10)  # a third of the tolerance
     errors = channel_errors(wrong, histogram, (0.001,), draws=10)
     assert 100 * errors[0].mean > 2 * fine_grain.TABLE_10[50][1][0]
 
@@ -88,20 +105,67 @@ def test_missing_data_is_said_with_a_fix(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_zipf_parts_need_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DENIABLE_DATA", raising=False)
     found = PAPERS["fine-grain"](draws=2)
-    assert [item.name for item in found.items] == ["THESIS Table 10", "THESIS Figure 28"]
+    assert [item.name for item in found.items] == [
+        *("THESIS Table 10", "THESIS Figure 27", "THESIS Figure 28", "THESIS Figure 30")
+    ]
 
 
 @needs_census
 def test_sdr_tables_2_and_3_agree_on_occ_100k() -> None:
     histogram = CodedTable.of(census_table(FOLDER), "occupation").histogram
     assert small_domain.table_2(histogram).agrees
-    assert small_domain.table_3(histogram).agrees
+    groups, *_ = small_domain_series.statistics(census_table(FOLDER), 100_000, 1)
+    assert groups == 17, "as the paper has it"
+
+
+def test_the_best_partition_is_that_of_all_partitions() -> None:
+    """The dynamic program over sets of groups against every set partition, in SDR's cost."""
+    privacy = Privacy("1/3", "2/3")
+    histogram = Histogram(tuple(range(10)), np.array(small_domain_series.EXAMPLE_1))
+    groups = balance(histogram.counts, np.ones(10, bool))
+    best = min(
+        sum(
+            float(
+                error_bound(
+                    Sums(*(np.array([number]) for number in (cell.size, cell.counts.max(), len(cell.positions), 0, 0))),
+                    2 / 3,
+                    histogram.rows,
+                    small_domain_series.DELTA,
+                )[0]
+            )
+            for cell in (joined([groups[k] for k in places]) for places in cells)
+        )
+        for cells in partitions(list(range(len(groups))))
+    )
+    assert small_domain_series.optimal_bound(groups, 2 / 3, histogram.rows) == pytest.approx(best, rel=1e-12)
+    assert small_domain_series.plan_bound(histogram, privacy, "all") == pytest.approx(best, rel=1e-12)
+
+
+def partitions(places: list[int]) -> Iterator[list[list[int]]]:
+    """All set partitions."""
+    if not places:
+        yield []
+        return
+    first, rest = places[0], places[1:]
+    for cells in partitions(rest):
+        yield [[first], *cells]
+        for number, cell in enumerate(cells):
+            yield [*cells[:number], [first, *cell], *cells[number + 1 :]]
+
+
+def test_a_resample_has_the_rows_of_its_table() -> None:
+    table = pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"]})
+    assert resampled(table, 3) is table
+    larger = resampled(table, 3000)
+    assert larger.num_rows == 3000
+    assert set(zip(larger["a"].to_pylist(), larger["b"].to_pylist(), strict=True)) == {(1, "x"), (2, "y"), (3, "z")}
+    assert resampled(table, 3000).equals(larger)
+    assert not resampled(table, 3000, seed=2).equals(larger)
 
 
 @needs_census
 def test_thesis_table_9_agrees_on_edu() -> None:
-    items = {item.name: item for item in PAPERS["fine-grain"](FOLDER, draws=20).items}
-    assert items["THESIS Table 9"].agrees
+    assert fine_grain.table_9(CodedTable.of(census_table(FOLDER), "education").histogram, draws=20).agrees
 
 
 @needs_census

@@ -39,7 +39,7 @@ from deniable.mechanisms.small_domain.cost import COSTS, CostName, cost_named, w
 from deniable.mechanisms.small_domain.guarantee import cells_guarantee
 from deniable.mechanisms.small_domain.merge import Rules, merge
 from deniable.mechanisms.small_domain.options import problems_of, rules_for
-from deniable.mechanisms.small_domain.rearrange import all_orders, band_orders
+from deniable.mechanisms.small_domain.rearrange import ORDERS, OrdersKind
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,9 @@ class SmallDomain(Mechanism):
     Attributes:
         cost: what the merge minimises: ``"relative"``, the summed variance of reconstructed count / true count;
             ``"variance"``, that of the reconstructed counts; ``"bound"``, the paper's error bound.
+        orders: which orders of the groups the merge tries, to keep the cheapest: ``"all"`` that are known here, or
+            ``"band"``, the paper's alone. A smaller bound is not a smaller error: with all orders the paper's cost
+            merges even more, and the error grows.
         delta: the error bound holds with probability 1 - delta; used by ``"bound"`` alone.
         channels: ``"uniform"``, one coin for a cell, or ``"fine-grain"``, one for each of its values.
         keep_apart: sets of values; no cell may consist of values of one such set alone.
@@ -71,6 +74,7 @@ class SmallDomain(Mechanism):
     reveals: ClassVar[str] = "the cell: a row's value is one of the cell's"
 
     cost: CostName = "relative"
+    orders: OrdersKind = "all"
     delta: float = 0.05
     channels: ChannelKind = "uniform"
     keep_apart: tuple[tuple[Hashable, ...], ...] = ()
@@ -83,7 +87,11 @@ class SmallDomain(Mechanism):
         object.__setattr__(self, "keep_apart", apart)
         problems = [
             f"{option} = {value!r} is not known: choose {' or '.join(map(repr, known))}.{did_you_mean(value, known)}"
-            for option, value, known in (("cost", self.cost, COSTS), ("channels", self.channels, CHANNELS))
+            for option, value, known in (
+                ("cost", self.cost, COSTS),
+                ("orders", self.orders, tuple(ORDERS)),
+                ("channels", self.channels, CHANNELS),
+            )
             if value not in known
         ]
         if not 0 < self.delta < 1:
@@ -142,11 +150,8 @@ class SmallDomain(Mechanism):
         """Balance, rearrange in several ways, merge each, keep the cheapest."""
         cost = cost_named(self.cost, rho2=float(rho2), rows=histogram.rows, delta=self.delta)
         groups = balance(histogram.counts, protected)
-        # A smaller error bound is not a smaller error: with all orders the paper's cost merges even more, and the error
-        # grows. So it gets the paper's orders only.
-        orders = band_orders if self.cost == "bound" else all_orders
         merges = []
-        for _, order in orders(groups, histogram.m):
+        for _, order in ORDERS[self.orders](groups, histogram.m):
             arranged = [groups[k] for k in order.tolist()]
             merges.append((merge(arranged, protected, weights, cost, rules), arranged))
         best, arranged = min(merges, key=lambda pair: pair[0].cost)

@@ -7,7 +7,8 @@ and keeps the cheapest result, which is therefore never worse than with the pape
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from deniable.core.channel import Floats
 from deniable.mechanisms.small_domain.balance import Group
 
 Order = npt.NDArray[np.int64]
+OrdersKind = Literal["all", "band"]
 
 # Above this many groups only the orders that are found in O(t^2) are tried.
 FEW = 300
@@ -47,6 +49,12 @@ def all_orders(groups: list[Group], m: int) -> Iterator[tuple[str, Order]]:
     yield "chain of common values", chain(overlap)
     yield "spectral, similar groups", spectral(cosine)
     yield "spectral, common values", spectral(overlap)
+
+
+ORDERS: dict[str, Callable[[list[Group], int], Iterator[tuple[str, Order]]]] = {
+    "all": all_orders,
+    "band": band_orders,
+}
 
 
 def cuthill_mckee(linked: npt.NDArray[np.bool_]) -> Order:
