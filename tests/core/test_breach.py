@@ -27,6 +27,18 @@ def test_a_coin_of_one_fifth_is_safe_from_68_in_one_column_and_273_in_two():
     assert 273 < joint_limit([Fraction(1, 5)] * 2, [Fraction(0)] * 2, TENTH, ALMOST) < 274
 
 
+def test_half_of_all_sets_are_likelier_than_their_replacements():
+    """OLAP Thm 3 by counting: over all subsets but the empty and the full one, the median of p_S / m_S is 1."""
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        prior, mass = rng.dirichlet(np.ones(10)), rng.dirichlet(np.ones(10))
+        sets = (np.arange(1, 2**10 - 1)[:, None] >> np.arange(10)) & 1
+        ratios = np.sort((sets @ prior) / (sets @ mass))
+        assert (ratios > 1).sum() == (ratios < 1).sum()
+        below, above = ratios[len(ratios) // 2 - 1], ratios[len(ratios) // 2]
+        assert below <= 1 <= above
+
+
 def test_the_largest_coin_is_the_inverse_of_the_limit():
     assert largest_coin(68, 0.1, 0.95) == pytest.approx(0.2)
     assert relative_prior_limit(largest_coin(10, 0.1, 0.5), 0.1, 0.5) == pytest.approx(10)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from deniable.core.channel import Channel
 from deniable.core.errors import OptionError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
@@ -139,6 +141,19 @@ def test_the_best_partition_is_that_of_all_partitions() -> None:
     )
     assert small_domain_series.optimal_bound(groups, 2 / 3, histogram.rows) == pytest.approx(best, rel=1e-12)
     assert small_domain_series.plan_bound(histogram, privacy, "all") == pytest.approx(best, rel=1e-12)
+
+
+def test_figures_that_the_papers_print_and_that_are_wrong() -> None:
+    """SDR 1.1, THESIS 1.1 and Example 9: docs/explanation/corrections.md."""
+    both, fifty, twenty = (Channel.uniform(tuple(range(m)), gamma=Fraction(5)) for m in (5390, 50, 20))
+    assert float(both.diagonal[0]) == pytest.approx(9.27e-4, rel=1e-3)
+    assert float(both.coins[0]) == pytest.approx(7.4e-4, rel=1e-2)
+    assert float(fifty.diagonal[0]) == pytest.approx(0.0926, rel=1e-3)
+    assert float(twenty.diagonal[0]) == pytest.approx(0.208, rel=2e-3)
+    whole = Sums(*(np.array([float(number)]) for number in (42, 12, 10, 0, 0)))
+    assert float(error_bound(whole, 2 / 3, 42, 0.05)[0]) == pytest.approx(2.07, abs=0.005)
+    as_printed = Sums(*(np.array([float(number)]) for number in (42, 14, 10, 0, 0)))  # rho1 = 1/3
+    assert float(error_bound(as_printed, 2 / 3, 42, 0.05)[0]) == pytest.approx(2.57, abs=0.005)
 
 
 def partitions(places: list[int]) -> Iterator[list[list[int]]]:

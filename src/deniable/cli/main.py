@@ -31,6 +31,26 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "query": ("query:query", "Ask a release a question in SQL; the table is called `release`."),
     "audit": ("audit:audit", "See, before anyone else does, what attackers learn from a release."),
+    "breach": (
+        "breach:breach",
+        "Say how sure someone can become of values or ranges of columns that were perturbed one by one.",
+    ),
+    "rows-needed": (
+        "rows_needed:rows_needed",
+        "Say how many rows make a share accurate to plus or minus an error, before anything is collected.",
+    ),
+    "respond": (
+        "respond:respond",
+        "Perturb your own row as the rows of a release were, before it leaves this machine.",
+    ),
+    "pool": (
+        "combine:pool",
+        "Put the rows of several releases together: the same columns of other people, perturbed in the same way.",
+    ),
+    "join": (
+        "combine:join",
+        "Put the columns of two releases about the same people together, matched by a public column.",
+    ),
     "evaluate": (
         "evaluate:evaluate",
         "Measure how far off answers would be: draw releases of this table, ask them questions, compare with the "

@@ -35,8 +35,10 @@ def rows_needed(
     *,
     masses: float | Sequence[float] | None = None,
     confidence: float = 0.95,
+    boolean: bool = False,
 ) -> RowsNeeded:
-    """Rows that make the share of rows with certain values accurate to +- error (a share), with some confidence.
+    """Rows that make the share of rows with certain values accurate to +- error (a share), with some confidence: it is
+    then (n, error, delta) reconstructible (OLAP Def. 3).
 
         theorem  n >= 4 ln(2/delta) / (p error)^2                     one column (OLAP Thm 1)
         certain  n >= ln(2/delta) (w_max - w_min)^2 / (2 error^2)     w the product of the columns' weights
@@ -47,12 +49,17 @@ def rows_needed(
         error: how far off the share may be, for example 0.01.
         masses: for each column the share of its replacing distribution that is asked for (b); left out, the worst.
         confidence: 1 - delta.
+        boolean: for a yes or no instead of a share: is it above a threshold? The answer is right with this confidence
+            wherever the true share is ``error`` or more away from the threshold. Only one side can be missed, so that
+            delta takes the place of delta/2.
 
     >>> import deniable as dn
     >>> dn.rows_needed(0.5, 0.01)
     RowsNeeded(theorem=590221, certain=73778, variance=38415)
     >>> dn.rows_needed([0.5, 0.8], 0.01, masses=[0.1, 0.5])
     RowsNeeded(theorem=None, certain=104038, variance=48781)
+    >>> dn.rows_needed(0.5, 0.01, boolean=True)
+    RowsNeeded(theorem=479318, certain=59915, variance=27056)
     """
     p = _numbers("coins", coins)
     b = None if masses is None else _numbers("masses", masses)
@@ -62,7 +69,10 @@ def rows_needed(
         raise OptionError(f"coins = {coins!r} is not allowed: 1 to {MOST_COLUMNS} coins, each above 0 and at most 1.")
     if b is not None and (len(b) != len(p) or not all(0 <= mass <= 1 for mass in b)):
         raise OptionError(f"masses = {masses!r} is not allowed: one share between 0 and 1 for each of {len(p)} coins.")
-    z, delta = normal_quantile(confidence), 1 - confidence
+    if boolean and not 0.5 < confidence < 1:
+        raise OptionError(f"confidence = {confidence!r} is not allowed for a yes or no: above 0.5, below 1.")
+    z = normal_quantile(2 * confidence - 1 if boolean else confidence)
+    delta = (1 - confidence) * (2 if boolean else 1)
     theorem = tensor.rows_needed(p[0], error, delta) if len(p) == 1 else None
     certain = math.ceil(math.log(2 / delta) * _width(p, b) ** 2 / (2 * error**2))
     return RowsNeeded(theorem, certain, math.ceil(z**2 * _largest_variance(p, b) / error**2 - 1e-9))

@@ -18,6 +18,7 @@ from deniable.audit.verify.statements import stated_check
 from deniable.core import promise
 from deniable.core.errors import ManifestError
 
+MOST_POOLED = 1000  # releases whose noise may have been added up
 FORMS = {"groups": ("buckets", "boxes"), "answers": ("answers",)}  # of promises that are not about perturbed rows
 
 
@@ -64,13 +65,16 @@ def _channels(part: Mapping[str, Any]) -> list[Check]:
 
 def _marginal(part: Mapping[str, Any]) -> list[Check]:
     """Counts and rows are judged by the variance of the noise, so it must be that of its epsilon: 2q / (1 - q)^2 with
-    q = e^-epsilon."""
+    q = e^-epsilon, once for each release that was pooled."""
     noisy = part["marginal"]
     if noisy is None:
         return []
     q = math.exp(-noisy["epsilon"])
-    holds = 0 < q < 1 and math.isclose(noisy["variance"], 2 * q / (1 - q) ** 2, rel_tol=1e-9)
-    noise = f"noise of epsilon {noisy['epsilon']:g} and variance {noisy['variance']:.4g}"
+    times = noisy["variance"] * (1 - q) ** 2 / (2 * q) if 0 < q < 1 else 0.0
+    pooled = round(times)
+    holds = 1 <= pooled <= MOST_POOLED and math.isclose(times, pooled, rel_tol=1e-9)
+    together = f" of {pooled} releases" if holds and pooled > 1 else ""
+    noise = f"noise{together} of epsilon {noisy['epsilon']:g} and variance {noisy['variance']:.4g}"
     return [Check("noisy histogram", holds, f"{len(noisy['counts'])} counts with {noise}")]
 
 
