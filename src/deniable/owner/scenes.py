@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deniable.audit.attacks.de_finetti import Buckets, de_finetti, foreground
 from deniable.audit.attacks.evidence import Evidence, views_of
 from deniable.audit.attacks.groups import GroupScene, played_on_groups
 from deniable.audit.attacks.informed import Informed, in_classes
@@ -187,7 +188,17 @@ def attacks_on_groups(
     if release.manifest.form == "boxes":
         return tuple(played_on_groups(_boxes(release, original, scan, groups), rng))
     scene = _buckets(release, original, scan, groups)
-    return (*played_on_groups(scene, rng), *_regrouped(release, scene))
+    return (*played_on_groups(scene, rng), *_looked_into(scene), *_regrouped(release, scene))
+
+
+def _looked_into(scene: GroupScene) -> list[AttackResult]:
+    """De Finetti and foreground, of people whose group is known; left out where rows x values are too many to hold."""
+    seen, found = scene.seen, np.flatnonzero(scene.located >= 0)
+    if not seen.columns or seen.weights is None or not len(found) or len(seen.views) * seen.m > ENTRIES:
+        return []
+    buckets = Buckets(seen.views, seen.weights, [ours for ours, _ in seen.columns])
+    people = [theirs[found] for _, theirs in seen.columns]
+    return [attack(buckets, people, scene.located[found], seen.original[found]) for attack in (foreground, de_finetti)]
 
 
 def _boxes(release: Release, original: pa.Table, scan: Scanned, groups: GroupRows) -> GroupScene:
