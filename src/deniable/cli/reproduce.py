@@ -28,7 +28,8 @@ def reproduce(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="The folder with census_occ100k.parquet and adult.parquet. Without it: DENIABLE_DATA.",
+            help="The folder with census_occ100k, adult, diabetes130 and census_income_kdd as .parquet. Without it: "
+            "DENIABLE_DATA.",
         ),
     ] = None,
     draws: Annotated[
