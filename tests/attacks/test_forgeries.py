@@ -121,6 +121,15 @@ CHANGES: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
         "decoys:c=4",
         lambda m: (m["parts"][0]["promise"].update(c=1000), m["parts"][0]["groups"].update(c=1000)),
     ),
+    "values left out as frequent": ("designed", lambda m: m["parts"][0]["promise"].update(above=[0, 6, 7])),
+    "values left out as exempt": ("designed", lambda m: m["parts"][0]["promise"].update(exempt=[0])),
+    "values of a cell left out": ("small-domain", lambda m: m["parts"][0]["promise"].update(above=[5, 6, 7])),
+    "single values left out": ("designed", lambda m: m["parts"][0]["promise"].update(loose=[[0, 0]])),
+    "a seed called the operating system": (
+        "uniform",
+        lambda m: m["randomness"].update(source="operating system", seed=5),
+    ),
+    "a seed that is not told": ("uniform", lambda m: m["randomness"].update(source="seed", seed=None)),
     "a form that it is not": ("uniform", lambda m: m.update(form="buckets")),
     "a newer format": ("uniform", lambda m: m.update(format_version=3)),
 }
@@ -177,6 +186,24 @@ def test_a_rewritten_or_missing_readme_is_refused(table: pa.Table, tmp_path: Pat
     assert "README" in refused(folder)
     readme.unlink()
     assert "README" in refused(folder)
+
+
+def test_exceptions_left_out_of_the_sentence_and_the_readme_are_refused(tmp_path: Path) -> None:
+    """The forger also makes the README that the forged manifest gives."""
+    from deniable.core.manifest import Manifest
+    from deniable.release.readme import analyst_readme
+
+    job = np.random.default_rng(3).choice(VALUES, N, p=[0.4, 0.2, *[0.4 / 6] * 6])
+    folder = publish(pa.table({"job": job}), tmp_path / "r", "designed")
+
+    def change(raw: dict[str, Any]) -> None:
+        assert "Not covered: 'a'" in raw["guarantee"]["sentence"]
+        raw["guarantee"]["sentence"] = raw["guarantee"]["sentence"].split(" Not covered")[0]
+
+    rewritten(folder, change)
+    raw = json.loads((folder / "manifest.json").read_text())
+    (folder / "README.md").write_text(analyst_readme(Manifest.from_dict(raw)))
+    assert "sentence" in refused(folder)
 
 
 @pytest.mark.parametrize(

@@ -148,12 +148,18 @@ def test_the_number_of_rows_is_what_the_manifest_says(folder):
         dn.verify(folder)
 
 
-@pytest.mark.parametrize("rows", [3, 5])
-def test_tiny_tables_verify(tmp_path, rows):
-    table = pa.table({"d": list("xyzuv")[:rows]})
+@pytest.mark.parametrize("times", [8, 20])
+def test_tiny_tables_verify(tmp_path, times):
+    table = pa.table({"d": list("xyzuv") * times})
+    options = {"sensitive": "d", "privacy": dn.Privacy(rho2="9/10"), "mechanism": "designed"}
     for key in range(30):
         out = tmp_path / f"r{key}"
-        dn.publish(
-            table, sensitive="d", privacy=dn.Privacy(rho2="2/3"), mechanism="designed", key=bytes([key] * 32), out=out
-        )
+        dn.publish(table, **options, key=bytes([key] * 32), out=out)
         assert dn.verify(out).holds
+
+
+def test_a_table_of_three_rows_leaves_no_room(tmp_path):
+    table = pa.table({"d": list("xyz")})
+    with pytest.raises(dn.DeniableError, match="rho2 is too close"):
+        dn.publish(table, sensitive="d", privacy=dn.Privacy(rho2="2/3"), mechanism="designed", out=tmp_path / "r")
+    assert not (tmp_path / "r").exists()

@@ -178,7 +178,7 @@ def test_known_members_are_a_share_of_the_others() -> None:
 
 def test_attacks_run_where_nothing_is_public_and_on_tiny_tables() -> None:
     for rows in (pa.table({"value": ["a", "b"] * 3}), pa.table({"age": [1, 2, 3, 4], "value": ["a", "b", "a", "b"]})):
-        release = dn.publish(rows, sensitive="value", privacy=dn.Privacy(rho2="3/4"), key=KEY)
+        release = dn.publish(rows, sensitive="value", privacy=dn.Privacy("1/2", "3/4"), key=KEY)
         found = audit(rows, release, attacks=True)
         assert found.attacks[0].name == "linking"
         json.dumps(found.to_dict(), allow_nan=False)

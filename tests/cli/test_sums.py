@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -19,7 +20,10 @@ def run(*words: object) -> Result:
 
 def test_a_release_is_published_verified_and_asked(patients: Path, tmp_path: Path) -> None:
     out = tmp_path / "r"
-    terms = ("--small-sums", SMALL, "--large-sums", "error=50%,above=200,at-most=5%")
+    values = tmp_path / "values.txt"
+    held = {row["disease"] for row in csv.DictReader(patients.open(encoding="utf-8"))}
+    values.write_text("\n".join(sorted(held)) + "\n", encoding="utf-8")
+    terms = ("--small-sums", SMALL, "--large-sums", "error=50%,above=200,at-most=5%", "--domain", f"disease={values}")
     mechanism = ("--mechanism", "decoys:leftovers=drop")
     done = run("publish", patients, "--sensitive", "disease", "--drop", "name", *mechanism, *terms, "--out", out)
     assert done.exit_code == 0, done.output

@@ -95,7 +95,8 @@ def engine(request):
 def publish(table, name, engine="local", **options):
     mechanism, privacy = {**MADE, **ANSWERED}[name]()
     sensitive = {} if mechanism.name == "retention" else {"sensitive": "disease"}
-    options = {"key": KEY, "engine": ENGINES[engine](), **options}
+    declared = {"domain": list(VALUES)} if privacy is ANY_PRIOR else {}
+    options = {"key": KEY, "engine": ENGINES[engine](), **declared, **options}
     return dn.publish(table, **sensitive, privacy=privacy, mechanism=mechanism, **options)
 
 

@@ -20,6 +20,7 @@ from deniable.core.promise import Amplification
 from deniable.mechanisms import Mechanism
 
 N = 30_000
+JOB: dict[str, Any] = {"sensitive": "job", "domain": list("abcde")}
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,6 @@ class FairCoin(Mechanism):
             worst=Fraction(1),
             gamma=promised,
             not_protected=("Public columns are published as they are.",),
-            sentence="A fair coin decides whether a row tells the truth.",
         )
         return dn.Plan.of_channel(self.name, histogram, channel, guarantee, privacy=privacy, options=self.options)
 
@@ -78,7 +78,7 @@ def table() -> pa.Table:
 
 
 def test_it_publishes_and_answers(table: pa.Table) -> None:
-    release = dn.publish(table, sensitive="job", mechanism=FairCoin(), key=bytes(32))
+    release = dn.publish(table, **JOB, mechanism=FairCoin(), key=bytes(32))
     frame = table.to_pandas()
     for sex in "FM":
         for job in "abcde":
@@ -90,15 +90,22 @@ def test_it_publishes_and_answers(table: pa.Table) -> None:
 
 
 def test_its_promise_is_rechecked(table: pa.Table, tmp_path: Path) -> None:
-    dn.publish(table, sensitive="job", mechanism=FairCoin(), key=bytes(32), out=tmp_path / "good")
+    dn.publish(table, **JOB, mechanism=FairCoin(), key=bytes(32), out=tmp_path / "good")
     assert dn.verify(tmp_path / "good").holds
-    dn.publish(table, sensitive="job", mechanism=FairCoin(shift=0.025), key=bytes(32), out=tmp_path / "bad")
+    dn.publish(
+        table,
+        sensitive="job",
+        domain=list("abcde"),
+        mechanism=FairCoin(shift=0.025),
+        key=bytes(32),
+        out=tmp_path / "bad",
+    )
     with pytest.raises(dn.VerificationError, match="gamma"):
         dn.verify(tmp_path / "bad")
 
 
 def test_it_is_audited(table: pa.Table) -> None:
-    release = dn.publish(table, sensitive="job", mechanism=FairCoin(), key=bytes(32))
+    release = dn.publish(table, **JOB, mechanism=FairCoin(), key=bytes(32))
     audited = dn.audit(table, release, attacks=True)
     assert audited.mechanism == "fair-coin"
     channel = release.manifest.parts[0].channels[0]
@@ -109,12 +116,12 @@ def test_it_is_audited(table: pa.Table) -> None:
 @pytest.mark.parametrize("mechanism", [Silent(), Vague()])
 def test_without_a_promise_it_cannot_publish(table: pa.Table, mechanism: Mechanism, tmp_path: Path) -> None:
     with pytest.raises(InternalError, match="promise"):
-        dn.publish(table, sensitive="job", mechanism=mechanism, out=tmp_path / "r")
+        dn.publish(table, **JOB, mechanism=mechanism, out=tmp_path / "r")
     assert not (tmp_path / "r").exists()
 
 
 def test_a_promise_of_an_unknown_kind_fails_verify(table: pa.Table, tmp_path: Path) -> None:
-    dn.publish(table, sensitive="job", mechanism=FairCoin(), key=bytes(32), out=tmp_path / "r")
+    dn.publish(table, **JOB, mechanism=FairCoin(), key=bytes(32), out=tmp_path / "r")
     path = tmp_path / "r" / "manifest.json"
     raw = json.loads(path.read_text())
     raw["parts"][0]["promise"] = {"kind": "trust-us"}

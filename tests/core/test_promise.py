@@ -28,6 +28,7 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "tuple[Fraction | None, ...]": st.lists(st.none() | factors, max_size=4).map(tuple),
     "tuple[int, ...]": st.lists(st.integers(0, 10**6), max_size=4).map(tuple),
     "tuple[Limit, ...]": st.lists(limits, max_size=4).map(tuple),
+    "tuple[Single, ...]": st.lists(st.tuples(st.integers(0, 9), st.integers(0, 99)), max_size=4).map(tuple),
     "SmallSums | None": st.none() | small,
     "LargeSums | None": st.none() | large,
     "bool": st.booleans(),
@@ -46,6 +47,7 @@ WRONG: dict[str, list[Any]] = {
         *(None, "", {}, 3, ["abc"], [[0, "1/4"]], [[0, "1/4", "1/2", "1"]], [["0", "1/4", "1/2"]]),
         *([[0, 0.25, "1/2"]], [[0, "1/4", None]], [[True, "1/4", "1/2"]], [{"0": 1, "1/4": 2, "1/2": 3}]),
     ],
+    "tuple[Single, ...]": [None, "", {}, 3, ["ab"], [[0]], [[0, 1, 2]], [[0, "1"]], [[True, 1]], [0, 1], [[0.0, 1]]],
     "SmallSums | None": [
         *NO_SUMS,
         {"error": "3/10", "below": 3},

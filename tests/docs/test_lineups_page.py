@@ -22,7 +22,13 @@ def test_the_program_of_the_page_equals_deniable(adversary, tmp_path, monkeypatc
     table = pa.table({"gender": rng.choice(["Female", "Male"], 4000), "occupation": rng.choice(jobs, 4000, p=share)})
     privacy = dn.Privacy(rho1="1/4", rho2="1/3", adversary=adversary)
     release = dn.publish(
-        table, sensitive="occupation", privacy=privacy, mechanism="lineup", key=bytes(32), out=tmp_path / "release"
+        table,
+        sensitive="occupation",
+        privacy=privacy,
+        mechanism="lineup",
+        domain=jobs,
+        key=bytes(32),
+        out=tmp_path / "release",
     )
     (program,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     monkeypatch.chdir(tmp_path)

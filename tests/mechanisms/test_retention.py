@@ -1,5 +1,6 @@
 """Retention replacement: coins from requirements, what columns promise alone and together, what is refused."""
 
+import dataclasses
 import datetime
 import math
 from fractions import Fraction
@@ -94,7 +95,9 @@ def test_epsilons_add_up_over_columns():
     mechanism = Retention({"a": Replace(coin=0.5), "b": Replace(coin=0.3, low=0, high=9)})
     job = mechanism.plan_column("a", JOBS, None).cells[0].channel
     grid = mechanism.range_coin("b", NumberRange("integer", 0, 9, 1, 0))
-    together = guarantee([mechanism.perturbed("a", job), mechanism.perturbed("b", grid)])
+    columns = [mechanism.perturbed("a", job), mechanism.perturbed("b", grid)]
+    assert guarantee(columns).adversary == "frequency"  # the list of values is evidence, too
+    together = guarantee([dataclasses.replace(column, declared=True) for column in columns])
     assert together.gamma == job.exact_gamma * grid.exact_gamma
     assert together.epsilon == pytest.approx(math.log(4) + math.log(1 + 0.3 * 10 / 0.7), rel=1e-6)
     assert together.adversary == "any-prior"

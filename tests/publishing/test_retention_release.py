@@ -338,7 +338,7 @@ def keys_of_rows(data, columns, *, row_id, shuffle):
     choices = {
         "mechanism": mechanism,
         "privacy": None,
-        "columns": (public, names, row_id),
+        "columns": (public, names, row_id, None),
         "values": ("value", None, None),
         "published": (None, shuffle),
     }

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from scipy import stats
 
@@ -34,6 +35,8 @@ def table_of(rows: int = 14_000, m: int = 20) -> pa.Table:
 
 def publish(table: pa.Table, key: int = 0, **options: object) -> dn.Release:
     given = {"privacy": PRIVACY, "mechanism": Decoys(leftovers="drop"), "sensitive": "value", **options}
+    columns = [given["sensitive"]] if isinstance(given["sensitive"], str) else given["sensitive"]
+    given.setdefault("domain", {name: pc.unique(table[name]).drop_null().to_pylist() for name in columns})
     return dn.publish(table, key=key.to_bytes(32, "big"), **given)  # type: ignore[arg-type]
 
 

@@ -121,7 +121,8 @@ def test_requirements_of_the_owners_stay_in_the_joined_release_and_are_verified(
     left, right, *_ = owners()
     one = dn.publish(left, mechanism=Retention({"age": Replace(privacy=(10, 0.1, 0.9), low=0, high=99)}), key=bytes(32))
     required = dn.Privacy("1/3", "2/3", adversary="any-prior")
-    two = dn.publish(right, sensitive="ill", privacy=required, key=bytes([1]) * 32)
+    declared = sorted(set(right["ill"].to_pylist()))
+    two = dn.publish(right, sensitive="ill", privacy=required, domain=declared, key=bytes([1]) * 32)
     together = join(one, two, on="id")
     words = str(together.verify())
     assert "no breach in 'age': coin" in words

@@ -14,7 +14,12 @@ def published(seed, size=None):
     rng = np.random.default_rng(seed)
     table = pa.table({"sex": rng.choice(["F", "M"], 3000), "disease": rng.choice(list("abcdefgh"), 3000)})
     return dn.publish(
-        table, sensitive="disease", privacy=ANY_PRIOR, mechanism=Lineup(size=size), key=bytes([seed] * 32)
+        table,
+        sensitive="disease",
+        privacy=ANY_PRIOR,
+        mechanism=Lineup(size=size),
+        domain=list("abcdefgh"),
+        key=bytes([seed] * 32),
     )
 
 

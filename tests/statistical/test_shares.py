@@ -52,7 +52,7 @@ def errors(name: str, releases: int = RELEASES) -> dict[str, np.ndarray[Any, Any
         }
     )
     known, (mechanism, privacy) = truth(table), MADE[name]
-    sensitive = {} if privacy is None else {"sensitive": "job"}
+    sensitive = {} if privacy is None else {"sensitive": "job", "domain": list("abcde")}
     off: dict[str, list[Any]] = {what: [] for what in known}
     for number in range(releases):
         release = dn.publish(

@@ -87,6 +87,15 @@ BinEdges = Annotated[
         "(from, to, how many) or salary=quantiles:10.",
     ),
 ]
+DomainFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--domain",
+        metavar="COLUMN=FILE",
+        help="All values that a sensitive column may hold, whether or not the table shows them, one a line. Needed "
+        "with --adversary any-prior and --small-sums, where the list of values is evidence itself.",
+    ),
+]
 Drop = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="A column to leave out, such as a name. Repeat it for several."),
@@ -107,6 +116,37 @@ POOL_HELP = (
     "'sdr' (200 random conditions, each with every value), 'splu' (5,000 small and 5,000 large counts), or a file with "
     "one SELECT COUNT(*) FROM release WHERE .. in each line."
 )
+
+
+def domains_of(texts: Sequence[str] | None) -> dict[str, list[Any]] | None:
+    """Declared values by column, from ``column=file`` texts: numbers where all lines are, an empty line for missing."""
+    if not texts:
+        return None
+    declared: dict[str, list[Any]] = {}
+    for text in texts:
+        column, sign, name = text.partition("=")
+        if not (column and sign and name):
+            raise OptionError(f"--domain {text} is not understood. Fix: --domain COLUMN=FILE, one value a line.")
+        try:
+            lines = Path(name).read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError):
+            raise OptionError(
+                f"--domain {text}: {name} cannot be read as text. Fix: one value a line, in UTF-8."
+            ) from None
+        declared[column] = _lines_typed(lines)
+    return declared
+
+
+def _lines_typed(lines: Sequence[str]) -> list[Any]:
+    known = [line for line in lines if line]
+    values: list[Any] = known
+    for kind in (int, float):
+        try:
+            values = [kind(line) for line in known]
+            break
+        except ValueError:
+            continue
+    return [*values, *([None] if len(known) < len(lines) else [])]
 
 
 def one_or_many(files: list[str]) -> str | list[str]:

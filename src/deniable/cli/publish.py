@@ -52,6 +52,7 @@ def publish(
         ),
     ] = None,
     bins: options.BinEdges = None,
+    domain: options.DomainFiles = None,
     drop: options.Drop = None,
     format_: Annotated[
         str, typer.Option("--format", metavar="NAME", help="The format of the data: parquet or csv.")
@@ -65,6 +66,32 @@ def publish(
             "the order of the rows.",
         ),
     ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="A column that names the person of a row, where people have several rows; it is not published. Rows "
+            "of a person with the same value are published alike, and are one look at that person.",
+        ),
+    ] = None,
+    series: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Publish the table again and again: this secret file keeps the key, the plan and who was published, "
+            "so that whoever has not changed is published as before. Needs --person or --row-id.",
+        ),
+    ] = None,
+    changes: Annotated[
+        int | None,
+        typer.Option(metavar="NUMBER", help="Of a new series: how often a person's value may change (2)."),
+    ] = None,
+    again: Annotated[
+        bool,
+        typer.Option(
+            "--again", help="Publish although the ledger beside the key file says that this is a second look."
+        ),
+    ] = False,
     no_shuffle: Annotated[
         bool, typer.Option("--no-shuffle", help="Keep the order of the rows, which may give values away.")
     ] = False,
@@ -136,7 +163,7 @@ def publish(
     chosen: Any = mechanism
     if pool is not None:
         require_fixed(binned, "--pool")
-        unseen = [*(drop or []), *([] if row_id is None else [row_id])]
+        unseen = [*(drop or []), *(name for name in (row_id, person) if name is not None)]
         chosen = _chosen_for(pool, mechanism, privacy, table, named, unseen, binned, missing)
     made = None if new_key_file is None else _new_key(new_key_file, out)
     try:
@@ -151,9 +178,14 @@ def publish(
                 key_file=made or key_file,
                 seed=seed,
                 row_id=row_id,
+                person=person,
+                series=series,
+                changes=changes,
+                again=again,
                 shuffle=not no_shuffle,
                 missing=missing,
                 bins=binned,
+                domain=options.domains_of(domain),
                 overwrite=overwrite,
                 format=format_,
                 name=name,

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from deniable.collection.respond import row_local
 from deniable.core.errors import ColumnError, ManifestError, OptionError, TableError, listing
-from deniable.core.manifest import Manifest, Randomness, guarantee_dict
+from deniable.core.manifest import Manifest, Randomness, guarantee_dict, with_sentence
 from deniable.engines.batch.values import arrow_type
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.mechanisms.retention_guarantee import guarantee
@@ -58,7 +58,7 @@ def collect(rows: Any, release: Release | Manifest) -> Release:
     if manifest.privacy is None:  # columns promise each for itself; a histogram that is not published costs nothing
         promised = guarantee([perturbed_of(part, collected) for part in parts])
         collected = replace(collected, guarantee=guarantee_dict(promised))
-    return Release(collected, table=table.take(np.random.default_rng().permutation(table.num_rows)))
+    return Release(with_sentence(collected), table=table.take(np.random.default_rng().permutation(table.num_rows)))
 
 
 def _table(rows: Any, manifest: Manifest) -> pa.Table:

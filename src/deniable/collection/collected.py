@@ -16,7 +16,7 @@ import pyarrow as pa
 from deniable.collection.sheet import Sheet, SheetColumn
 from deniable.core.errors import TableError
 from deniable.core.guarantee import Guarantee
-from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict, software
+from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict, software, with_sentence
 from deniable.core.privacy import worst_posterior
 from deniable.core.probability import percent
 from deniable.engines.batch.lineups import list_type
@@ -55,7 +55,7 @@ def release_of(sheet: Sheet, rows: Sequence[str]) -> Release:
         guarantee=guarantee_dict(guarantee(sheet)),
         randomness=Randomness("operating system", None, True, "row number"),
     )
-    return Release(manifest, table=table)
+    return Release(with_sentence(manifest), table=table)
 
 
 def _kind(column: SheetColumn) -> pa.DataType:
@@ -86,6 +86,8 @@ def guarantee(sheet: Sheet) -> Guarantee:
         worst=Fraction(1),  # without a rho1, a belief that was certain beforehand stays so
         gamma=gamma,
         also=(
+            "Every private answer was changed at random by the respondent's own device before it was sent: nobody ever "
+            "held the originals.",
             f"Each respondent's sheet satisfies epsilon-local differential privacy with epsilon = {sheet.epsilon:.4g}"
             + (f": {each}" if private[1:] else "")
             + ", whatever anyone believed and however the answers are correlated.",
@@ -103,8 +105,6 @@ def guarantee(sheet: Sheet) -> Guarantee:
             ),
             *((f"Sent as they are: {', '.join(column.name for column in sheet.public)}.",) if sheet.public else ()),
         ),
-        sentence="Every private answer was changed at random by the respondent's own device before it was sent: nobody "
-        "ever held the originals.",
     )
 
 

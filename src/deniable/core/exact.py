@@ -95,6 +95,40 @@ def posterior_other(keep: Integers, replace: Integers, counts: Integers) -> list
     return result
 
 
+def posterior_of_sets(keep: Integers, replace: Integers, counts: Integers, sets: Integers) -> list[Fraction]:
+    """The largest Pr[x in set | y] over all y, for each set of a partition: ``sets[x]`` is the set of value x.
+
+    y in the set:   (f_y K_y S + W_y T_set) / (f_y K_y S + W_y T),   largest where f_y K_y / W_y is largest
+    y outside:      W_y T_set / (f_y K_y S + W_y T),                 largest where it is smallest
+    """
+    number = int(sets.max()) + 1
+    inside = [0] * number
+    most: list[Fraction | None] = [Fraction(-1)] * number  # None: unbounded, since such a y is never drawn
+    ratios: list[tuple[Fraction, int]] = []
+    for f, k, w, own in zip(counts.tolist(), keep.tolist(), replace.tolist(), sets.tolist(), strict=True):
+        inside[own] += f * (SCALE - k)
+        if w:
+            ratio = Fraction(f * k * SCALE, w)
+            ratios.append((ratio, own))
+            best = most[own]
+            most[own] = None if best is None else max(best, ratio)
+        elif f * k:
+            most[own] = None
+    total, first = sum(inside), min(ratios)
+    second = min((entry for entry in ratios if entry[1] != first[1]), default=(None, -1))
+    return [
+        _sure_of(mine, total, most[own], second[0] if own == first[1] else first[0]) for own, mine in enumerate(inside)
+    ]
+
+
+def _sure_of(mine: int, total: int, most: Fraction | None, least: Fraction | None) -> Fraction:
+    if most is None:
+        return Fraction(1)
+    here = (most + mine) / (most + total) if most >= 0 and most + total else Fraction(0)
+    there = Fraction(mine) / (least + total) if least is not None and least + total else Fraction(0)
+    return max(here, there)
+
+
 def _extremes_without_self(keep: Integers) -> tuple[Integers, Integers]:
     """For each position the smallest and the largest threshold among the *other* positions."""
     if len(keep) == 1:

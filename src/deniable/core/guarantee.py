@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from deniable.core.errors import InternalError
 from deniable.core.privacy import Adversary
-from deniable.core.probability import percent
 from deniable.core.promise import Cells, Nothing, Promise, Strata, require_promise
 
 
@@ -25,7 +24,7 @@ class Guarantee:
         gamma: the amplification of the whole release; None when it is unbounded.
         also: stronger or additional promises, in words.
         not_protected: what the release gives away or does not promise, in words.
-        sentence: the promise in one sentence; left out: made from the numbers.
+        sentence: the promise in one sentence; left out: computed from the parts of the plan or release.
 
     >>> import deniable as dn
     >>> promised = dn.plan({"flu": 60, "cold": 40}, dn.Privacy(rho1="1/2", rho2="3/4", adversary="any-prior")).guarantee
@@ -65,14 +64,4 @@ class Guarantee:
         return tuple(gamma for promise in by_cells for gamma in promise.gammas)
 
     def __str__(self) -> str:
-        return self.sentence or self._sentence()
-
-    def _sentence(self) -> str:
-        sure = percent(self.worst if self.rho2 is None else self.rho2)
-        if self.adversary == "any-prior":
-            before = "" if self.rho1 is None else f" who believed a value at up to {percent(self.rho1)} beforehand"
-            return f"No attacker{before} becomes surer of it than {sure}."
-        return (
-            f"An attacker who knows how frequent each value is, and nothing more about a person, becomes at most "
-            f"{sure} sure of that person's value."
-        )
+        return self.sentence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from importlib import metadata, resources
@@ -18,6 +18,7 @@ from deniable.core.formats import format1, soundness
 from deniable.core.guarantee import Guarantee
 from deniable.core.part import Part, part_dict, part_of
 from deniable.core.privacy import Privacy
+from deniable.core.sentence import sentence_of
 
 FORMAT = "deniable-release"
 FORMAT_VERSION = 2
@@ -253,6 +254,12 @@ def privacy_dict(privacy: Privacy | None) -> dict[str, Any] | None:
         "small_sums": None if privacy.small_sums is None else privacy.small_sums.to_dict(),
         "large_sums": None if privacy.large_sums is None else privacy.large_sums.to_dict(),
     }
+
+
+def with_sentence(manifest: Manifest) -> Manifest:
+    """A manifest of rows, with the sentence that its parts give."""
+    computed = sentence_of(manifest.parts, manifest.guarantee["adversary"])
+    return replace(manifest, guarantee={**manifest.guarantee, "sentence": computed})
 
 
 def guarantee_dict(guarantee: Guarantee) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -25,6 +25,7 @@ from deniable.core.part import Grouping, Mixture
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
 from deniable.core.replace import NumberRange, Requirement
+from deniable.core.sentence import sentence_of, told_part
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,11 @@ class Plan:
             raise InternalError("a plan needs one promise for each of its parts")
         if len(self.parts) > 1 and any(part.cells_published for part in self.parts):
             raise InternalError("only a release of one part can publish the cells of its rows")
+        if not self.guarantee.sentence:
+            stated = zip(self.parts, self.guarantee.promises, strict=True)
+            told = [told_part(part, promise) for part, promise in stated]
+            computed = replace(self.guarantee, sentence=sentence_of(told, self.guarantee.adversary))
+            object.__setattr__(self, "guarantee", computed)
 
     @classmethod
     def of_cells(

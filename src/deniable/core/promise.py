@@ -1,7 +1,6 @@
 """What a part of a release promises, as data: the kind of promise says how it is recomputed, the numbers say what for.
 
-A guarantee without a promise cannot be made, and a promise of an unknown kind cannot be read: ``verify`` has a recheck
-for every kind here and fails for anything else. Positions are places in the part's domain.
+A promise of an unknown kind cannot be read, and ``verify`` rechecks every kind. Positions are places in the domain.
 """
 
 from __future__ import annotations
@@ -18,17 +17,22 @@ from deniable.core.errors import InternalError, ManifestError, RequirementError
 from deniable.core.sums import LargeSums, SmallSums
 
 Limit = tuple[int, Fraction, Fraction]  # position, rho1, rho2
+Single = tuple[int, int]  # a column, and a place among its values
 
 
 @dataclass(frozen=True)
 class Amplification:
-    """P[y][x] / P[y][x'] <= gamma, so a belief of up to rho1 grows to at most rho2 (THESIS Thm 1)."""
+    """P[y][x] / P[y][x'] <= gamma, so a belief of up to rho1 grows to at most rho2 (THESIS Thm 1).
+
+    ``above`` are positions that to who knows the frequencies are not covered: they are more frequent than rho1.
+    """
 
     kind: ClassVar[str] = "amplification"
 
     gamma: Fraction
     rho1: Fraction | None = None
     rho2: Fraction | None = None
+    above: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,9 @@ class Frequency:
         rho2: of every covered value; None where each has its own.
         exempt: positions that are not covered, whatever their frequency.
         per_value: each value's own (rho1, rho2); values that it does not name are not covered.
+        above: positions that are not covered, being more frequent than rho1.
+        loose: of columns that are perturbed together, the single values (column, place among its values) that are not
+            covered: exempt ones, and those as frequent as rho1, or rho2, does not allow.
     """
 
     kind: ClassVar[str] = "frequency"
@@ -48,6 +55,8 @@ class Frequency:
     rho2: Fraction | None
     exempt: tuple[int, ...] = ()
     per_value: tuple[Limit, ...] = ()
+    above: tuple[int, ...] = ()
+    loose: tuple[Single, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,14 +72,17 @@ class PerValue:
 class Cells:
     """Inside each published cell the amplification is at most its gamma, and posteriors at most rho2 (SDR Cor. 1).
 
-    ``partly`` says that some values are exempt, or more frequent than rho1: their share of a cell is not bounded.
+    The share of a cell that values in ``exempt`` and ``above`` have is not bounded; ``loose`` as for ``Frequency``.
     """
 
     kind: ClassVar[str] = "cells"
 
     rho2: Fraction
     gammas: tuple[Fraction | None, ...]
-    partly: bool = False
+    rho1: Fraction | None = None
+    exempt: tuple[int, ...] = ()
+    above: tuple[int, ...] = ()
+    loose: tuple[Single, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,7 +121,7 @@ class LineUps:
 
     Attributes:
         adversary: ``frequency``: who knows how frequent each value is; ``any-prior``: whoever believed up to rho1.
-        rho1, rho2, exempt, per_value: as for ``Frequency``.
+        rho1, rho2, exempt, per_value, above: as for ``Frequency``.
         gamma: P(S | x) / P(S | x') is at most this; None where a set rules values out.
         stays: the share of any belief that no line-up takes away, 1 - truth.
     """
@@ -123,6 +135,7 @@ class LineUps:
     stays: Fraction
     exempt: tuple[int, ...] = ()
     per_value: tuple[Limit, ...] = ()
+    above: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -166,19 +179,8 @@ class Nothing:
     why: str
 
 
-Promise = (
-    Amplification
-    | Frequency
-    | PerValue
-    | Cells
-    | Strata
-    | RelativePrior
-    | LineUps
-    | DecoyGroups
-    | Groups
-    | NoisyAnswers
-    | Nothing
-)
+OfRows = Amplification | Frequency | PerValue | Cells | Strata | RelativePrior | LineUps | DecoyGroups
+Promise = OfRows | Groups | NoisyAnswers | Nothing
 KINDS: dict[str, type[Promise]] = {
     promise.kind: promise
     for promise in (
@@ -201,7 +203,7 @@ def to_dict(promise: Promise) -> dict[str, Any]:
     """A promise as JSON: its kind and its numbers, exact fractions as text.
 
     >>> to_dict(Amplification(Fraction(12, 5)))
-    {'kind': 'amplification', 'gamma': '12/5', 'rho1': None, 'rho2': None}
+    {'kind': 'amplification', 'gamma': '12/5', 'rho1': None, 'rho2': None, 'above': []}
     """
     fields = {field.name: _plain(getattr(promise, field.name)) for field in dataclasses.fields(promise)}
     return {"kind": promise.kind, **fields}
@@ -274,6 +276,11 @@ def _limit(value: Any) -> Limit:
     return _whole(place), _fraction(rho1), _fraction(rho2)
 
 
+def _single(value: Any) -> Single:
+    column, place = _exactly(list)(value)
+    return _whole(column), _whole(place)
+
+
 def _sums(kind: type[SmallSums | LargeSums]) -> Callable[[Any], SmallSums | LargeSums]:
     def read(value: Any) -> SmallSums | LargeSums:
         try:
@@ -303,6 +310,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "tuple[Fraction | None, ...]": _items(_optional(_fraction)),
     "tuple[int, ...]": _items(_whole),
     "tuple[Limit, ...]": _items(_limit),
+    "tuple[Single, ...]": _items(_single),
     "SmallSums | None": _optional(_sums(SmallSums)),
     "LargeSums | None": _optional(_sums(LargeSums)),
     "bool": _exactly(bool),

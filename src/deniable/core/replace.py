@@ -50,7 +50,8 @@ class Replace:
     """How one column is perturbed.
 
     Attributes:
-        coin: the probability p that a value is kept; 1 leaves the column as it is.
+        coin: the probability p that a value is kept; 1 leaves the column as it is. Without a coin and a requirement the
+            column has its share of the budget of ``Retention``.
         low, high: the ends of a range of numbers or dates; without them the values are categories.
         replacing: ``"uniform"``; ``"identity"``: drawn from the column's own (noisy) distribution; ``"swapping"``: the
             replaced values are permuted among themselves, which needs the whole table and publishes the column's
@@ -84,7 +85,7 @@ class Replace:
     ) -> None:
         coin, low, high, step = (_plain(number) for number in (coin, low, high, step))
         problems = []
-        if (coin is None) == (privacy is None):
+        if coin is not None and privacy is not None:
             problems.append("give either a coin (coin=0.5) or a requirement (privacy=(s, rho1, rho2)), and not both.")
         if coin is not None and (isinstance(coin, bool) or not isinstance(coin, int | float) or not 0 < coin <= 1):
             problems.append(

@@ -69,12 +69,14 @@ class PartJob:
         encoder: how values become codes.
         rows: of the whole table.
         strata: how public columns become the cell of a row (``batch.strata``); None: rows are dealt by chance.
+        drawn_as: an earlier plan, in whose proportions rows draw their cells (``Job.by_value``); None: this one.
     """
 
     part: PlannedPart
     encoder: Any
     rows: int
     strata: Any = None
+    drawn_as: PlannedPart | None = None
 
 
 @dataclass(frozen=True)
@@ -82,12 +84,20 @@ class Job:
     """Parts and how to execute them. Threads and batch size never change the result.
 
     ``keys`` are derived from the secret, the content of the table and the plan: no two different jobs share a draw.
+
+    Attributes:
+        row_id: a column that decides the draws of its row, instead of the row's number.
+        by_value: whether that column names a person and not a row: a row's draw, and its cell, is a function of the
+            person and the value, so rows of a person that hold one value are published alike.
+        order: the keys of the published order, where it must not be that of another job with these ``keys``.
     """
 
     parts: tuple[PartJob, ...]
     public: tuple[str, ...]
     keys: Keystream
     row_id: str | None = None
+    by_value: bool = False
+    order: Keystream | None = None
     shuffle: bool = True
     threads: int = 1
     batch_rows: int = BATCH_ROWS

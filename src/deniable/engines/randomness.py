@@ -32,7 +32,7 @@ from deniable.core.arrays import Words
 from deniable.core.errors import InternalError, OptionError, OutputError, SecretError, TableError, warn_caller
 
 KEY_BYTES = 32
-Source = Literal["operating system", "key", "key file", "seed"]
+Source = Literal["operating system", "key", "key file", "seed", "series"]
 
 _ZEROS = bytes(256 * 1024)  # CTR turns zeros into keystream; a quarter megabyte stays in the processor's cache
 _BLOCK = 16
@@ -212,6 +212,16 @@ class Keystream:
         if pa.types.is_integer(ids.type):
             return _encrypted(key, ids.to_numpy(zero_copy_only=False))
         return _hashed(key, ids)
+
+    def words_for(self, words: Words, codes: npt.NDArray[np.integer]) -> Words:
+        """One word for each pair of a word (of a person) and a code (of a value), a pure function of both."""
+        key = _derive(self._secret.key, (*self.purpose, "persons and values"))
+        blocks = np.empty((len(words), 2), dtype="<u8")
+        blocks[:, 0] = words
+        blocks[:, 1] = codes
+        cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
+        drawn = np.frombuffer(cipher.update(blocks.tobytes()), dtype="<u8")[::2]
+        return np.ascontiguousarray(drawn, dtype=np.uint64)
 
 
 def _encrypted(key: bytes, ids: npt.NDArray[np.integer]) -> Words:

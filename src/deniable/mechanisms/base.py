@@ -31,12 +31,14 @@ class Need:
         strata: public columns; the histogram of every combination of their values is needed, too.
         noisy: whether the part publishes its histogram with noise: by the rule for all releases (``default``), in any
             case, or only where the owner asks for it.
+        any_prior: whether the part has a requirement of its own that holds whatever was believed.
     """
 
     columns: tuple[str, ...]
     range: Replace | None = None
     strata: tuple[str, ...] = ()
     noisy: Literal["default", "always", "asked"] = "default"
+    any_prior: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Scanned:
         noise: its epsilon.
         strata, public_strata: the histograms of strata, and those with noise.
         rows: of the whole table, exempt ones included.
+        declared: whether its values, or its range, were declared and not read off the table.
     """
 
     columns: tuple[str, ...]
@@ -58,6 +61,7 @@ class Scanned:
     noise: float = 0.0
     strata: tuple[Histogram, ...] = ()
     public_strata: tuple[Histogram, ...] = ()
+    declared: bool = False
 
     @property
     def values(self) -> Histogram:

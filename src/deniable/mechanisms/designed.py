@@ -30,17 +30,18 @@ from deniable.mechanisms.designed_coins import (
     constant_coin,
     covers,
     designed_coins,
+    lowered,
 )
 from deniable.mechanisms.fine_grain import in_its_words
-from deniable.mechanisms.posterior import Limits, feasible_channel, frequency_guarantee
+from deniable.mechanisms.posterior import Limits, frequency_guarantee, keeps
 from deniable.mechanisms.requirement import (
     check_histogram,
     needs_values,
-    protected_values,
     require_covered,
-    require_feasible,
 )
+from deniable.mechanisms.singles import channel_for_singles
 from deniable.mechanisms.variances import pool_error, profile_error
+from deniable.mechanisms.view import OWN_MARGIN, covered_values, is_sparse
 
 Replacing = Literal["optimised", "frequency", "uniform"]
 POWERS = tuple(a / 20 for a in range(31))  # r ~ f^a
@@ -52,6 +53,8 @@ CHOSEN_FOR_A_POOL = (
     "questions, and tell that much about their answers."
 )
 LOUDER = "rarer values speak louder to those who know more than frequencies"
+# Below each limit by a little where coins for it do not keep it: rounded, or by a share that noise made too small.
+SLACKS = (1.0, 7 / 8, 3 / 4, 1 / 2, 1 / 4)
 EXEMPT_CAPS = (0.5, 0.0625, 0.125, 0.25, 0.75, 0.9)
 
 
@@ -112,19 +115,22 @@ class Designed(Mechanism):
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         """The plan; ``public`` is a noisy histogram that will be published, for the replacing distribution."""
-        privacy, limits = _requirement(histogram, privacy, self.name)
-        _check_public(histogram, public)
+        privacy, limits = _requirement(histogram, privacy, self.name, public)
         for cover in covers(histogram, public):
-            channel = self._channel(histogram, limits, cover)
-            if channel is not None:
-                return _plan(self, histogram, privacy, limits, channel, cover)
+            for slack in SLACKS:
+                channel = self._channel(histogram, limits, cover, slack)
+                if channel is None:
+                    break
+                if keeps(histogram, channel, limits):
+                    return _plan(self, histogram, privacy, limits, channel, cover, public)
         raise _too_tight(histogram, limits)
 
-    def _channel(self, histogram: Histogram, limits: Limits, cover: Cover) -> Channel | None:
+    def _channel(self, histogram: Histogram, limits: Limits, cover: Cover, slack: float) -> Channel | None:
         profile = self.profile
         if isinstance(profile, QuestionProfile):
             profile = profile.in_order(histogram.domain)
-        search = _Search(cover.base, cover.prior / histogram.rows, as_limits(limits), profile)
+        bounds = lowered(as_limits(limits), slack)
+        search = _Search(cover.base, cover.prior / histogram.rows, cover.mass, bounds, profile)
         start = 0.0 if self.replacing == "uniform" else 1.0
         exempt_caps = EXEMPT_CAPS if None in limits else EXEMPT_CAPS[:1]
         best = search.best([(start, cap, exempt_cap) for cap in _caps(limits) for exempt_cap in exempt_caps])
@@ -135,8 +141,7 @@ class Designed(Mechanism):
             best = constant
         elif self.replacing == "optimised":
             best = search.best([(power, best.cap, best.exempt_cap) for power in POWERS]) or best
-        channel = Channel.of(histogram.domain, best.coins, best.replacing, coarse=True)
-        return feasible_channel(histogram, channel, limits)
+        return Channel.of(histogram.domain, best.coins, best.replacing, coarse=True)
 
 
 @dataclass(frozen=True)
@@ -158,15 +163,16 @@ class Identity(Mechanism):
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         """The plan; ``public`` is a noisy histogram that will be published, for the replacing distribution."""
-        privacy, limits = _requirement(histogram, privacy, self.name)
-        _check_public(histogram, public)
+        privacy, limits = _requirement(histogram, privacy, self.name, public)
         for cover in covers(histogram, public):
             r = cover.base / cover.base.sum()
-            coin = constant_coin(cover.prior / histogram.rows, r, as_limits(limits))
-            if coin > 0:
-                channel = feasible_channel(histogram, Channel.of(histogram.domain, coin, r, coarse=True), limits)
-                if channel is not None:
-                    return _plan(self, histogram, privacy, limits, channel, cover)
+            for slack in SLACKS:
+                coin = constant_coin(cover.prior / histogram.rows, r, lowered(as_limits(limits), slack), cover.mass)
+                if coin <= 0:
+                    break
+                channel = Channel.of(histogram.domain, coin, r, coarse=True)
+                if keeps(histogram, channel, limits):
+                    return _plan(self, histogram, privacy, limits, channel, cover, public)
         raise _too_tight(histogram, limits)
 
 
@@ -184,6 +190,7 @@ class _Search:
 
     base: Counts
     prior: Floats
+    mass: Floats
     limits: Floats
     profile: tuple[float, ...] | QuestionProfile
 
@@ -194,14 +201,14 @@ class _Search:
     def constant(self) -> _Trial | None:
         """Identity perturbation, a member of the family."""
         r = self.base / self.base.sum()
-        coin = constant_coin(self.prior, r, self.limits)
+        coin = constant_coin(self.prior, r, self.limits, self.mass)
         coins = np.full(len(r), coin)
         return _Trial(self._error(coins, r), coin, coin, coins, r) if coin > 0 else None
 
     def _trial(self, power: float, cap: float, exempt_cap: float) -> _Trial | None:
         r = (self.base / self.base.max()) ** power
         r /= r.sum()
-        coins = designed_coins(self.prior, r, self.limits, cap, exempt_cap)
+        coins = designed_coins(self.prior, r, self.limits, cap, exempt_cap, self.mass)
         if coins is None:
             return None
         return _Trial(self._error(coins, r), cap, exempt_cap, coins, r)
@@ -219,8 +226,12 @@ def _caps(limits: Limits) -> tuple[float, ...]:
     return (*(CAPS[0] + room * k / 16 for k in range(16 if room else 0, 0, -1)), *CAPS)
 
 
-def _requirement(histogram: Histogram, privacy: Privacy | None, name: str) -> tuple[Privacy, list[Fraction | None]]:
+def _requirement(
+    histogram: Histogram, privacy: Privacy | None, name: str, public: Histogram | None
+) -> tuple[Privacy, list[Fraction | None]]:
     """The requirement and each value's limit on the posterior; None for exempt values."""
+    if public is not None and public.domain != histogram.domain:
+        raise OptionError("public must be a histogram of the same values, in the same order.")
     privacy = in_its_words(histogram, needs_values(privacy, name))
     check_histogram(histogram)
     if privacy.adversary != "frequency":
@@ -232,8 +243,7 @@ def _requirement(histogram: Histogram, privacy: Privacy | None, name: str) -> tu
     if privacy.per_value:
         limits = _own_limits(histogram, privacy)
     else:
-        protected = protected_values(histogram, privacy)
-        require_feasible(histogram, privacy, protected)
+        protected = covered_values(histogram, privacy, public)
         limits = [privacy.rho2 if covered else None for covered in protected.tolist()]
     require_covered(histogram, np.array([limit is not None for limit in limits]))
     return privacy, limits
@@ -249,11 +259,6 @@ def _own_limits(histogram: Histogram, privacy: Privacy) -> list[Fraction | None]
         return pair[1] if privacy.theta is None else min(pair[1], privacy.theta * share)
 
     return [limit(value) for value in histogram.domain]
-
-
-def _check_public(histogram: Histogram, public: Histogram | None) -> None:
-    if public is not None and public.domain != histogram.domain:
-        raise OptionError("public must be a histogram of the same values, in the same order.")
 
 
 def _too_tight(histogram: Histogram, limits: Limits) -> RequirementError:
@@ -275,7 +280,13 @@ def _plan(
     limits: Limits,
     channel: Channel,
     cover: Cover,
+    public: Histogram | None,
 ) -> Plan:
-    said = (*((TIGHT,) if cover.tight else ()), *((CHOSEN_FOR_A_POOL,) if mechanism.for_questions else ()))
-    promised = frequency_guarantee(histogram, privacy, limits, channel, said)
+    said = (
+        *((TIGHT,) if cover.tight else ()),
+        *((OWN_MARGIN,) if public is not None and is_sparse(histogram) else ()),
+        *((CHOSEN_FOR_A_POOL,) if mechanism.for_questions else ()),
+    )
+    channel, loose = channel_for_singles(histogram, channel, privacy, public)
+    promised = frequency_guarantee(histogram, privacy, limits, channel, public, loose, said)
     return Plan.of_channel(mechanism.name, histogram, channel, promised, privacy=privacy, options=mechanism.options)

@@ -7,9 +7,8 @@ With prior pi, coins p, replacing distribution r and S = sum_k pi_k (1-p_k), see
 
 and seeing anything else at most with pi_x (1-p_x) / S, which is below rho2 whenever c_x(S) >= 0.
 
-Everything is computed from a *cover*: counts that are coarse or noisy and never below the true ones. Replacing pi by
-larger numbers lowers S and every c_x, so what holds for the cover holds for the table, and no coin tells an exact
-count.
+Everything is computed from a *cover*: counts that are coarse or noisy, never below the true ones where a value's own
+bound relies on them, and no coin tells an exact count.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.core.histogram import Counts, Histogram
+from deniable.mechanisms.view import OWN_MARGINS, is_sparse, upper_counts
 
 Floats = npt.NDArray[np.float64]
 COVER_BITS = 8  # frequent values: rounded up by less than 1 %
@@ -30,38 +30,43 @@ HALVINGS = 50
 
 
 class Cover(NamedTuple):
-    """What coins and replacements are computed from: both coarse or noisy, so that neither gives an exact count away.
+    """What coins and replacements are computed from: coarse or noisy, so that it gives no exact count away.
 
     Attributes:
-        prior: counts that are never below the true ones; the coins rely on them.
+        prior: counts that are never below the true ones; a value's own coin relies on them.
         base: counts that the replacing distribution is made of.
+        mass: shares of all values together, for S.
         tight: whether ``prior`` is the true counts or next to them; coins, which have three digits, then show shares to
             three digits.
     """
 
     prior: Counts
     base: Counts
+    mass: Floats
     tight: bool = False
 
 
 def covers(histogram: Histogram, public: Histogram | None = None) -> Iterator[Cover]:
     """Covers from safe to tight; a later one is for requirements that leave an earlier one no room.
 
-    First counts rounded up to multiples of 8 rows (fewer in small tables) and to 8 bits; or ``public``, a noisy
-    histogram that is published anyway, raised by the smallest power of two that brings every value to its true count.
+    With ``public``, a noisy histogram, there is one, and no exact count enters it but through margins; without, an
+    owner plans and publishes nothing: counts rounded up to multiples of 8 rows (fewer in small tables) and to 8 bits,
+    then ever closer ones.
     """
+    if public is not None:
+        upper, rows = upper_counts(histogram, public), max(public.rows, 1)
+        base = public.counts + OWN_MARGINS[0] if is_sparse(histogram) else upper
+        mass = public.counts / rows if is_sparse(histogram) else upper / histogram.rows
+        yield Cover(upper, base, mass)
+        return
     step = row_step(histogram)
     coarse = _rounded_up(histogram.counts, step)
-    base = coarse
-    if public is not None:
-        margin = step
-        while (np.maximum(public.counts, 1) + margin < histogram.counts).any():
-            margin *= 2
-        base = np.maximum(public.counts, 1) + margin
-        yield Cover(base, base)
-    yield Cover(coarse, base, tight=step == 1)
-    yield Cover(_rounded_up(histogram.counts, 1), base, tight=True)
-    yield Cover(np.maximum(histogram.counts, 1), base, tight=True)
+    for prior, tight in (
+        (coarse, step == 1),
+        (_rounded_up(histogram.counts, 1), True),
+        (np.maximum(histogram.counts, 1), True),
+    ):
+        yield Cover(prior, coarse, prior / histogram.rows, tight)
 
 
 def row_step(histogram: Histogram) -> int:
@@ -90,25 +95,27 @@ def largest_coins(prior: Floats, r: Floats, limits: Floats, unreplaced: float) -
 
 
 def designed_coins(
-    prior: Floats, r: Floats, limits: Floats, cap: float = 1.0, exempt_cap: float = 0.5
+    prior: Floats, r: Floats, limits: Floats, cap: float = 1.0, exempt_cap: float = 0.5, mass: Floats | None = None
 ) -> Floats | None:
     """The fixed point p = min(c(S), cap), S = 1 - sum_x pi_x p_x; None when it leaves some posterior above its limit.
 
-    S + sum pi c(S) grows with S, so there is one fixed point, and halving finds it.
+    S + sum pi c(S) grows with S, so there is one fixed point, and halving finds it. ``mass`` is pi for S, where a
+    value's own bound is computed with more than that.
     """
+    mass = prior if mass is None else mass
     caps = np.where(limits >= 1, exempt_cap, cap)
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         coins = np.minimum(largest_coins(prior, r, limits, middle), caps)
-        low, high = (low, middle) if middle + prior @ coins > 1 else (middle, high)
+        low, high = (low, middle) if middle + mass @ coins > 1 else (middle, high)
     coins = np.minimum(largest_coins(prior, r, limits, low), caps)  # the lower end: S is not overstated
     protected = limits < 1
     enough = bool((limits[protected] * low > prior[protected]).all())
     return coins if enough and bool((coins > 0).all()) else None
 
 
-def constant_coin(prior: Floats, r: Floats, limits: Floats) -> float:
+def constant_coin(prior: Floats, r: Floats, limits: Floats, mass: Floats | None = None) -> float:
     """The largest single coin for all values; with r = pi it is (rho2 - fmax/n) / (1 - fmax/n) (mathematics 5,
     identity).
 
@@ -117,12 +124,18 @@ def constant_coin(prior: Floats, r: Floats, limits: Floats) -> float:
         p <= r_x (rho2 - pi_x) / (rho2 r_x F + pi_x (1 - r_x - rho2)),    p <= (rho2 - pi_x) / (rho2 F - pi_x)
     """
     protected = limits < 1
-    pi, drawn, rho2, total = prior[protected], r[protected], limits[protected], max(float(prior.sum()), 1.0)
+    total = max(float((prior if mass is None else mass).sum()), 1.0)
+    pi, drawn, rho2 = prior[protected], r[protected], limits[protected]
     if not (rho2 > pi).all():
         return 0.0
     same = drawn * (rho2 - pi) / (rho2 * drawn * total + pi * (1 - drawn - rho2))
     other = (rho2 - pi) / (rho2 * total - pi)
     return float(min(LARGEST_COIN, same.min(), other.min()))
+
+
+def lowered(limits: Floats, slack: float) -> Floats:
+    """Limits times ``slack``; exempt values stay so."""
+    return np.where(limits >= 1, limits, limits * slack)
 
 
 def as_limits(limits: Sequence[Fraction | None]) -> Floats:

@@ -26,7 +26,7 @@ from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
-from deniable.core.promise import PerValue, Promise
+from deniable.core.promise import PerValue, Promise, Single
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.fine_grain_solver import Floats, solve_coins
 from deniable.mechanisms.requirement import (
@@ -35,9 +35,9 @@ from deniable.mechanisms.requirement import (
     frequency_promise,
     needs_values,
     own_limits,
-    protected_values,
-    require_feasible,
 )
+from deniable.mechanisms.singles import channel_for_singles
+from deniable.mechanisms.view import beyond_rho1, covered_values, largest_share, upper_counts
 
 Requirements = Mapping[Hashable, tuple[Fraction, Fraction]]
 UNIFORM_SHARE = 0.05  # how far coins move towards uniform perturbation where the optimum gives up on a value
@@ -57,7 +57,8 @@ class FineGrain(Mechanism):
 
     Attributes:
         weights: value -> how much keeping one of its rows is worth, as a share of all rows; None: its frequency, so
-            that the most rows keep their value (record utility). Values that are not named weigh nothing.
+            that the most rows keep their value (record utility), and the same for all values against any prior.
+            Values that are not named weigh nothing.
 
     >>> from fractions import Fraction
     >>> import deniable as dn
@@ -75,7 +76,7 @@ class FineGrain(Mechanism):
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         check_histogram(histogram)
         privacy = in_its_words(histogram, needs_values(privacy, self.name))
-        requirements = requirements_of(histogram, privacy)
+        requirements = requirements_of(histogram, privacy, public)
         if not requirements:
             raise RequirementError(
                 "No value is protected: every value of the table is exempt, or more frequent than rho1. "
@@ -84,13 +85,17 @@ class FineGrain(Mechanism):
         gammas = [
             amplification_limit(*requirements[value]) if value in requirements else None for value in histogram.domain
         ]
-        channel = fine_grain_channel(histogram.domain, self._weights(histogram), gammas)
-        promised = _guarantee(histogram, privacy, requirements, channel)
+        weights = self._weights(histogram if public is None else public, privacy)
+        channel, loose = channel_for_singles(
+            histogram, fine_grain_channel(histogram.domain, weights, gammas), privacy, public
+        )
+        promised = _guarantee(histogram, privacy, requirements, channel, public, loose)
         return Plan.of_channel(self.name, histogram, channel, promised, privacy=privacy, options=self.options)
 
-    def _weights(self, histogram: Histogram) -> Floats:
+    def _weights(self, histogram: Histogram, privacy: Privacy) -> Floats:
         if self.weights is None:
-            return histogram.relative
+            # Against any prior nothing may depend on the table: coins that follow its counts are evidence, too.
+            return np.ones(histogram.m) if privacy.adversary == "any-prior" else histogram.relative
         unknown = [value for value in self.weights if value not in histogram]
         if unknown:
             raise OptionError(
@@ -131,10 +136,11 @@ def fine_grain_channel(
     return Channel(tuple(values), keep, channel.replace)
 
 
-def requirements_of(histogram: Histogram, privacy: Privacy) -> Requirements:
+def requirements_of(histogram: Histogram, privacy: Privacy, public: Histogram | None = None) -> Requirements:
     """Each protected value's own (rho1, rho2) in this table; values that are not in it are exempt.
 
-    One (rho1, rho2) for the table means, for the frequency adversary, rho1_i = f_i/n; for any prior, rho1 for all.
+    One (rho1, rho2) for the table means, for the frequency adversary, rho1_i = f_i/n, or a bound on it where counts are
+    not to be told (``public``); for any prior, rho1 for all.
     """
     exempt = {value for value in histogram.domain if value in privacy.exempt}
     if privacy.per_value:
@@ -149,12 +155,13 @@ def requirements_of(histogram: Histogram, privacy: Privacy) -> Requirements:
                 "Fix: give rho1, for example rho1='1/13'."
             )
         return {value: (privacy.rho1, rho2) for value in histogram.domain if value not in exempt}
-    protected = protected_values(histogram, privacy)
-    require_feasible(histogram, privacy, protected)
+    protected = covered_values(histogram, privacy, public)
+    largest_share(histogram, public, protected, rho2)
+    counts = upper_counts(histogram, public, protected)
     return {
-        value: (histogram.frequency(value), rho2)
-        for value, covered in zip(histogram.domain, protected.tolist(), strict=True)
-        if covered and histogram[value]
+        value: (Fraction(count, histogram.rows), rho2)
+        for value, count, covered in zip(histogram.domain, counts.tolist(), protected.tolist(), strict=True)
+        if covered and count
     }
 
 
@@ -221,7 +228,14 @@ def matched_requirements(histogram: Histogram, privacy: Privacy) -> Requirements
     return matched
 
 
-def _guarantee(histogram: Histogram, privacy: Privacy, requirements: Requirements, channel: Channel) -> Guarantee:
+def _guarantee(
+    histogram: Histogram,
+    privacy: Privacy,
+    requirements: Requirements,
+    channel: Channel,
+    public: Histogram | None,
+    loose: tuple[Single, ...],
+) -> Guarantee:
     upward = own_amplifications(channel.keep, channel.replace)
     downward = downward_amplifications(channel.keep, channel.replace)
     worst, open_downward = Fraction(0), 0
@@ -247,12 +261,8 @@ def _guarantee(histogram: Histogram, privacy: Privacy, requirements: Requirement
         )
     else:
         also.append("It holds upward and downward: a belief above rho2 in a protected value stays above rho1.")
-    sentence = (
-        f"Each of the {number:,} values with a requirement of its own: whoever believed it at up to its rho1 "
-        "beforehand becomes at most its rho2 sure of it."
-    )
     return Guarantee(
-        promises=(_promise(histogram, privacy, requirements),),
+        promises=(_promise(histogram, privacy, requirements, _above(histogram, privacy, public, upward), loose),),
         adversary=privacy.adversary,
         rho1=None if privacy.per_value else privacy.rho1,
         rho2=None if privacy.per_value else privacy.rho2,
@@ -260,17 +270,33 @@ def _guarantee(histogram: Histogram, privacy: Privacy, requirements: Requirement
         gamma=channel.exact_gamma,
         also=tuple(also),
         not_protected=tuple(not_protected),
-        sentence=sentence if privacy.per_value else "",
     )
 
 
-def _promise(histogram: Histogram, privacy: Privacy, requirements: Requirements) -> Promise:
+def _above(
+    histogram: Histogram, privacy: Privacy, public: Histogram | None, upward: Sequence[Fraction | None]
+) -> tuple[int, ...]:
+    """Values that the channel does not keep at rho2, being too frequent."""
+    sure = [
+        Fraction(1) if own is None else worst_posterior(Fraction(f, histogram.rows), own)
+        for f, own in zip(histogram.counts.tolist(), upward, strict=True)
+    ]
+    return beyond_rho1(histogram, privacy, public, sure)
+
+
+def _promise(
+    histogram: Histogram,
+    privacy: Privacy,
+    requirements: Requirements,
+    above: tuple[int, ...],
+    loose: tuple[Single, ...],
+) -> Promise:
     """Each value's own amplification, or posteriors where rho1 is every value's frequency, which is not to be told."""
     if privacy.per_value:
         return PerValue(own_limits(histogram, requirements))
     if privacy.adversary == "any-prior":  # one (rho1, rho2) for all, which tells no count: exact
         return PerValue(tuple((histogram.position(value), *pair) for value, pair in requirements.items()))
-    return frequency_promise(histogram, privacy)
+    return frequency_promise(histogram, privacy, above, loose)
 
 
 def _telling(histogram: Histogram, requirements: Requirements) -> int:

@@ -23,7 +23,9 @@ from deniable.mechanisms.base import Mechanism, Need
 from deniable.mechanisms.fine_grain import in_its_words
 from deniable.mechanisms.lineup_choice import Chosen, by_amplification, by_frequency, sizes_for
 from deniable.mechanisms.one_cell import Limits, allowed_amplification, coarse_counts, limits_of, pairs_of
+from deniable.mechanisms.posterior import rounded_up
 from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, needs_values, own_limits
+from deniable.mechanisms.view import beyond_rho1, covered_values
 
 DEFAULT_TRUTH = Fraction(1, 2)
 INFORMED = (
@@ -126,13 +128,13 @@ class Lineup(Mechanism):
     def _frequency(
         self, histogram: Histogram, privacy: Privacy, public: Histogram | None
     ) -> tuple[LineUpDesign, Guarantee]:
-        limits = _limits(histogram, privacy)
+        limits = _limits(histogram, privacy, public)
         known = coarse_counts(histogram) if public is None else public.counts
         truth = self.exact_truth()
         chosen = by_frequency(histogram.counts, known, limits, self.size, truth, DEFAULT_TRUTH)
         if chosen is None:
             raise RequirementError(self._too_much(histogram, limits, known))
-        return chosen.design, _frequency_guarantee(histogram, privacy, limits, chosen)
+        return chosen.design, _frequency_guarantee(histogram, privacy, limits, chosen, public)
 
     def _too_much(self, histogram: Histogram, limits: Limits, known: Any) -> str:
         """What cannot be met, and the nearest that can."""
@@ -163,9 +165,11 @@ class Lineup(Mechanism):
         return chosen.design, _any_prior_guarantee(histogram, privacy, chosen.design)
 
 
-def _limits(histogram: Histogram, privacy: Privacy) -> Limits:
+def _limits(histogram: Histogram, privacy: Privacy, public: Histogram | None) -> Limits:
     """The largest posterior of each value; None for those that are exempt."""
     limits = limits_of(histogram, privacy)
+    if privacy.rho2 is not None and public is not None:
+        limits = [privacy.rho2 if mine else None for mine in covered_values(histogram, privacy, public).tolist()]
     for place, value in enumerate(histogram.domain):
         share, limit = histogram.frequency(value), limits[place]
         if limit is not None and privacy.per_value:
@@ -187,24 +191,13 @@ def _readable(design: LineUpDesign) -> Fraction:
     return Fraction(design.truth * 256 // 2**32, 256)
 
 
-def _made(design: LineUpDesign) -> str:
-    """How a line-up is made, for people."""
-    of = f"a line-up of {design.size} value{'s' * (design.size != 1)}"
-    if design.truth == 2**32:
-        return f"Every row shows {of}, always with the person's own among them."
-    coin = "A fair coin" if design.truth == 2**31 else f"A coin that says yes {percent(design.share_true)} of the time"
-    return (
-        f"Every row shows {of}. {coin} decides whether the line-up is made around the person's value, or without "
-        "looking."
-    )
-
-
-def _frequency_guarantee(histogram: Histogram, privacy: Privacy, limits: Limits, chosen: Chosen) -> Guarantee:
+def _frequency_guarantee(
+    histogram: Histogram, privacy: Privacy, limits: Limits, chosen: Chosen, public: Histogram | None
+) -> Guarantee:
     design = chosen.design
     sure = lineup_exact.surest(design, histogram.counts)
     protected = [x for x, limit in enumerate(limits) if limit is not None]
     highest = max(limit for limit in limits if limit is not None)
-    worst = max(sure[x] for x in protected)
     gamma = lineup_exact.amplification(design)
     exempt = tuple(sorted(histogram.position(value) for value in privacy.exempt))
     promise = LineUps(
@@ -215,24 +208,14 @@ def _frequency_guarantee(histogram: Histogram, privacy: Privacy, limits: Limits,
         1 - Fraction(design.truth, 2**32),
         exempt,
         own_limits(histogram, privacy.per_value),
-    )
-    bound = (
-        "as sure of each of the named values as its own rho2 says"
-        if privacy.per_value
-        else (f"{percent(highest)} sure of that person's value")
-    )
-    covered = "" if privacy.rho1 is None else f", where that value makes up at most {percent(privacy.rho1)} of the rows"
-    covered += ", but for exempt values" if exempt else ""
-    sentence = (
-        f"{_made(design)} An attacker who knows how frequent each value is, and nothing more about a person, becomes "
-        f"at most {bound}{covered}."
+        beyond_rho1(histogram, privacy, public, sure),
     )
     return Guarantee(
         promises=(promise,),
         adversary="frequency",
         rho1=None if privacy.per_value else privacy.rho1,
         rho2=None if privacy.per_value else privacy.rho2,
-        worst=min(Fraction(-int(-worst * 10_000 // 1), 10_000), highest),
+        worst=highest if public is not None else min(rounded_up(max(sure[x] for x in protected)), highest),
         gamma=gamma,
         also=_downward(design),
         not_protected=(
@@ -242,7 +225,6 @@ def _frequency_guarantee(histogram: Histogram, privacy: Privacy, limits: Limits,
             *((CHECKED,) if chosen.lowered else ()),
             *_exempt(histogram.m - len(protected), histogram.m),
         ),
-        sentence=sentence,
     )
 
 
@@ -251,15 +233,6 @@ def _any_prior_guarantee(histogram: Histogram, privacy: Privacy, design: LineUpD
     assert gamma is not None
     pairs = pairs_of(privacy)
     rho1, rho2 = (privacy.rho1, privacy.rho2) if privacy.rho2 is not None else (None, None)
-    if rho1 is None or rho2 is None:
-        believed = (
-            "No attacker who believed a named value at up to its rho1 beforehand becomes surer of it than its rho2."
-        )
-    else:
-        believed = (
-            f"No attacker who believed a value at up to {percent(rho1)} beforehand becomes surer of it than "
-            f"{percent(rho2)}."
-        )
     return Guarantee(
         promises=(
             LineUps(
@@ -283,7 +256,6 @@ def _any_prior_guarantee(histogram: Histogram, privacy: Privacy, design: LineUpD
             "differential privacy with epsilon = ln gamma.",
         ),
         not_protected=(*EVERY_RELEASE, LIST_IS_EVIDENCE, INFORMED),
-        sentence=f"{_made(design)} {believed}",
     )
 
 

@@ -15,9 +15,9 @@ from deniable.core.errors import RequirementError, did_you_mean, listing, shorte
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Plan
-from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
+from deniable.core.privacy import Privacy, amplification_limit
 from deniable.core.probability import percent
-from deniable.core.promise import Amplification, Frequency, Promise
+from deniable.core.promise import Frequency, Promise, Single
 from deniable.mechanisms.requirement import (
     EVERY_RELEASE,
     frequency_promise,
@@ -26,6 +26,8 @@ from deniable.mechanisms.requirement import (
     require_covered,
     require_feasible,
 )
+from deniable.mechanisms.singles import channel_for_singles
+from deniable.mechanisms.view import beyond_rho1, surest_bound, upper_counts
 
 GRID = 8  # rows
 Limits = list[Fraction | None]  # each value's largest posterior; None: exempt
@@ -37,53 +39,67 @@ def plan_of_channel(
     privacy: Privacy | None,
     channel: Channel,
     *,
+    public: Histogram | None,
     fix: str,
     options: Mapping[str, Any],
     not_hidden: tuple[str, ...] = (),
 ) -> Plan:
     """A plan with this channel; refused, with the ``fix``, when it does not meet a requirement that is given."""
     limits = limits_of(histogram, privacy)
+    channel, loose = channel_for_singles(histogram, channel, privacy, public)
     sure = surest(channel, histogram)
-    protected = [x for x in range(histogram.m) if privacy is None or limits[x] is not None]
     check_posteriors(name, histogram, limits, sure, fix)
-    _check_amplification(name, privacy, channel, fix)
+    bound = _reached(histogram, privacy, channel, public, sure)
     guarantee = Guarantee(
-        promises=(_promise(histogram, privacy, channel, max(sure)),),
-        adversary="frequency" if privacy is None else privacy.adversary,
+        promises=(_promise(histogram, privacy, public, sure, loose, bound),),
+        adversary="frequency",
         rho1=None if privacy is None else privacy.rho1,
         rho2=None if privacy is None else privacy.rho2,
-        worst=_worst(max(sure[x] for x in protected), privacy, channel),
+        worst=bound,
         gamma=channel.exact_gamma,
         not_protected=(*EVERY_RELEASE, *not_hidden),
-        sentence=_in_whole_percent(max(sure)) if privacy is None else "",
     )
     return Plan.of_channel(name, histogram, channel, guarantee, privacy=privacy, options=options)
 
 
-def _promise(histogram: Histogram, privacy: Privacy | None, channel: Channel, surest_belief: Fraction) -> Promise:
+def refuse_any_prior(name: str, privacy: Privacy | None) -> None:
+    """Refuse what a replacing distribution that follows the table cannot promise (mathematics 13.3)."""
+    refuse_sums(privacy)
+    if privacy is not None and privacy.adversary == "any-prior":
+        raise RequirementError(
+            f"mechanism {name!r} does not withstand adversary 'any-prior': it replaces values by how frequent they are "
+            "in the table, and that is evidence itself. Fix: mechanism 'uniform', 'fine-grain' or 'lineup', or "
+            "adversary='frequency'."
+        )
+
+
+def _reached(
+    histogram: Histogram, privacy: Privacy | None, channel: Channel, public: Histogram | None, sure: list[Fraction]
+) -> Fraction:
+    """How sure an attacker becomes at most: as required; where nothing is, in whole per cent, from public numbers."""
+    if privacy is not None:
+        limits = limits_of(histogram, privacy)
+        if public is None:
+            return max(belief for belief, limit in zip(sure, limits, strict=True) if limit is not None)
+        return max(limit for limit in limits if limit is not None)
+    if public is None:
+        return max(sure)
+    bounds = surest_bound(channel, upper_counts(histogram, public), histogram.rows)
+    return Fraction(math.ceil(100 * max(bounds)), 100)
+
+
+def _promise(
+    histogram: Histogram,
+    privacy: Privacy | None,
+    public: Histogram | None,
+    sure: list[Fraction],
+    loose: tuple[Single, ...],
+    bound: Fraction,
+) -> Promise:
     """What is required; where nothing is, the posterior that is reached, in whole per cent."""
     if privacy is None:
-        return Frequency(None, Fraction(math.ceil(100 * surest_belief), 100))
-    if privacy.adversary == "any-prior":
-        assert channel.exact_gamma is not None
-        return Amplification(channel.exact_gamma, privacy.rho1, privacy.rho2)
-    return frequency_promise(histogram, privacy)
-
-
-def _worst(sure: Fraction, privacy: Privacy | None, channel: Channel) -> Fraction:
-    """The largest posterior: of who knows the frequencies, or of whoever believes what the requirement covers."""
-    if privacy is None or privacy.adversary == "frequency" or channel.exact_gamma is None:
-        return sure
-    return max(worst_posterior(rho1, channel.exact_gamma) for rho1, _ in pairs_of(privacy))
-
-
-def _in_whole_percent(worst: Fraction) -> str:
-    """What is reached where nothing was required, rounded up: the exact figure gives exact counts away
-    (mathematics 11.6)."""
-    return (
-        "An attacker who knows how frequent each value is, and nothing more about a person, becomes at most "
-        f"{math.ceil(100 * worst)} % sure of that person's value."
-    )
+        return Frequency(None, Fraction(math.ceil(100 * bound), 100))
+    return frequency_promise(histogram, privacy, beyond_rho1(histogram, privacy, public, sure), loose)
 
 
 def surest(channel: Channel, histogram: Histogram) -> list[Fraction]:
@@ -151,15 +167,3 @@ def pairs_of(privacy: Privacy) -> list[tuple[Fraction, Fraction]]:
             raise RequirementError("adversary 'any-prior' needs rho1. Fix: give rho1, for example rho1='1/13'.")
         pairs.append((privacy.rho1, privacy.rho2))
     return pairs
-
-
-def _check_amplification(name: str, privacy: Privacy | None, channel: Channel, fix: str) -> None:
-    """Against any prior the amplification decides (THESIS Thm 1)."""
-    if privacy is None or privacy.adversary != "any-prior":
-        return
-    allowed = allowed_amplification(privacy)
-    if channel.exact_gamma is None or channel.exact_gamma > allowed:
-        raise RequirementError(
-            f"mechanism {name!r} has an amplification of {channel.gamma:.4g}; against adversary 'any-prior' the "
-            f"requirement allows {float(allowed):.4g}. {fix}"
-        )

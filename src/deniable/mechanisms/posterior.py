@@ -10,40 +10,25 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.core import exact
-from deniable.core.channel import Channel, coarsened
+from deniable.core.channel import Channel
 from deniable.core.errors import InternalError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
+from deniable.core.promise import Single
 from deniable.mechanisms.requirement import EVERY_RELEASE, frequency_promise
+from deniable.mechanisms.view import beyond_rho1
 
 Floats = npt.NDArray[np.float64]
 Limits = Sequence[Fraction | None]  # each value's largest posterior; None: exempt
-OWN_LIMITS = (
-    "An attacker who knows how frequent each value is, and nothing more about a person, becomes at most as sure of "
-    "each of {number:,} values as its own rho2 says."
-)
 
 
-def feasible_channel(histogram: Histogram, channel: Channel, limits: Limits) -> Channel | None:
-    """The channel with coins lowered until no posterior exceeds its limit, exactly; None when no coins are left.
-
-    A lower coin helps its own value and, through S, all others; only Pr[x | y != x] can rise with it, and when that
-    is too high every coin gives way.
-    """
-    keep = channel.keep.copy()
-    while True:
-        same = exact.posterior_same(keep, channel.replace, histogram.counts)
-        other = exact.posterior_other(keep, channel.replace, histogram.counts)
-        too_sure = _above(same, limits)
-        if _above(other, limits).any():
-            too_sure[:] = True
-        if not too_sure.any():
-            return Channel(channel.values, keep, channel.replace)
-        keep = np.where(too_sure, coarsened(np.maximum(keep - 1, 0)), keep)
-        if not keep.all():
-            return None
+def keeps(histogram: Histogram, channel: Channel, limits: Limits) -> bool:
+    """Whether no posterior exceeds its limit, exactly."""
+    same = exact.posterior_same(channel.keep, channel.replace, histogram.counts)
+    other = exact.posterior_other(channel.keep, channel.replace, histogram.counts)
+    return not (_above(same, limits).any() or _above(other, limits).any())
 
 
 def posterior_curve(channel: Channel, value: Hashable, priors: npt.ArrayLike, among: Histogram | None = None) -> Floats:
@@ -68,30 +53,39 @@ def posterior_curve(channel: Channel, value: Hashable, priors: npt.ArrayLike, am
 
 
 def frequency_guarantee(
-    histogram: Histogram, privacy: Privacy, limits: Limits, channel: Channel, not_hidden: Sequence[str] = ()
+    histogram: Histogram,
+    privacy: Privacy,
+    limits: Limits,
+    channel: Channel,
+    public: Histogram | None,
+    loose: tuple[Single, ...],
+    not_hidden: Sequence[str] = (),
 ) -> Guarantee:
-    """What one channel over the whole domain promises against the frequency adversary, from its integers."""
+    """What one channel over the whole domain promises against the frequency adversary, from its integers.
+
+    The promise is checked for the true counts; what is said of it comes from ``public``, where there is such.
+    """
     same = exact.posterior_same(channel.keep, channel.replace, histogram.counts)
     other = exact.posterior_other(channel.keep, channel.replace, histogram.counts)
     protected = [x for x, limit in enumerate(limits) if limit is not None]
     if _above(same, limits).any() or _above(other, limits).any():
         raise InternalError("a designed channel exceeds the posterior that it was built for")
-    worst = max(max(same[x], other[x]) for x in protected)
+    sure = [max(pair) for pair in zip(same, other, strict=True)]
     highest = max(limit for limit in limits if limit is not None)
-    not_protected = [*EVERY_RELEASE, *_stronger_attackers(histogram, channel, protected), *not_hidden]
+    shown = histogram if public is None else public
+    not_protected = [*EVERY_RELEASE, *_stronger_attackers(shown, channel, protected), *not_hidden]
     exempt = histogram.m - len(protected)
     if exempt:
         not_protected.append(f"{exempt:,} of {histogram.m:,} values are exempt: there is no promise for them.")
     return Guarantee(
-        promises=(frequency_promise(histogram, privacy),),
+        promises=(frequency_promise(histogram, privacy, beyond_rho1(histogram, privacy, public, sure), loose),),
         adversary="frequency",
         rho1=privacy.rho1 if not privacy.per_value else None,
         rho2=privacy.rho2 if not privacy.per_value else None,
         # Four digits, to the safe side: an exact posterior would give exact counts away (mathematics 11.6).
-        worst=min(Fraction(-int(-worst * 10_000 // 1), 10_000), highest),
+        worst=highest if public is not None else min(rounded_up(max(sure[x] for x in protected)), highest),
         gamma=channel.exact_gamma,
         not_protected=tuple(not_protected),
-        sentence=OWN_LIMITS.format(number=len(protected)) if privacy.per_value else "",
     )
 
 
@@ -108,6 +102,11 @@ def _stronger_attackers(histogram: Histogram, channel: Channel, protected: Seque
         known + f"seeing a rare value can speak for it by a factor of up to {factor}. A belief of 10 % in the rarest "
         f"protected value can become {percent(sure, 2)}."
     ]
+
+
+def rounded_up(posterior: Fraction) -> Fraction:
+    """Four digits, to the safe side."""
+    return Fraction(-int(-posterior * 10_000 // 1), 10_000)
 
 
 def _above(posteriors: Sequence[Fraction], limits: Limits) -> npt.NDArray[np.bool_]:

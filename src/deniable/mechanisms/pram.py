@@ -23,9 +23,10 @@ from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.probability import Probability, probability
 from deniable.mechanisms.base import Mechanism, Need, Scanned
-from deniable.mechanisms.one_cell import allowed_amplification, coarse_counts, limits_of, plan_of_channel
+from deniable.mechanisms.one_cell import limits_of, plan_of_channel, refuse_any_prior
 from deniable.mechanisms.pram_strata import largest_coin, plan_of_strata
 from deniable.mechanisms.requirement import check_histogram
+from deniable.mechanisms.view import OWN_MARGINS, is_sparse, upper_counts
 
 COIN = 0.8  # where nothing is required
 EXACT_COUNTS = (
@@ -34,10 +35,6 @@ EXACT_COUNTS = (
 )
 APPROXIMATE = (
     "The channel is invariant for the noisy histogram that is published, so up to its noise for the true counts."
-)
-COARSE = (
-    "The replacing distribution is made from counts on a coarse grid, so the channel is invariant up to that grid; the "
-    "grid depends on the table, which is evidence that the promise does not count."
 )
 
 
@@ -90,21 +87,27 @@ class Pram(Mechanism):
                 f"strata = {list(self.strata)} cannot be planned from one histogram: it does not say which values go "
                 "with which stratum. Fix: dn.publish(..., mechanism=Pram(strata=...)), or leave strata out."
             )
+        refuse_any_prior(self.name, privacy)
         check_histogram(histogram)
         self._require_known(histogram)
-        hidden = privacy is not None and privacy.adversary == "any-prior"
-        if public is not None:
-            counts: Counts = np.maximum(public.counts, 1)
-        else:
-            counts = coarse_counts(histogram) if hidden else histogram.counts
-        largest = None if privacy is None else _largest(histogram, privacy, counts)
+        counts: Counts = histogram.counts if public is None else np.maximum(public.counts, 1)
+        if public is not None and is_sparse(histogram):
+            counts = counts + OWN_MARGINS[0]  # a rare value is replaced a little too often rather than too rarely
+        largest = None if privacy is None else _largest(histogram, privacy, counts, public)
         channel = self._channel(histogram, counts, largest)
         options: dict[str, Any] = {"coin": str(Fraction(self._coin(largest)))}
         if self.coins:
             options["coins"] = channel.coins.tolist()
-        said = APPROXIMATE if public is not None else COARSE if hidden else EXACT_COUNTS
+        said = APPROXIMATE if public is not None else EXACT_COUNTS
         return plan_of_channel(
-            self.name, histogram, privacy, channel, fix=_fix(largest), options=options, not_hidden=(said,)
+            self.name,
+            histogram,
+            privacy,
+            channel,
+            public=public,
+            fix=_fix(largest),
+            options=options,
+            not_hidden=(said,),
         )
 
     def layout(self, columns: tuple[str, ...]) -> tuple[Need, ...]:
@@ -182,11 +185,10 @@ class Pram(Mechanism):
             )
 
 
-def _largest(histogram: Histogram, privacy: Privacy, counts: Counts) -> Fraction:
+def _largest(histogram: Histogram, privacy: Privacy, counts: Counts, public: Histogram | None) -> Fraction:
     """The largest single coin that meets the requirement."""
-    allowed = allowed_amplification(privacy) if privacy.adversary == "any-prior" else None
-    weights = weights_of(counts.astype(np.float64))
-    return largest_coin(histogram, weights, limits_of(histogram, privacy), allowed)
+    weights, limits = weights_of(counts.astype(np.float64)), limits_of(histogram, privacy)
+    return largest_coin(upper_counts(histogram, public), histogram.rows, weights, limits)
 
 
 def _fix(largest: Fraction | None) -> str:

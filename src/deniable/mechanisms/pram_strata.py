@@ -22,10 +22,10 @@ from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
-from deniable.core.probability import percent
 from deniable.core.promise import Strata
 from deniable.mechanisms.one_cell import Limits, check_posteriors, limits_of, surest
 from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram
+from deniable.mechanisms.view import surest_bound, upper_counts
 
 ABSENT = (
     "A value that no row of a stratum holds is never published there: which values occur in each stratum can be read "
@@ -40,23 +40,22 @@ NOISY_STRATA = (
 MakeChannel = Callable[[Histogram, Counts, Fraction | None], Channel]
 
 
-def largest_coin(histogram: Histogram, replace: Counts, limits: Limits, allowed: Fraction | None) -> Fraction:
-    """The largest single coin that keeps every posterior at its limit and the amplification at ``allowed``, exactly.
+def largest_coin(counts: Counts, n: int, replace: Counts, limits: Limits) -> Fraction:
+    """The largest single coin that keeps every posterior at its limit, exactly, for counts up to these of n rows.
 
     It depends on the data, so it is rounded down to ten bits (mathematics 11.6).
 
-    >>> third = np.array([2**31, 2**31])
-    >>> float(largest_coin(Histogram.of({"a": 50, "b": 50}), third, [Fraction(3, 4)] * 2, None))
+    >>> half = np.array([2**31, 2**31])
+    >>> float(largest_coin(np.array([50, 50]), 100, half, [Fraction(3, 4)] * 2))
     0.5
     """
-    n, keep = histogram.rows, SCALE - 1
-    for f, w, limit in zip(histogram.counts.tolist(), replace.tolist(), limits, strict=True):
-        if limit is not None and f > 0:
+    keep = SCALE - 1
+    for f, w, limit in zip(counts.tolist(), replace.tolist(), limits, strict=True):
+        if limit is not None and f >= limit * n:
+            keep = 0
+        elif limit is not None and f > 0:
             room = SCALE * w * (limit * n - f) / (f * (1 - limit) * (SCALE - w) + limit * w * (n - f))
             keep = min(keep, max(int(room), 0))
-    if allowed is not None:  # 1 + K S / ((S-K) w) <= allowed for the least likely replacement
-        odds = (allowed - 1) * int(replace.min())
-        keep = min(keep, int(odds * SCALE / (SCALE + odds)))
     return Fraction(int(coarsened(keep)), SCALE)
 
 
@@ -85,10 +84,16 @@ def plan_of_strata(
     cells, worst = [], Fraction(0)
     for number, (stratum, limit) in enumerate(zip(histograms, limits, strict=True)):
         counts = stratum.counts if public is None else np.maximum(public[number].counts, 1)
-        largest = None if privacy is None else largest_coin(stratum, weights_of(counts.astype(float)), limit, None)
+        upper = stratum.counts if public is None else upper_counts(stratum, public[number])
+        weights = weights_of(counts.astype(float))
+        largest = None if privacy is None else largest_coin(upper, stratum.rows, weights, limit)
         made = channel(stratum, counts, largest)
         sure = surest(made, stratum)
         check_posteriors(name, stratum, limit, sure, "Fix: leave coin out; each stratum then gets its largest.")
+        if public is not None and privacy is None:  # what is said comes from public numbers: a bound, ..
+            sure = surest_bound(made, upper, stratum.rows)
+        elif public is not None:  # .. or the requirement's
+            sure = [bound or Fraction(0) for bound in limit]
         protected = [x for x in range(stratum.m) if privacy is None or limit[x] is not None]
         worst = max([worst, *(sure[x] for x in protected)])
         cells.append(Cell(stratum, made))
@@ -162,15 +167,14 @@ def _limit(value: Hashable, stratum: Histogram, by_table: Fraction | None, priva
 
 
 def _coarse(worst: Fraction, limits: Sequence[Limits]) -> Fraction:
-    """Four digits, to the safe side: an exact posterior would give exact counts away (mathematics 11.6)."""
+    """Whole per cent, to the safe side: an exact posterior would give exact counts away (mathematics 11.6)."""
     highest = max((limit for stratum in limits for limit in stratum if limit is not None), default=Fraction(1))
-    return min(Fraction(-int(-worst * 10_000 // 1), 10_000), highest)
+    return min(Fraction(-int(-worst * 100 // 1), 100), highest)
 
 
 def _guarantee(
     privacy: Privacy | None, worst: Fraction, cells: Sequence[Cell], columns: Sequence[str], least: int, *, noisy: bool
 ) -> Guarantee:
-    named = " and ".join(columns) or "stratum"
     rho2 = None if privacy is None else privacy.rho2
     gammas = tuple(cell.channel.exact_gamma for cell in cells)
     partly = privacy is not None and (privacy.rho1 is not None or bool(privacy.exempt or privacy.per_value))
@@ -182,8 +186,4 @@ def _guarantee(
         worst=worst,
         gamma=None,
         not_protected=(*EVERY_RELEASE, ABSENT, NOISY_STRATA if noisy else EXACT_STRATA),
-        sentence=(
-            f"An attacker who knows how frequent each value is among the rows with the same {named}, and nothing more "
-            f"about a person, becomes at most {percent(worst if rho2 is None else rho2)} sure of that person's value."
-        ),
     )

@@ -18,7 +18,7 @@ from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.mechanisms.base import Mechanism
-from deniable.mechanisms.one_cell import coarse_counts, plan_of_channel
+from deniable.mechanisms.one_cell import coarse_counts, plan_of_channel, refuse_any_prior
 from deniable.mechanisms.requirement import check_histogram
 
 NOT_USEFUL = "Nothing about groups of rows can be estimated: published values are independent of the original ones."
@@ -42,6 +42,7 @@ class Redraw(Mechanism):
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         """The plan; ``public`` is a noisy histogram that will be published."""
+        refuse_any_prior(self.name, privacy)
         check_histogram(histogram)
         weights: Counts = coarse_counts(histogram) if public is None else np.maximum(public.counts, 1)
         channel = Channel.of(histogram.domain, 0.0, weights.astype(np.float64))
@@ -50,6 +51,7 @@ class Redraw(Mechanism):
             histogram,
             privacy,
             channel,
+            public=public,
             fix="No channel can do better: it is as frequent as that.",
             options={},
             not_hidden=(NOT_USEFUL,),

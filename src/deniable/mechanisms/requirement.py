@@ -13,7 +13,8 @@ from deniable.core.histogram import Histogram
 from deniable.core.manifest import rounded
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
-from deniable.core.promise import Frequency
+from deniable.core.promise import Frequency, Single
+from deniable.core.singles import single_values
 
 # What holds for every release of this kind, whatever the mechanism.
 PUBLIC_COLUMNS = "Public columns are published as they are: they can be linked to people, and they say who took part."
@@ -43,7 +44,8 @@ def check_histogram(histogram: Histogram) -> None:
 
 def protected_values(histogram: Histogram, privacy: Privacy) -> npt.NDArray[np.bool_]:
     """SA': the values that the requirement protects: those not exempt, with f_x / n <= rho1 where rho1 is given."""
-    unknown = [value for value in privacy.exempt if value not in histogram]
+    singles = {value for column in single_values(histogram.domain) for value in column.values} if privacy.exempt else ()
+    unknown = [value for value in privacy.exempt if value not in histogram and value not in singles]
     if unknown:
         raise RequirementError(
             f"exempt names {listing(unknown)}, which is not a value of the sensitive column."
@@ -90,10 +92,18 @@ def require_feasible(histogram: Histogram, privacy: Privacy, protected: npt.NDAr
     )
 
 
-def frequency_promise(histogram: Histogram, privacy: Privacy) -> Frequency:
-    """The promise of posteriors that a requirement asks for, by positions in the domain."""
-    exempt = tuple(histogram.position(value) for value in privacy.exempt)
-    return Frequency(privacy.rho1, privacy.rho2, tuple(sorted(exempt)), own_limits(histogram, privacy.per_value))
+def frequency_promise(
+    histogram: Histogram, privacy: Privacy, above: tuple[int, ...] = (), loose: tuple[Single, ...] = ()
+) -> Frequency:
+    """The promise of posteriors that a requirement asks for, by positions in the domain; ``above`` and ``loose`` are
+    not covered."""
+    exempt = exempt_positions(histogram, privacy)
+    return Frequency(privacy.rho1, privacy.rho2, exempt, own_limits(histogram, privacy.per_value), above, loose)
+
+
+def exempt_positions(histogram: Histogram, privacy: Privacy) -> tuple[int, ...]:
+    """Where exempt values stand in the domain; an exempt value of one of several columns stands nowhere."""
+    return tuple(sorted(histogram.position(value) for value in privacy.exempt if value in histogram))
 
 
 def own_limits(

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -42,6 +43,8 @@ class Retention(Mechanism):
 
     Attributes:
         columns: column -> ``Replace``. Left out: the sensitive columns of ``publish``, each with its requirement.
+        budget: one epsilon for a whole row, shared equally by its columns; these then have neither coin nor requirement
+            of their own (``Replace()``, or ``Replace(low=, high=)`` for a range).
 
     >>> import pyarrow as pa
     >>> import deniable as dn
@@ -50,13 +53,17 @@ class Retention(Mechanism):
     >>> how = Retention({"job": dn.Replace(coin=0.6), "age": dn.Replace(coin=0.5, low=17, high=90)})
     >>> dn.publish(staff, mechanism=how)
     <Release of 200 rows, job, age by retention>
+    >>> shared = Retention({"job": dn.Replace(), "age": dn.Replace(low=17, high=90)}, budget=2)
+    >>> round(dn.publish(staff, mechanism=shared).manifest.guarantee["epsilon"], 3)
+    2.0
     """
 
     columns: Mapping[str, Replace]
+    budget: float | None
     name: ClassVar[str] = "retention"
     reveals: ClassVar[str] = "nothing beyond the columns; swapped ones their exact histogram"
 
-    def __init__(self, columns: Mapping[str, Replace] | None = None) -> None:
+    def __init__(self, columns: Mapping[str, Replace] | None = None, *, budget: float | None = None) -> None:
         if columns is not None and not isinstance(columns, Mapping):
             raise OptionError(
                 f"Retention needs a mapping from columns to how they are perturbed; got {type(columns).__name__}. "
@@ -69,14 +76,18 @@ class Retention(Mechanism):
                     f"Retention: the column {column!r} is given {replace!r}. Fix: Replace(coin=0.5), with low= and "
                     "high= for a range of numbers or dates."
                 )
+        _check_budget(given, budget)
         object.__setattr__(self, "columns", MappingProxyType(given))
+        object.__setattr__(self, "budget", None if budget is None else float(budget))
 
-    def __reduce__(self) -> tuple[type[Retention], tuple[dict[str, Replace]]]:
-        return Retention, (dict(self.columns),)  # a read-only view can be neither pickled nor copied
+    def __reduce__(self) -> tuple[Callable[..., Retention], tuple[dict[str, Replace]]]:
+        # A read-only view can be neither pickled nor copied.
+        return partial(Retention, budget=self.budget), (dict(self.columns),)
 
     @classmethod
     def from_text(cls, text: str) -> Mechanism:
-        return cls(replaces_in(text))
+        columns, budget = replaces_in(text)
+        return cls(columns, budget=budget)
 
     def for_columns(self, names: tuple[str, ...], privacy: Privacy | None) -> Retention:
         """The mechanism for these columns: as declared, or each with the one requirement that was given."""
@@ -103,7 +114,8 @@ class Retention(Mechanism):
     @property
     def options(self) -> dict[str, Any]:
         """For the manifest."""
-        return {"columns": {name: replace.to_dict() for name, replace in self.columns.items()}}
+        columns = {name: replace.to_dict() for name, replace in self.columns.items()}
+        return {"columns": columns} if self.budget is None else {"columns": columns, "budget": self.budget}
 
     def layout(self, columns: tuple[str, ...]) -> tuple[Need, ...]:
         """Every column a part of its own. Identity draws from the noisy histogram, so the manifest shows it anyway."""
@@ -112,6 +124,7 @@ class Retention(Mechanism):
                 (column,),
                 range=replace if replace.is_range else None,
                 noisy="always" if replace.replacing == "identity" else "asked",
+                any_prior=isinstance(replace.privacy, Privacy) and replace.privacy.adversary == "any-prior",
             )
             for column, replace in self.columns.items()
         )
@@ -126,11 +139,12 @@ class Retention(Mechanism):
         if scan.grid is not None:
             grid = self.range_coin(column, scan.grid)
             part = PlannedPart(columns=scan.columns, grid=grid, requirement=self.columns[column].requirement)
-            return part, self.perturbed(column, grid)
+            return part, dataclasses.replace(self.perturbed(column, grid), declared=True)
         plan = self.plan_column(column, scan.values, scan.public)
         relative = self.relative_prior(column, scan.values, scan.public)
         part = dataclasses.replace(plan.parts[0], columns=scan.columns)
-        return part, self.perturbed(column, plan.cells[0].channel, scan.noise, relative, scan.values.rows)
+        perturbed = self.perturbed(column, plan.cells[0].channel, scan.noise, relative, scan.values.rows)
+        return part, dataclasses.replace(perturbed, declared=scan.declared)
 
     # -- one column ----------------------------------------------------------------------------------------------------
 
@@ -156,7 +170,7 @@ class Retention(Mechanism):
             raise TableError(f"The column {column!r}: {wrong}") from None
         weights = self._weights(column, histogram, public)
         relative = self.relative_prior(column, histogram, public)
-        keep = _threshold(column, replace, int(weights.min()), relative, histogram.rows)
+        keep = self._keep(column, int(weights.min()), relative, histogram.rows)
         channel = Channel(histogram.domain, np.full(histogram.m, keep, dtype=np.int64), weights)
         return Plan.of_channel(
             self.name,
@@ -190,9 +204,16 @@ class Retention(Mechanism):
         drawn, weights = self._drawn(column, histogram, public), self._weights(column, histogram, public)
         return max(Fraction(int(most) * SCALE, histogram.rows * int(w)) for most, w in zip(drawn, weights, strict=True))
 
+    def _keep(self, column: str, least: int, relative: Fraction = Fraction(1), rows: int | None = None) -> int:
+        """The coin of a column out of 2^32; ``least`` is the weight of its rarest replacement."""
+        if self.budget is None:
+            return _threshold(column, self.columns[column], least, relative, rows)
+        gamma = Fraction(math.exp(self.budget / len(self.columns)) * (1 - 1e-12))
+        return int((gamma - 1) * SCALE * least / (SCALE + (gamma - 1) * least))
+
     def range_coin(self, column: str, grid: NumberRange) -> NumberRange:
         """The range ``grid`` of ``column`` with its coin."""
-        keep = _threshold(column, self.columns[column], SCALE // grid.points)
+        keep = self._keep(column, SCALE // grid.points)
         return NumberRange(grid.kind, grid.low, grid.high, grid.step, keep, grid.missing)
 
     def perturbed(
@@ -222,6 +243,24 @@ class Retention(Mechanism):
         return Perturbed(
             column, replace.replacing, keep, gamma, noise, step, relative, replace.privacy, swapped=swapped
         )
+
+
+def _check_budget(columns: Mapping[str, Replace], budget: float | None) -> None:
+    """Refuse columns without a coin where no budget gives them one, and columns with one where it does."""
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | float) or not 0 < budget <= 50):
+        raise OptionError(f"Retention: budget = {budget!r} is not allowed: it is an epsilon above 0, 50 at most.")
+    for column, replace in columns.items():
+        has_own = replace.coin is not None or replace.privacy is not None
+        if budget is None and not has_own:
+            raise OptionError(
+                f"Retention: the column {column!r} has neither a coin nor a requirement. Fix: Replace(coin=0.5), "
+                "Replace(privacy=..), or one budget= for the row."
+            )
+        if budget is not None and (has_own or replace.replacing != "uniform"):
+            raise OptionError(
+                f"Retention: budget is shared by columns without a coin of their own, and {column!r} has one, or is "
+                "not replaced uniformly. Fix: Replace(), or Replace(low=.., high=..) for a range."
+            )
 
 
 def covering(histogram: Histogram, public: Histogram) -> Counts:

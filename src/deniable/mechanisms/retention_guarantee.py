@@ -32,6 +32,7 @@ class Perturbed:
         relative: replacements like the column itself: how many times likelier a value is, at most, than to be drawn.
         required: the column's own requirement, if it has one.
         swapped: among how many rows its values were swapped; None where they were drawn.
+        declared: whether its values were declared, and are no evidence themselves.
     """
 
     column: str
@@ -43,6 +44,7 @@ class Perturbed:
     relative: Fraction = Fraction(1)
     required: Breach | Privacy | None = None
     swapped: int | None = None
+    declared: bool = False
 
     @property
     def coin(self) -> Fraction:
@@ -90,20 +92,17 @@ def guarantee(columns: Sequence[Perturbed]) -> Guarantee:
     gammas = [column.gamma for column in columns]
     total = math.prod((gamma for gamma in gammas if gamma is not None), start=Fraction(1))
     bounded = all(gamma is not None for gamma in gammas)
-    kept = ", ".join(f"{column.column!r} {percent(column.coin)}" for column in columns)
-    swapped = [column.column for column in columns if column.replacing == "swapping"]
-    apart = f"each column on its own, and each row but for {listing(swapped)}" if swapped else "each column and row"
     return Guarantee(
         promises=tuple(promise_of(column) for column in columns),
-        adversary="any-prior" if bounded and all(c.replacing == "uniform" for c in columns) else "frequency",
+        adversary="any-prior"
+        if bounded and all(c.declared and c.replacing == "uniform" for c in columns)
+        else "frequency",
         rho1=None,
         rho2=None,
         worst=Fraction(1),  # without a rho1, a belief that was certain beforehand stays so
         gamma=total if bounded else None,
         also=(_epsilons(columns), *(_sentence(column) for column in columns), *_together(columns)),
         not_protected=(*EVERY_RELEASE, *_limits(columns)),
-        sentence=f"Every value is kept with the probability of its column ({kept}) and otherwise replaced at random, "
-        f"{apart}{'' if swapped else ' on its own'}.",
     )
 
 
@@ -119,7 +118,8 @@ def _epsilons(columns: Sequence[Perturbed]) -> str:
         f"Each row satisfies epsilon-local differential privacy with epsilon = {sum(c.epsilon for c in columns):.4g}"
         + (f": {each}" if columns[1:] else "")
         + (", noisy histograms included" if any(column.noise for column in columns) else "")
-        + ", whatever an attacker believed and however the columns are correlated."
+        + ", whatever an attacker believed and however the columns are correlated"
+        + ("." if all(column.declared for column in columns) else "; the list of values, read off the table, apart.")
     )
 
 

@@ -25,12 +25,12 @@ from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.requirement import (
     EVERY_RELEASE,
     check_histogram,
-    largest_protected_frequency,
     needs_rho2,
     protected_values,
     require_covered,
     require_feasible,
 )
+from deniable.mechanisms.view import beyond_rho1, largest_share
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,22 @@ class Uniform(Mechanism):
                 )
             protected = protected_values(histogram, privacy)
             require_feasible(histogram, privacy, protected)
-            rho1 = largest_protected_frequency(histogram, protected)
+            rho1 = largest_share(histogram, public, protected, privacy.rho2)
         channel = Channel.uniform(histogram.domain, gamma=amplification_limit(rho1, privacy.rho2), coarse=from_data)
-        return Plan.of_channel(
-            self.name, histogram, channel, amplification_guarantee(privacy, channel), privacy=privacy
-        )
+        above = () if privacy.adversary == "any-prior" else _above(histogram, privacy, public, channel)
+        promised = amplification_guarantee(privacy, channel, above)
+        return Plan.of_channel(self.name, histogram, channel, promised, privacy=privacy)
 
 
-def amplification_guarantee(privacy: Privacy, channel: Channel) -> Guarantee:
+def _above(histogram: Histogram, privacy: Privacy, public: Histogram | None, channel: Channel) -> tuple[int, ...]:
+    """Values that are believed at more than rho2 afterwards, or can be, by whoever knows how frequent they are."""
+    gamma = channel.exact_gamma
+    assert gamma is not None
+    sure = [worst_posterior(Fraction(f, histogram.rows), gamma) for f in histogram.counts.tolist()]
+    return beyond_rho1(histogram, privacy, public, sure)
+
+
+def amplification_guarantee(privacy: Privacy, channel: Channel, above: tuple[int, ...] = ()) -> Guarantee:
     """What one channel over the whole domain promises through its amplification alone (THESIS Thm 1)."""
     assert privacy.rho2 is not None
     gamma = channel.exact_gamma
@@ -80,12 +88,12 @@ def amplification_guarantee(privacy: Privacy, channel: Channel) -> Guarantee:
     covered = largest_prior(privacy.rho2, gamma)
     rho1 = _readable(covered) if privacy.rho1 is None else privacy.rho1
     also = (
-        f"It holds whatever an attacker believed beforehand, up to {percent(rho1)} (adversary 'any-prior'), for any "
-        f"statement about the value, upward and downward.",
-        f"Each row satisfies epsilon-local differential privacy with epsilon = ln gamma = {_digits(gamma)}.",
+        f"Whatever an attacker believed beforehand, up to {percent(rho1)}, the published value makes of it at most "
+        f"{percent(privacy.rho2)}: for any statement about the value, upward and downward.",
+        f"The published value satisfies epsilon-local differential privacy with epsilon = ln gamma = {_digits(gamma)}.",
     )
     return Guarantee(
-        promises=(Amplification(gamma, rho1, privacy.rho2),),
+        promises=(Amplification(gamma, rho1, privacy.rho2, above),),
         adversary=privacy.adversary,
         rho1=rho1,
         rho2=privacy.rho2,

@@ -63,7 +63,7 @@ def audit(
     >>> import pyarrow as pa
     >>> import deniable as dn
     >>> table = pa.table({"sex": ["F", "M"] * 500, "disease": ["flu", "flu", "cold", "hiv", "flu"] * 200})
-    >>> release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"))
+    >>> release = dn.publish(table, sensitive="disease", privacy=dn.Privacy("3/5", "3/4"))
     >>> report = dn.audit(table, release)
     >>> report.serious, round(report.epsilon, 2)
     ((), 0.69)

@@ -28,6 +28,13 @@ def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
+def one_name(row_id: str | None, person: str | None) -> str | None:
+    """The column that decides draws: it names rows, or people."""
+    if row_id is not None and person is not None:
+        raise OptionError("row_id and person exclude each other: the one names a row, the other whoever it is about.")
+    return row_id if person is None else person
+
+
 def public_columns(
     source: Dataset, sensitive: tuple[str, ...], drop: tuple[str, ...], row_id: str | None
 ) -> tuple[str, ...]:

@@ -17,6 +17,10 @@ from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream, discrete_laplace, discrete_laplace_variance
 
 COST = 2 * COUNT_EPSILON  # of a whole histogram
+NOT_WITH_ANY_PRIOR = (
+    "marginals = True does not go with adversary 'any-prior': the noisy histogram would let the odds of any belief "
+    f"grow by a further factor of e^{COST:g}, beyond rho2. Fix: leave marginals out."
+)
 
 
 def is_wanted(
@@ -29,10 +33,7 @@ def is_wanted(
     knows = privacy is None or privacy.adversary == "frequency"
     uncertain = privacy is not None and privacy.small_sums is not None
     if asked and not knows:
-        raise RequirementError(
-            "marginals = True does not go with adversary 'any-prior': the noisy histogram would let the odds of any "
-            f"belief grow by a further factor of e^{COST:g}, beyond rho2. Fix: leave marginals out."
-        )
+        raise RequirementError(NOT_WITH_ANY_PRIOR)
     if asked and uncertain:
         raise RequirementError(
             "marginals = True does not go with small_sums: the noisy histogram tells every count, small ones too, to "
@@ -67,6 +68,15 @@ def said_of(promised: Guarantee, marginals: list[Marginal]) -> Guarantee:
         "distribution; the odds of any other belief can grow by a further factor of up to "
         f"{math.exp(columns * epsilon):.3g} (epsilon {epsilon:g} for the whole histogram"
         f"{' of a column' * (columns > 1)})."
+    )
+    return dataclasses.replace(promised, not_protected=(*promised.not_protected, sentence))
+
+
+def said_of_unpublished(promised: Guarantee) -> Guarantee:
+    """Coins that are computed from a noisy histogram tell of it, published or not."""
+    sentence = (
+        "Coins are computed from a histogram with noise, which is not published: they add nothing for an attacker who "
+        f"knows the distribution, and as much as that histogram would to others (epsilon {COST:g})."
     )
     return dataclasses.replace(promised, not_protected=(*promised.not_protected, sentence))
 

@@ -7,9 +7,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deniable.core.errors import ColumnError, OptionError, did_you_mean, listing
+from deniable.core.errors import ColumnError, OptionError, RequirementError, did_you_mean, listing
 from deniable.core.part import Marginal, Part
 from deniable.core.plan import Plan
+from deniable.core.privacy import Privacy
 from deniable.engines.base import Dataset, PartJob
 from deniable.engines.randomness import drawn_rows
 from deniable.engines.request import Request
@@ -85,6 +86,8 @@ def prepared(mechanism: str | Mechanism, request: Request) -> Prepared:
             _scanned(need, domain, request, several=len(needs) > 1) for need, domain in zip(needs, kept, strict=True)
         ]
     plan = mechanism.plan_scanned([one.scan for one in found], request.privacy, left_out)
+    for need, domain in zip(needs, domains, strict=True):
+        require_declared(need, domain, request.privacy, plan.guarantee.adversary)
     jobs = tuple(
         PartJob(
             part, one.encoder if part.grid is None else one.encoder.with_range(part.grid), one.scan.rows, one.strata
@@ -92,16 +95,19 @@ def prepared(mechanism: str | Mechanism, request: Request) -> Prepared:
         for part, one in zip(plan.parts, found, strict=True)
     )
     marginals = tuple(one.marginal for one in found)
-    return Prepared(_said(plan, needs, marginals), request.dataset, jobs, marginals)
+    noisily = any(one.scan.public is not None for one in found)
+    return Prepared(_said(plan, needs, marginals, noisily), request.dataset, jobs, marginals)
 
 
-def _said(plan: Plan, needs: Sequence[Need], marginals: Sequence[Marginal | None]) -> Plan:
+def _said(plan: Plan, needs: Sequence[Need], marginals: Sequence[Marginal | None], planned_noisily: bool) -> Plan:
     """The plan, saying what its histograms give away; columns with promises of their own say it there."""
     promised = plan.guarantee
     if any(need.strata for need in needs):
         promised = marginal.said_of_strata(promised)
     if all(need.noisy == "default" or need.strata for need in needs):
         promised = marginal.said_of(promised, [one for one in marginals if one is not None])
+    if not any(marginals) and planned_noisily:
+        promised = marginal.said_of_unpublished(promised)
     return dataclasses.replace(plan, guarantee=promised)
 
 
@@ -116,14 +122,20 @@ def _scanned(need: Need, domain: Any, request: Request, *, several: bool) -> _Fo
         if need.strata
         else marginal.is_wanted(request.marginals, request.privacy, need.noisy)
     )
-    drawn = marginal.noisy(keys, scan.histogram) if wanted else None
+    if wanted and need.any_prior:
+        raise RequirementError(marginal.NOT_WITH_ANY_PRIOR)
+    # Plans are made from noisy counts, whether or not these are published (mathematics 13.4).
+    planned = wanted or marginal.is_wanted(None, request.privacy, need.noisy)
+    drawn = marginal.noisy(keys, scan.histogram) if planned else None
     found = Scanned(
         columns=need.columns,
         rows=scan.rows,
         histogram=scan.histogram,
         public=marginal.public_histogram(scan.histogram, drawn),
-        noise=0.0 if drawn is None else drawn.cost,
+        noise=0.0 if drawn is None or not wanted else drawn.cost,
+        declared=_is_declared(need, domain),
     )
+    drawn = drawn if wanted else None
     if not need.strata:
         return _Found(found, scan.encoder, drawn)
     _require_public(need.strata, request.public)
@@ -143,7 +155,7 @@ def _scanned_range(need: Need, domain: Any, request: Request) -> _Found:
     if domain is not None:
         raise OptionError(f"domain lists values of {column!r}, which is replaced within a range. Fix: leave it out.")
     scan = request.dataset.scan_range(column, need.range, request.missing, request.progress)
-    return _Found(Scanned(need.columns, scan.rows, grid=scan.grid), scan.encoder)
+    return _Found(Scanned(need.columns, scan.rows, grid=scan.grid, declared=True), scan.encoder)
 
 
 def _require_public(strata: Sequence[str], public: Sequence[str]) -> None:
@@ -154,6 +166,34 @@ def _require_public(strata: Sequence[str], public: Sequence[str]) -> None:
                 f"columns that are published as they are.{did_you_mean(column, public)} "
                 f"Fix: name some of {listing(list(public))}."
             )
+
+
+def require_declared(need: Need, domain: Any, privacy: Privacy | None, adversary: str) -> None:
+    """Refuse values that are read off the table where that alone would break what is promised (mathematics 13.3,
+    13.12)."""
+    any_prior = need.any_prior or adversary == "any-prior"
+    small_sums = privacy is not None and privacy.small_sums is not None
+    if not (any_prior or small_sums) or need.range is not None or _is_declared(need, domain):
+        return
+    which = " and ".join(repr(column) for column in need.columns)
+    why = (
+        "adversary 'any-prior' covers whatever was believed, and that a value is listed because someone holds it is "
+        "evidence"
+        if any_prior
+        else "small_sums keeps small counts uncertain, and a value that is listed because someone holds it has one row "
+        "at least"
+    )
+    raise RequirementError(
+        f"The values of {which} are not declared: {why}. Fix: domain=[..] with every value that the column may hold, "
+        "whether or not the table shows it; on the command line --domain COLUMN=FILE."
+    )
+
+
+def _is_declared(need: Need, domain: Any) -> bool:
+    """Whether every column of a part has its values, or its range, declared."""
+    if isinstance(domain, Mapping):
+        return all(domain.get(column) is not None for column in need.columns)
+    return domain is not None or need.range is not None
 
 
 def _domains(domain: Any, needs: Sequence[Need]) -> list[Any]:

@@ -14,7 +14,15 @@ import pyarrow as pa
 from deniable.core.bins import BinsLike
 from deniable.core.errors import ColumnError, OptionError
 from deniable.core.histogram import Histogram
-from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict, privacy_dict, software
+from deniable.core.manifest import (
+    Column,
+    Manifest,
+    Randomness,
+    guarantee_dict,
+    privacy_dict,
+    software,
+    with_sentence,
+)
 from deniable.core.privacy import Privacy
 from deniable.engines import Engine, engine_named
 from deniable.engines.base import CELL, Dataset, Job, Progress, no_progress
@@ -23,9 +31,20 @@ from deniable.engines.randomness import Keystream
 from deniable.engines.request import Request
 from deniable.mechanisms import Mechanism, mechanism_named
 from deniable.mechanisms.registry import AUTO
-from deniable.publishing.arguments import as_names, check_options, files_of, public_columns, secret_of, signer_for
-from deniable.publishing.context import context_of
+from deniable.publishing.arguments import (
+    as_names,
+    check_options,
+    files_of,
+    one_name,
+    public_columns,
+    secret_of,
+    signer_for,
+)
+from deniable.publishing.context import canonical, context_of
+from deniable.publishing.ledger import Ledger
 from deniable.publishing.parts import Prepared, prepared
+from deniable.publishing.people import drawn_by, require_own_draws, said_of_looks, series_of
+from deniable.publishing.series import Series
 from deniable.publishing.together import warnings_about_counts
 from deniable.release.folder import finish_folder, new_folder
 from deniable.release.open import open_release
@@ -48,6 +67,10 @@ def publish(
     key_file: str | os.PathLike[str] | None = None,
     seed: int | None = None,
     row_id: str | None = None,
+    person: str | None = None,
+    series: str | os.PathLike[str] | None = None,
+    changes: int | None = None,
+    again: bool = False,
     shuffle: bool = True,
     missing: str = "value",
     bins: Mapping[str, BinsLike] | None = None,
@@ -81,6 +104,12 @@ def publish(
         seed: a number instead of a key, for experiments; recorded in the manifest.
         row_id: a column that names the row; it decides the row's draws instead of its number, and is not published.
             Not for mechanisms that deal rows to cells or swap them.
+        person: a column that names the person of a row, where one has several; it is not published. Rows of a person
+            that hold one value are published alike, so that they are one look at that person.
+        series: a file that makes this a publication of a series: the first makes it, with a key, the plan and who was
+            published; later ones publish whoever has not changed as before. It needs ``person`` or ``row_id``.
+        changes: of a new series, how often a person's value may change; 2 if left out.
+        again: publish although the ledger beside ``key_file`` says that these people were published before.
         shuffle: publish the rows in random order.
         missing: ``"value"``: missing is a value like any other; ``"exempt"``: published as missing; ``"refuse"``.
         bins: for sensitive numbers: column -> edges, ``Bins`` or ``Quantiles``; the column is published as intervals.
@@ -112,18 +141,22 @@ def publish(
         names = chosen.columns_of(names)
     check_options(missing, format, name)
     signer = signer_for(sign, out)
-    secret = secret_of(key, key_file, seed)
+    who = one_name(row_id, person)
+    log = series_of(series, changes, who, key, key_file, seed)
+    secret = secret_of(key, key_file, seed) if log is None else log.secret
     runs_on = engine_named(engine)
     opened = runs_on.open(table)
-    public = public_columns(opened, names, as_names(drop), row_id)
+    public = public_columns(opened, names, as_names(drop), who)
     choices = {
         "mechanism": chosen,
         "privacy": privacy,
-        "columns": (public, names, row_id),
+        "columns": (public, names, row_id, person),
         "values": (missing, domain, bins),
         "published": (marginals, shuffle),
     }
-    context = "" if secret.fresh else context_of(opened, [*public, *names], row_id, choices)
+    context = "" if secret.fresh else context_of(opened, [*public, *names], who, choices)
+    if log is not None:
+        log.require_choices(canonical({**choices, "columns": (names, row_id, person), "published": (marginals,)}))
     dataset = _binned(opened, bins or {}, names, Keystream(secret, "release", name, context, *names))
     request = Request(
         dataset, names, public, privacy, secret, name, context, missing, domain, shuffle, marginals, progress
@@ -133,7 +166,7 @@ def publish(
             chosen,
             request,
             runs_on,
-            row_id=row_id,
+            row_id=who,
             out=out,
             overwrite=overwrite,
             format=format,
@@ -142,18 +175,27 @@ def publish(
         )
     if row_id is not None:
         dataset.require_distinct(row_id, request.keys)
-    ready = prepared(chosen, request)
-    _require_own_draws(ready, row_id)
+    ready = prepared(chosen, request) if log is None else log.prepared(chosen, request)
+    by_value = person is not None or log is not None
+    require_own_draws(ready, who, by_value)
+    draws = request.keys.subkey("plan", *(work.part.fingerprint() for work in ready.jobs))
     job = Job(
-        ready.jobs,
-        public,
-        request.keys.subkey("plan", *(work.part.fingerprint() for work in ready.jobs)),
-        row_id,
-        shuffle,
-        threads or min(os.cpu_count() or 1, 4),
-        batch_rows,
-        progress,
+        parts=ready.jobs,
+        public=public,
+        keys=draws if log is None else log.keys,
+        row_id=who,
+        by_value=by_value,
+        order=draws.subkey("order"),
+        shuffle=shuffle,
+        threads=threads or min(os.cpu_count() or 1, 4),
+        batch_rows=batch_rows,
+        progress=progress,
     )
+    if by_value:
+        ready = said_of_looks(ready, request, log, who or "")
+    ledger = None if key_file is None else Ledger.beside(Path(key_file))
+    if ledger is not None:
+        ledger.note(name, job.keys.purpose, ready.plan.guarantee.gamma, again=again)
     warnings = ready.dataset.inspect(public, () if shuffle else ready.jobs)
     schema = ready.dataset.published_schema(job)
     if format == "csv":
@@ -161,15 +203,24 @@ def publish(
     manifest = _manifest(ready, job, request, schema)
     if out is None:
         published = pa.concat_tables(ready.dataset.execute(job)).combine_chunks()
+        _keep(log, ledger)
         release = Release(manifest, table=published, engine=runs_on)
         release.warnings = (*warnings, *warnings_about_counts(ready.jobs, release))
         return release
     inputs = [*files_of(table), *files_of_key(sign)]
     with new_folder(Path(out), overwrite, inputs) as partial, _spool(partial) as spool:
         finish_folder(partial, manifest, ready.dataset.execute(job, spool), schema, format, runs_on, signer=signer)
+        _keep(log, ledger)  # before the release is in place: it is better to remember one that nobody saw
     release = open_release(out, engine=runs_on)
     release.warnings = (*warnings, *warnings_about_counts(ready.jobs, release))
     return release
+
+
+def _keep(log: Series | None, ledger: Ledger | None) -> None:
+    """Remember what is published."""
+    for book in (log, ledger):
+        if book is not None:
+            book.save()
 
 
 def _publish_rival(
@@ -240,23 +291,11 @@ def _binned(
     return dataset.binned(bins, keys)
 
 
-def _require_own_draws(ready: Prepared, row_id: str | None) -> None:
-    """A row id decides the draws of its row; where rows are dealt to cells or swapped, their order decides too."""
-    if row_id is not None and any(
-        (len(work.part.cells) > 1 and work.strata is None) or work.part.swapped for work in ready.jobs
-    ):
-        raise OptionError(
-            f"row_id = {row_id!r} does not go with mechanism {ready.plan.mechanism!r}: it deals rows to cells, or "
-            "swaps them, by their order. Fix: leave row_id out, or publish with a mechanism of one cell, for example "
-            "'designed'."
-        )
-
-
 def _manifest(ready: Prepared, job: Job, request: Request, schema: pa.Schema) -> Manifest:
     roles = {CELL: "cell", **dict.fromkeys(job.sensitive, "sensitive")}
-    promised = ready.plan.guarantee
+    promised, parts = ready.plan.guarantee, ready.published(request.missing)
     said = replace(promised, not_protected=(*promised.not_protected, *ready.dataset.said))
-    return Manifest(
+    manifest = Manifest(
         name=request.name,
         software=software(),
         mechanism=ready.plan.mechanism,
@@ -264,10 +303,9 @@ def _manifest(ready: Prepared, job: Job, request: Request, schema: pa.Schema) ->
         form="rows",
         rows=job.rows,
         columns=tuple(Column(field.name, str(field.type), roles.get(field.name, "public")) for field in schema),
-        parts=ready.published(request.missing),
+        parts=parts,
         privacy=privacy_dict(ready.plan.privacy),
         guarantee=guarantee_dict(said),
-        randomness=Randomness(
-            request.secret.source, request.secret.seed, job.shuffle, "row id" if job.row_id else "row number"
-        ),
+        randomness=Randomness(request.secret.source, request.secret.seed, job.shuffle, drawn_by(job)),
     )
+    return with_sentence(manifest)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import ColumnError, OptionError, listing
 from deniable.core.lineup import design_dict
-from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict
+from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict, with_sentence
 from deniable.core.part import Marginal, Part
 from deniable.core.privacy import Privacy
 from deniable.core.promise import RelativePrior
@@ -73,7 +73,7 @@ def pool(releases: Sequence[Release]) -> Release:
         randomness=_randomness([release.manifest.randomness for release in several]),
         data=None,
     )
-    return Release(manifest, table=table)
+    return Release(with_sentence(manifest), table=table)
 
 
 def _difference(one: Manifest, other: Manifest) -> str:
@@ -201,7 +201,7 @@ def join(left: Release, right: Release, on: str) -> Release:
         randomness=_randomness([manifest.randomness for manifest in manifests]),
         data=None,
     )
-    return Release(manifest, table=table.select([column.name for column in ordered]))
+    return Release(with_sentence(manifest), table=table.select([column.name for column in ordered]))
 
 
 def _require_release(what: str, release: Any) -> None:

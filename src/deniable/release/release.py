@@ -17,7 +17,7 @@ import pyarrow as pa
 from deniable.audit.verify.checks import Certificate
 from deniable.core import html
 from deniable.core.errors import OutputError, QuestionError
-from deniable.core.manifest import Manifest
+from deniable.core.manifest import Manifest, with_sentence
 from deniable.core.tally import Counter
 from deniable.engines import Engine, engine_named
 from deniable.estimation.question import Answerer
@@ -60,7 +60,7 @@ class Release(Questions):
     >>> release
     <Release of 1,000 rows, disease by uniform>
     >>> release.count({"sex": "F", "disease": "flu"})  # in the table there are 300
-    <Estimate 308 (95 %: 249 to 366)>
+    <Estimate 319 (95 %: 259 to 378)>
     >>> release.sql("SELECT disease, COUNT(*) AS n FROM release GROUP BY disease").column_names
     ['disease', 'n', 'n_low', 'n_high']
     """
@@ -143,9 +143,11 @@ class Release(Questions):
         folder = Path(out)
         signer = None if sign is None else signer_of(sign)
         with folders.new_folder(folder, overwrite, files_of_key(sign)) as partial:
-            groups = None if self.manifest.form == "rows" else [self.groups]
+            rows = self.manifest.form == "rows"
+            stated = with_sentence(self.manifest) if rows else self.manifest  # an older format had other words
+            groups = None if rows else [self.groups]
             manifest = folders.finish_folder(
-                partial, self.manifest, [self.table], self.table.schema, format, self.engine, groups, signer
+                partial, stated, [self.table], self.table.schema, format, self.engine, groups, signer
             )
         return Release(manifest, folder=folder, groups=self._groups, warnings=self.warnings, engine=self.engine)
 

@@ -14,7 +14,7 @@ from deniable.audit.verify.checks import Certificate, Check
 from deniable.audit.verify.groups import box_checks, bucket_checks
 from deniable.audit.verify.rows import counts_check
 from deniable.core.errors import ManifestError, VerificationError
-from deniable.core.manifest import FORMAT_VERSION, DataFile, Manifest, read_json, software
+from deniable.core.manifest import FORMAT_VERSION, DataFile, Manifest, read_json, software, with_sentence
 from deniable.engines import Engine, engine_named
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.release import files
@@ -46,15 +46,16 @@ def verify(
     >>> with tempfile.TemporaryDirectory() as home:
     ...     _ = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="1/2"), out=f"{home}/release")
     ...     dn.verify(f"{home}/release")
-    <Certificate: all 15 checks hold>
+    <Certificate: all 16 checks hold>
     """
     trusted = None if signed_by is None else known_fingerprint(signed_by)
     folder = Path(path)
     raw = read_json(folders.manifest_text(folder))
     computed, manifest = certificate(raw).checks, Manifest.from_dict(raw)
-    checks = [*NOT_CHECKED[manifest.form], *computed, *_file_checks(folder, manifest, engine_named(engine))]
-    if json.loads(folders.manifest_text(folder))["format_version"] == FORMAT_VERSION:
-        checks += _readme_check(folder, manifest)
+    written = _written_checks(folder, manifest)
+    open_ends = [*NOT_CHECKED[manifest.form], *(check for check in written if "NOT CHECKED" in check.detail)]
+    looked_at = _file_checks(folder, manifest, engine_named(engine))
+    checks = [*open_ends, *computed, *looked_at, *(check for check in written if check not in open_ends)]
     if trusted is not None or os.path.lexists(folder / SIGNATURE):
         checks.append(signature_check(folder / SIGNATURE, files.digests(folder), trusted))
     return _raise_unless_it_holds(Certificate(tuple(checks)), str(folder))
@@ -109,16 +110,24 @@ def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]
     return [known, *(check for check in checks if check is not None)]
 
 
-def _readme_check(folder: Path, manifest: Manifest) -> list[Check]:
-    """The README of a release is made from its manifest; only the version that wrote it knows its words."""
+def _written_checks(folder: Path, manifest: Manifest) -> list[Check]:
+    """The sentence and the README of a release are computed from its manifest, by the version that wrote it."""
+    if json.loads(folders.manifest_text(folder))["format_version"] != FORMAT_VERSION:
+        return [Check("words", True, "NOT CHECKED: the sentence and the README, which an older format had written")]
     if manifest.software != software():
-        return []
+        return [Check("words", True, "NOT CHECKED: the sentence and the README, which another version has written")]
+    checks = []
+    if manifest.form == "rows":
+        same = with_sentence(manifest).guarantee == manifest.guarantee
+        told = "says what the parts promise" if same else "is not the one that the parts give"
+        checks.append(Check("sentence", same, told))
     try:
-        written = (folder / folders.README).read_text(encoding="utf-8")
+        text = (folder / folders.README).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return [Check("README", False, f"{folders.README} is missing, or cannot be read")]
-    same = written == analyst_readme(manifest)
-    return [Check("README", same, "says what the manifest says" if same else "is not the one that the manifest gives")]
+        return [*checks, Check("README", False, f"{folders.README} is missing, or cannot be read")]
+    same = text == analyst_readme(manifest)
+    told = "says what the manifest says" if same else "is not the one that the manifest gives"
+    return [*checks, Check("README", same, told)]
 
 
 def _unchanged(what: str, folder: Path, file: DataFile | None) -> Check:

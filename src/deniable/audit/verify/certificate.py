@@ -32,7 +32,15 @@ def certificate(manifest: Mapping[str, Any]) -> Certificate:
         for part in manifest["parts"]:
             checks += _promise(part, manifest)
         checks += _amplification(manifest)
-    return Certificate((*checks, *_requirement(manifest)))
+    return Certificate((*checks, *_requirement(manifest), *_randomness(manifest)))
+
+
+def _randomness(manifest: Mapping[str, Any]) -> list[Check]:
+    """A seed is told exactly where the draws came from one."""
+    stated = manifest["randomness"]
+    if (stated["source"] == "seed") == (stated["seed"] is not None):
+        return []
+    return [Check("randomness", False, f"a seed and the source {stated['source']!r} contradict each other")]
 
 
 def _channels(part: Mapping[str, Any]) -> list[Check]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
 from deniable.audit.verify import lineups
 from deniable.audit.verify.checks import FULL, Check, cell_amplification, part_amplification
+from deniable.audit.verify.coverage import above_checks, noise_slack, single_checks
 from deniable.core.promise import (
     Amplification,
     Cells,
@@ -30,11 +30,6 @@ DIGITS = 1e-5  # a published mixture has six digits
 NOT_CHECKED = "NOT CHECKED: it needs the distribution, which this release does not publish; `deniable audit` checks it"
 
 
-def noise_slack(part: Json) -> int:
-    """How far noise takes a count from the true one, once in a million."""
-    return math.ceil(14 / part["marginal"]["epsilon"])
-
-
 def by_amplification(promise: Amplification, part: Json, manifest: Json) -> list[Check]:
     """(rho1, rho2)-privacy through the amplification of one channel (THESIS Thm 1)."""
     gamma = part_amplification(part)
@@ -48,7 +43,7 @@ def by_amplification(promise: Amplification, part: Json, manifest: Json) -> list
         sure = "1" if posterior is None else f"{float(posterior):.6g}"
         detail = f"{named}: a belief of {float(rho1):.4g} grows to at most {sure}, allowed {float(rho2):.6g}"
         checks.append(Check("posterior", posterior is not None and posterior <= rho2, detail))
-    return checks
+    return [*checks, *above_checks(promise, part, manifest)]
 
 
 def by_frequency(promise: Frequency, part: Json, manifest: Json) -> list[Check]:
@@ -66,8 +61,10 @@ def by_frequency(promise: Frequency, part: Json, manifest: Json) -> list[Check]:
     replaced = sum((count + slack) * (FULL - k) for count, k in zip(noisy, cell["keep"], strict=True))
     worst, wrong, checked = Fraction(0), 0, 0
     for place, count, k, w in zip(cell["values"], noisy, cell["keep"], cell["replace"], strict=True):
-        rho1, rho2 = own.get(place, (promise.rho1, None if own else promise.rho2))
-        if rho2 is None or place in promise.exempt or (rho1 is not None and Fraction(count + slack, rows) > rho1):
+        rho1, rho2 = own.get(place, (None, None if own else promise.rho2))
+        if rho2 is None or place in promise.exempt or place in promise.above:
+            continue
+        if rho1 is not None and Fraction(count + slack, rows) > rho1:
             continue
         mine = max(count - slack, 0) * (k * FULL + (FULL - k) * w)
         others = w * (replaced - (count + slack) * (FULL - k))
@@ -75,7 +72,11 @@ def by_frequency(promise: Frequency, part: Json, manifest: Json) -> list[Check]:
         worst, wrong, checked = max(worst, posterior), wrong + (posterior > rho2), checked + 1
     allowed = "each its own" if promise.rho2 is None else f"{float(promise.rho2):.4g}"
     told = f"{checked} values, at least {float(worst):.4g} of an allowed {allowed}, by the noisy histogram"
-    return [Check("posterior", wrong == 0, f"{wrong} values exceed it: {told}" if wrong else told)]
+    return [
+        Check("posterior", wrong == 0, f"{wrong} values exceed it: {told}" if wrong else told),
+        *above_checks(promise, part, manifest),
+        *single_checks(promise, part, manifest),
+    ]
 
 
 def by_value(promise: PerValue, part: Json, manifest: Json) -> list[Check]:
@@ -103,6 +104,7 @@ def by_cell(promise: Cells, part: Json, manifest: Json) -> list[Check]:
     inside = _inside_cells(promise, part)
     if not inside.holds:
         return [inside]
+    left_out = {*promise.exempt, *promise.above}
     rho2 = promise.rho2
     gammas = [cell_amplification(cell["keep"], cell["replace"]) for cell in part["cells"]]
     covered = [Fraction(0) if gamma is None else rho2 / (rho2 + gamma * (1 - rho2)) for gamma in gammas]
@@ -110,13 +112,17 @@ def by_cell(promise: Cells, part: Json, manifest: Json) -> list[Check]:
     wrong = [
         number
         for number, (most, share) in enumerate(zip(covered, average, strict=True))
-        if most == 0 or (most < share and not promise.partly)
+        if most == 0 or (most < share and not left_out & set(part["cells"][number]["values"]))
     ]
     detail = (
         f"inside its cell a belief of up to {float(min(covered)):.4g} stays below {float(rho2):.4g}; how frequent "
         "values are in a cell is not published, `deniable audit` checks that"
     )
-    return [inside, Check("posterior in cells", not wrong, f"cells {wrong} keep too much" if wrong else detail)]
+    return [
+        inside,
+        Check("posterior in cells", not wrong, f"cells {wrong} keep too much" if wrong else detail),
+        *above_checks(promise, part, manifest),
+    ]
 
 
 def _inside_cells(promise: Cells | Strata, part: Json) -> Check:
@@ -232,16 +238,19 @@ def _lineup_posteriors(promise: LineUps, part: Json, manifest: Json) -> list[Che
     own = {place: (rho1, rho2) for place, rho1, rho2 in promise.per_value}
     worst, wrong, checked = Fraction(0), 0, 0
     for place, least in enumerate(lineups.surest_at_least(part["lineups"], counts, slack)):
-        rho1, rho2 = own.get(place, (promise.rho1, None if own else promise.rho2))
+        rho1, rho2 = own.get(place, (None, None if own else promise.rho2))
         above = rho1 is not None and Fraction(counts[place] + slack, rows) > rho1
-        if rho2 is None or place in promise.exempt or above:
+        if rho2 is None or place in promise.exempt or place in promise.above or above:
             continue
         worst, wrong, checked = max(worst, least), wrong + (least > rho2), checked + 1
     allowed = "each its own" if promise.rho2 is None else f"{float(promise.rho2):.4g}"
     told = (
         f"{checked} values in all line-ups, at least {float(worst):.4g} of an allowed {allowed}, by the noisy histogram"
     )
-    return [Check("posterior", wrong == 0, f"{wrong} values exceed it: {told}" if wrong else told)]
+    return [
+        Check("posterior", wrong == 0, f"{wrong} values exceed it: {told}" if wrong else told),
+        *above_checks(promise, part, manifest),
+    ]
 
 
 def by_decoys(promise: DecoyGroups, part: Json, manifest: Json) -> list[Check]:

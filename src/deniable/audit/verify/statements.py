@@ -6,11 +6,13 @@ kept to the letter, would let a release state more than anyone recomputes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
 from deniable.audit.verify.checks import Check
+from deniable.audit.verify.coverage import noise_slack
 from deniable.core import values
 from deniable.core.promise import (
     Amplification,
@@ -37,8 +39,8 @@ KINDS_OF = {
     "identity": ("frequency",),
     "designed": ("frequency",),
     "lineup": ("line-ups",),
-    "pram": ("frequency", "amplification", "strata"),
-    "redraw": ("frequency", "amplification"),
+    "pram": ("frequency", "strata"),
+    "redraw": ("frequency",),
     "retention": ("amplification", "relative-prior", "nothing"),
     "collected": ("amplification", "line-ups"),
     "decoys": ("decoys",),
@@ -130,16 +132,45 @@ def _short_of(promise: Promise, wanted: Json, what: str, *, every: bool) -> Iter
 def _left_out(promise: Promise, part: Json, required: Json | None) -> Iterator[str]:
     """Values without a promise must be those that the requirement exempts."""
     exempt = () if required is None else required["exempt"]
-    if isinstance(promise, Frequency | LineUps):
+    if isinstance(promise, Cells | Frequency | LineUps):
         names = _names(part)
         if any(place >= len(names) or names[place] not in exempt for place in promise.exempt):
             yield "values are left out that the requirement does not exempt"
-    if isinstance(promise, Cells | Strata) and promise.partly and (required is None or not _leaves_out(required)):
+    above = getattr(promise, "above", ())
+    if above and (required is None or required["rho1"] is None):
+        yield "values are left out as more frequent than rho1, and none is required"
+    if isinstance(promise, Strata) and promise.partly and (required is None or not _leaves_out(required)):
         yield "the bound is not for all values, and the requirement is"
+    if isinstance(promise, Cells | Frequency):
+        yield from _left_singles(promise, part, required)
     if isinstance(promise, PerValue) and required is not None and not required["per_value"]:
         covered = {place for place, _, _ in promise.limits}
         if any(place not in covered for place, name in enumerate(_names(part)) if name not in exempt):
             yield "values are left out that the requirement does not exempt"
+
+
+def _left_singles(promise: Cells | Frequency, part: Json, required: Json | None) -> Iterator[str]:
+    """Single values of one of several columns are left out where they are exempt, or too frequent to be covered."""
+    exempt = () if required is None else required["exempt"]
+    order = [list(dict.fromkeys(entry[c] for entry in part["domain"])) for c in range(len(part["columns"]))]
+    for column, place in promise.loose:
+        if not (len(order) > 1 and 0 <= column < len(order) and 0 <= place < len(order[column])):
+            yield "single values are left out that no column has"
+            return
+        if order[column][place] not in exempt and not _can_be_frequent(promise, part, column, order[column][place]):
+            yield "single values are left out that are neither exempt nor too frequent"
+            return
+
+
+def _can_be_frequent(promise: Cells | Frequency, part: Json, column: int, value: Any) -> bool:
+    """Whether a single value can be more frequent than rho1, or rho2, by the noisy histogram; without one it can."""
+    line = promise.rho2 if promise.rho1 is None else promise.rho1
+    if part["marginal"] is None or line is None:
+        return True
+    counts = part["marginal"]["counts"]
+    mine = [count for count, entry in zip(counts, part["domain"], strict=True) if entry[column] == value]
+    slack = 2 * noise_slack(part) * math.sqrt(len(counts))
+    return sum(mine) + slack > line * (sum(counts) - slack)
 
 
 def _own_limits(promise: Promise, part: Json, required: Json) -> Iterator[str]:

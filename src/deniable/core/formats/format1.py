@@ -136,17 +136,25 @@ def _promise(part: Mapping[str, Any], number: int, column: Mapping[str, Any], ra
         return _retained(part, number, column, stated)
     if mechanism in ("decoys", "anatomy", "generalize", "laplace"):
         return _grouped(mechanism, raw["mechanism"]["options"], privacy)
-    partly = bool(privacy.get("exempt")) or privacy.get("rho1") is not None
     if mechanism == "pram" and raw["mechanism"]["options"].get("strata"):
         least = int(raw["mechanism"]["options"].get("min_rows", 2))
         rho2 = stated["rho2"] or _shown(stated["sentence"])
+        partly = bool(privacy.get("exempt")) or privacy.get("rho1") is not None
         return {"kind": "strata", "rho2": rho2, "gammas": stated["cell_gammas"], "rows": least, "partly": partly}
     basis = stated["basis"]
     if basis == "amplification" or (mechanism in ("pram", "redraw") and stated["adversary"] == "any-prior"):
-        return {name: stated[name] for name in ("gamma", "rho1", "rho2")} | {"kind": "amplification"}
+        named = {name: stated[name] for name in ("gamma", "rho1", "rho2")}
+        return {"kind": "amplification", **named, "above": _above(part, privacy, raw["rows"])}
     if basis == "cells":
-        gammas = stated["cell_gammas"]
-        return {"kind": "cells", "rho2": stated["rho2"], "gammas": gammas, "partly": partly}
+        return {
+            "kind": "cells",
+            "rho2": stated["rho2"],
+            "gammas": stated["cell_gammas"],
+            "rho1": privacy.get("rho1"),
+            "exempt": _exempt(part, privacy),
+            "above": _above(part, privacy, raw["rows"]),
+            "loose": [],
+        }
     if basis == "per-value":
         return {"kind": "per-value", "limits": _limits(part, privacy)}
     if basis == "frequency" or mechanism in ("pram", "redraw"):
@@ -154,10 +162,26 @@ def _promise(part: Mapping[str, Any], number: int, column: Mapping[str, Any], ra
             "kind": "frequency",
             "rho1": privacy.get("rho1"),
             "rho2": privacy.get("rho2") or (None if privacy.get("per_value") else _shown(stated["sentence"])),
-            "exempt": [place for place, value in enumerate(_named(part)) if value in privacy.get("exempt", ())],
+            "exempt": _exempt(part, privacy),
             "per_value": _limits(part, privacy) if privacy.get("per_value") else [],
+            "above": _above(part, privacy, raw["rows"]),
+            "loose": [],
         }
     raise ManifestError(f"manifest.json of format 1 promises by {basis!r}, which {mechanism!r} never did.")
+
+
+def _exempt(part: Mapping[str, Any], privacy: Mapping[str, Any]) -> list[int]:
+    return [place for place, value in enumerate(_named(part)) if value in privacy.get("exempt", ())]
+
+
+def _above(part: Mapping[str, Any], privacy: Mapping[str, Any], rows: int) -> list[int]:
+    """The values that are more frequent than rho1 as far as the noisy histogram tells: format 1 did not name them."""
+    if privacy.get("rho1") is None or part["marginal"] is None or privacy.get("adversary") != "frequency":
+        return []
+    line, exempt = Fraction(privacy["rho1"]) * rows, _exempt(part, privacy)
+    slack = math.ceil(14 / part["marginal"]["epsilon"])
+    counts = enumerate(part["marginal"]["counts"])
+    return [place for place, count in counts if count + slack > line and place not in exempt]
 
 
 def _named(part: Mapping[str, Any]) -> list[Any]:
@@ -206,7 +230,7 @@ def _retained(
         return {"kind": "nothing", "why": "published as it is"}
     if column.get("replacing", "uniform") == "uniform" and (required is None or required["s"] is None):
         beliefs = {name: None if required is None else required[name] for name in ("rho1", "rho2")}
-        return {"kind": "amplification", "gamma": stated["cell_gammas"][number], **beliefs}
+        return {"kind": "amplification", "gamma": stated["cell_gammas"][number], **beliefs, "above": []}
     like_column = column.get("replacing", "uniform") != "uniform"
     s = Fraction(column.get("relative_prior", 1)) if like_column else Fraction(required["s"] if required else 1)
     if required is not None:

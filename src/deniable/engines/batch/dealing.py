@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.arrays import Codes, Ints
+from deniable.core.arrays import Codes, Ints, Words
 from deniable.core.errors import TableError
 from deniable.core.plan import PlannedPart
 
@@ -73,6 +73,30 @@ class Dealer:
     def counts(self, codes: Codes) -> Ints:
         """How many rows of each value a batch has."""
         return np.bincount(codes, minlength=len(self._planned))
+
+
+class DrawnCells:
+    """Cells that rows draw for themselves, each value's in the planned proportion: no row's cell depends on another's.
+
+    A value owns 2^32 numbers, its cells stretches of them as long as their share of its rows.
+    """
+
+    def __init__(self, part: PlannedPart) -> None:
+        ends, cells = [], []
+        for code, dealt in enumerate(part.value_cells().values()):
+            pairs = dealt or [(0, 1)]  # no row asks, unless it is the first of a value that had none
+            rows = np.cumsum([n for _, n in pairs], dtype=np.float64)
+            stretch = np.floor(rows / rows[-1] * 2**32).astype(np.int64)
+            ends.append((code << 32) + stretch)
+            cells += [cell for cell, _ in pairs]
+        self._ends = np.concatenate(ends)
+        self._cells = np.array(cells, dtype=np.int32)
+
+    def cells(self, codes: Codes, words: Words) -> Cells:
+        """The cell of each row, from its code and a random word of its own."""
+        places = (codes.astype(np.int64) << 32) + (words >> np.uint64(32)).astype(np.int64)
+        drawn: Cells = self._cells[np.searchsorted(self._ends, places, side="right")]
+        return drawn
 
 
 def require_all_dealt(seen: Ints, planned: Ints) -> None:

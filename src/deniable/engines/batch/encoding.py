@@ -183,7 +183,9 @@ class _Tally:
     def codes(self, column: pa.Array) -> np.ndarray:
         codes = lookup(column, self.known)
         if codes is None:
-            fresh = sorted_values(pc.unique(factorise(column, self.dtype)[1]), with_null=False)
+            indices, values = factorise(column, self.dtype)
+            held = values.take(pa.array(np.unique(indices)))  # a dictionary may list values that no row holds
+            fresh = sorted_values(pc.unique(held), with_null=False)
             new = fresh.filter(pc.invert(pc.is_in(fresh, value_set=self.known)))
             self.known = pa.concat_arrays([self.known, new])
             _refuse_too_many([self.size - 1], [self.name])

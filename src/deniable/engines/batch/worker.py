@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from deniable.core.arrays import Bools, Codes, Ints, Words
 from deniable.engines.base import CELL, Job, PartJob
-from deniable.engines.batch.dealing import Dealer, require_all_dealt
+from deniable.engines.batch.dealing import Dealer, DrawnCells, require_all_dealt
 from deniable.engines.batch.encoding import Encoder
 from deniable.engines.batch.kernel import Kernel
 from deniable.engines.batch.lineups import LineUpKernel, list_type
@@ -44,6 +44,7 @@ class PartWorker:
         self.keys = job.keys.subkey("part", *work.part.columns)
         self.draws = self.keys.subkey("draws")
         self.dealer: Dealer | StrataDealer | None = None
+        self.drawn: DrawnCells | None = None
         self.kernel: Kernel | RangeKernel
         self.lineups: LineUpKernel | None = None
         self.swapped: Codes | None = None
@@ -57,6 +58,8 @@ class PartWorker:
         self.kernel = Kernel(channels, [work.part.positions(cell) for cell in work.part.cells])
         if work.strata is not None:
             self.dealer = StrataDealer(work.strata)
+        elif len(channels) > 1 and job.by_value:
+            self.drawn = DrawnCells(work.part if work.drawn_as is None else work.drawn_as)
         elif len(channels) > 1:
             self.dealer = Dealer(work.part, self.keys.subkey("dealing"))
 
@@ -89,26 +92,36 @@ class PartWorker:
         exempt = self.encoder.exempt_mask(codes)
         return self.dealer.counts(codes if exempt is None else codes[~exempt])
 
-    def words(self, job: Job, batch: pa.RecordBatch, start: int) -> Words:
+    def words(self, job: Job, batch: pa.RecordBatch, start: int, codes: Codes) -> Words:
         """The draw of each row."""
         if job.row_id is None:
             return self.draws.words(start, batch.num_rows)
-        return self.draws.words_of(batch.column(job.row_id))
+        words = self.draws.words_of(batch.column(job.row_id))
+        return self.draws.words_for(words, codes) if job.by_value else words
+
+    def cells(self, job: Job, batch: pa.RecordBatch, codes: Codes, exempt: Bools | None) -> Cells | None:
+        """The cell of each row where it is drawn and not dealt: a function of the person and the value."""
+        if self.drawn is None or job.row_id is None:
+            return None
+        keys = self.keys.subkey("cells")
+        known = codes if exempt is None else np.where(exempt, 0, codes)
+        return self.drawn.cells(known, keys.words_for(keys.words_of(batch.column(job.row_id)), known))
 
     def perturb(self, job: Job, batch: pa.RecordBatch, coded: Coded, start: int) -> list[pa.Array]:
         """The published columns of this part, and the cell where it is published."""
-        codes, cells = coded.codes, coded.cells
+        codes = coded.codes
         exempt = self.encoder.exempt_mask(codes)
+        cells = self.cells(job, batch, codes, exempt) if self.drawn is not None else coded.cells
         if self.lineups is not None:
-            return [self._lists(self.lineups, codes, self.words(job, batch, start), exempt)]
+            return [self._lists(self.lineups, codes, self.words(job, batch, start, codes), exempt)]
         if self.swapped is not None:
             published = self.swapped[start : start + len(codes)]
         elif exempt is None:
-            published = self.kernel.perturb(codes, self.words(job, batch, start), cells)
+            published = self.kernel.perturb(codes, self.words(job, batch, start, codes), cells)
         else:
             published = codes.copy()
             some = ~exempt
-            draws = self.words(job, batch, start)[some]
+            draws = self.words(job, batch, start, codes)[some]
             published[some] = self.kernel.perturb(codes[some], draws, None if cells is None else cells[some])
         arrays = self.encoder.decode(published)
         if self.part.cells_published:
@@ -128,7 +141,7 @@ class PartWorker:
         """For swapping: the codes of a batch, and which of its rows no coin keeps."""
         codes = self.encoder.encode(batch)
         exempt = self.encoder.exempt_mask(codes)
-        gone: Bools = self.words(job, batch, start) >> np.uint64(32) >= np.uint64(self.part.keep[0])
+        gone: Bools = self.words(job, batch, start, codes) >> np.uint64(32) >= np.uint64(self.part.keep[0])
         return codes, gone if exempt is None else gone & ~exempt
 
     def swap(self, pieces: Sequence[tuple[Codes, Bools]]) -> None:
@@ -147,7 +160,7 @@ class Worker:
         self.job = job
         self.schema = schema
         self.parts = [PartWorker(job, work) for work in job.parts]
-        self.order = job.keys.subkey("order")
+        self.order = job.keys.subkey("order") if job.order is None else job.order
 
     @property
     def columns(self) -> list[str]:

@@ -89,7 +89,7 @@ def guarantee_of_columns(plans: Sequence[Plan], columns: Sequence[str], rows_lef
     return dataclasses.replace(
         promised,
         promises=tuple(plan.guarantee.promises[0] for plan in plans),
-        sentence=promised.sentence.replace("value:", "value in a sensitive column:" if several else "value:"),
+        sentence="",  # computed again, for all of them
         not_protected=(
             *promised.not_protected,
             *((together,) if several else ()),

@@ -227,10 +227,6 @@ def _guarantee(c: int, privacy: Privacy | None) -> Guarantee:
                 else ()
             ),
         ),
-        sentence=(
-            f"An attacker who knows how frequent each value is, and nothing more about a person, becomes at most "
-            f"{shown} sure of that person's value: {c} values are equally likely in every decoy group."
-        ),
     )
 
 

@@ -8,6 +8,7 @@ and for every protected value x of the cell with relative frequency pi_x there,
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from fractions import Fraction
 from typing import Literal
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from deniable.core.channel import Channel, Floats, coarsened
 from deniable.core.exact import own_amplifications
-from deniable.core.histogram import Histogram
+from deniable.core.histogram import Counts
 from deniable.core.privacy import amplification_limit
 from deniable.mechanisms.fine_grain_solver import solve_coins
 from deniable.mechanisms.small_domain.cost import value_variances
@@ -25,36 +26,42 @@ ChannelKind = Literal["uniform", "fine-grain"]
 CHANNELS: tuple[ChannelKind, ...] = ("uniform", "fine-grain")
 MIXTURES = (0.25, 0.5, 0.75, 1.0)  # how much of the fine-grain coins, the rest uniform
 Flags = npt.NDArray[np.bool_]
+Shares = list[Fraction]  # of the rows of a cell, each value's
 
 
-def uniform_channel(rows: Histogram, protected: Flags, rho2: Fraction) -> Channel:
-    """One coin at gamma_i = rho2 (1-rho1_i) / (rho1_i (1-rho2)), rho1_i the cell's largest protected frequency."""
-    rho1 = Fraction(int(rows.counts[protected].max()), rows.rows)
-    return Channel.uniform(rows.domain, gamma=amplification_limit(rho1, rho2), coarse=True)
+def uniform_channel(values: tuple[Hashable, ...], shares: Shares, protected: Flags, rho2: Fraction) -> Channel:
+    """One coin at gamma_i = rho2 (1-rho1_i) / (rho1_i (1-rho2)), rho1_i the largest share of a protected value.
+
+    Without a protected value there is nothing to hide, and the coin is that of the average share.
+    """
+    guarded = [share for share, mine in zip(shares, protected, strict=True) if mine]
+    rho1 = max(guarded) if guarded else Fraction(1, len(values))
+    return Channel.uniform(values, gamma=amplification_limit(rho1, rho2), coarse=True)
 
 
-def fine_grain_channel(rows: Histogram, protected: Flags, rho2: Fraction, weights: Floats) -> Channel:
-    """A coin for each value: gamma_x from its own frequency in the cell, exempt values without a limit (mathematics 4,
-    5).
+def fine_grain_channel(
+    values: tuple[Hashable, ...], shares: Shares, counts: Counts, protected: Flags, rho2: Fraction, weights: Floats
+) -> Channel:
+    """A coin for each value: gamma_x from its own share of the cell, exempt values without a limit (mathematics 4, 5).
 
     The coins that keep most rows may starve rare values, down to channels that cannot be inverted. The limits are
     linear in the coins, so every mixture with the uniform coin meets them too: the mixture with the smallest weighted
     variance is taken, and fine-grain is never worse than uniform.
     """
-    uniform = uniform_channel(rows, protected, rho2)
+    uniform = uniform_channel(values, shares, protected, rho2)
     limits = [
-        amplification_limit(Fraction(f, rows.rows), rho2) if guarded else None
-        for f, guarded in zip(rows.counts.tolist(), protected.tolist(), strict=True)
+        amplification_limit(share, rho2) if guarded else None
+        for share, guarded in zip(shares, protected.tolist(), strict=True)
     ]
     gammas = np.array([np.inf if limit is None else float(limit) for limit in limits])
-    coins = np.clip(solve_coins(rows.relative, gammas), 0, 1)
-    mixtures = [_rounded(rows, share * coins + (1 - share) * uniform.coins, limits) for share in MIXTURES]
-    return min((uniform, *mixtures), key=lambda channel: float(weights @ value_variances(rows.counts, channel)))
+    coins = np.clip(solve_coins(counts / counts.sum(), gammas), 0, 1)
+    mixtures = [_rounded(values, share * coins + (1 - share) * uniform.coins, limits) for share in MIXTURES]
+    return min((uniform, *mixtures), key=lambda channel: float(weights @ value_variances(counts, channel)))
 
 
-def _rounded(rows: Histogram, coins: Floats, limits: list[Fraction | None]) -> Channel:
+def _rounded(values: tuple[Hashable, ...], coins: Floats, limits: list[Fraction | None]) -> Channel:
     """The channel with these coins, rounded down until every limit holds exactly."""
-    channel = Channel.of(rows.domain, coins, coarse=True)
+    channel = Channel.of(values, coins, coarse=True)
     while not _within(channel, limits):
         # The solver's last bits, or a replacement one part in 2^32 short of 1/m: one step down the grid for every coin.
         channel = Channel(channel.values, coarsened(np.maximum(channel.keep - 1, 0)), channel.replace)

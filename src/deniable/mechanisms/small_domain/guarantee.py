@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -17,8 +18,13 @@ from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy, largest_prior
 from deniable.core.probability import percent
-from deniable.core.promise import Cells
-from deniable.mechanisms.requirement import EVERY_RELEASE, largest_protected_frequency, protected_values
+from deniable.core.promise import Cells, Single
+from deniable.mechanisms.requirement import (
+    EVERY_RELEASE,
+    exempt_positions,
+    largest_protected_frequency,
+    protected_values,
+)
 
 Flags = npt.NDArray[np.bool_]
 
@@ -41,23 +47,49 @@ def posteriors(cell: Cell) -> list[Fraction]:
     return [max(pair) for pair in zip(same, other, strict=True)]
 
 
-def cells_guarantee(histogram: Histogram, privacy: Privacy, cells: tuple[Cell, ...], protected: Flags) -> Guarantee:
-    """The frequency guarantee of published cells (SDR Cor. 1), and in words what it leaves open."""
+def surest_in_cells(histogram: Histogram, cells: Sequence[Cell]) -> list[Fraction]:
+    """The largest Pr[x | cell, y] over all cells and y, for each value of the table."""
+    sure = [Fraction(0)] * histogram.m
+    for cell in cells:
+        for value, belief in zip(cell.rows.domain, posteriors(cell), strict=True):
+            place = histogram.position(value)
+            sure[place] = max(sure[place], belief)
+    return sure
+
+
+def cells_guarantee(
+    histogram: Histogram,
+    privacy: Privacy,
+    cells: tuple[Cell, ...],
+    protected: Flags,
+    above: tuple[int, ...],
+    loose: tuple[Single, ...],
+    *,
+    noisy: bool,
+) -> Guarantee:
+    """The frequency guarantee of published cells (SDR Cor. 1), and in words what it leaves open.
+
+    Args:
+        histogram, cells: as planned, from noisy counts where ``noisy``; that the true ones keep the promise is checked.
+        privacy: the requirement.
+        protected: the values that it covers.
+        above, loose: values, and single values of one of several columns, that it does not cover.
+        noisy: whether the exact posterior is not to be told.
+    """
     assert privacy.rho2 is not None
     guarded = [protected[[histogram.position(value) for value in cell.rows.domain]] for cell in cells]
     sure = [posteriors(cell) for cell in cells]
     worst = max(p for ps, mask in zip(sure, guarded, strict=True) for p, g in zip(ps, mask, strict=True) if g)
-    if worst > privacy.rho2:
+    if worst > privacy.rho2 and not noisy:
         raise InternalError("a cell of the plan lets a posterior exceed rho2")
     gammas = tuple(cell.channel.exact_gamma for cell in cells)
     whole = len(cells) == 1 and cells[0].rows.domain == histogram.domain
     return Guarantee(
-        promises=(Cells(privacy.rho2, gammas, partly=not protected.all()),),
+        promises=(Cells(privacy.rho2, gammas, privacy.rho1, exempt_positions(histogram, privacy), above, loose),),
         adversary="frequency",
         rho1=privacy.rho1,
         rho2=privacy.rho2,
-        # The exact posterior would give the cell's counts away (mathematics 11.6).
-        worst=min(round_up(worst), privacy.rho2),
+        worst=privacy.rho2 if noisy else min(round_up(worst), privacy.rho2),
         gamma=gammas[0] if whole else None,
         also=_also(privacy.rho2, cells, guarded, gammas),
         not_protected=(
@@ -67,11 +99,6 @@ def cells_guarantee(histogram: Histogram, privacy: Privacy, cells: tuple[Cell, .
             _stronger_beliefs(histogram, privacy, cells, guarded, sure, protected),
             CELL_SIZES,
             TOGETHER,
-        ),
-        # Narrower than the general sentence: rows of a small cell taken together can say more (TOGETHER).
-        sentence=(
-            "An attacker who knows how frequent each value is, and nothing more about a person, becomes at most "
-            f"{percent(privacy.rho2)} sure of that person's value by the cell and the value published for that person."
         ),
     )
 

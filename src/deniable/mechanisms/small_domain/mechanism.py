@@ -23,23 +23,21 @@ from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.requirement import (
     check_histogram,
     needs_rho2,
-    protected_values,
-    require_covered,
-    require_feasible,
 )
+from deniable.mechanisms.singles import covered_singles, loose_singles
 from deniable.mechanisms.small_domain.balance import Group, balance, joined
 from deniable.mechanisms.small_domain.channels import (
     CHANNELS,
     ChannelKind,
     Flags,
-    fine_grain_channel,
-    uniform_channel,
 )
 from deniable.mechanisms.small_domain.cost import COSTS, CostName, cost_named, weights_for
-from deniable.mechanisms.small_domain.guarantee import cells_guarantee
+from deniable.mechanisms.small_domain.guarantee import cells_guarantee, surest_in_cells
 from deniable.mechanisms.small_domain.merge import Rules, merge
 from deniable.mechanisms.small_domain.options import problems_of, rules_for
 from deniable.mechanisms.small_domain.rearrange import ORDERS, OrdersKind
+from deniable.mechanisms.small_domain.seating import Seating
+from deniable.mechanisms.view import beyond_rho1, covered_values
 
 
 @dataclass(frozen=True)
@@ -113,22 +111,21 @@ class SmallDomain(Mechanism):
                 "Fix: mechanism='uniform', or adversary='frequency'."
             )
         check_histogram(histogram)
-        protected = protected_values(histogram, privacy)
-        require_feasible(histogram, privacy, protected)
-        require_covered(histogram, protected)
-        rules = rules_for(histogram, self.keep_apart, self.categories, self.min_categories, self._least_rows(histogram))
-        weights = weights_for(self.cost, histogram.counts)
-        cells = []
-        for group in self._merged(histogram, protected, weights, privacy.rho2, rules):
-            values = tuple(histogram.domain[position] for position in group.positions.tolist())
-            rows = Histogram(values, group.counts)
-            guarded = protected[group.positions]
-            if self.channels == "uniform":
-                channel = uniform_channel(rows, guarded, privacy.rho2)
-            else:
-                channel = fine_grain_channel(rows, guarded, privacy.rho2, weights[group.positions])
-            cells.append(Cell(rows, channel))
-        promised = cells_guarantee(histogram, privacy, tuple(cells), protected)
+        protected = covered_values(histogram, privacy, public)
+        shown = histogram if public is None else public
+        rules = rules_for(shown, self.keep_apart, self.categories, self.min_categories, self._least_rows(histogram))
+        weights = weights_for(self.cost, shown.counts)
+        covered = covered_singles(histogram, privacy, public)
+        seating = Seating(histogram, public is not None, protected, privacy.rho2, self.channels, weights, covered)
+        cells, planned = seating.cells(self._merged(shown, protected, weights, privacy.rho2, rules))
+        seen = [
+            Cell(Histogram(cell.channel.values, group.counts), cell.channel)
+            for cell, group in zip(cells, planned, strict=True)
+        ]
+        above = beyond_rho1(histogram, privacy, public, surest_in_cells(histogram, cells))
+        promised = cells_guarantee(
+            shown, privacy, tuple(seen), protected, above, loose_singles(covered), noisy=public is not None
+        )
         return Plan.of_cells(
             self.name,
             histogram,

@@ -1,0 +1,73 @@
+"""What a promise leaves out: values more frequent than rho1 must be so, and single values of columns that are perturbed
+together must be kept, too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from deniable.audit.verify.checks import FULL, Check
+from deniable.core.promise import Amplification, Cells, Frequency, LineUps
+
+Json = Mapping[str, Any]
+
+
+def noise_slack(part: Json) -> int:
+    """How far noise takes a count from the true one, once in a million."""
+    return math.ceil(14 / part["marginal"]["epsilon"])
+
+
+def above_checks(promise: Amplification | Cells | Frequency | LineUps, part: Json, manifest: Json) -> list[Check]:
+    """Values that are left out for being more frequent than rho1: by the noisy histogram they can be, each of them."""
+    if not promise.above:
+        return []
+    m, rows = len(part["domain"]), manifest["rows"]
+    if promise.rho1 is None or any(not 0 <= place < m for place in promise.above):
+        return [Check("left out", False, "values are left out as more frequent than rho1, which is not stated")]
+    if part["marginal"] is None:
+        return [Check("left out", True, f"NOT CHECKED: that {len(promise.above)} values are more frequent than rho1")]
+    line, slack = promise.rho1 * rows, 2 * noise_slack(part)
+    wrong = sum(part["marginal"]["counts"][place] + slack <= line for place in promise.above)
+    told = f"{len(promise.above)} values, more frequent than rho1 = {float(promise.rho1):.4g}"
+    return [Check("left out", not wrong, f"{wrong} of {told} are not, by the noisy histogram" if wrong else told)]
+
+
+def single_checks(promise: Frequency, part: Json, manifest: Json) -> list[Check]:
+    """Pr[a column's value | y] of columns that are perturbed together, as far as the noisy histogram tells it.
+
+    A value is believed at least by its rows that noise cannot explain, against all other rows that it can.
+    """
+    if len(part["columns"]) < 2 or promise.rho2 is None or part["marginal"] is None:
+        return []
+    (cell,) = part["cells"]
+    noisy = [part["marginal"]["counts"][place] for place in cell["values"]]
+    entries = [part["domain"][place] for place in cell["values"]]
+    order = [list(dict.fromkeys(repr(entry[column]) for entry in part["domain"])) for column in range(len(entries[0]))]
+    spread = noise_slack(part)
+    wrong = checked = 0
+    for column, known in enumerate(order):
+        for place, value in enumerate(known):
+            if (column, place) in promise.loose:
+                continue
+            checked += 1
+            inside = [repr(entry[column]) == value for entry in entries]
+            wrong += _at_least(cell, noisy, inside, spread) > promise.rho2
+    told = f"{checked} single values of {len(order)} columns"
+    return [Check("single values", not wrong, f"{wrong} of {told} exceed rho2" if wrong else f"{told} within rho2")]
+
+
+def _at_least(cell: Json, noisy: list[int], inside: list[bool], spread: int) -> Fraction:
+    """A lower bound on the largest Pr[inside | y]: noise in a sum of k counts is at most sqrt(k) times that of one."""
+    slack = math.ceil(spread * math.sqrt(len(noisy)))
+    replaced = [max(f, 0) * (FULL - k) for f, k in zip(noisy, cell["keep"], strict=True)]
+    mine = max(sum(r for r, own in zip(replaced, inside, strict=True) if own) - slack * FULL, 0)
+    others = sum(r for r, own in zip(replaced, inside, strict=True) if not own) + slack * FULL
+    worst = Fraction(0)
+    for f, k, w, own in zip(noisy, cell["keep"], cell["replace"], inside, strict=True):
+        kept = max(f - spread, 0) * k * FULL if own else 0
+        missed = 0 if own else (f + spread) * k * FULL
+        seen = kept + missed + w * (mine + others)
+        worst = max(worst, Fraction(kept + w * mine, seen) if seen else Fraction(0))
+    return worst

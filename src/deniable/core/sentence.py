@@ -1,0 +1,292 @@
+"""What a release promises, in one sentence: computed from its parts, so that whoever verifies them can compute it, too.
+
+Values that the promise does not cover are named, with how sure an attacker can become of them where the noisy histogram
+tells (mathematics 13.5, 13.7).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deniable.core import lineup_exact
+from deniable.core.exact import SCALE, posterior_other, posterior_same
+from deniable.core.part import Marginal, Part
+from deniable.core.probability import percent
+from deniable.core.promise import Amplification, Cells, DecoyGroups, Frequency, LineUps, PerValue, Promise, Strata
+from deniable.core.singles import single_values
+
+if TYPE_CHECKING:
+    from deniable.core.plan import PlannedPart
+
+KNOWS = "An attacker who knows how frequent each value is, and nothing more about a person, becomes at most"
+NAMED = 6  # values that a sentence names
+
+
+def sentence_of(parts: Sequence[Part], adversary: str) -> str:
+    """The promise of a release of rows."""
+    if all(isinstance(part.promise, DecoyGroups) for part in parts):
+        return _decoys(parts[0], "value" if len(parts) == 1 else "value in a sensitive column")
+    if len(parts) == 1 and type(parts[0].promise) in _SENTENCES and _is_bound(parts[0]):
+        return _SENTENCES[type(parts[0].promise)](parts[0], adversary) + _not_covered(parts[0], adversary)
+    return _retained(parts)
+
+
+def told_part(planned: PlannedPart, promise: Promise) -> Part:
+    """What an owner can say of a planned part: as a release would, by the true histogram."""
+    histogram, cells = planned.histogram, () if planned.hidden else planned.cells
+    return Part(
+        columns=planned.columns,
+        types=(),
+        missing="value",
+        promise=promise,
+        domain=() if histogram is None else histogram.domain,
+        range=planned.grid,
+        channels=tuple(cell.channel for cell in cells),
+        cell_positions=tuple(planned.positions(cell) for cell in cells),
+        cells_published=planned.cells_published,
+        marginal=None if histogram is None else Marginal(tuple(histogram.counts.tolist()), math.inf, 0.0),
+        swapped=0 if planned.swapped else None,
+        groups=planned.groups,
+        strata=planned.strata,
+        requirement=planned.requirement,
+        lineups=planned.lineups,
+    )
+
+
+def _is_bound(part: Part) -> bool:
+    """Whether a part states how sure an attacker can become, and not only a coin."""
+    return part.requirement is None and (getattr(part.promise, "rho2", True) is not None or _own(part) > 0)
+
+
+def _own(part: Part) -> int:
+    return len(getattr(part.promise, "limits", getattr(part.promise, "per_value", ())))
+
+
+def _amplified(part: Part, adversary: str) -> str:
+    promise = part.promise
+    assert isinstance(promise, Amplification)
+    if adversary == "any-prior":
+        return _whatever(promise.rho1, promise.rho2)
+    return f"{KNOWS} {percent(_known(promise.rho2))} sure of that person's value."
+
+
+def _whatever(rho1: Fraction | None, rho2: Fraction | None) -> str:
+    return (
+        f"No attacker who believed a value at up to {percent(_known(rho1))} beforehand becomes surer of it than "
+        f"{percent(_known(rho2))}."
+    )
+
+
+def _frequent(part: Part, adversary: str) -> str:
+    promise = part.promise
+    assert isinstance(promise, Frequency)
+    if promise.per_value:
+        return f"{KNOWS} as sure of each of {len(promise.per_value):,} values as its own rho2 says."
+    return f"{KNOWS} {percent(_known(promise.rho2))} sure of that person's value."
+
+
+def _per_value(part: Part, adversary: str) -> str:
+    promise = part.promise
+    assert isinstance(promise, PerValue)
+    pairs = {(rho1, rho2) for _, rho1, rho2 in promise.limits}
+    if len(pairs) == 1 and adversary == "any-prior":
+        return _whatever(*pairs.pop())
+    return (
+        f"Each of the {len(promise.limits):,} values with a requirement of its own: whoever believed it at up to its "
+        "rho1 beforehand becomes at most its rho2 sure of it."
+    )
+
+
+def _in_cells(part: Part, adversary: str) -> str:
+    promise = part.promise
+    assert isinstance(promise, Cells)
+    return (  # narrower than the general sentence: rows of a small cell taken together can say more
+        f"{KNOWS} {percent(promise.rho2)} sure of that person's value by the cell and the value published for that "
+        "person."
+    )
+
+
+def _in_strata(part: Part, adversary: str) -> str:
+    promise = part.promise
+    assert isinstance(promise, Strata)
+    named = " and ".join(part.strata) or "stratum"
+    return (
+        f"An attacker who knows how frequent each value is among the rows with the same {named}, and nothing more "
+        f"about a person, becomes at most {percent(promise.rho2)} sure of that person's value."
+    )
+
+
+def _lined_up(part: Part, adversary: str) -> str:
+    promise, made = part.promise, _made(part)
+    assert isinstance(promise, LineUps)
+    if promise.adversary == "any-prior":
+        own = "No attacker who believed a named value at up to its rho1 beforehand becomes surer of it than its rho2."
+        return f"{made} {own if promise.per_value else _whatever(promise.rho1, promise.rho2)}"
+    if promise.per_value:
+        return f"{made} {KNOWS} as sure of each of {len(promise.per_value):,} values as its own rho2 says."
+    return f"{made} {KNOWS} {percent(_known(promise.rho2))} sure of that person's value."
+
+
+def _made(part: Part) -> str:
+    """How a line-up is made, for people."""
+    design = part.lineups
+    assert design is not None
+    of = f"a line-up of {design.size} value{'s' * (design.size != 1)}"
+    if design.truth == SCALE:
+        return f"Every row shows {of}, always with the person's own among them."
+    coin = (
+        "A fair coin" if 2 * design.truth == SCALE else f"A coin that says yes {percent(design.share_true)} of the time"
+    )
+    return (
+        f"Every row shows {of}. {coin} decides whether the line-up is made around the person's value, or without "
+        "looking."
+    )
+
+
+def _decoys(part: Part, what: str) -> str:
+    promise = part.promise
+    assert isinstance(promise, DecoyGroups)
+    return (
+        f"{KNOWS} {percent(Fraction(1, promise.c))} sure of that person's {what}: {promise.c} values are equally "
+        "likely in every decoy group."
+    )
+
+
+def _retained(parts: Sequence[Part]) -> str:
+    """Columns that are perturbed one by one: the row's total first, since correlated columns speak for each other."""
+    gammas = [_gamma(part) for part in parts]
+    known = [gamma for gamma in gammas if gamma is not None]
+    kept = ", ".join(_coin(part) for part in parts)
+    swapped = any(part.swapped is not None for part in parts)
+    total = math.prod(known, start=Fraction(1))
+    first = (
+        f"A row's published values together can multiply the odds of any belief by at most {_factor(total)} "
+        f"(epsilon {math.log(total):.4g}). "
+        if len(known) == len(parts)
+        else ""
+    )
+    apart = "each column on its own" if swapped else "each column and row on its own"
+    coins = f"Every value is kept with the probability of its column ({kept}) and otherwise replaced at random"
+    return f"{first}{coins}, {apart}."
+
+
+def _coin(part: Part) -> str:
+    """With which probability a column tells the truth, or makes its line-up around it."""
+    name = f"{part.columns[0]!r} " if part.columns else ""
+    if part.lineups is not None:
+        return f"{name}{percent(part.lineups.share_true)}, in a line-up of {part.lineups.size}"
+    return f"{name}{percent(Fraction(part.coin or 0, SCALE))}"
+
+
+def _gamma(part: Part) -> Fraction | None:
+    if part.swapped is not None:
+        return None
+    if isinstance(part.promise, LineUps):
+        return part.promise.gamma
+    if part.range is not None:
+        return part.range.exact_gamma
+    return part.channels[0].exact_gamma if len(part.channels) == 1 else None
+
+
+def _factor(gamma: Fraction) -> str:
+    """A factor in three digits, rounded up."""
+    digits = max(math.floor(math.log10(gamma)) - 2, -2)
+    return f"{float(math.ceil(gamma / Fraction(10) ** digits) * Fraction(10) ** digits):,g}"
+
+
+def _known(probability: Fraction | None) -> Fraction:
+    return Fraction(1) if probability is None else probability
+
+
+# -- what is not covered ----------------------------------------------------------------------------------------------
+
+
+def _not_covered(part: Part, adversary: str) -> str:
+    """The values that a promise does not cover, by name."""
+    if adversary == "any-prior":
+        return ""
+    promise: Any = part.promise
+    exempt, above = getattr(promise, "exempt", ()), getattr(promise, "above", ())
+    covered = {place for place, _, _ in getattr(promise, "per_value", getattr(promise, "limits", ()))}
+    if covered:
+        exempt = tuple(place for place in range(part.m) if place not in covered)
+    if not (exempt or above or getattr(promise, "loose", ())):
+        return ""
+    sure = _surest(part)
+    said = []
+    if above:
+        said.append(f"{_listed(part, above, sure)}, more frequent than {percent(_known(promise.rho1))}")
+    if exempt:
+        said.append(f"{_listed(part, exempt, sure)}, {'without a requirement' if covered else 'exempt'}")
+    said += _loose(part)
+    return f" Not covered: {'; '.join(said)}."
+
+
+def _listed(part: Part, places: Sequence[int], sure: list[Fraction] | None) -> str:
+    """Some values, the most exposed first, and how many more there are."""
+    ordered = list(places) if sure is None else sorted(places, key=lambda place: (-sure[place], place))
+    shown = [
+        _name(part.domain[place]) + ("" if sure is None else f" (up to {_whole_percent(sure[place])})")
+        for place in ordered[:NAMED]
+    ]
+    more = [] if len(ordered) <= NAMED else [f"{len(ordered) - NAMED:,} more"]
+    return ", ".join([*shown, *more])
+
+
+def _loose(part: Part) -> list[str]:
+    columns = single_values(part.domain)
+    said = []
+    for column in columns:
+        places = [place for number, place in getattr(part.promise, "loose", ()) if number == column.column]
+        if places:
+            names = [_name(column.values[place]) for place in places[:NAMED]]
+            more = [] if len(places) <= NAMED else [f"{len(places) - NAMED:,} more"]
+            which = repr(part.columns[column.column]) if part.columns else f"column {column.column + 1}"
+            said.append(f"of {which} alone {', '.join([*names, *more])}")
+    return said
+
+
+def _name(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _whole_percent(belief: Fraction) -> str:
+    return f"{min(math.ceil(100 * belief), 100)} %"
+
+
+def _surest(part: Part) -> list[Fraction] | None:
+    """How sure an attacker becomes of each value at most, by the noisy histogram; None where nothing tells."""
+    if part.marginal is None:
+        return None
+    counts = np.maximum(np.array(part.marginal.counts, dtype=np.int64), 1)
+    if part.lineups is not None:
+        return lineup_exact.surest(part.lineups, counts)
+    if len(part.channels) != 1 or part.cells_published:
+        return None
+    channel, places = part.channels[0], part.cell_positions[0]
+    mine = counts[places]
+    pairs = zip(
+        posterior_same(channel.keep, channel.replace, mine),
+        posterior_other(channel.keep, channel.replace, mine),
+        strict=True,
+    )
+    sure = [Fraction(0)] * part.m
+    for place, pair in zip(places.tolist(), pairs, strict=True):
+        sure[place] = max(pair)
+    return sure
+
+
+_SENTENCES: dict[type, Callable[[Part, str], str]] = {
+    Amplification: _amplified,
+    Frequency: _frequent,
+    PerValue: _per_value,
+    Cells: _in_cells,
+    Strata: _in_strata,
+    LineUps: _lined_up,
+}

@@ -1,0 +1,137 @@
+"""What plans are computed from: the noisy histogram of a release, never its exact counts (mathematics 13.4).
+
+Every number of a release is a function of its noisy histogram and of the owner's options. The requirement is kept for
+the true counts all the same: a bound is the noisy count and a margin, the smallest of a short list that covers the true
+one. Which margin it was, and no more, is what such a check tells of the table. Where values are frequent one margin
+serves all of them; in sparse columns that would leave nothing to keep, and each value has its own, of a coarser list.
+
+Without a noisy histogram (an owner who plans, and publishes nothing) everything is computed from the true one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from deniable.core.arrays import Bools
+from deniable.core.channel import Channel
+from deniable.core.errors import RequirementError, shortened
+from deniable.core.exact import SCALE
+from deniable.core.histogram import Counts, Histogram
+from deniable.core.privacy import Privacy
+from deniable.mechanisms.requirement import protected_values, require_covered, require_feasible
+
+# Rows. Steps are coarse: whoever finds out which one was taken by brute force is left with six candidates or more.
+COMMON_MARGINS = tuple(8 << 2 * k for k in range(19))  # for all values together
+OWN_MARGINS = tuple(2 << 2 * k for k in range(20))  # for each value by itself
+SPARSE = 512  # rows a value on average, below which each value has its own margin
+OWN_MARGIN = (
+    "How frequent values are: where the noisy histogram understates a value by more than 2, 8, 32, .. rows, its coin "
+    "is lower, and tells that."
+)
+
+
+def covered_values(histogram: Histogram, privacy: Privacy, public: Histogram | None) -> Bools:
+    """The values that a plan protects: all that the requirement does, and perhaps some that noise makes look so.
+
+    Refused where the requirement protects none, or one that is more frequent than rho2 already.
+    """
+    true = protected_values(histogram, privacy)
+    require_covered(histogram, true)
+    require_feasible(histogram, privacy, true)
+    if public is None or privacy.rho1 is None:
+        return true
+    named = np.array([value not in privacy.exempt for value in histogram.domain])
+    for margin in margins_for(histogram):
+        mask: Bools = named & (public.counts - margin <= float(privacy.rho1 * histogram.rows))
+        if not (true & ~mask).any():
+            break
+    return mask
+
+
+def upper_counts(histogram: Histogram, public: Histogram | None, which: Bools | None = None) -> Counts:
+    """Counts that are never below the true ones of ``which`` values (left out: of all)."""
+    if public is None:
+        return histogram.counts
+    # Bounds that add up to little more than all rows, whose number is known, would leave hardly any table.
+    start = public.counts + max(-((public.rows - histogram.rows) // histogram.m), 0)
+    short = np.where(True if which is None else which, histogram.counts - start, 0)
+    if is_sparse(histogram):
+        margins = np.array(OWN_MARGINS)
+        own: Counts = start + margins[np.searchsorted(margins, short)]
+        return own
+    common: Counts = start + next(margin for margin in COMMON_MARGINS if margin >= short.max(initial=0))
+    return common
+
+
+def margins_for(histogram: Histogram) -> tuple[int, ...]:
+    """The margins that bounds on single counts are tried with."""
+    return OWN_MARGINS if is_sparse(histogram) else COMMON_MARGINS
+
+
+def is_sparse(histogram: Histogram) -> bool:
+    """Whether noise of a few rows matters to most values."""
+    return histogram.rows < SPARSE * histogram.m
+
+
+def largest_share(histogram: Histogram, public: Histogram | None, protected: Bools, rho2: Fraction) -> Fraction:
+    """A bound on the share of the most frequent protected value; refused where it leaves no room below rho2."""
+    counts = upper_counts(histogram, public, protected)
+    place = int(np.argmax(np.where(protected, counts, -1)))
+    bound = Fraction(int(counts[place]), histogram.rows)
+    if bound >= rho2:
+        raise too_close(histogram, place, rho2)
+    return bound
+
+
+def too_close(histogram: Histogram, place: int, rho2: Fraction) -> RequirementError:
+    """What noise leaves no room for."""
+    return RequirementError(
+        f"rho2 = {rho2} is too close to the share of rows of {shortened(histogram.domain[place])}: plans are made from "
+        "a histogram with noise of a few rows, so that they give no count away, and that leaves no room. Fix: raise "
+        "rho2, exempt that value with exempt=, or publish more rows."
+    )
+
+
+def beyond_rho1(
+    histogram: Histogram, privacy: Privacy, public: Histogram | None, sure: Sequence[Fraction]
+) -> tuple[int, ...]:
+    """Positions of values that are not covered, being more frequent than rho1; ``sure`` has each value's posterior.
+
+    From the noisy histogram: those above a threshold, the highest of a short list below which every true posterior is
+    at most rho2.
+    """
+    if privacy.rho1 is None or privacy.rho2 is None:
+        return ()
+    named = np.array([value not in privacy.exempt for value in histogram.domain])
+    if public is None:
+        return tuple(np.flatnonzero(named & ~protected_values(histogram, privacy)).tolist())
+    open_ended = named & np.array([posterior > privacy.rho2 for posterior in sure])
+    line = float(privacy.rho1 * histogram.rows)
+    above = named & False
+    for margin in (-np.inf, *margins_for(histogram)):
+        above = named & (public.counts > line - margin)
+        if not (open_ended & ~above).any():
+            break
+    return tuple(np.flatnonzero(above).tolist())
+
+
+def surest_bound(channel: Channel, counts: Counts, rows: int) -> list[Fraction]:
+    """At least max_y Pr[x | y], for counts that are never below the true ones (mathematics 5).
+
+        Pr[x | x] <= u_x (K_x S + (S-K_x) W_x) / (u_x K_x S + W_x T),    Pr[x | y] <= u_x (S-K_x) / T
+
+    with upper counts u and T = n S - sum_k u_k K_k, which is never above sum_k f_k (S-K_k).
+    """
+    keep, replace, upper = channel.keep.tolist(), channel.replace.tolist(), counts.tolist()
+    least = rows * SCALE - sum(u * k for u, k in zip(upper, keep, strict=True))
+    if least <= 0:
+        return [Fraction(1)] * channel.m
+    bounds = []
+    for u, k, w in zip(upper, keep, replace, strict=True):
+        mine, seen = u * (k * SCALE + (SCALE - k) * w), u * k * SCALE + w * least
+        same = Fraction(mine, seen) if seen else Fraction(0)
+        bounds.append(min(max(same, Fraction(u * (SCALE - k), least)), Fraction(1)))
+    return bounds

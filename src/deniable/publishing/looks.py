@@ -1,0 +1,77 @@
+"""Looks at people: who was published with which values, and what several looks can do together."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from deniable.core.arrays import Ints, Words
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Who was published with which values of a part: distinct pairs of a person's word and a value's code, sorted."""
+
+    words: Words
+    codes: Ints
+
+    @classmethod
+    def none(cls) -> Looks:
+        """Before the first publication."""
+        return cls(np.zeros(0, np.uint64), np.zeros(0, np.int64))
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, str]) -> Looks:
+        """What ``to_dict`` wrote."""
+        return cls(_unpacked(raw["words"], "<u8").astype(np.uint64), _unpacked(raw["codes"], "<i8").astype(np.int64))
+
+    def to_dict(self) -> dict[str, str]:
+        """For a file: packed, since there are as many as people."""
+        return {"words": _packed(self.words, "<u8"), "codes": _packed(self.codes, "<i8")}
+
+    @classmethod
+    def of(cls, words: Words, codes: Ints) -> Looks:
+        """Distinct pairs, sorted."""
+        order = np.lexsort((codes, words))
+        words, codes = words[order], codes[order]
+        first = np.ones(len(words), dtype=bool)
+        first[1:] = (words[1:] != words[:-1]) | (codes[1:] != codes[:-1])
+        return cls(words[first], codes[first])
+
+    def joined(self, other: Looks) -> Looks:
+        """These and those."""
+        return Looks.of(np.concatenate([self.words, other.words]), np.concatenate([self.codes, other.codes]))
+
+    @property
+    def most(self) -> int:
+        """The most values that one person was published with."""
+        return int(np.unique(self.words, return_counts=True)[1].max(initial=0))
+
+    def above(self, number: int) -> int:
+        """How many people were published with more values than this."""
+        return int((np.unique(self.words, return_counts=True)[1] > number).sum())
+
+
+def composed(gammas: Sequence[Fraction | None]) -> str:
+    """What several looks at a person can do together: amplifications multiply."""
+    known = [gamma for gamma in gammas if gamma is not None]
+    if len(known) < len(gammas):
+        return f"{len(gammas)} looks together have no bound"
+    total = Fraction(1)
+    for gamma in known:
+        total *= gamma
+    return f"{len(gammas)} looks together multiply the odds of a belief by up to {float(total):.4g}"
+
+
+def _packed(array: Any, kind: str) -> str:
+    return base64.b64encode(zlib.compress(np.ascontiguousarray(array, dtype=kind).tobytes())).decode()
+
+
+def _unpacked(text: str, kind: str) -> Any:
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=kind)

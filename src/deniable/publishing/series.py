@@ -1,0 +1,314 @@
+"""A series: one table, published again and again (mathematics 13.14).
+
+The plan and the domain are fixed at the first publication. A row's draw, and its cell, is a function of the key of the
+series, the person and the value: whoever has not changed is published as before, and all publications together tell no
+more of that person than one of them. A changed value is drawn afresh; how often that may happen to a person is bounded.
+
+The file of a series holds its key and who was published with what. It is as secret as a key.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from deniable.core.arrays import Ints
+from deniable.core.errors import ManifestError, OptionError, RequirementError, SecretError
+from deniable.core.guarantee import Guarantee
+from deniable.core.histogram import Histogram
+from deniable.core.part import Part, part_dict, part_of
+from deniable.core.plan import Cell, Plan, PlannedPart
+from deniable.core.privacy import Privacy
+from deniable.core.replace import NumberRange, Replace
+from deniable.engines.base import PartJob
+from deniable.engines.randomness import Keystream, Secret
+from deniable.engines.request import Request
+from deniable.mechanisms import Mechanism
+from deniable.mechanisms.small_domain.balance import Group
+from deniable.mechanisms.small_domain.seating import split
+from deniable.publishing import kept
+from deniable.publishing.looks import Looks, composed
+from deniable.publishing.marginal import COST, noisy
+from deniable.publishing.parts import Prepared, prepared
+from deniable.release.folder import write_file
+
+FORMAT = 1
+ROOM = Fraction(9, 10)  # of the way to rho2 is planned for at first; the rest is for a table that grows
+CHANGES = 2  # how often a person's value may change, unless the owner says otherwise
+
+
+@dataclass
+class Series:
+    """The file of a series, read or about to be made.
+
+    Attributes:
+        changes: how often a person's value may change.
+        choices: a digest of what was chosen at the first publication.
+        plan: what was fixed then; None before.
+        looks: who was published with what, for each part.
+        publications: what was published, for the owner to read.
+    """
+
+    path: Path
+    secret: Secret
+    changes: int
+    choices: str = ""
+    plan: dict[str, Any] | None = None
+    looks: list[Looks] = field(default_factory=list)
+    publications: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, path: Path, changes: int | None) -> Series:
+        """The series in this file, or a new one where there is no file."""
+        if changes is not None and (isinstance(changes, bool) or not isinstance(changes, int) or changes < 0):
+            raise OptionError(f"changes = {changes!r} is not allowed: it is a whole number from 0 on. Fix: changes=2.")
+        if not path.exists():
+            made = Secret(Secret.generate().key, "series")
+            return cls(path, made, CHANGES if changes is None else changes)
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            raise SecretError(f"{path} can be read by others: it holds the key of the series. Fix: chmod 600 {path}.")
+        series = cls._read(path)
+        if changes is not None and changes != series.changes:
+            raise OptionError(
+                f"changes = {changes}, and the series in {path} was begun with {series.changes}: the total that was "
+                "promised counts on it. Fix: leave changes out, or begin a new series."
+            )
+        return series
+
+    @classmethod
+    def _read(cls, path: Path) -> Series:
+        try:
+            raw = json.loads(path.read_text(encoding="utf-8"))
+            if raw["format"] != FORMAT:
+                raise ValueError
+            looks = [Looks.from_dict(one) for one in raw["looks"]]
+            secret = Secret(bytes.fromhex(raw["key"]), "series")
+            return cls(path, secret, raw["changes"], raw["choices"], raw["plan"], looks, raw["publications"])
+        except (OSError, ValueError, KeyError, TypeError, zlib.error):
+            raise ManifestError(
+                f"{path} is no file of a series, or damaged. Fix: a new file name begins one."
+            ) from None
+
+    def save(self) -> None:
+        """Write the file, readable by its owner only, whole or not at all."""
+        raw = {
+            "format": FORMAT,
+            "key": self.secret.key.hex(),
+            "changes": self.changes,
+            "choices": self.choices,
+            "plan": self.plan,
+            "looks": [one.to_dict() for one in self.looks],
+            "publications": self.publications,
+        }
+        write_file(self.path, json.dumps(raw, indent=1) + "\n", private=True)
+
+    @property
+    def keys(self) -> Keystream:
+        """The randomness of all publications: the plan is fixed, so it is part of no derivation."""
+        return Keystream(self.secret, "series")
+
+    def require_choices(self, choices: str) -> None:
+        """Refuse to publish otherwise than at first: that would be a second look at everyone."""
+        if self.plan is not None and choices != self.choices:
+            raise OptionError(
+                f"The series in {self.path} was begun with other choices (mechanism, requirement, sensitive columns, "
+                "who is who, missing, domain or bins): other draws of the same people are a second look, "
+                f"{self._second_look()}. Fix: the same choices as then; or a new series, if that look is meant."
+            )
+        self.choices = choices
+
+    def _second_look(self) -> str:
+        assert self.plan is not None
+        gamma = self.plan["guarantee"]["gamma"]
+        return composed([None if gamma is None else Fraction(gamma)] * 2)
+
+    # -- the plan ----------------------------------------------------------------------------------------------------
+
+    def freeze(self, ready: Prepared, parts: Sequence[Part]) -> None:
+        """Fix the plan of the first publication."""
+        promised = ready.plan.guarantee
+        for job in ready.jobs:
+            if job.part.swapped or job.part.hidden or job.part.groups is not None or job.strata is not None:
+                raise OptionError(
+                    f"series does not go with mechanism {ready.plan.mechanism!r}: its rows are not drawn one by one, "
+                    "so a person could not be published again as before. Fix: a mechanism with channels, for example "
+                    "'designed'."
+                )
+        self.plan = {
+            "parts": [part_dict(part) for part in parts],
+            "rows": [[cell.rows.counts.tolist() for cell in job.part.cells] for job in ready.jobs],
+            "guarantee": {
+                "adversary": promised.adversary,
+                **{name: _text(getattr(promised, name)) for name in ("rho1", "rho2", "gamma", "worst")},
+                "also": list(promised.also),
+                "not_protected": list(promised.not_protected),
+            },
+            "mechanism": ready.plan.mechanism,
+            "options": json.loads(json.dumps(dict(ready.plan.options), default=str)),
+        }
+        self.looks = [Looks.none() for _ in ready.jobs]
+
+    def prepared(self, mechanism: str | Mechanism, request: Request) -> Prepared:
+        """What is to be executed for this publication, by the plan of the first; that one is made now, if it is it."""
+        if self.plan is None:
+            ready = prepared(mechanism, replace(request, privacy=with_room(request.privacy)))
+            return replace(ready, plan=_as_required(ready.plan, request.privacy))
+        stored = [part_of(raw) for raw in self.plan["parts"]]
+        jobs, marginals = [], []
+        for part, rows in zip(stored, self.plan["rows"], strict=True):
+            job, histogram = self._job(part, rows, request)
+            kept.require_kept(part, job.part, request.privacy)
+            jobs.append(job)
+            keys = request.keys.subkey(*part.columns)
+            wanted = part.marginal is not None and histogram is not None
+            marginals.append(noisy(keys, histogram) if wanted and histogram is not None else None)
+        raw = self.plan["guarantee"]
+        promised = Guarantee(
+            promises=tuple(part.promise for part in stored),
+            adversary=raw["adversary"],
+            rho1=_fraction(raw["rho1"]),
+            rho2=_fraction(raw["rho2"]),
+            worst=Fraction(raw["worst"]),
+            gamma=_fraction(raw["gamma"]),
+            also=tuple(raw["also"]),
+            not_protected=tuple(raw["not_protected"]),
+        )
+        plan = Plan(
+            self.plan["mechanism"], tuple(job.part for job in jobs), request.privacy, promised, self.plan["options"]
+        )
+        return Prepared(plan, request.dataset, tuple(jobs), tuple(marginals))
+
+    def _job(self, part: Part, rows: Sequence[Sequence[int]], request: Request) -> tuple[PartJob, Histogram | None]:
+        if part.range is not None:
+            return self._range_job(part, part.range, request), None
+        domain = {column: list(dict.fromkeys(part.column_values(column))) for column in part.columns}
+        scan = request.scan(part.columns, domain)
+        groups = [
+            Group(places, np.array(counts, dtype=np.int64))
+            for places, counts in zip(part.cell_positions, rows, strict=True)
+        ]
+        taken = split(groups, scan.histogram.counts) if groups else []
+        planned = _part(part, scan.histogram, taken)
+        first = _part(part, _total(part, groups), [group.counts for group in groups]) if groups else None
+        return PartJob(planned, scan.encoder, scan.rows, drawn_as=first), scan.histogram
+
+    def _range_job(self, part: Part, grid: NumberRange, request: Request) -> PartJob:
+        declared = Replace(coin=max(grid.coin, 2.0**-32), low=grid.low, high=grid.high, step=grid.step)
+        scan = request.dataset.scan_range(part.columns[0], declared, request.missing, request.progress)
+        if scan.grid.missing and not grid.missing:
+            raise RequirementError(
+                f"The column {part.columns[0]!r} has missing values, and had none when the series began: they are no "
+                "value of its plan. Fix: fill them, leave those rows out, or begin a new series."
+            )
+        planned = PlannedPart(columns=part.columns, grid=grid, requirement=part.requirement)
+        return PartJob(planned, scan.encoder.with_range(grid), scan.rows)
+
+    # -- the ledger ----------------------------------------------------------------------------------------------------
+
+    def note(self, request: Request, jobs: Sequence[PartJob], who: str, date: str) -> dict[str, Any]:
+        """Take in who is published now; refused where someone changed too often. Nothing is written yet."""
+        now = [self._seen(request, job, who) for job in jobs]
+        joined = [before.joined(looks) for before, looks in zip(self.looks, now, strict=True)]
+        often = max(looks.above(self.changes + 1) for looks in joined)
+        if often:
+            raise RequirementError(
+                f"{often:,} people have changed their value more than {self.changes} times since the series began, and "
+                "each change is another look at them. Fix: leave their rows out, or begin a new series, with changes= "
+                "for as many as are to be expected."
+            )
+        before, after = np.unique(self.looks[0].words), np.unique(now[0].words)
+        entry = {
+            "number": len(self.publications) + 1,
+            "date": date,
+            "people": len(after),
+            "new": int(np.isin(after, before, invert=True).sum()),
+            "gone": int(np.isin(before, after, invert=True).sum()),
+            "most_values_of_a_person": max(looks.most for looks in joined),
+        }
+        self.looks = joined
+        self.publications.append(entry)
+        return entry
+
+    def _seen(self, request: Request, job: PartJob, who: str) -> Looks:
+        keys, words, codes = self.keys.subkey("people"), [], []
+        for batch in request.dataset.batches([*job.part.columns, who]):
+            words.append(keys.words_of(batch.column(who)))
+            codes.append(job.encoder.encode(batch).astype(np.int64))
+        if not words:
+            return Looks.none()
+        return Looks.of(np.concatenate(words), np.concatenate(codes))
+
+    def said(self, promised: Guarantee, histograms: bool) -> Guarantee:
+        """The guarantee of this publication, with what all of them promise together."""
+        number, most = len(self.publications), self.changes + 1
+        looks = composed([promised.gamma] * most)
+        total = (
+            f"This is publication {number:,} of a series. Whoever's value has not changed is published as before, and "
+            "all publications together promise what one does. A changed value is drawn afresh, and that it changed can "
+            f"be seen; that happens to a person {self.changes:,} times at most: {looks}."
+        )
+        told = (
+            f"The noisy histograms of all {number:,} publications add up: epsilon {number * COST:g} to whoever does "
+            "not know the distributions.",
+        )
+        return replace(
+            promised,
+            also=(*promised.also, total),
+            not_protected=(*promised.not_protected, *(told if histograms and number > 1 else ())),
+        )
+
+
+def _part(part: Part, histogram: Histogram, rows: Sequence[Ints]) -> PlannedPart:
+    """The stored plan of a part, for a table with this histogram, whose cells take these rows."""
+    cells = zip(part.channels, rows, strict=True)
+    return PlannedPart(
+        columns=part.columns,
+        histogram=histogram,
+        cells=tuple(Cell(Histogram(channel.values, counts), channel) for channel, counts in cells),
+        cells_published=part.cells_published,
+        requirement=part.requirement,
+        lineups=part.lineups,
+    )
+
+
+def _total(part: Part, groups: Sequence[Group]) -> Histogram:
+    counts = np.zeros(part.m, dtype=np.int64)
+    for group in groups:
+        np.add.at(counts, group.positions, group.counts)
+    return Histogram(part.domain, counts)
+
+
+def with_room(privacy: Privacy | None) -> Privacy | None:
+    """A little more than is required, so that the plan still keeps the promise when the table has grown."""
+    if privacy is None or privacy.rho2 is None or privacy.adversary != "frequency":
+        return privacy
+    before = privacy.rho1 or Fraction(0)
+    return replace(privacy, rho2=before + ROOM * (privacy.rho2 - before))
+
+
+def _as_required(plan: Plan, privacy: Privacy | None) -> Plan:
+    """The plan, promising what is required and not more: the rest is room."""
+    if privacy is None or privacy.rho2 is None:
+        return plan
+    promises = tuple(
+        promise if getattr(promise, "rho2", None) is None else replace(cast(Any, promise), rho2=privacy.rho2)
+        for promise in plan.guarantee.promises
+    )
+    promised = replace(plan.guarantee, promises=promises, rho2=privacy.rho2, sentence="")
+    return replace(plan, guarantee=promised, privacy=privacy)
+
+
+def _text(number: Fraction | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def _fraction(text: str | None) -> Fraction | None:
+    return None if text is None else Fraction(text)

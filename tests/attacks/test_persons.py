@@ -1,0 +1,63 @@
+"""Several rows of one person: k rows that hold one value are one look, not k (mathematics 13.9)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deniable as dn
+from deniable.core.errors import DeniableError
+
+VISITS = 60
+PRIVACY = dn.Privacy(rho2="1/3")
+
+
+def visits(people: int = 1_000) -> pa.Table:
+    rng = np.random.default_rng(2)
+    ill = rng.choice(list("abcdefgh"), people, p=np.arange(8, 0, -1) / 36)
+    return pa.table({"person": np.repeat(np.arange(people), VISITS), "ill": np.repeat(ill, VISITS)})
+
+
+def right_guesses(table: pa.Table, release: dn.Release) -> float:
+    """An attacker who knows which rows are one person's guesses the value that they show most often."""
+    shown = np.array(release.table["ill"].to_pylist()).reshape(-1, VISITS)
+    guessed = [Counter(rows.tolist()).most_common(1)[0][0] for rows in shown]
+    return float(np.mean(np.array(guessed) == np.array(table["ill"].to_pylist())[::VISITS]))
+
+
+@pytest.mark.parametrize("mechanism", ["uniform", "designed", "small-domain"])
+def test_whoever_adds_up_a_persons_rows_learns_what_one_row_says(mechanism: str) -> None:
+    table = visits()
+    options = {"sensitive": "ill", "privacy": PRIVACY, "mechanism": mechanism, "key": bytes(32), "shuffle": False}
+    alone = right_guesses(table, dn.publish(table, **options, drop="person"))
+    together = dn.publish(table, **options, person="person")
+    if mechanism == "small-domain":  # the attack works where rows are drawn one by one
+        assert alone > 0.55
+    assert alone > right_guesses(table, together) + 0.02
+    # Of 1,000 people at most a third is guessed, but for 5 standard deviations.
+    assert right_guesses(table, together) < 1 / 3 + 5 * np.sqrt(2 / 9 / 1_000)
+    rows = np.array(together.table["ill"].to_pylist()).reshape(-1, VISITS)
+    assert (rows == rows[:, :1]).all()
+    assert together.manifest.randomness.row_identity == "person and value"
+    assert any("looked at k times" in line for line in together.manifest.guarantee["not_protected"])
+
+
+def test_a_persons_other_value_is_drawn_by_itself() -> None:
+    table = pa.table({"person": np.repeat(np.arange(4_000), 2), "ill": ["a", "b"] * 4_000})
+    release = dn.publish(
+        table, sensitive="ill", privacy=dn.Privacy(rho2="3/4"), person="person", key=bytes(32), shuffle=False
+    )
+    pairs = np.array(release.table["ill"].to_pylist()).reshape(-1, 2)
+    truth_first, truth_second = pairs[:, 0] == "a", pairs[:, 1] == "b"
+    both, alone = float((truth_first & truth_second).mean()), float(truth_first.mean() * truth_second.mean())
+    assert abs(both - alone) < 5 * 0.5 / np.sqrt(4_000)
+
+
+def test_rows_and_people_are_not_both_named() -> None:
+    with pytest.raises(DeniableError, match="exclude each other"):
+        dn.publish(visits(10), sensitive="ill", privacy=PRIVACY, person="person", row_id="person")
+    with pytest.raises(DeniableError, match="does not go with mechanism 'decoys'"):
+        dn.publish(visits(100), sensitive="ill", privacy=dn.Privacy(rho2="1/2"), person="person", mechanism="decoys")

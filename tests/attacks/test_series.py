@@ -1,0 +1,184 @@
+"""A table that is published again and again: who has all publications knows no more than they promise (13.14).
+
+The attacker knows who is who and has every publication. What all of them say of one person is computed from the
+published channels alone, as a product over the publications, with code of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deniable as dn
+from deniable.core.errors import DeniableError
+
+VALUES = list("abcdefgh")
+MECHANISMS = ["uniform", "small-domain", "fine-grain", "designed", "lineup", "pram"]
+FULL = 2**32
+
+
+def people(rows: int, changed: tuple[int, ...] = (), drop: int = 0) -> pa.Table:
+    rng = np.random.default_rng(11)
+    ill = rng.choice(VALUES, 6_000, p=np.arange(8, 0, -1) / 36)
+    for person in changed:
+        ill[person] = "h" if ill[person] != "h" else "g"
+    ids = np.arange(6_000)
+    return pa.table({"id": ids[drop:rows], "age": ids[drop:rows] % 90, "ill": ill[drop:rows]})
+
+
+def publish(table: pa.Table, home: Path, mechanism: str, **options: Any) -> dn.Release:
+    return dn.publish(
+        table,
+        **{
+            "sensitive": "ill",
+            "privacy": dn.Privacy(rho2="1/2"),
+            "mechanism": mechanism,
+            "series": home / "people.series",
+            "row_id": "id",
+            "shuffle": False,
+            **options,
+        },
+    )
+
+
+def shown(release: dn.Release) -> list[Any]:
+    columns = [name for name in release.table.column_names if name != "age"]
+    return [tuple(map(str, row.values())) for row in release.table.select(columns).to_pylist()]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_ten_publications_of_a_growing_table_say_of_a_person_what_one_says(tmp_path: Path, mechanism: str) -> None:
+    sizes = range(3_000, 6_000, 300)
+    releases = [publish(people(rows), tmp_path, mechanism) for rows in sizes]
+    first = shown(releases[0])
+    for release in releases[1:]:
+        assert shown(release)[: len(first)] == first  # nothing is drawn a second time
+        plans = [one.manifest.to_dict()["parts"][0] for one in (release, releases[0])]
+        assert plans[0]["cells"] == plans[1]["cells"]
+        assert plans[0].get("lineups") == plans[1].get("lineups")
+    assert "This is publication 10 of a series" in releases[-1].manifest.guarantee["also"][-1]
+
+
+def posterior(parts: list[dict[str, Any]], seen: list[str], prior: np.ndarray) -> list[Fraction]:
+    """What publications that were drawn independently say of one person's value, all of them together."""
+    beliefs = [Fraction(int(count)) for count in prior]
+    for part, value in zip(parts, seen, strict=True):
+        (cell,) = part["cells"]
+        domain = [entry[0] for entry in part["domain"]]
+        y = domain.index(value)
+        for x, keep in enumerate(cell["keep"]):
+            beliefs[x] *= (FULL - keep) * cell["replace"][y] + (keep * FULL if x == y else 0)
+    return [belief / sum(beliefs) for belief in beliefs]
+
+
+def test_what_changed_values_tell_stays_within_the_stated_total(tmp_path: Path) -> None:
+    """Whoever changed twice is published with three draws: the odds of any belief grow by gamma^3 at most."""
+    changes = [(), (5,), ()]
+    releases = [publish(people(4_000, changed), tmp_path, "uniform") for changed in changes]
+    parts = [release.manifest.to_dict()["parts"][0] for release in releases]
+    stated = Fraction(releases[-1].manifest.guarantee["gamma"])
+    assert f"up to {float(stated**3):.4g}" in releases[-1].manifest.guarantee["also"][-1]
+    prior = np.unique(people(4_000)["ill"].to_numpy(zero_copy_only=False), return_counts=True)[1]
+    for person in range(300):
+        drawn = list(dict.fromkeys(release.table["ill"][person].as_py() for release in releases))
+        beliefs = posterior(parts[: len(drawn)], drawn, prior)
+        for count, belief in zip(prior.tolist(), beliefs, strict=True):
+            before = Fraction(count, int(prior.sum()))
+            assert belief / (1 - belief) <= stated**3 * before / (1 - before)
+    again = shown(releases[2])
+    assert again == shown(releases[0])  # back to the first value, back to its draw: no new look
+
+
+def test_a_person_who_changes_too_often_is_refused(tmp_path: Path) -> None:
+    for changed in ((), (7,)):
+        publish(people(3_000, changed), tmp_path, "designed", changes=1)
+    third = people(3_000).to_pydict()
+    third["ill"][7] = "f" if third["ill"][7] not in ("f", "h") else "e"
+    with pytest.raises(DeniableError, match=r"1 people have changed their value more than 1 times"):
+        publish(pa.table(third), tmp_path, "designed")
+
+
+def test_deletions_new_people_and_values_that_are_new(tmp_path: Path) -> None:
+    publish(people(3_000), tmp_path, "designed")
+    publish(people(3_500, drop=500), tmp_path, "designed")
+    ledger = json.loads((tmp_path / "people.series").read_text())["publications"]
+    assert [(entry["new"], entry["gone"]) for entry in ledger] == [(3_000, 0), (500, 500)]
+    strange = people(3_000).to_pydict()
+    strange["ill"][0] = "z"
+    with pytest.raises(DeniableError, match="declared"):
+        publish(pa.table(strange), tmp_path, "designed")
+    assert len(json.loads((tmp_path / "people.series").read_text())["publications"]) == 2  # nothing was noted
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"mechanism": "uniform"}, "second look, 2 looks together"),
+        ({"privacy": dn.Privacy(rho2="2/3")}, "second look"),
+        ({"missing": "exempt"}, "second look"),
+        ({"changes": 5}, "was begun with 2"),
+        ({"row_id": None}, "who is who"),
+        ({"seed": 3}, "key of its own"),
+    ],
+)
+def test_another_plan_in_a_series_is_a_second_look_and_refused(
+    tmp_path: Path, other: dict[str, Any], said: str
+) -> None:
+    publish(people(3_000), tmp_path, "designed")
+    with pytest.raises(DeniableError, match=said):
+        publish(people(3_000), tmp_path, **{"mechanism": "designed", **other})
+
+
+def test_a_table_that_breaks_the_promise_is_refused(tmp_path: Path) -> None:
+    publish(people(3_000), tmp_path, "designed")
+    heavy = people(3_000).to_pydict()
+    heavy["ill"][:1_200] = ["a"] * 1_200
+    with pytest.raises(DeniableError, match="does not keep its promise any more"):
+        publish(pa.table(heavy), tmp_path, "designed")
+
+
+@pytest.mark.parametrize("mechanism", ["decoys", "anatomy"])
+def test_groups_cannot_be_a_series(tmp_path: Path, mechanism: str) -> None:
+    with pytest.raises(DeniableError, match=r"series|row_id|person"):
+        publish(people(3_000), tmp_path, mechanism)
+    assert not (tmp_path / "people.series").exists()
+
+
+def test_the_file_of_a_series_is_private_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
+    publish(people(3_000), tmp_path, "designed")
+    path = tmp_path / "people.series"
+    assert path.stat().st_mode & 0o077 == 0
+    os.chmod(path, 0o644)
+    with pytest.raises(DeniableError, match="can be read by others"):
+        publish(people(3_000), tmp_path, "designed")
+    path.write_text("{}")
+    os.chmod(path, 0o600)
+    with pytest.raises(DeniableError, match="no file of a series"):
+        publish(people(3_000), tmp_path, "designed")
+
+
+def test_a_second_look_under_one_key_is_refused_with_its_bound(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_bytes(bytes(range(32)))
+    os.chmod(key, 0o600)
+
+    def look(table: pa.Table, **options: Any) -> dn.Release:
+        return dn.publish(
+            table, sensitive="ill", privacy=dn.Privacy("1/3", "1/2"), key_file=key, **{"drop": "id", **options}
+        )
+
+    gamma = Fraction(look(people(3_000)).manifest.guarantee["gamma"])
+    look(people(3_000))  # the same release once more is nothing new
+    with pytest.raises(DeniableError, match=f"up to {float(gamma**2):.4g}"):
+        look(people(3_001))
+    look(people(3_001), name="another table")
+    look(people(3_001), again=True)
+    with pytest.raises(DeniableError, match=f"up to {float(gamma**3):.4g}"):
+        look(people(3_002))
