@@ -53,7 +53,7 @@ def audit(
     elif as_json:
         console.emit(result)
     else:
-        print(found)
+        console.show(found)
     if found.serious:
         raise typer.Exit(FOUND)
 

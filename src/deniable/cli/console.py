@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+# Control characters but for tab and line feed, and the marks that turn the direction of text.
+_ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 Report = Callable[[int, int | None, str], None]
 
 
@@ -29,19 +32,34 @@ class BadNewsError(Exception):
         self.code = code
 
 
+def visible(text: str) -> str:
+    """Text that does nothing to a terminal: control characters and those that turn text round are shown, not sent.
+
+    >>> visible("a\\x1b[2Jb\\nc")
+    'a\\\\x1b[2Jb\\nc'
+    """
+    return _ACTIVE.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def show(result: object = "") -> None:
+    """A result for people, on stdout."""
+    print(visible(str(result)))
+
+
 def say(text: str = "") -> None:
     """Talk: for the person at the terminal, never part of the result."""
-    print(text, file=sys.stderr)
+    print(visible(text), file=sys.stderr)
 
 
 def warn(text: str) -> None:
     """A warning, which --quiet does not silence."""
-    print(f"Warning: {text}", file=sys.stderr)
+    say(f"Warning: {text}")
 
 
 def emit(result: Mapping[str, Any]) -> None:
     """A result for programs: one JSON object on stdout. What JSON has no number for becomes null."""
-    print(json.dumps(_plain(result), indent=2, ensure_ascii=False, default=str, allow_nan=False))
+    text = json.dumps(_plain(result), indent=2, ensure_ascii=False, default=str, allow_nan=False)
+    print(_ACTIVE.sub(lambda found: json.dumps(found[0])[1:-1], text))
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -50,7 +68,7 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     filled = [[_cell(value) for value in row] for row in rows]
     for place, name in enumerate(columns):
         numbers = all(_is_number(row[place]) for row in filled)
-        table.add_column(name, justify="right" if numbers else "left", no_wrap=not sys.stdout.isatty())
+        table.add_column(visible(name), justify="right" if numbers else "left", no_wrap=not sys.stdout.isatty())
     for row in filled:
         table.add_row(*row)
     Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else 10_000).print(table)
@@ -89,7 +107,9 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000 else str(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000:
+        return f"{value:,}"
+    return visible(str(value)).replace("\n", "\\n")
 
 
 def _is_number(text: str) -> bool:

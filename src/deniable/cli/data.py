@@ -40,7 +40,7 @@ def adult(
     if as_json:
         console.emit({"file": str(path), "rows": about.num_rows, "columns": about.schema.to_arrow_schema().names})
         return
-    print(path)
+    console.show(path)
     if not quiet:
         console.say(f"{about.num_rows:,} rows. UCI Adult, B. Becker and R. Kohavi (1996), CC BY 4.0.")
         console.say(f"Next: deniable publish {path} --sensitive occupation --rho2 1/3 --out adult-release/")

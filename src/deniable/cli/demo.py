@@ -15,6 +15,7 @@ import typer
 from deniable.cli import console
 from deniable.core.errors import OutputError
 from deniable.evaluation import synthetic
+from deniable.release.folder import write_file
 
 RHO1, RHO2 = "1/13", "1/3"
 DEGREES = ["Bachelor's degree", "Master's degree", "Doctorate"]
@@ -100,7 +101,7 @@ def _show(folder: Path, source: Path, verified: Any, answers: list[Answer], *, t
             }
         )
         return
-    print(manifest["guarantee"]["sentence"])
+    console.show(manifest["guarantee"]["sentence"])
     console.show_table(
         ("question", "estimate", "low", "high", "truth"),
         ((a.question, round(a.estimate), round(a.low), round(a.high), a.truth) for a in answers),
@@ -125,4 +126,4 @@ def _write(people: pa.Table, path: Path) -> None:
     text = sink.getvalue().to_pybytes()
     if path.exists() and path.read_bytes() != text:
         raise OutputError(f"{str(path)!r} exists and is another table: it is not overwritten. Fix: --out FOLDER.")
-    path.write_bytes(text)
+    write_file(path, text)

@@ -177,13 +177,13 @@ def _show(result: Result, predicted: Mapping[tuple[str, str], Errors]) -> None:
         reconstruction = f"{row.numbers['reconstruction'].mean:.3f}"
         rows.append([row.setting, row.estimator, *errors, off, reconstruction, kept, seconds])
     columns = ["mechanism", "estimator", *sizes, "rows off", "histogram", "rows kept", "seconds"]
-    print(
+    console.show(
         f"\nPool {result.pool}: mean relative error by selectivity (questions), ± deviation over {result.draws} draws; "
         "in brackets what was predicted"
     )
     console.show_table(columns, rows)
     for name, reason in result.refused.items():
-        print(f"\n{name} does not apply: {reason}")
+        console.show(f"\n{name} does not apply: {reason}")
 
 
 def _error(measured: Spread, predicted: float) -> str:

@@ -21,7 +21,7 @@ import typer
 
 from deniable.cli import console
 from deniable.cli.signals import INTERRUPTED, Stopped
-from deniable.core.errors import DeniableError
+from deniable.core.errors import DeniableError, OptionError, is_unicode, shortened
 
 MISTAKE = 2  # bad input, or a machine that is too small: the user can mend it
 INTERNAL = 70  # a bug of deniable
@@ -55,6 +55,7 @@ def run(command: Callable[[], Any], words: Sequence[str]) -> NoReturn:
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
+            _require_unicode(words)
             with _held_back() if as_json else contextlib.nullcontext() as held:
                 code = _code(command())
             if held is not None:
@@ -72,6 +73,13 @@ def _ended(problem: BaseException, *, as_json: bool) -> int:
         _discard_stdout()
         return 0
     return _told(outcome(problem), as_json=as_json)
+
+
+def _require_unicode(words: Sequence[str]) -> None:
+    """Refuse what a shell handed over that is no text: neither Arrow nor a manifest could hold it."""
+    for word in words:
+        if not is_unicode(word):
+            raise OptionError(f"{shortened(word)} is not UTF-8. Fix: rename the file, or use a UTF-8 terminal.")
 
 
 def wants_json(words: Sequence[str]) -> bool:

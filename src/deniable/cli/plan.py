@@ -164,24 +164,26 @@ def _show(result: Comparison, explain: str | None, as_json: bool) -> None:
         return
     console.show_table(result.columns, [result.row(one) for one in result.candidates if one.guarantee is not None])
     if result.rivals:
-        print("\nRivals, for comparison:")
+        console.show("\nRivals, for comparison:")
         others = [result.row(one) for one in result.rivals if one.guarantee is not None]
         if result.independence is not None:
             others.append(["no release at all", *[""] * 6, *map(error_text, result.independence), ""])
         console.show_table(result.columns, others)
-    print(
+    console.show(
         "sure: how sure of a protected value an attacker can become, who knew how frequent each value is; and who "
         f"believed it at {result.starting_belief} beforehand, whatever else they knew."
     )
     if any(one.biased for one in result.rivals):
-        print("+ bias: systematically off where public columns say something about the value; --pool shows how far.")
+        console.show(
+            "+ bias: systematically off where public columns say something about the value; --pool shows how far."
+        )
     for candidate in result.refused:
-        print(f"\n{candidate.name} does not apply: {candidate.refusal}")
-    print(f"\nTake {result.recommended.name}. {result.reason}")
+        console.show(f"\n{candidate.name} does not apply: {candidate.refusal}")
+    console.show(f"\nTake {result.recommended.name}. {result.reason}")
     promised = result.recommended.guarantee
-    print(f"It promises: {promised}")
+    console.show(f"It promises: {promised}")
     for line in () if promised is None else promised.also:
-        print(line)
+        console.show(line)
     if cells:
         show_explained(cells)
 

@@ -26,17 +26,17 @@ def explained(made: Plan) -> dict[str, list[dict[str, Any]]]:
 
 
 def show_explained(tables: dict[str, list[dict[str, Any]]]) -> None:
-    print()
+    console.show()
     console.show_table(list(tables["cells"][0]), [list(row.values()) for row in tables["cells"]])
     if "values" not in tables:
         return
     columns = ["value", *SHARES]
     rows = [[row["value"], *(percent(row[name]) if name in row else "" for name in SHARES)] for row in tables["values"]]
-    print()
+    console.show()
     console.show_table(columns, rows)
     required = [row for row in tables["values"] if "rho1" in row]
     holding = sum(row["downward"] for row in required)
-    print(
+    console.show(
         f"Upward: whoever believes a value at up to its rho1 becomes at most as sure as 'grows to' says, for all "
         f"{len(required):,} protected values. Downward: whoever believes it at rho2 or more stays at 'falls to' or "
         f"above, which is not below rho1 for {holding:,} of them."
@@ -80,12 +80,14 @@ def show_strongest(strongest: Sequence[Strongest], error: float, size: float, *,
     console.show_table(["mechanism", "smallest rho2", f"error at {percent(size, 2)} of the rows"], table)
     for one in strongest:
         if one.refusal:
-            print(f"\n{one.mechanism} does not apply: {one.refusal}")
+            console.show(f"\n{one.mechanism} does not apply: {one.refusal}")
     best = strongest[0]
     if best.rho2 is None:
-        print(f"\nNo mechanism answers questions about {percent(size, 2)} of the rows within {percent(error, 2)}.")
+        console.show(
+            f"\nNo mechanism answers questions about {percent(size, 2)} of the rows within {percent(error, 2)}."
+        )
     else:
-        print(f"\nThe strongest is {best.mechanism}: an attacker may become at most {percent(best.rho2)} sure.")
+        console.show(f"\nThe strongest is {best.mechanism}: an attacker may become at most {percent(best.rho2)} sure.")
 
 
 def _described(one: Strongest) -> dict[str, Any]:

@@ -209,9 +209,9 @@ def report(out: Path, warnings: Sequence[str], *, quiet: bool, as_json: bool) ->
     if as_json:
         console.emit({"release": str(out), **parts, "warnings": list(warnings)})
         return
-    print(f"Published {manifest['rows']:,} rows in {out}")
+    console.show(f"Published {manifest['rows']:,} rows in {out}")
     for line in (manifest["guarantee"]["sentence"], *manifest["guarantee"]["also"]):
-        print(line)
+        console.show(line)
     if not quiet:
         console.say("Not protected:")
         for line in manifest["guarantee"]["not_protected"]:

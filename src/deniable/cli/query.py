@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import typer
 
 from deniable.cli import console
 from deniable.core.errors import OptionError
+
+FORMULA = r"^[=+\-@\t\r]"
 
 if TYPE_CHECKING:
     from deniable.estimation.asking import Method
@@ -35,7 +39,14 @@ def query(
     no_calibrate: Annotated[
         bool, typer.Option("--no-calibrate", help="Do not use the noisy histogram that the release carries.")
     ] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print the result as CSV on stdout.")] = False,
+    as_csv: Annotated[
+        bool,
+        typer.Option(
+            "--csv",
+            help="Print the result as CSV on stdout. Texts that a spreadsheet would run as formulas get a ' in front.",
+        ),
+    ] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="With --csv: texts exactly as the release has them.")] = False,
     as_json: console.AsJson = False,
 ) -> None:
     """Ask a release a question in SQL; the table is called `release`.
@@ -47,6 +58,8 @@ def query(
 
     if as_csv and as_json:
         raise OptionError("--csv and --json contradict each other. Fix: choose one.")
+    if raw and not as_csv:
+        raise OptionError("--raw goes with --csv. Fix: add --csv, or leave --raw out.")
     # None: the release decides (calibrated wherever it carries a histogram).
     calibrate = False if no_calibrate else None
     answer = dn.open_release(release).sql(
@@ -55,9 +68,21 @@ def query(
     if as_json:
         console.emit({"columns": answer.column_names, "rows": answer.to_pylist()})
     elif as_csv:
-        _print_csv(answer)
+        _print_csv(answer if raw else _without_formulas(answer))
     else:
         console.show_table(answer.column_names, (tuple(row.values()) for row in answer.to_pylist()))
+
+
+def _without_formulas(answer: pa.Table) -> pa.Table:
+    """Texts that begin like a formula with a ' before them, column names too."""
+    for place, field in enumerate(answer.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            texts = answer.column(place)
+            tamed = pc.if_else(
+                pc.match_substring_regex(texts, FORMULA), pc.binary_join_element_wise("'", texts, ""), texts
+            )
+            answer = answer.set_column(place, field, tamed.cast(field.type))
+    return answer.rename_columns([f"'{name}" if re.match(FORMULA, name) else name for name in answer.column_names])
 
 
 def _print_csv(answer: pa.Table) -> None:

@@ -80,24 +80,21 @@ def report(
         counts = {grade: grades.count(grade) for grade in ("serious", "caution", "info")}
         console.emit({"report": str(place), "for": who, "format": format_, "findings": counts if found else None})
     else:
-        print(place)
+        console.show(place)
         console.say("It is for you alone: do not publish it." if who == "owner" else "It may go with the release.")
 
 
 def _read(file: Path) -> dict[str, Any]:
     """The results of an evaluation."""
+    from deniable.report.evaluation_file import is_evaluation
+
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
-        told = None
-    rows = [row for result in told["results"] for row in result["rows"]] if _has(told, "results") else []
-    if not rows or not all(_has(row, "bands") and _has(row, "cloud") for row in rows):
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        content = None
+    if not is_evaluation(content):
         raise OptionError(
             f"--evaluation {str(file)!r} is not the result of an evaluation. "
             f"Fix: deniable evaluate .. --json > {file.name}"
         )
-    return dict(told)
-
-
-def _has(told: Any, name: str) -> bool:
-    return isinstance(told, dict) and name in told
+    return dict(content)

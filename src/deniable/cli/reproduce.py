@@ -75,11 +75,11 @@ def reproduce(
         console.emit({"reproductions": [paper.to_dict() for paper in papers]})
         return
     for paper in papers:
-        print(f"\n{paper.title}")
+        console.show(f"\n{paper.title}")
         for item in paper.items:
-            print(f"\n{item.name}: {item.verdict.upper()}\n{item.about}")
+            console.show(f"\n{item.name}: {item.verdict.upper()}\n{item.about}")
             console.show_table(item.columns, item.rows)
-            print(item.why)
+            console.show(item.why)
 
 
 def _require_checkout() -> None:

@@ -40,4 +40,4 @@ def verify(
     if as_json:
         console.emit({"release": str(release), "holds": True, **report.to_dict()})
     else:
-        print(report)
+        console.show(report)

@@ -122,6 +122,15 @@ def listing(items: Sequence[object], most: int = 8) -> str:
     return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text is one: what a shell hands over that is not UTF-8 arrives as lone surrogates.
+
+    >>> is_unicode("né"), is_unicode("n\\udce9")
+    (True, False)
+    """
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def shortened(value: object, most: int = 60) -> str:
     """``repr`` cut to a length that fits into a message; a table may hold strings of megabytes."""
     text = repr(value[: most + 1] if isinstance(value, str | bytes) else value)

@@ -131,8 +131,16 @@ class Secret:
             ) from None
         except OSError as problem:
             raise OutputError(f"The key file {str(path)!r} cannot be written: {problem.strerror}.") from None
-        with os.fdopen(descriptor, "w") as file:
-            file.write(self.key.hex() + "\n")
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(self.key.hex() + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException as problem:  # a full disk, or Ctrl-C: half a key is none
+            target.unlink(missing_ok=True)
+            if not isinstance(problem, OSError):
+                raise
+            raise OutputError(f"The key file {str(path)!r} cannot be written: {problem.strerror}.") from None
 
 
 def _derive(key: bytes, purpose: tuple[str, ...]) -> bytes:

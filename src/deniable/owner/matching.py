@@ -16,6 +16,7 @@ from deniable.core.histogram import Counts
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.engines.base import CELL, Dataset, Scan
+from deniable.engines.batch.values import require_columns
 from deniable.owner.columns import IntervalScan, scan_intervals
 
 
@@ -97,6 +98,7 @@ def read_original(source: Dataset, manifest: Manifest) -> pa.Table:
     """The columns of the table that the release speaks of."""
     sensitive = [name for part in manifest.parts for name in part.columns]
     needed = list(dict.fromkeys([*manifest.public_columns, *sensitive]))
+    require_columns(needed, source.names)
     return pa.Table.from_batches(source.batches(needed), schema=pa.schema([source.schema.field(n) for n in needed]))
 
 

@@ -124,7 +124,11 @@ def pools_named(table: CodedTable, name: str, seed: int = 1) -> list[QuestionPoo
             f"pool = {name!r} is neither a known pool nor a file.{did_you_mean(name, POOLS[:2])} "
             f"Choose one of: {', '.join(POOLS)}."
         )
-    return [sql_pool(table, path.read_text(encoding="utf-8"), name=path.name)]
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise OptionError(f"pool = {name!r} cannot be read as text. Fix: a file of SQL, in UTF-8.") from None
+    return [sql_pool(table, text, name=path.name)]
 
 
 def sdr_pool(table: CodedTable, *, conditions: int = CONDITIONS, seed: int = 1) -> QuestionPool:

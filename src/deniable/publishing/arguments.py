@@ -10,6 +10,7 @@ from typing import Any
 
 from deniable.core.errors import ColumnError, OptionError, did_you_mean
 from deniable.engines.base import CELL, Dataset
+from deniable.engines.batch.values import is_askable
 from deniable.engines.randomness import Secret
 from deniable.release.signing_key import Signer, signer_of
 
@@ -59,6 +60,13 @@ def public_columns(
             f"The column name {CELL!r} is reserved: a release uses it for the cell a row fell into. "
             f"Fix: rename the column, or drop it."
         )
+    for name in public:
+        kind = source.schema.field(name).type
+        if not is_askable(kind):
+            problems.append(
+                f"The column {name!r} has the type {kind}, by which a release could not be asked. Fix: drop it, or "
+                "convert it to strings or numbers."
+            )
     if problems:
         raise ColumnError("\n".join(problems))
     return public

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from deniable.core.errors import DeniableError, ManifestError, OutputError
+from deniable.core.errors import DeniableError, ManifestError, OutputError, is_unicode
 from deniable.core.manifest import Manifest, read_json
 from deniable.engines import Engine
 from deniable.release.files import digest
@@ -42,6 +42,8 @@ def new_folder(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike[st
     Only a folder that is a release and nothing else is ever replaced, and none that holds one of the ``inputs``.
     """
     out = Path(os.path.abspath(out))
+    if not is_unicode(str(out)):
+        raise OutputError(f"The output {str(out)!r} is no valid Unicode. Fix: choose another name.")
     _clear_away(out)
     _require_room(out, overwrite, inputs)
     partial = out.parent / f".{out.name}.partial-{secrets.token_hex(8)}"
@@ -159,25 +161,29 @@ def _to_disk(path: Path) -> None:
             os.fsync(file.fileno())
 
 
-def write_file(path: Path, text: str, *, inputs: Sequence[str | os.PathLike[str]] = (), private: bool = False) -> None:
+def write_file(
+    path: Path, text: str | bytes, *, inputs: Sequence[str | os.PathLike[str]] = (), private: bool = False
+) -> None:
     """Write a text file, the whole of it or nothing; never over one of the ``inputs``, nor over a release's own files.
 
     A ``private`` file is readable by its owner alone.
     """
     target = Path(os.path.abspath(path))
-    if any(target.resolve() == Path(given).resolve() for given in inputs):
+    if any(target.resolve() == Path(file).resolve() for given in inputs for file in _files_of(given)):
         raise OutputError(f"The output {str(path)!r} is an input: it is not overwritten. Fix: choose another name.")
     if target.is_dir():
         raise OutputError(f"The output {str(path)!r} is a folder. Fix: name a file.")
     real = target.resolve()  # a link stays a link
+    if real.name in FILES and (real.parent / MANIFEST).exists():
+        raise OutputError(f"The output {str(path)!r} is a file of a release. Fix: choose another name.")
+    if real.exists() and not real.is_file():
+        raise OutputError(f"The output {str(path)!r} is a pipe or a device. Fix: name a file.")
     temporary = real.parent / f".{real.name}.{secrets.token_hex(8)}"
     try:
         mode = 0o600 if private else 0o666 & ~_umask()
         try:
-            with os.fdopen(
-                os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8"
-            ) as file:
-                file.write(text)
+            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+                file.write(text.encode() if isinstance(text, str) else text)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(real)
@@ -185,6 +191,12 @@ def write_file(path: Path, text: str, *, inputs: Sequence[str | os.PathLike[str]
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise cannot_write(path, error) from None
+
+
+def _files_of(given: str | os.PathLike[str]) -> list[str]:
+    """The files that a path, or a pattern, stands for."""
+    text = os.fspath(given)
+    return [text] if os.path.exists(text) or not glob.has_magic(text) else glob.glob(text, recursive=True)
 
 
 def _umask() -> int:

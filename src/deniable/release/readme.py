@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+
+from deniable.core import markdown
+from deniable.core.html import shown
 from deniable.core.manifest import Manifest
 
 CHANNELS = """`manifest.json` holds every channel as whole numbers out
@@ -27,15 +32,18 @@ def analyst_readme(manifest: Manifest) -> str:
     """What this is, how to query it, what it promises and what it does not."""
     if manifest.form in OF_GROUPS:
         return _groups_readme(manifest)
-    sensitive = ", ".join(f"`{name}`" for name in manifest.sensitive_columns)
+    sensitive = ", ".join(map(markdown.code, manifest.sensitive_columns))
     first = next((name for name in manifest.sensitive_columns if manifest.column_domains[name]), None)
     if first is None:  # only ranges of numbers
         first, scope = manifest.parts[0].columns[0], manifest.parts[0].range
         example = "0" if scope is None else str(scope.low)
     else:
-        example = str(manifest.column_domains[first][0]).replace("'", "''")[:40].split("\n")[0]
-    promises = "\n".join(f"- {line}" for line in (manifest.guarantee["sentence"], *manifest.guarantee["also"]))
-    limits = "\n".join(f"- {line}" for line in manifest.guarantee["not_protected"])
+        example = shown(str(manifest.column_domains[first][0])[:40])
+    mechanism = markdown.code(manifest.mechanism)
+    value = example.replace("'", "''")
+    question = f"SELECT COUNT(*) AS n FROM release WHERE {_in_sql(first)} = '{value}'"
+    promises = _listed(manifest.guarantee["sentence"], *manifest.guarantee["also"])
+    limits = _listed(*manifest.guarantee["not_protected"])
     seed = (
         "\n**This release was made from a seed, for an experiment: whoever knows the seed can undo it.**\n"
         if manifest.randomness.source == "seed"
@@ -48,13 +56,13 @@ def analyst_readme(manifest: Manifest) -> str:
     return f"""# A release with deniable values
 
 {manifest.rows:,} rows. The values of {sensitive} were perturbed at random, row by row (mechanism
-`{manifest.mechanism}`): any single one may be replaced, so no row says what a person's value was. Counts over many rows
-can be reconstructed. All other columns are as they were.
+{mechanism}): any single one may be replaced, so no row says what a person's value was. Counts over many rows can be
+reconstructed. All other columns are as they were.
 {seed}
 Do not count {sensitive} directly: replaced values distort every count. Ask like this instead:
 
     pip install deniable
-    deniable query . "SELECT COUNT(*) AS n FROM release WHERE {first} = '{example}'"
+    deniable query . {_in_shell(question)}
 
 or in Python:
 
@@ -78,13 +86,13 @@ Solve P f = o for the true counts f, o being the counts you see among the rows o
 def _groups_readme(manifest: Manifest) -> str:
     """For releases of groups, which perturb nothing."""
     columns = manifest.parts[0].columns
-    what = OF_GROUPS[manifest.form].format(sensitive=", ".join(f"`{name}`" for name in columns))
+    what = OF_GROUPS[manifest.form].format(sensitive=", ".join(map(markdown.code, columns)))
     first = manifest.parts[0].domain[0]
     example = {columns[0]: first[0] if isinstance(first, tuple) else first}
-    limits = "\n".join(f"- {line}" for line in manifest.guarantee["not_protected"])
+    limits = _listed(*manifest.guarantee["not_protected"])
     return f"""# A release of groups
 
-{manifest.rows:,} rows (mechanism `{manifest.mechanism}`, here to be compared with).
+{manifest.rows:,} rows (mechanism {markdown.code(manifest.mechanism)}, here to be compared with).
 
 {what}
 
@@ -96,9 +104,24 @@ def _groups_readme(manifest: Manifest) -> str:
 
 ## What is promised
 
-- {manifest.guarantee["sentence"]}
+{_listed(manifest.guarantee["sentence"])}
 
 ## What is not protected
 
 {limits}
 """
+
+
+def _listed(*sentences: str) -> str:
+    return "\n".join(f"- {markdown.line(sentence)}" for sentence in sentences)
+
+
+def _in_sql(column: str) -> str:
+    """A column's name as SQL has it: in quotes, unless it is a plain word."""
+    plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", column)
+    return column if plain else '"' + shown(column).replace('"', '""') + '"'
+
+
+def _in_shell(question: str) -> str:
+    """A question as a shell takes it: in double quotes where they hold nothing that a shell would read."""
+    return shlex.quote(question) if set(question) & set('"$`\\!') else f'"{question}"'

@@ -11,6 +11,7 @@ from typing import Any
 
 from deniable.core.errors import OutputError
 from deniable.planning.chart import INDEPENDENCE, Chart, Point, Series
+from deniable.release.folder import write_file
 from deniable.report import charts
 from deniable.report.style import PALETTE, SERIES
 
@@ -72,7 +73,7 @@ def write_all(folder: Path, drawn: dict[str, str]) -> None:
             if path.stem not in drawn and MARKER in path.read_text(encoding="utf-8", errors="replace"):
                 path.unlink()
         for name, text in drawn.items():
-            (folder / f"{name}.svg").write_text(text, encoding="utf-8")
+            write_file(folder / f"{name}.svg", text)
     except OSError as error:
         raise OutputError(f"{str(folder)!r} cannot be written: {error.strerror}.") from None
 

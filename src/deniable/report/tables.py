@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from deniable.core import values
 from deniable.core.html import shown
+from deniable.core.markdown import escaped
 from deniable.core.probability import percent
 
 Kind = Literal["text", "count", "share", "number"]
@@ -92,23 +93,13 @@ def in_html(text: str) -> str:
 def to_markdown(table: Table) -> str:
     """A pipe table below its caption."""
     kinds = list(table.columns.values())
-    lines = [markdown_escaped(table.full_caption), ""]
-    lines.append("| " + " | ".join(markdown_escaped(title) for title in table.columns) + " |")
+    lines = [escaped(table.full_caption), ""]
+    lines.append("| " + " | ".join(escaped(title) for title in table.columns) + " |")
     lines.append("|" + "|".join("---" if kind == "text" else "---:" for kind in kinds) + "|")
     for row in table.rows:
-        cells = (markdown_escaped(formatted(value, kind)) for value, kind in zip(row, kinds, strict=True))
+        cells = (escaped(formatted(value, kind)) for value, kind in zip(row, kinds, strict=True))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
-
-
-def markdown_escaped(text: str) -> str:
-    """Text in which no character means anything to Markdown, nor to the HTML it becomes.
-
-    >>> markdown_escaped("a|b <i> *c*")
-    'a\\\\|b &lt;i&gt; \\\\*c\\\\*'
-    """
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return "".join("\\" + c if c in "\\`*_[]#|~$" else c for c in text).replace("\n", " ")
 
 
 def plain(value: Any) -> Any:

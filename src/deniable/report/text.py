@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from deniable.core.markdown import escaped
 from deniable.report.page import Block, Bullets, Code, Document, Facts, Figure, Heading, Note, Text
 from deniable.report.tables import Table, to_markdown
-from deniable.report.tables import markdown_escaped as escaped
 
 
 def markdown(document: Document) -> str:

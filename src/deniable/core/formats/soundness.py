@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from deniable.core.errors import ManifestError
+from deniable.core.errors import ManifestError, is_unicode
 
 Json = Mapping[str, Any]
 
@@ -64,10 +64,10 @@ def require_plain(raw: Any) -> None:
 
 def _is_strange(scalar: Any) -> bool:
     if isinstance(scalar, str):
-        return not scalar.isascii() and any("\ud800" <= letter <= "\udfff" for letter in scalar)
+        return not is_unicode(scalar)
     if isinstance(scalar, float):
         return not math.isfinite(scalar)
-    return isinstance(scalar, int) and not -LARGEST_WHOLE <= scalar < 2 * LARGEST_WHOLE
+    return isinstance(scalar, int) and not -LARGEST_WHOLE <= scalar < LARGEST_WHOLE
 
 
 def _problems(raw: Json) -> Iterator[str]:
@@ -208,7 +208,7 @@ def _reader(kind: str) -> Callable[[Any], bool] | None:
     if _TEXT.fullmatch(kind):
         return lambda value: isinstance(value, str)
     if _WHOLE.fullmatch(kind):
-        return lambda value: isinstance(value, int) and not isinstance(value, bool)
+        return lambda value: isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_WHOLE
     if kind in _FLOATS:
         return lambda value: isinstance(value, int | float) and not isinstance(value, bool)
     if kind == "bool":

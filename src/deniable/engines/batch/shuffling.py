@@ -66,7 +66,8 @@ def _sorted_bucket(path: Path) -> pa.Table:
     with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as reader:
         bucket = reader.read_all()
     path.unlink()
-    return bucket.drop_columns([SORT_KEY]).take(pa.array(order_of(bucket.column(SORT_KEY).to_numpy())))
+    last = bucket.num_columns - 1  # by place: a table may have a column of that name
+    return bucket.remove_column(last).take(pa.array(order_of(bucket.column(last).to_numpy())))
 
 
 def order_of(keys: Words) -> npt.NDArray[np.intp]:

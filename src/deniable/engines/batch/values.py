@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from deniable.core.errors import ColumnError, OptionError, did_you_mean, listing
 
+LARGEST_WHOLE = 2**63
 LIST = "list<element: "  # how the type of line-ups prints
 # Types that Arrow cannot look up, and the nearest that holds the same values.
 _WIDER = {pa.string_view(): pa.large_string(), pa.float16(): pa.float32()}
@@ -26,12 +27,19 @@ def column_type(name: str, dtype: pa.DataType) -> pa.DataType:
     if dtype in _WIDER:
         return _WIDER[dtype]
     plain = (t.is_boolean, t.is_integer, t.is_floating, t.is_decimal, t.is_string, t.is_large_string)
-    if any(test(dtype) for test in (*plain, t.is_date, t.is_timestamp, t.is_time, t.is_duration)):
+    if any(test(dtype) for test in (*plain, t.is_date, t.is_timestamp, t.is_time)):
         return dtype
     raise ColumnError(
         f"The column {name!r} has the type {dtype}, which cannot be sensitive: allowed are strings, numbers, booleans, "
         f"dates and times. Fix: convert it to strings first, or leave the column out."
     )
+
+
+def is_askable(dtype: pa.DataType) -> bool:
+    """Whether a public column of this type can be asked about: lists, structs and the like cannot be compared."""
+    if pa.types.is_dictionary(dtype):
+        return is_askable(dtype.value_type)
+    return not pa.types.is_nested(dtype) and not isinstance(dtype, pa.BaseExtensionType)
 
 
 def require_columns(columns: Sequence[str], names: Sequence[str]) -> None:
@@ -84,15 +92,18 @@ def sorted_values(values: pa.Array, *, with_null: bool) -> pa.Array:
 def python_values(array: pa.Array) -> list[Any]:
     """The values as Python objects."""
     t = pa.types
-    finer = (t.is_timestamp(array.type) or t.is_time(array.type) or t.is_duration(array.type)) and (
-        array.type.unit == "ns"
-    )
-    if finer:
-        coarse = {
-            "timestamp": lambda: pa.timestamp("us", array.type.tz),
-            "time64": lambda: pa.time64("us"),
-            "duration": lambda: pa.duration("us"),
-        }[str(array.type).split("[", maxsplit=1)[0]]()
+    if t.is_floating(array.type) and pc.any(pc.is_inf(array.cast(pa.float64()))).as_py():
+        raise ColumnError(
+            "A sensitive column holds infinite numbers, which a manifest cannot list. "
+            "Fix: replace them by missing values or by the largest number, or publish bins (bins=, --bins)."
+        )
+    if t.is_uint64(array.type) and len(array) and (pc.max(array).as_py() or 0) >= LARGEST_WHOLE:
+        raise ColumnError(
+            "A sensitive column of type uint64 holds numbers of 2^63 or more, by which a release could not be asked. "
+            "Fix: convert the column to strings."
+        )
+    if (t.is_timestamp(array.type) or t.is_time(array.type)) and array.type.unit == "ns":
+        coarse = pa.timestamp("us", array.type.tz) if t.is_timestamp(array.type) else pa.time64("us")
         try:
             array = array.cast(coarse)
         except pa.ArrowInvalid:
@@ -100,7 +111,13 @@ def python_values(array: pa.Array) -> list[Any]:
                 f"A sensitive column of type {array.type} holds times finer than a microsecond. "
                 "Fix: round it to microseconds."
             ) from None
-    return list(array.to_pylist())
+    try:
+        return list(array.to_pylist())
+    except (OverflowError, ValueError):
+        raise ColumnError(
+            f"A sensitive column of type {array.type} holds dates outside of the years 1 to 9999. "
+            "Fix: replace them by missing values, or publish years as numbers."
+        ) from None
 
 
 def declared_values(
@@ -177,11 +194,16 @@ def arrow_type(name: str) -> pa.DataType:
     return pa.type_for_alias(name)
 
 
+def _is_lost_in_csv(dtype: pa.DataType) -> bool:
+    t = pa.types
+    return any(test(dtype) for test in (t.is_binary, t.is_large_binary, t.is_float16, t.is_duration, t.is_null))
+
+
 def require_readable_csv(schema: pa.Schema) -> None:
     """Refuse columns whose type would not come back from CSV."""
     for field in schema:
         try:
-            known = arrow_type(str(field.type)) == field.type and not pa.types.is_binary(field.type)
+            known = arrow_type(str(field.type)) == field.type and not _is_lost_in_csv(field.type)
         except ValueError:
             known = False
         if not known:

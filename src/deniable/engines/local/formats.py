@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import os
+import stat
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from deniable.core.errors import TableError
+from deniable.core.errors import TableError, is_unicode
 
 HEAD_BYTES = 1 << 20
 
@@ -42,6 +43,8 @@ class FileFormat:
 
 def recognise(path: Path) -> FileFormat:
     """Look at the first bytes of a file, or say why it cannot be a table."""
+    if not is_unicode(str(path)):
+        raise TableError(f"The name {str(path)!r} is no valid Unicode, so it cannot be read. Fix: rename the file.")
     head = _first_bytes(path)
     if not head:
         raise TableError(f"The file '{path}' is empty. Fix: give a CSV file with a header line, or a Parquet file.")
@@ -64,6 +67,11 @@ def _first_bytes(path: Path) -> bytes:
             f"'{path}' is a folder, not a file. Fix: name the files in it, for example '{path / '*.parquet'}'."
         )
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise TableError(
+                f"'{path}' is a pipe or a device, and a table is read more than once. "
+                "Fix: save it as a file first, for example: cat > table.csv."
+            )
         with path.open("rb") as file:
             return file.read(HEAD_BYTES)
     except FileNotFoundError:

@@ -62,11 +62,12 @@ def _from_narwhals(value: Any) -> pa.Table:
 
 def _without_views(table: pa.Table) -> pa.Table:
     """Replace string and binary views, for which Arrow has few functions, and drop notes that other libraries left."""
-    plain = pa.schema([pa.field(field.name, _plain(field.type)) for field in table.schema])
+    plain = pa.schema([pa.field(field.name, without_view(field.type)) for field in table.schema])
     return table.cast(plain)
 
 
-def _plain(dtype: pa.DataType) -> pa.DataType:
+def without_view(dtype: pa.DataType) -> pa.DataType:
+    """The type that holds the same values as a view, for which Arrow has few functions."""
     if pa.types.is_dictionary(dtype) and dtype.value_type in _VIEWS:
         return pa.dictionary(dtype.index_type, _VIEWS[dtype.value_type], dtype.ordered)
     return _VIEWS.get(dtype, dtype)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deniable.core.errors import TableError
+from deniable.engines.local.frames import without_view
 
 BUFFER = 2**20
 
@@ -28,8 +29,9 @@ class ParquetPart:
         with self._open() as file:
             try:
                 # Parquet selects by dotted path, so "a" would also bring "a.b": select again by name.
+                wanted = pa.schema([self.schema.field(name) for name in columns])
                 for batch in file.iter_batches(batch_size=batch_rows, columns=list(columns)):
-                    yield batch.select(list(columns))
+                    yield batch.select(list(columns)).cast(wanted)
             except (pa.ArrowException, OSError):
                 raise _damaged(self.path) from None
 
@@ -43,7 +45,7 @@ class ParquetPart:
 
 def _schema_of(file: Any, path: Path) -> pa.Schema:
     try:
-        return file.schema_arrow.remove_metadata()
+        return pa.schema([field.with_type(without_view(field.type)) for field in file.schema_arrow])
     except (pa.ArrowException, OSError):
         raise _damaged(path) from None
 
