@@ -17,8 +17,6 @@ from rich.table import Table
 # Control characters but for tab and line feed, and the marks that turn the direction of text.
 _ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 Report = Callable[[int, int | None, str], None]
-
-
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no hints; warnings and errors stay.")]
 

@@ -19,7 +19,9 @@ def main() -> None:
         signals.listen()
         _require_streams()
         from deniable.cli.main import app
+        from deniable.core import memory
 
+        memory.keep_below(memory.default_ceiling())
         app(prog_name="deniable")
     except signals.Stopped as stop:
         _leave("Stopped by the system.", stop.code)

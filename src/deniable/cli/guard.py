@@ -21,6 +21,7 @@ import typer
 
 from deniable.cli import console
 from deniable.cli.signals import INTERRUPTED, Stopped
+from deniable.core import memory
 from deniable.core.errors import DeniableError, OptionError, is_unicode, shortened
 
 MISTAKE = 2  # bad input, or a machine that is too small: the user can mend it
@@ -102,7 +103,7 @@ def outcome(problem: BaseException) -> Outcome:
     if isinstance(problem, KeyboardInterrupt | EOFError | typer.Abort):
         return Outcome("Interrupted", "Interrupted.", INTERRUPTED, "Interrupted.")
     if isinstance(problem, MemoryError):
-        return Outcome("MemoryError", f"There is not enough memory for this{_detail(problem)}.", MISTAKE)
+        return Outcome("MemoryError", _too_much(problem), MISTAKE)
     if isinstance(problem, RecursionError):
         return Outcome("RecursionError", "The input is nested too deeply to be read.", MISTAKE)
     if isinstance(problem, OSError):
@@ -143,9 +144,14 @@ def _usage(problem: Any) -> str:
     return shown.getvalue().rstrip()
 
 
-def _detail(problem: MemoryError) -> str:
-    text = str(problem).splitlines()[0] if str(problem) else ""
-    return f" ({text[:120]})" if text else ""
+def _too_much(problem: MemoryError) -> str:
+    """What did not fit, in the words of whoever asked for it (NumPy and Arrow name the size)."""
+    asked = str(problem).splitlines()[0][:120] if str(problem) else "no size was named"
+    whole = memory.in_words(memory.of_the_machine())
+    return (
+        f"This takes more memory than it may ({asked}). Fix: fewer groups or columns in one question, fewer rows, or a "
+        f"higher ceiling, --memory SIZE; this machine has {whole}."
+    )
 
 
 def _place(problem: BaseException) -> str:

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from deniable.cli import guard
+from deniable.cli.ceiling import with_ceiling, with_ceilings
 
 # name -> where, and the first sentence of its help, which a test compares with the command's own
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -81,11 +82,11 @@ class _Lazily(Mapping[str, Any]):
         module, _, attribute = COMMANDS[name][0].partition(":")
         command = getattr(import_module(f"deniable.cli.{module}"), attribute)
         if isinstance(command, typer.Typer):
-            return typer.main.get_command(command)
+            return typer.main.get_command(with_ceilings(command))
         alone = typer.Typer(
             add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, context_settings=SETTINGS
         )
-        alone.command(name)(command)
+        alone.command(name)(with_ceiling(command))
         made = typer.main.get_command(alone)
         made.name = name
         return made

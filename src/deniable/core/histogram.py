@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -60,9 +61,9 @@ class Histogram(Mapping[Hashable, int]):
         except (TypeError, ValueError):
             raise TableError("A histogram is a mapping value -> number of rows.") from None
 
-    @property
+    @cached_property
     def rows(self) -> int:
-        """n, the number of rows."""
+        """n, the number of rows, added up once: it is asked for with every value."""
         return int(self.counts.sum())
 
     @property

@@ -301,7 +301,8 @@ def check_schema(raw: Any, version: int = FORMAT_VERSION) -> None:
     """Refuse what is not a manifest that this version can read."""
     import jsonschema
 
-    problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema(version)).iter_errors(raw))
+    checked = jsonschema.Draft202012Validator(schema(version)).iter_errors(soundness.condensed(raw))
+    problem = jsonschema.exceptions.best_match(checked)
     if problem is not None:
         where = "/".join(str(part) for part in problem.absolute_path) or "the top"
         raise ManifestError(f"manifest.json is damaged at {where}: {problem.message[:200]}")

@@ -27,7 +27,7 @@ _ROW: dict[str, Any] = {
 }
 _RESULT: dict[str, Any] = {
     "type": "object",
-    "required": ["pool", "questions", "draws", "seed", "rows", "refused"],
+    "required": ["pool", "questions", "draws", "rows", "refused"],
     "properties": {
         "pool": {"type": "string"},
         "questions": {

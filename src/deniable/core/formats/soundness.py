@@ -20,6 +20,7 @@ Json = Mapping[str, Any]
 
 DEEPEST = 32  # levels of lists and objects
 LARGEST_WHOLE = 2**63
+LONG = 64  # items: a longer list is condensed before its schema is looked at
 LARGEST_MARGINAL = 2**53
 MOST_ROWS = 2**48
 MOST_COLUMNS = 10_000
@@ -51,6 +52,9 @@ def require_plain(raw: Any) -> None:
         scalars: list[Any] = []
         deeper: list[Any] = []
         for item in level:
+            if isinstance(item, list) and len(item) > LONG and {*map(type, item)} == {int}:
+                scalars += [min(item), max(item)]  # long lists are of whole numbers, and there may be millions
+                continue
             inside = [*item, *item.values()] if isinstance(item, dict) else item if isinstance(item, list) else [item]
             for entry in inside:
                 (deeper if isinstance(entry, dict | list) else scalars).append(entry)
@@ -60,6 +64,33 @@ def require_plain(raw: Any) -> None:
             return
         level = deeper
     raise ManifestError(f"manifest.json is damaged: it is nested more than {DEEPEST} levels deep.")
+
+
+def condensed(raw: Any) -> Any:
+    """The same document to a schema that says of a list's items no more than their types and ranges, as ours do.
+
+    Of the numbers in a long list the smallest and the largest are left, of lists in a list one that holds all of their
+    items: a schema looks at every item, which takes minutes where a domain has a million values.
+
+    >>> condensed({"keep": [*range(100)], "name": "x"})
+    {'keep': [0, 99], 'name': 'x'}
+    """
+    if isinstance(raw, dict):
+        return {name: condensed(item) for name, item in raw.items()}
+    if not isinstance(raw, list) or len(raw) <= LONG:
+        return [condensed(item) for item in raw] if isinstance(raw, list) else raw
+    by_type: dict[type, list[Any]] = {}
+    for item in raw:
+        by_type.setdefault(type(item), []).append(item)
+    left: list[Any] = []
+    for kind, items in by_type.items():
+        if kind in (int, float):
+            left += [min(items), max(items)]
+        elif kind is list:
+            left.append(condensed([entry for item in items for entry in item]))
+        else:
+            left += [condensed(item) for item in (items if kind is dict else items[:1])]
+    return left
 
 
 def _is_strange(scalar: Any) -> bool:

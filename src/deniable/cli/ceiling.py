@@ -1,0 +1,53 @@
+"""The option `--memory`, which every command takes without having to name it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from deniable.core import memory
+
+
+def _keep_below(text: str | None) -> str | None:
+    if text is not None:
+        memory.keep_below(memory.size_of(text))
+    return text
+
+
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        callback=_keep_below,
+        is_eager=True,
+        help="The most memory that this may take, e.g. 4GB; more is refused. Default: half of the machine's.",
+    ),
+]
+
+
+def with_ceiling(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with the option; Typer reads a command's options off its signature."""
+
+    @functools.wraps(command)
+    def run(*words: Any, memory: str | None = None, **options: Any) -> Any:
+        return command(*words, **options)
+
+    signature, hints = inspect.signature(command), get_type_hints(command, include_extras=True)
+    given = [one.replace(annotation=hints.get(name, one.annotation)) for name, one in signature.parameters.items()]
+    added = inspect.Parameter("memory", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Memory)
+    run.__signature__ = signature.replace(parameters=[*given, added])  # type: ignore[attr-defined]
+    run.__annotations__ = {**hints, "memory": Memory}
+    return run
+
+
+def with_ceilings(group: typer.Typer) -> typer.Typer:
+    """The same for every command of a group."""
+    for registered in group.registered_commands:
+        if registered.callback is not None and "memory" not in inspect.signature(registered.callback).parameters:
+            registered.callback = with_ceiling(registered.callback)
+    return group
