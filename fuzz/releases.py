@@ -79,5 +79,7 @@ def make(home: Path) -> dict[str, Path]:
         mechanism, privacy, options = made()
         folders[name] = home / name
         chosen = {"sensitive": "disease", **options}
+        if privacy is not None and (privacy.adversary == "any-prior" or privacy.small_sums is not None):
+            chosen["domain"] = sorted(set(people()["disease"].to_pylist()))
         dn.publish(people(), privacy=privacy, mechanism=mechanism, key=bytes(range(32)), out=folders[name], **chosen)
     return folders

@@ -20,7 +20,8 @@ from deniable.engines.batch.counting import CodeCounter
 from deniable.engines.batch.dealing import Dealer
 from deniable.engines.batch.kernel import Kernel
 from deniable.engines.batch.lineups import LineUpKernel
-from deniable.engines.randomness import Keystream, Secret, discrete_laplace, discrete_laplace_variance
+from deniable.engines.noise import discrete_laplace, discrete_laplace_variance
+from deniable.engines.randomness import Keystream, Secret
 from deniable.estimation.asking import Asking
 from deniable.estimation.published import OnePart
 from deniable.mechanisms import Mechanism

@@ -14,7 +14,7 @@ from deniable.core.histogram import Histogram
 from deniable.core.part import COUNT_EPSILON
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.engines.randomness import discrete_laplace_variance
+from deniable.engines.noise import discrete_laplace_variance
 from deniable.mechanisms import Mechanism
 from deniable.planning.beliefs import Beliefs, beliefs, promised_beliefs
 from deniable.planning.profiles import Errors, Profile

@@ -14,7 +14,8 @@ from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.part import COUNT_EPSILON, Marginal
 from deniable.core.privacy import Privacy
-from deniable.engines.randomness import Keystream, discrete_laplace, discrete_laplace_variance
+from deniable.engines.noise import discrete_laplace, discrete_laplace_variance
+from deniable.engines.randomness import Keystream
 
 COST = 2 * COUNT_EPSILON  # of a whole histogram
 NOT_WITH_ANY_PRIOR = (

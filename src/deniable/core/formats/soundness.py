@@ -280,7 +280,9 @@ def _range(part: Json) -> Iterator[str]:
 def _cells(cells: Sequence[Json], m: int) -> Iterator[str]:
     for cell in cells:
         places = cell["values"]
-        if not places or max(places) >= m or len(set(places)) != len(places):
+        if any(type(number) is not int for number in (*places, *cell["keep"], *cell["replace"])):
+            yield "a cell holds something that is no whole number"
+        elif not places or max(places) >= m or len(set(places)) != len(places):
             yield "a cell is empty, or names a value twice or one that is not in the domain"
         elif not len(places) == len(cell["keep"]) == len(cell["replace"]) or sum(cell["replace"]) != 2**32:
             yield "a cell's channel is not a probability distribution"

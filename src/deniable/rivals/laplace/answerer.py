@@ -18,7 +18,8 @@ import pyarrow as pa
 from deniable.core.arrays import Ints
 from deniable.core.errors import QuestionError
 from deniable.core.manifest import Manifest
-from deniable.engines.randomness import Keystream, discrete_laplace, discrete_laplace_variance
+from deniable.engines.noise import discrete_laplace, discrete_laplace_variance
+from deniable.engines.randomness import Keystream
 from deniable.engines.request import Request
 from deniable.estimation.question import Question, SingleAnswer
 from deniable.rivals.base import NO_KEYS, CountsOnly, RivalRelease, codes_and_rows, manifest_of, matching_rows
