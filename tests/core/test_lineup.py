@@ -201,5 +201,6 @@ def test_orders_are_public_and_differ_with_seed_and_number():
 def test_large_designs_have_fewer_orders():
     assert lineup.orders_for(50, 6) == 64
     assert lineup.orders_for(1200, 369) == 16
-    assert lineup.orders_for(15_000, 6) == 64
+    assert lineup.orders_for(4096, 6) == 64
+    assert lineup.orders_for(15_000, 6) == 16
     assert lineup.orders_for(15_000, 5000) == 0

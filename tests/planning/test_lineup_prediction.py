@@ -49,6 +49,11 @@ def test_the_planner_compares_line_ups_where_they_are_named():
     assert max(first.errors) < min(1.0, max(second.errors))
 
 
-def test_auto_never_takes_line_ups():
-    """They teach more, and whoever knows which values go with which public columns gains more: an owner names them."""
-    assert all(one.name != "lineup" for one in compare(COUNTS, dn.Privacy(rho2="1/4")).candidates)
+def test_without_the_public_columns_line_ups_are_listed_and_never_taken():
+    """They teach more to whoever knows which values go with which public columns: that is measured first."""
+    found = compare(COUNTS, dn.Privacy(rho2="1/4"))
+    (lineups,) = found.withheld
+    assert lineups.name == "lineup"
+    assert lineups.score < found.recommended.score
+    assert "was not measured" in lineups.withheld
+    assert dn.plan(COUNTS, dn.Privacy(rho2="1/4"), "auto").mechanism == found.recommended.name != "lineup"

@@ -40,10 +40,12 @@ def test_the_recommended_one_is_first_and_the_pool_s_questions_are_counted(pool:
             "fine-grain",
             "identity",
             "designed",
+            "lineup",
         }
         assert found.recommended.name == "designed"
-        scores = [one.score for one in found.candidates]
+        scores = [one.score for one in found.candidates if not one.withheld]
         assert scores == sorted(scores)
+        assert [one.name for one in found.withheld] == ["lineup"]
         assert (found.questions is None) == (found.independence is None) == (questions is None)
     assert found.questions is not None
     assert found.questions[0] == (pool.truth > 0).sum()

@@ -11,11 +11,13 @@ from typing import Annotated
 import typer
 
 from deniable import report as reports
+from deniable.audit.attacks.informed import SURE, Informed
 from deniable.cli import console, options
 from deniable.core.errors import OptionError
 from deniable.core.probability import percent
 from deniable.evaluation.answered import Setting, predicted_errors
 from deniable.evaluation.experiment import Result, run_experiment
+from deniable.evaluation.informed import informed_by_setting
 from deniable.evaluation.settings import STANDARD, Independent, setting_named
 from deniable.mechanisms import MECHANISMS as KNOWN
 from deniable.mechanisms import Retention
@@ -122,6 +124,9 @@ def evaluate(
         for row in result["rows"]:
             errors = predicted.get((row["setting"], row["estimator"]), ())
             row["predicted"] = [None if math.isnan(error) else error for error in errors]
+    gained = informed_by_setting(settings, table)
+    for result in described:
+        result["informed"] = {name: one.to_dict() for name, one in gained.items()}
     if out is not None and form is not None:
         reports.write(
             reports.evaluation_report(described, ", ".join(Path(file).name for file in files)),
@@ -136,6 +141,7 @@ def evaluate(
         return
     for measured, predicted in zip(results, predictions, strict=True):
         _show(measured, predicted)
+    _show_informed(gained)
 
 
 def _predictions(settings: Sequence[Setting], pool: QuestionPool) -> dict[tuple[str, str], Errors]:
@@ -184,6 +190,17 @@ def _show(result: Result, predicted: Mapping[tuple[str, str], Errors]) -> None:
     console.show_table(columns, rows)
     for name, reason in result.refused.items():
         console.show(f"\n{name} does not apply: {reason}")
+
+
+def _show_informed(gained: Mapping[str, Informed]) -> None:
+    """What someone gains who has learnt from the public columns of other people, and sees a person's row."""
+    if not gained:
+        return
+    print("\nThe informed attacker, who has learnt from other people which values go with which public columns:")
+    rows = [[name, *one.after.texts()] for name, one in gained.items()]
+    before = next(iter(gained.values())).before
+    console.show_table(["mechanism", *SURE], [*rows, ["no release", *before.texts()]])
+    print("right: the likeliest value is the true one; above: of so many people the truth is believed more than this.")
 
 
 def _error(measured: Spread, predicted: float) -> str:

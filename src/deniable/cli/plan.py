@@ -17,8 +17,10 @@ from deniable.evaluation.rival_candidates import rival_candidates
 from deniable.owner.profile import asked_table, one_pool
 from deniable.planning.beliefs import belief_chart
 from deniable.planning.comparison import Comparison, error_text
+from deniable.planning.informed import informed_attacker
 from deniable.planning.planner import compare, error_chart, error_curve, strongest_rho2
-from deniable.planning.pools import QuestionPool
+from deniable.planning.risk import risk_chart as drawn_risk
+from deniable.planning.tables import CodedTable
 from deniable.publishing.publish import scan_table
 from deniable.release.folder import write_file
 
@@ -41,6 +43,15 @@ def plan(
         str | None,
         typer.Option(metavar="POOL", help=f"Predict the errors of these questions. {options.ONE_POOL_HELP}"),
     ] = None,
+    look_at_table: Annotated[
+        bool,
+        typer.Option(
+            "--table",
+            help="Look at the public columns too: what someone gains from each mechanism who has learnt which values "
+            "go with them. Line-ups are then listed in several sizes and truths, and may be recommended.",
+        ),
+    ] = False,
+    informed_limit: options.InformedLimit = None,
     drop: options.Drop = None,
     for_error: Annotated[
         str | None,
@@ -68,6 +79,14 @@ def plan(
             help="Draw what beliefs can become against what they were, for all mechanisms, into this SVG file.",
         ),
     ] = None,
+    risk_chart: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --table: draw error against what an informed attacker gains, with the frontier, into this SVG "
+            "file.",
+        ),
+    ] = None,
     cells_chart: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --explain: draw the cells into this SVG file.")
     ] = None,
@@ -79,7 +98,7 @@ def plan(
     """Compare the mechanisms for this table: what they promise, what they keep, how far off answers would be.
 
     Nothing is published, and nothing but the histogram of the sensitive column is looked at, unless --pool asks
-    questions. The result describes the original table: it is for its owner.
+    questions or --table looks at the public columns. The result describes the original table: it is for its owner.
 
     Example: deniable plan patients.csv --sensitive disease --rho2 1/6
     """
@@ -93,8 +112,12 @@ def plan(
         )
     if pool is not None and for_error is not None:
         raise OptionError("--pool goes with --rho2: --for-error asks about questions of one size. Fix: --question 1%.")
+    if (informed_limit is not None or risk_chart is not None) and not (look_at_table and for_error is None):
+        raise OptionError("--informed-limit and --risk-chart need --table and --rho2: they speak of public columns.")
     with console.progress_bar(shown=not quiet and not as_json) as progress:
-        questions = None if pool is None else _questions(pool, table, sensitive, drop or [], binned, missing)
+        read = _read(pool, table, sensitive, drop or [], binned, missing) if pool or look_at_table else None
+        questions = None if pool is None or read is None else one_pool(read, pool)
+        attacker = informed_attacker(read) if look_at_table and read is not None else None
         histogram = scan_table(table, sensitive, missing=missing, bins=binned, progress=progress)
     shares = [float(probability(share, "question")) for share in question or ()]
     if len(shares) > 1 and (for_error is not None or chart is not None):
@@ -125,8 +148,15 @@ def plan(
             large_sums=large_sums,
         )
         assert privacy is not None
-        counts = histogram if questions is None else questions.table.histogram
-        result = compare(counts, privacy, pool=questions, selectivities=shares or None, rivals=rival_candidates)
+        result = compare(
+            histogram if read is None else read.histogram,
+            privacy,
+            pool=questions,
+            selectivities=shares or None,
+            rivals=rival_candidates,
+            attacker=attacker,
+            informed_limit=None if informed_limit is None else float(probability(informed_limit, "informed-limit")),
+        )
         _show(result, explain, as_json)
     if chart is not None:
         from deniable.report.figures import svg
@@ -142,19 +172,31 @@ def plan(
         from deniable.report.figures import svg
 
         every = (*result.candidates, *result.rivals)
-        _write(beliefs_chart, svg(belief_chart({one.name: one.beliefs for one in every if one.beliefs})), files)
+        _write(beliefs_chart, svg(belief_chart({one.label: one.beliefs for one in every if one.beliefs})), files)
+    if risk_chart is not None and result is not None:
+        from deniable.report.figures import svg
+
+        if attacker is None:
+            raise OptionError("--risk-chart: the table has no public columns to learn from. Fix: leave it out.")
+        _write(risk_chart, svg(drawn_risk(result.candidates)), files)
     if cells_chart is not None and result is not None:
         from deniable.report.charts import cells_picture, to_svg
 
         _write(cells_chart, to_svg(cells_picture(cell_shares(_plan_of(result, explain)))), files)
 
 
-def _questions(
-    pool: str, table: str | list[str], sensitive: list[str], drop: list[str], binned: dict[str, BinsLike], missing: str
-) -> QuestionPool:
+def _read(
+    pool: str | None,
+    table: str | list[str],
+    sensitive: list[str],
+    drop: list[str],
+    binned: dict[str, BinsLike],
+    missing: str,
+) -> CodedTable:
+    """All rows, where questions are asked of them or public columns are learnt from."""
     if len(sensitive) > 1:
-        raise OptionError("--pool goes with one sensitive column. Fix: name one.")
-    return one_pool(asked_table(table, sensitive[0], drop=drop, bins=binned, missing=missing), pool)
+        raise OptionError(f"{'--table' if pool is None else '--pool'} goes with one sensitive column. Fix: name one.")
+    return asked_table(table, sensitive[0], drop=drop, bins=binned, missing=missing)
 
 
 def _show(result: Comparison, explain: str | None, as_json: bool) -> None:
@@ -173,13 +215,24 @@ def _show(result: Comparison, explain: str | None, as_json: bool) -> None:
         "sure: how sure of a protected value an attacker can become, who knew how frequent each value is; and who "
         f"believed it at {result.starting_belief} beforehand, whatever else they knew."
     )
+    if result.measured:
+        without = next(one.informed.before for one in result.candidates if one.informed is not None)
+        console.show(
+            "informed: of how many people someone who has learnt which values go with which public columns guesses the "
+            f"value from their row, and believes the truth above rho2; {' and '.join(without.texts()[:2])} without a "
+            "release."
+        )
     if any(one.biased for one in result.rivals):
         console.show(
             "+ bias: systematically off where public columns say something about the value; --pool shows how far."
         )
     for candidate in result.refused:
         console.show(f"\n{candidate.name} does not apply: {candidate.refusal}")
-    console.show(f"\nTake {result.recommended.name}. {result.reason}")
+    if result.withheld:
+        console.show()
+    for candidate in result.withheld:
+        console.show(f"Not recommended: {candidate.label}, because {candidate.withheld}.")
+    console.show(f"\nTake {result.recommended.label}. {result.reason}")
     promised = result.recommended.guarantee
     console.show(f"It promises: {promised}")
     for line in () if promised is None else promised.also:

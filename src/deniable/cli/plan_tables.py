@@ -11,14 +11,17 @@ from deniable.cli import console
 from deniable.core import values
 from deniable.core.plan import Plan
 from deniable.core.probability import percent
-from deniable.planning.beliefs import value_rows
+from deniable.planning.beliefs import lineup_rows, value_rows
 from deniable.planning.planner import Strongest
 
+LINED_UP = ("share", "stands in", "believed at most")
 SHARES = ("share", "coin", "kept", "rho1", "grows to", "rho2", "falls to")
 
 
 def explained(made: Plan) -> dict[str, list[dict[str, Any]]]:
-    """A plan for its owner: its cells, and value by value where there is one cell only."""
+    """A plan for its owner: its cells, and value by value where there is one cell only, or line-ups."""
+    if made.parts[0].lineups is not None:
+        return {"line-ups": [{**row, "value": values.to_json(row["value"])} for row in lineup_rows(made)]}
     tables = {"cells": cell_rows(made)}
     if len(made.cells) == 1:
         tables["values"] = [{**row, "value": values.to_json(row["value"])} for row in value_rows(made)]
@@ -27,6 +30,10 @@ def explained(made: Plan) -> dict[str, list[dict[str, Any]]]:
 
 def show_explained(tables: dict[str, list[dict[str, Any]]]) -> None:
     console.show()
+    if "line-ups" in tables:
+        rows = [[row["value"], *(percent(row[name]) for name in LINED_UP)] for row in tables["line-ups"]]
+        console.show_table(["value", *LINED_UP], rows)
+        return
     console.show_table(list(tables["cells"][0]), [list(row.values()) for row in tables["cells"]])
     if "values" not in tables:
         return

@@ -51,6 +51,7 @@ def publish(
             help=f"With auto or designed: choose for these questions. {options.ONE_POOL_HELP}",
         ),
     ] = None,
+    informed_limit: options.InformedLimit = None,
     bins: options.BinEdges = None,
     domain: options.DomainFiles = None,
     drop: options.Drop = None,
@@ -164,7 +165,8 @@ def publish(
     if pool is not None:
         require_fixed(binned, "--pool")
         unseen = [*(drop or []), *(name for name in (row_id, person) if name is not None)]
-        chosen = _chosen_for(pool, mechanism, privacy, table, named, unseen, binned, missing)
+        chosen = _chosen_for(pool, mechanism, privacy, table, named, unseen, binned, missing, informed_limit)
+        informed_limit = None
     made = None if new_key_file is None else _new_key(new_key_file, out)
     try:
         with console.progress_bar(shown=not quiet and not as_json) as progress:
@@ -190,6 +192,7 @@ def publish(
                 format=format_,
                 name=name,
                 marginals=False if no_marginals else None,
+                informed_limit=informed_limit,
                 progress=progress,
                 sign=sign,
             )
@@ -242,10 +245,13 @@ def _chosen_for(
     drop: list[str],
     binned: dict[str, BinsLike],
     missing: str,
+    informed_limit: str | None,
 ) -> Mechanism:
     """The mechanism for an owner's own questions: designed for them, or the planner's choice."""
+    from deniable.core.probability import probability
     from deniable.mechanisms.registry import AUTO
     from deniable.owner.profile import MADE_FOR, asked_table, one_pool
+    from deniable.planning.informed import informed_attacker
     from deniable.planning.planner import compare
 
     if mechanism not in (AUTO, *MADE_FOR) or privacy is None or len(sensitive) > 1:
@@ -256,4 +262,11 @@ def _chosen_for(
     questions = one_pool(asked_table(table, sensitive[0], drop=drop, bins=binned, missing=missing), pool)
     if mechanism in MADE_FOR:
         return MADE_FOR[mechanism](questions.profile)
-    return compare(questions.table.histogram, privacy, pool=questions).recommended.mechanism
+    found = compare(
+        questions.table.histogram,
+        privacy,
+        pool=questions,
+        attacker=informed_attacker(questions.table),
+        informed_limit=None if informed_limit is None else float(probability(informed_limit, "informed-limit")),
+    )
+    return found.recommended.mechanism

@@ -34,6 +34,7 @@ TURN_BITS, COIN_BITS, POINT_BITS, ORDER_BITS = 24, 18, 40, 6
 TURN, COIN, POINTS, ORDERS = 2**TURN_BITS, 2**COIN_BITS, 2**POINT_BITS, 2**ORDER_BITS
 ARC_STEP, TRUTH_STEP = SCALE // TURN, SCALE // COIN
 MOST_ENTRIES = 2**23  # members of all sets of all orders that a design may list
+MANY_VALUES, ORDERS_OF_MANY = 4096, 16  # with so many values, more orders cost more than they are worth
 SEED_NAME = "deniable line-ups"
 
 
@@ -220,9 +221,11 @@ def design_of(raw: Mapping[str, Any], m: int) -> LineUpDesign:
 
 
 def orders_for(m: int, size: int) -> int:
-    """How many orders a design has: 64, or the largest power of two that its limit allows; 0 where there is none."""
+    """How many orders a design has: 64, fewer where there are many values, or the largest power of two that its limit
+    allows; 0 where there is none."""
     room = MOST_ENTRIES // (m * size)
-    return min(ORDERS, 1 << (room.bit_length() - 1)) if room else 0
+    most = ORDERS if m <= MANY_VALUES else ORDERS_OF_MANY
+    return min(most, 1 << (room.bit_length() - 1)) if room else 0
 
 
 def arcs_of(weights: Floats, size: int, largest: float = 1.0) -> Ints:

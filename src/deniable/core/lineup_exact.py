@@ -10,7 +10,9 @@ close to the largest are compared in whole numbers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,52 +44,108 @@ def amplification(design: LineUpDesign) -> Fraction | None:
     return 1 + design.coin * largest / ((COIN - design.coin) * BLIND)
 
 
+class _Weighed(NamedTuple):
+    """Every set for a prior, in floating-point numbers: P(S | member), P(S | everyone else), and Pr[S] times the
+    prior's total."""
+
+    inside: Floats
+    blind: Floats
+    seen: Floats
+
+    @classmethod
+    def of(cls, design: LineUpDesign, prior: Ints) -> _Weighed:
+        sets, coin = design.sets, design.coin
+        blind = (COIN - coin) * sets.lengths.astype(np.float64) * BLIND
+        inside = coin * sets.hits.astype(np.float64)
+        seen = np.einsum("sl,sl->s", inside, prior[sets.members].astype(np.float64)) + blind * float(prior.sum())
+        return cls(inside + blind[:, None], blind, seen)
+
+    def likelier(self) -> Floats:
+        """P(S | member) / Pr[S], 0 where nobody shows the set."""
+        seen = np.where(self.seen > 0, self.seen, np.inf)
+        ratio: Floats = self.inside / seen[:, None]
+        return ratio
+
+
 def surest(design: LineUpDesign, prior: Ints) -> list[Fraction]:
     """max over S of Pr[x | S] for each x, for who believes in x in proportion to ``prior``, whole numbers.
 
     Among the sets without x it is largest where P(S | elsewhere) / Pr[S] is, whichever x it is; and where that set
     holds x, x is likelier still.
     """
-    sets, coin = design.sets, design.coin
-    total = int(prior.sum())
-    if total == 0:
+    if int(prior.sum()) == 0:
         return [Fraction(0)] * design.m
-    blind = (COIN - coin) * sets.lengths.astype(np.float64) * BLIND
-    inside = coin * sets.hits.astype(np.float64)
-    seen = (inside * prior[sets.members]).sum(axis=1) + blind * total
-    return [
-        max(member, outside)
-        for member, outside in zip(
-            _members(design, prior, inside + blind[:, None], seen), _outside(design, prior, blind, seen), strict=True
-        )
+    weighed = _Weighed.of(design, prior)
+    outside = _outside(design, prior, weighed)
+    inside = _members(design, prior, weighed)
+    return [max(member, count * outside) for member, count in zip(inside, prior.tolist(), strict=True)]
+
+
+def highest(design: LineUpDesign, prior: Ints, among: Ints) -> Fraction:
+    """max over S and over the values ``among`` of Pr[x | S]: the largest of ``surest`` without the others."""
+    if int(prior.sum()) == 0 or not len(among):
+        return Fraction(0)
+    weighed, members = _Weighed.of(design, prior), design.sets.members
+    counted = np.zeros(design.m)
+    counted[among] = prior[among]
+    belief = weighed.likelier() * counted[members]
+    state, slot = np.nonzero(belief >= max(float(belief.max()) * (1 - CLOSE), 1e-300))
+    inside = [
+        _belief(design, prior, place, column) for place, column in zip(state.tolist(), slot.tolist(), strict=True)
     ]
+    return max([*inside, int(prior[among].max()) * _outside(design, prior, weighed)])
 
 
-def _members(design: LineUpDesign, prior: Ints, given: Floats, seen: Floats) -> list[Fraction]:
+def keeps(design: LineUpDesign, prior: Ints, limits: Sequence[Fraction | None]) -> bool:
+    """Whether no value is believed above its limit, whatever set is shown; None: without a limit."""
+    if int(prior.sum()) == 0:
+        return True
+    weighed, members = _Weighed.of(design, prior), design.sets.members
+    outside = _outside(design, prior, weighed)
+    most: dict[Fraction, int] = {}  # the most rows of a value with this limit
+    for count, limit in zip(prior.tolist(), limits, strict=True):
+        if limit is not None:
+            most[limit] = max(most.get(limit, 0), count)
+    if any(count * outside > limit for limit, count in most.items()):
+        return False
+    allowed = np.array([np.inf if limit is None else float(limit) for limit in limits])
+    excess = weighed.likelier() * (prior / allowed)[members]
+    if float(excess.max()) > 1 + CLOSE:
+        return False
+    state, slot = np.nonzero(excess >= 1 - CLOSE)
+    return all(
+        _belief(design, prior, place, column) <= (limits[int(members[place, column])] or 0)
+        for place, column in zip(state.tolist(), slot.tolist(), strict=True)
+    )
+
+
+def _belief(design: LineUpDesign, prior: Ints, place: int, column: int) -> Fraction:
+    """Pr[x | S] of one member of a set, exactly."""
+    x = int(design.sets.members[place, column])
+    return Fraction(int(prior[x]) * likelihoods(design, place)[0][column], _seen(design, prior, place))
+
+
+def _members(design: LineUpDesign, prior: Ints, weighed: _Weighed) -> list[Fraction]:
     """The largest posterior of each value over the sets that hold it."""
-    members = design.sets.members
-    with np.errstate(divide="ignore", invalid="ignore"):
-        posterior = np.where(seen[:, None] > 0, given / seen[:, None], 0.0)
+    members, likelier = design.sets.members, weighed.likelier()
     largest = np.zeros(design.m)
-    np.maximum.at(largest, members, posterior)
-    state, slot = np.nonzero(posterior >= largest[members] * (1 - CLOSE))
+    np.maximum.at(largest, members, likelier)
+    state, slot = np.nonzero(likelier >= largest[members] * (1 - CLOSE))
     result = [Fraction(0)] * design.m
     for place, column in zip(state.tolist(), slot.tolist(), strict=True):
         x = int(members[place, column])
         if prior[x]:
-            whole = likelihoods(design, place)[0][column]
-            result[x] = max(result[x], Fraction(int(prior[x]) * whole, _seen(design, prior, place)))
+            result[x] = max(result[x], _belief(design, prior, place, column))
     return result
 
 
-def _outside(design: LineUpDesign, prior: Ints, blind: Floats, seen: Floats) -> list[Fraction]:
-    """What each value is believed at, at the most, where it does not stand in the line-up."""
+def _outside(design: LineUpDesign, prior: Ints, weighed: _Weighed) -> Fraction:
+    """P(S | elsewhere) / Pr[S] at the most: by how much a row speaks for a value that does not stand in its line-up."""
     if design.coin == COIN:
-        return [Fraction(0)] * design.m
-    ratio = blind / seen
+        return Fraction(0)
+    ratio = weighed.blind / weighed.seen
     near = np.flatnonzero(ratio >= ratio.max() * (1 - CLOSE)).tolist()
-    factor = max(Fraction(likelihoods(design, place)[1], _seen(design, prior, place)) for place in near)
-    return [count * factor for count in prior.tolist()]
+    return max(Fraction(likelihoods(design, place)[1], _seen(design, prior, place)) for place in near)
 
 
 def _seen(design: LineUpDesign, prior: Ints, place: int) -> int:

@@ -30,6 +30,7 @@ class Request:
     shuffle: bool
     marginals: bool | None
     progress: Progress
+    informed_limit: float | None = None
 
     @cached_property
     def keys(self) -> Keystream:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
+
 from deniable.core import lineup_exact
 from deniable.core.errors import OptionError, RequirementError
 from deniable.core.guarantee import Guarantee
@@ -195,9 +197,10 @@ def _frequency_guarantee(
     histogram: Histogram, privacy: Privacy, limits: Limits, chosen: Chosen, public: Histogram | None
 ) -> Guarantee:
     design = chosen.design
-    sure = lineup_exact.surest(design, histogram.counts)
-    protected = [x for x, limit in enumerate(limits) if limit is not None]
+    protected = np.array([x for x, limit in enumerate(limits) if limit is not None])
     highest = max(limit for limit in limits if limit is not None)
+    worst = lineup_exact.highest(design, histogram.counts, protected)
+    sure = [] if privacy.rho1 is None else lineup_exact.surest(design, histogram.counts)
     gamma = lineup_exact.amplification(design)
     exempt = tuple(sorted(histogram.position(value) for value in privacy.exempt))
     promise = LineUps(
@@ -215,7 +218,7 @@ def _frequency_guarantee(
         adversary="frequency",
         rho1=None if privacy.per_value else privacy.rho1,
         rho2=None if privacy.per_value else privacy.rho2,
-        worst=highest if public is not None else min(rounded_up(max(sure[x] for x in protected)), highest),
+        worst=highest if public is not None else min(rounded_up(worst), highest),
         gamma=gamma,
         also=_downward(design),
         not_protected=(

@@ -9,6 +9,7 @@ in proportion, diag(pi - c pi^2) + c pi pi^T with c = 1 - 1/L, which needs no m 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -92,14 +93,18 @@ def largest_truth(design: LineUpDesign, prior: Floats, limits: Floats, slack: fl
     """
     sets = design.sets
     h = sets.hits / (sets.lengths[:, None] * float(lineup_exact.BLIND))
-    own, limit = prior[sets.members] + slack, limits[sets.members]
-    together = (prior[sets.members] * h).sum(axis=1, keepdims=True) + slack * h
-    rises = own * h - limit * together
+    own, limit = prior[sets.members], limits[sets.members]
+    own_h = own * h
+    together = own_h.sum(axis=1, keepdims=True)
+    if slack:
+        own, own_h, together = own + slack, own_h + slack * h, together + slack * h
     starts = own - limit * (prior.sum() + slack)
-    if (starts[limit < 1] >= 0).any():
+    protected = limit < 1
+    if (starts[protected] >= 0).any():
         return 0.0
-    most = np.where((rises > 0) & (limit < 1), -starts / np.maximum(rises - starts, 1e-300), 1.0)
-    return float(most.min())
+    rises = own_h - limit * together
+    bound = protected & (rises > 0)
+    return float(np.min(-starts[bound] / (rises - starts)[bound], initial=1.0))
 
 
 def by_frequency(
@@ -198,15 +203,16 @@ class _Search:
     def _checked(self, design: LineUpDesign, slack: int) -> Chosen | None:
         """The design, its truth lowered until every posterior under the true counts keeps its limit, exactly."""
         lowered = False
-        while True:
-            sure = lineup_exact.surest(design, self.counts)
-            if all(limit is None or belief <= limit for belief, limit in zip(sure, self.limits, strict=True)):
-                error = predicted_error(self.share, design.inclusion, design.share_true)
-                return Chosen(design, error, lowered, slack)
-            coin = design.coin - LOWERED_BY * (COIN // TRUTH_GRID)
+        step = LOWERED_BY * (COIN // TRUTH_GRID)
+        while not lineup_exact.keeps(design, self.counts, self.limits):
+            # As many steps at once as floating-point numbers say are needed, and one where they say none.
+            most = largest_truth(design, self.counts.astype(np.float64), self.bounds, 0) * COIN
+            steps = max(math.ceil((design.coin - most) / step), 1)
+            coin = design.coin - steps * step
             if self.truth is not None or coin <= 0:
                 return None
             design, lowered = with_truth(design, coin), True
+        return Chosen(design, predicted_error(self.share, design.inclusion, design.share_true), lowered, slack)
 
 
 def by_amplification(m: int, gamma: Fraction, size: int | None, truth: Fraction | None) -> Chosen | None:

@@ -185,6 +185,22 @@ def value_rows(plan: Plan) -> list[dict[str, Any]]:
     return described
 
 
+def lineup_rows(plan: Plan) -> list[dict[str, Any]]:
+    """A plan of line-ups, value by value: in how many it stands, and the largest belief in it over all of them."""
+    design, rows = plan.parts[0].lineups, plan.histogram
+    assert design is not None
+    sure = lineup_exact.surest(design, rows.counts)
+    return [
+        {
+            "value": value,
+            "share": float(rows.frequency(value)),
+            "stands in": float(design.inclusion[place]),
+            "believed at most": float(sure[place]),
+        }
+        for place, value in enumerate(rows.domain)
+    ]
+
+
 def belief_chart(by_mechanism: dict[str, Beliefs]) -> Chart:
     """Posterior against what the attacker already believed: a line for each mechanism, a panel for each attacker."""
     series = []

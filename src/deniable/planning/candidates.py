@@ -8,12 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from deniable.audit.attacks.informed import Informed
 from deniable.core.errors import DeniableError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
+from deniable.core.lineup import LineUpDesign
 from deniable.core.part import COUNT_EPSILON
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
+from deniable.core.probability import percent
 from deniable.engines.noise import discrete_laplace_variance
 from deniable.mechanisms import Mechanism
 from deniable.planning.beliefs import Beliefs, beliefs, promised_beliefs
@@ -36,6 +39,8 @@ class Candidate:
         rival: listed to be compared with, and never recommended.
         biased: whether its answers have a bias that only a pool of questions shows.
         beliefs: how sure each adversary can become; None where it refuses, and until ``with_beliefs``.
+        informed: what someone gains who has learnt from the public columns; None where it was not measured.
+        withheld: why ``auto`` does not take it although it meets the requirement.
     """
 
     mechanism: Mechanism
@@ -47,10 +52,30 @@ class Candidate:
     rival: bool = False
     biased: bool = False
     beliefs: Beliefs | None = None
+    informed: Informed | None = None
+    withheld: str = ""
 
     @property
     def name(self) -> str:
         return self.mechanism.name
+
+    @property
+    def lineups(self) -> LineUpDesign | None:
+        """The design of its line-ups, where it publishes line-ups."""
+        return None if self.plan is None else self.plan.parts[0].lineups
+
+    @property
+    def label(self) -> str:
+        """Its name; of line-ups also their size and truth, which tell them apart."""
+        design = self.lineups
+        if design is None:
+            return self.name
+        return f"{self.name}, {design.size} values, truth {percent(design.share_true)}"
+
+    @property
+    def risk(self) -> float:
+        """How often an informed attacker is right; not a number where that was not measured."""
+        return math.nan if self.informed is None else self.informed.after.right
 
     @property
     def epsilon(self) -> float:
@@ -68,16 +93,24 @@ class Candidate:
             return (0.0 if known else math.inf, self.epsilon)
         return (math.exp(sum(map(math.log, errors)) / len(errors)), self.epsilon)
 
+    def _drawn(self) -> dict[str, Any]:
+        """How rows are drawn: cells and coins, or the size and the truth of line-ups."""
+        if self.lineups is not None:
+            return {"size": self.lineups.size, "truth": round(self.lineups.share_true, 4)}
+        if self.plan is None:
+            return {"cells": None, "coin": None, "kept": None}
+        coin, kept = round(self.plan.average_coin, 4), round(self.plan.record_utility, 4)
+        return {"cells": len(self.plan.cells), "coin": coin, "kept": kept}
+
     def to_dict(self) -> dict[str, Any]:
         if self.guarantee is None:
             return {"mechanism": self.name, "rival": self.rival, "refused": self.refusal}
         return {
             "mechanism": self.name,
+            "label": self.label,
             "rival": self.rival,
             "adversary": self.guarantee.adversary,
-            "cells": None if self.plan is None else len(self.plan.cells),
-            "coin": None if self.plan is None else round(self.plan.average_coin, 4),
-            "kept": None if self.plan is None else round(self.plan.record_utility, 4),
+            **self._drawn(),
             "worst": round(float(self.guarantee.worst), 4),
             **({} if self.beliefs is None else {"worst_posterior": self.beliefs.to_dict()}),
             "epsilon": None if math.isinf(self.epsilon) else round(self.epsilon, 3),
@@ -86,6 +119,8 @@ class Candidate:
             "reveals": self.mechanism.reveals,
             "guarantee": str(self.guarantee),
             "seconds": round(self.seconds, 3),
+            **({} if self.informed is None else {"informed": self.informed.to_dict()}),
+            **({"withheld": self.withheld} if self.withheld else {}),
         }
 
 

@@ -66,7 +66,18 @@ class Comparison:
     def columns(self) -> list[str]:
         """The heads of ``row``."""
         sure = ["sure: frequency", f"sure: from {self.starting_belief}"]
-        return ["mechanism", "cells", "coin", "rows kept", *sure, "epsilon", *self._sizes(), "reveals"]
+        informed = ["informed: right", "above rho2"] if self.measured else []
+        return ["mechanism", "cells", "coin", "rows kept", *sure, *informed, "epsilon", *self._sizes(), "reveals"]
+
+    @property
+    def measured(self) -> bool:
+        """Whether an informed attacker was played."""
+        return any(one.informed is not None for one in self.candidates)
+
+    @property
+    def withheld(self) -> tuple[Candidate, ...]:
+        """Mechanisms that meet the requirement and are not recommended; ``withheld`` says why."""
+        return tuple(one for one in self.candidates if one.withheld and one.guarantee is not None)
 
     def row(self, candidate: Candidate) -> list[Any]:
         """A mechanism that applies, as a row of a table."""
@@ -75,11 +86,15 @@ class Comparison:
         errors = [f"{error_text(error)}{bias}" if not math.isnan(error) else "" for error in candidate.errors]
         epsilon = "unbounded" if described["epsilon"] is None else described["epsilon"]
         channel = ["", "", ""]
-        if candidate.plan:
+        if candidate.lineups is not None:
+            channel = ["", percent(candidate.lineups.share_true), ""]
+        elif candidate.plan:
             channel = [described["cells"], percent(described["coin"]), percent(described["kept"])]
         known = candidate.beliefs
         sure = ["", ""] if known is None else [percent(known.frequency), percent(known.any_prior)]
-        return [described["mechanism"], *channel, *sure, epsilon, *errors, described["reveals"]]
+        if self.measured:
+            sure += ["", ""] if candidate.informed is None else candidate.informed.after.texts()[:2]
+        return [described["label"], *channel, *sure, epsilon, *errors, described["reveals"]]
 
     def _sizes(self) -> list[str]:
         if self.questions is None:
@@ -94,12 +109,12 @@ class Comparison:
         without = f", {html.first_values(refused)} refused" if refused else ""
         compared = len(self.candidates) + len(self.rivals) - len(refused)
         plural = "s" * (compared != 1)
-        return f"<Comparison of {compared} mechanism{plural}: {self.recommended.name} recommended{without}>"
+        return f"<Comparison of {compared} mechanism{plural}: {self.recommended.label} recommended{without}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: the mechanisms that apply, the reason for the first, and why others do not apply."""
         usable = [one for one in (*self.candidates, *self.rivals) if one.guarantee is not None]
-        rows = [[f"{one.name}{' (rival)' * one.rival}", *self.row(one)[1:]] for one in usable]
+        rows = [[f"{one.label}{' (rival)' * one.rival}", *self.row(one)[1:]] for one in usable]
         refusals = [f"{one.name} does not apply: {one.refusal}" for one in self.refused]
         texts = "".join(html.paragraph(text) for text in (self.reason, *refusals))
         return html.title(repr(self)) + html.table(self.columns, rows, total=len(rows), what="mechanisms") + texts

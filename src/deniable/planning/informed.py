@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,8 +21,13 @@ MANY, CLASSES = 50, 20  # a public column of more values is learnt from in so ma
 
 def informed_attacker(table: CodedTable) -> InformedAttacker | None:
     """Someone who knows half of the people of a table, and attacks some others; None without public columns."""
-    columns = [_learnt_from(encoded) for encoded in table.columns.values()]
-    return from_population(columns, table.codes.astype(np.int64), table.m, np.random.default_rng(SEED))
+    return attacker_of(list(table.columns.values()), table.codes.astype(np.int64), table.m)
+
+
+def attacker_of(columns: Sequence[Encoded], original: Ints, m: int) -> InformedAttacker | None:
+    """The same from public columns and the code of each row's value."""
+    learnt_from = [_learnt_from(column) for column in columns]
+    return from_population(learnt_from, original, m, np.random.default_rng(SEED))
 
 
 def against(attacker: InformedAttacker, plan: Plan) -> Informed:

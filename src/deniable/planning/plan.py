@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
+from deniable.audit.attacks.informed import InformedAttacker
 from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
@@ -16,13 +17,20 @@ from deniable.planning.planner import compare
 __all__ = ["AUTO", "beliefs", "chosen_mechanism", "plan"]
 
 
-def chosen_mechanism(mechanism: str | Mechanism, histogram: Histogram, privacy: Privacy | None) -> Mechanism:
-    """The mechanism that was asked for, or the planner's choice for ``"auto"``."""
+def chosen_mechanism(
+    mechanism: str | Mechanism,
+    histogram: Histogram,
+    privacy: Privacy | None,
+    attacker: InformedAttacker | None = None,
+    informed_limit: float | None = None,
+) -> Mechanism:
+    """The mechanism that was asked for, or the planner's choice for ``"auto"``, within what an attacker may gain."""
     if mechanism != AUTO:
         return mechanism_named(mechanism)
     if privacy is None:
         raise RequirementError("mechanism 'auto' needs a requirement to choose for: privacy=Privacy(rho2='1/6').")
-    return compare(histogram, privacy).recommended.mechanism
+    found = compare(histogram, privacy, attacker=attacker, informed_limit=informed_limit)
+    return found.recommended.mechanism
 
 
 def plan(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable.audit.attacks.informed import InformedAttacker
 from deniable.core.errors import OptionError, RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Adversary, Privacy
@@ -23,6 +24,7 @@ from deniable.planning.comparison import Comparison
 from deniable.planning.independence import IndependenceMoments
 from deniable.planning.pools import QuestionPool
 from deniable.planning.profiles import BySelectivity, Profile, profile_of
+from deniable.planning.risk import judged, lineup_points, require_some, with_informed
 
 RIVAL = " (rival"  # in the name of a line
 Rivals = Callable[[Histogram, Privacy, Profile], list[Candidate]]
@@ -47,6 +49,8 @@ def compare(
     mechanisms: Sequence[Mechanism] | None = None,
     pool: QuestionPool | None = None,
     rivals: Rivals | None = None,
+    attacker: InformedAttacker | None = None,
+    informed_limit: float | None = None,
 ) -> Comparison:
     """Plan with every mechanism, predict its errors, and recommend one.
 
@@ -58,21 +62,29 @@ def compare(
         mechanisms: compare these instead of the standard ones.
         pool: predict the errors of these questions.
         rivals: list these baselines too, under the same requirement.
+        attacker: who has learnt from the table's public columns; what they gain is measured, and limits the choice.
+        informed_limit: how often they may be right; left out, as often as with the cells of small-domain.
     """
+    if informed_limit is not None and attacker is None:
+        raise OptionError("An informed limit needs public columns that an attacker can learn from. Fix: leave it out.")
     counts = Histogram.of(histogram)
     privacy = in_its_words(counts, privacy)
     profile = profile_of(counts, pool, selectivities)
-    wanted = mechanisms or standard_mechanisms(pool, privacy)
-    candidates = [candidate(mechanism, counts, privacy, profile) for mechanism in wanted]
-    usable = sorted((one for one in candidates if one.plan is not None), key=lambda one: one.score)
+    wanted = mechanisms or (*standard_mechanisms(pool, privacy), *lineup_points(counts, privacy, attacker))
+    planned = [candidate(mechanism, counts, privacy, profile) for mechanism in wanted]
+    candidates = judged(planned, attacker, privacy, informed_limit, named=mechanisms is not None)
+    require_some(candidates, informed_limit)
+    every = sorted((one for one in candidates if one.plan is not None), key=lambda one: one.score)
+    usable = [one for one in every if not one.withheld] or every
+    withheld = [one for one in every if one not in usable]
     refused = [one for one in candidates if one.plan is None]
     if not usable:
         reasons = "\n".join(f"- {one.name}: {one.refusal}" for one in refused)
         raise RequirementError(f"No mechanism meets this requirement:\n{reasons}")
-    others = [] if rivals is None or privacy.sums else rivals(counts, privacy, profile)
+    others = with_informed([] if rivals is None or privacy.sums else rivals(counts, privacy, profile), attacker)
     ordered = sorted(others, key=lambda one: (one.guarantee is None, one.score))
     return Comparison(
-        (*(with_beliefs(one, counts, privacy) for one in usable), *refused),
+        (*(with_beliefs(one, counts, privacy) for one in (*usable, *withheld)), *refused),
         tuple(with_beliefs(one, counts, privacy) for one in ordered),
         profile.selectivities,
         _reason(usable, privacy, profile),
@@ -89,13 +101,14 @@ def _reason(usable: Sequence[Candidate], privacy: Privacy, profile: Profile) -> 
         for share, error in zip(profile.selectivities, best.errors, strict=True)
         if not math.isnan(error)
     ]
-    first = f"{best.name} has the smallest predicted error of the mechanisms that meet the requirement"
+    kept = "the requirement" if best.informed is None else "the requirement and the limit for informed attackers"
+    first = f"{best.label} has the smallest predicted error of the mechanisms that meet {kept}"
     first += f": {', '.join(shown)}." if shown else "."
     if len(usable) > 1:
         mine, next_ = best.score[0], usable[1].score[0]
         larger = f"{next_ / mine:.2g} times as large" if 0 < mine < math.inf and next_ < math.inf else "no smaller"
         larger = "about as large" if larger.startswith("1 ") else larger
-        second = f" Next is {usable[1].name}, whose errors are {larger}"
+        second = f" Next is {usable[1].label}, whose errors are {larger}"
         second += f"; {best.name} reveals: {best.mechanism.reveals}."
     elif privacy.sums:
         groups = best.plan.parts[0].groups

@@ -17,6 +17,7 @@ from deniable.engines.request import Request
 from deniable.mechanisms.base import Mechanism, Need, Scanned
 from deniable.planning.plan import chosen_mechanism
 from deniable.publishing import marginal
+from deniable.publishing.known import attacker_on
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,10 @@ class _Found:
 
 def prepared(mechanism: str | Mechanism, request: Request) -> Prepared:
     """What an engine is to execute for this mechanism."""
-    if isinstance(mechanism, str):  # the planner chooses by the histogram of all columns together
-        mechanism = chosen_mechanism(
-            mechanism, request.scan(request.sensitive, request.domain).histogram, request.privacy
-        )
+    if isinstance(mechanism, str):  # the planner chooses by all columns together, and by what the public ones teach
+        scan = request.scan(request.sensitive, request.domain)
+        attacker = attacker_on(request, scan) if len(request.sensitive) == 1 else None
+        mechanism = chosen_mechanism(mechanism, scan.histogram, request.privacy, attacker, request.informed_limit)
     needs = mechanism.layout(request.sensitive)
     domains = _domains(request.domain, needs)
     found = [

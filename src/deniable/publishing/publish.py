@@ -24,6 +24,7 @@ from deniable.core.manifest import (
     with_sentence,
 )
 from deniable.core.privacy import Privacy
+from deniable.core.probability import Probability
 from deniable.engines import Engine, engine_named
 from deniable.engines.base import CELL, Dataset, Job, Progress, no_progress
 from deniable.engines.batch.values import require_readable_csv
@@ -35,6 +36,7 @@ from deniable.publishing.arguments import (
     as_names,
     check_options,
     files_of,
+    limit_of,
     one_name,
     public_columns,
     secret_of,
@@ -76,6 +78,7 @@ def publish(
     bins: Mapping[str, BinsLike] | None = None,
     domain: Sequence[Hashable] | Mapping[str, Sequence[Hashable]] | None = None,
     marginals: bool | None = None,
+    informed_limit: Probability | None = None,
     name: str = "release",
     threads: int | None = None,
     batch_rows: int = 2**17,
@@ -117,6 +120,8 @@ def publish(
             columns a mapping column -> values.
         marginals: publish the histogram with noise, for more accurate answers. Default: where the adversary is
             assumed to know the distribution anyway (``"frequency"``).
+        informed_limit: for ``mechanism="auto"``: how often someone may be right who has learnt from the public columns
+            and sees a row. Default: as often as with the cells of ``"small-domain"`` at the same rho2.
         name: part of the derivation of all draws.
         threads, batch_rows: speed only; they never change the result.
         progress: called with (rows done, rows in all, what).
@@ -141,6 +146,7 @@ def publish(
         names = chosen.columns_of(names)
     check_options(missing, format, name)
     signer = signer_for(sign, out)
+    limit = limit_of(informed_limit, mechanism)
     who = one_name(row_id, person)
     log = series_of(series, changes, who, key, key_file, seed)
     secret = secret_of(key, key_file, seed) if log is None else log.secret
@@ -153,13 +159,14 @@ def publish(
         "columns": (public, names, row_id, person),
         "values": (missing, domain, bins),
         "published": (marginals, shuffle),
+        **({} if limit is None else {"informed_limit": limit}),
     }
     context = "" if secret.fresh else context_of(opened, [*public, *names], who, choices)
     if log is not None:
         log.require_choices(canonical({**choices, "columns": (names, row_id, person), "published": (marginals,)}))
     dataset = _binned(opened, bins or {}, names, Keystream(secret, "release", name, context, *names))
     request = Request(
-        dataset, names, public, privacy, secret, name, context, missing, domain, shuffle, marginals, progress
+        dataset, names, public, privacy, secret, name, context, missing, domain, shuffle, marginals, progress, limit
     )
     if isinstance(chosen, Rival):
         return _publish_rival(

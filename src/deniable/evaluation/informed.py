@@ -1,0 +1,27 @@
+"""What an informed attacker gains from each setting of an experiment that publishes perturbed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deniable.audit.attacks.informed import Informed
+from deniable.core.errors import DeniableError
+from deniable.evaluation.answered import Setting
+from deniable.evaluation.settings import Perturbed
+from deniable.planning.informed import against, informed_attacker
+from deniable.planning.tables import CodedTable
+
+
+def informed_by_setting(settings: Sequence[Setting], table: CodedTable) -> dict[str, Informed]:
+    """Setting -> what someone gains who has learnt from half of the table; none without public columns."""
+    attacker = informed_attacker(table)
+    gained: dict[str, Informed] = {}
+    for setting in settings:
+        if attacker is None or not isinstance(setting, Perturbed):
+            continue
+        try:
+            plan = setting.mechanism.plan(table.histogram, setting.privacy)
+        except DeniableError:  # a mechanism that refuses says why when it is run
+            continue
+        gained[setting.label] = against(attacker, plan)
+    return gained
