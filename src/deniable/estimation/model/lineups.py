@@ -25,7 +25,7 @@ from deniable.core.errors import QuestionError
 from deniable.core.lineup import LineUpDesign
 from deniable.estimation.model.squarem import squarem
 
-DENSE = 4096
+FEW, DENSE = 512, 4096
 BLOCK = 2**22  # entries of weights that are computed at a time
 TOLERANCE, STEPS = 1e-12, 2000
 SINGULAR = 1e-9  # of the smallest pivot of J, divided by pi
@@ -115,12 +115,15 @@ class LineUpStates:
             )
         flat = counts.reshape(-1, self.count)
         number = len(self.design.sets.lengths)
-        scores = self._scores(np.eye(self.design.m))
-        total = np.zeros((len(flat), self.design.m))
         step = max(1, BLOCK // self.design.m)
-        for first in range(0, number, step):
-            some = slice(first, min(first + step, number))
-            total += flat[:, some] @ np.asarray(self._members[some] @ scores.T) ** 2
+        if number <= step:
+            total = flat[:, :number] @ self._squared
+        else:
+            scores = self._scores(np.eye(self.design.m))
+            total = np.zeros((len(flat), self.design.m))
+            for first in range(0, number, step):
+                some = slice(first, min(first + step, number))
+                total += flat[:, some] @ np.asarray(self._members[some] @ scores.T) ** 2
         return np.concatenate([total, flat[:, number:]], axis=1).reshape(*counts.shape[:-1], self.m)
 
     def expected(self, scores: Floats) -> Floats:
@@ -169,6 +172,20 @@ class LineUpStates:
             return None
         return factor if np.diag(factor[0]).min() ** 2 > SINGULAR else None
 
+    @cached_property
+    def _squared(self) -> Floats:
+        """The squared weight of every set for every single value, [sets, m]."""
+        squared: Floats = np.asarray(self._members @ self._scores(np.eye(self.design.m)).T) ** 2
+        return squared
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        """J^-1 as a matrix, where there are few values: a product is much faster than solving."""
+        assert self._factor is not None
+        scale = 1 / np.sqrt(self.design.inclusion)
+        inverse: Floats = linalg.cho_solve(self._factor, np.diag(scale)) * scale[:, None]
+        return inverse
+
     def _scores(self, asked: Floats) -> Floats:
         """(B^-T 1_A)_x for value sets [sets, m]."""
         self._require_unbiased()
@@ -185,6 +202,8 @@ class LineUpStates:
         scale = 1 / np.sqrt(self.design.inclusion)
         if self.design.m > DENSE:
             return np.stack([self._iterated(row * scale) for row in right]) * scale
+        if self.design.m <= FEW:
+            return right @ self._inverse.T
         assert self._factor is not None
         solved: Floats = linalg.cho_solve(self._factor, (right * scale).T).T * scale
         return solved
