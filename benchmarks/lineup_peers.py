@@ -8,7 +8,9 @@ over draws. The other libraries are run in environments of their own (``peers``)
 
 from __future__ import annotations
 
+import json
 import math
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -74,10 +76,9 @@ def ours(mechanism: str, values: np.ndarray[Any, Any], m: int, draw: int) -> flo
     table = pa.table({"value": values})
     key = draw.to_bytes(32, "big")
     release = dn.publish(table, sensitive="value", privacy=PRIVACY, mechanism=mechanism, domain=list(range(m)), key=key)
-    rows = release.sql("SELECT value, COUNT(*) FROM release GROUP BY value")
+    answered = release.sql("SELECT value, COUNT(*) AS n FROM release GROUP BY value")
     counts = np.zeros(m)
-    for row in rows.rows:
-        counts[row["value"]] = row["COUNT(*)"].value
+    counts[answered["value"].to_numpy()] = answered["n"].to_numpy()
     return off(counts, values, m)
 
 
@@ -95,7 +96,11 @@ def rows() -> list[dict[str, Any]]:
         for (package, oracle), script in PEERS.items():
             errors, note = [], ""
             for values in drawn:
-                estimates, note = run_peer(package, CALLED + script, values.tolist(), m, math.log(GAMMA))
+                with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+                    json.dump(values.tolist(), file)
+                    file.flush()
+                    arguments = (file.name, str(m), str(math.log(GAMMA)))
+                    estimates, note = run_peer(package, CALLED + script, *arguments, timeout=900)
                 errors += [] if estimates is None else [off(estimates, values, m)]
             mean = float(np.mean(errors)) if len(errors) == DRAWS else None
             ratio = None if mean is None else mean / line_ups

@@ -52,6 +52,12 @@ print(json.dumps((time.perf_counter() - begin) / n))
 
 def peer_seconds(package: str, script: str) -> tuple[float | None, str]:
     """Seconds a record, or None and why not."""
+    printed, note = run_peer(package, script)
+    return (None, note) if printed is None else (float(printed), note)
+
+
+def run_peer(package: str, script: str, *arguments: str, timeout: float = 300) -> tuple[Any, str]:
+    """What a script prints as JSON in an environment that has the package, or None and why not."""
     home = ENVIRONMENTS / package
     python = home / "bin" / "python"
     try:
@@ -59,8 +65,9 @@ def peer_seconds(package: str, script: str) -> tuple[float | None, str]:
             subprocess.run([sys.executable, "-m", "venv", str(home)], check=True, capture_output=True, timeout=120)
             install = [str(python), "-m", "pip", "install", "--quiet", package]
             subprocess.run(install, check=True, capture_output=True, text=True, timeout=600)
-        done = subprocess.run([str(python), "-c", script], check=True, capture_output=True, text=True, timeout=300)
-        return float(json.loads(done.stdout)), "installed in its own environment"
+        command = [str(python), "-c", script, *arguments]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=timeout)
+        return json.loads(done.stdout), "installed in its own environment"
     except subprocess.CalledProcessError as error:
         last = (error.stderr or "no message").strip().splitlines()[-1:] or ["no message"]
         return None, f"skipped: {last[0] if isinstance(last[0], str) else last[0].decode()}"[:120]
