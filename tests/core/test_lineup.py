@@ -107,6 +107,13 @@ def test_the_surest_belief_is_the_largest_posterior_of_all_sets(design, data):
     brute = [max(column) for column in zip(*posteriors, strict=True)]
     assert lineup_exact.surest(design, prior) == brute
     assert all(sum(one) in (0, 1) for one in posteriors)
+    among = data.draw(st.sets(st.integers(0, design.m - 1), min_size=1), label="among")
+    assert lineup_exact.highest(design, prior, np.array(sorted(among))) == max(brute[x] for x in among)
+    assert lineup_exact.keeps(design, prior, brute)
+    x = int(np.argmax([float(belief) for belief in brute]))
+    tighter = [belief if place != x else belief * Fraction(10**15 - 1, 10**15) for place, belief in enumerate(brute)]
+    assert not lineup_exact.keeps(design, prior, tighter)
+    assert lineup_exact.keeps(design, prior, [None if place == x else belief for place, belief in enumerate(tighter)])
 
 
 @settings(max_examples=40, deadline=None)

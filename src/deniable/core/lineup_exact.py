@@ -109,7 +109,7 @@ def keeps(design: LineUpDesign, prior: Ints, limits: Sequence[Fraction | None]) 
     if any(count * outside > limit for limit, count in most.items()):
         return False
     allowed = np.array([np.inf if limit is None else float(limit) for limit in limits])
-    excess = weighed.likelier() * (prior / allowed)[members]
+    excess = weighed.likelier() * (prior / np.maximum(allowed, 1e-300))[members]
     if float(excess.max()) > 1 + CLOSE:
         return False
     state, slot = np.nonzero(excess >= 1 - CLOSE)
