@@ -179,9 +179,9 @@ def _diagnoses(folder: Path | None) -> Item:
 
 def _candidate_row(one: Candidate) -> tuple[str, ...]:
     channel = ("", "", "")
-    if one.plan is not None:
+    if one.plan is not None and one.lineups is None:
         channel = (str(len(one.plan.cells)), per_cent(one.plan.average_coin), per_cent(one.plan.record_utility))
     errors = " / ".join("" if math.isnan(error) else f"{error:.3f}" for error in one.errors)
     epsilon = "unbounded" if math.isinf(one.epsilon) else f"{one.epsilon:.2f}"
-    name = f"{one.name} (rival)" if one.rival else one.name
+    name = f"{one.label} (rival)" if one.rival else one.label
     return (name, *channel, epsilon, f"{errors} + bias" if one.biased else errors, f"{one.seconds:.3f}")

@@ -95,10 +95,11 @@ class Candidate:
 
     def _drawn(self) -> dict[str, Any]:
         """How rows are drawn: cells and coins, or the size and the truth of line-ups."""
+        none = {"cells": None, "coin": None, "kept": None}
         if self.lineups is not None:
-            return {"size": self.lineups.size, "truth": round(self.lineups.share_true, 4)}
+            return {**none, "size": self.lineups.size, "truth": round(self.lineups.share_true, 4)}
         if self.plan is None:
-            return {"cells": None, "coin": None, "kept": None}
+            return none
         coin, kept = round(self.plan.average_coin, 4), round(self.plan.record_utility, 4)
         return {"cells": len(self.plan.cells), "coin": coin, "kept": kept}
 

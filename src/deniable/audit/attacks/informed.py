@@ -124,12 +124,17 @@ class InformedAttacker:
     learnt_from: str = POPULATION
 
     def against(self, shown: Shown, rho2: float | None, rng: np.random.Generator) -> Informed:
-        """What the attacker believes when a row is drawn for everyone."""
-        joint = self.beliefs * shown.likelihood(shown.draw(self.original, rng))
+        """What the attacker believes when a row is drawn for everyone; where there are few people, several rows each.
+
+        So how often the attacker is right differs between mechanisms by what they show, and little by chance.
+        """
+        again = max(1, min(ATTACKED // max(len(self.original), 1), ENTRIES // max(self.beliefs.size, 1)))
+        original, before = np.tile(self.original, again), np.tile(self.beliefs, (again, 1))
+        joint = before * shown.likelihood(shown.draw(original, rng))
         total = joint.sum(1, keepdims=True)
-        after = np.where(total > 0, joint / np.where(total > 0, total, 1.0), self.beliefs)
+        after = np.where(total > 0, joint / np.where(total > 0, total, 1.0), before)
         return Informed(
-            Sureness.of(after, self.original, rho2),
+            Sureness.of(after, original, rho2),
             Sureness.of(self.beliefs, self.original, rho2),
             len(self.original),
             self.learnt_from,
