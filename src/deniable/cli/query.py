@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 import typer
 
 from deniable.cli import console
@@ -36,6 +37,14 @@ def query(
     confidence: Annotated[
         float, typer.Option(metavar="SHARE", help="How often an interval must contain the true answer.")
     ] = 0.95,
+    lookups: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="NAME=FILE",
+            help="A lookup table, CSV or Parquet, that the question may join; repeatable.",
+        ),
+    ] = None,
     no_calibrate: Annotated[
         bool, typer.Option("--no-calibrate", help="Do not use the noisy histogram that the release carries.")
     ] = False,
@@ -62,8 +71,9 @@ def query(
         raise OptionError("--raw goes with --csv. Fix: add --csv, or leave --raw out.")
     # None: the release decides (calibrated wherever it carries a histogram).
     calibrate = False if no_calibrate else None
+    tables = dict(_lookup(given) for given in lookups or ())
     answer = dn.open_release(release).sql(
-        sql, method=cast("Method", method), calibrate=calibrate, confidence=confidence
+        sql, tables=tables, method=cast("Method", method), calibrate=calibrate, confidence=confidence
     )
     if as_json:
         console.emit({"columns": answer.column_names, "rows": answer.to_pylist()})
@@ -83,6 +93,19 @@ def _without_formulas(answer: pa.Table) -> pa.Table:
             )
             answer = answer.set_column(place, field, tamed.cast(field.type))
     return answer.rename_columns([f"'{name}" if re.match(FORMULA, name) else name for name in answer.column_names])
+
+
+def _lookup(given: str) -> tuple[str, pa.Table]:
+    """NAME=FILE as a name and a table."""
+    name, equals, file = given.partition("=")
+    if not equals or not name.isidentifier() or not file:
+        raise OptionError(f"--with {given}: write NAME=FILE, for example --with icd=chapters.csv.")
+    try:
+        return name, pq.read_table(file) if Path(file).suffix.lower() == ".parquet" else pa_csv.read_csv(file)
+    except FileNotFoundError:
+        raise OptionError(f"--with {given}: there is no file {file!r}.") from None
+    except (pa.ArrowInvalid, OSError):
+        raise OptionError(f"--with {given}: {file!r} cannot be read as CSV or Parquet.") from None
 
 
 def _print_csv(answer: pa.Table) -> None:

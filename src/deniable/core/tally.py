@@ -5,7 +5,7 @@ Codes of a column are positions in its distinct values, and one more for missing
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -41,6 +41,21 @@ class CodedRows:
     states: Ints
 
 
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """A column that is computed from others of the same row.
+
+    Attributes:
+        name: what it is called.
+        sources: the columns it is computed from.
+        compute: equally long Arrow arrays, one for each source -> an array as long; it sees every combination once.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    compute: Callable[..., Any]
+
+
 class Counter(Protocol):
     """Counts the published rows of a release."""
 
@@ -71,4 +86,8 @@ class Counter(Protocol):
 
     def conjunctions(self, questions: Sequence[Sequence[CodeMask]]) -> Floats:
         """For each conjunction of masks, the rows that satisfy it, by state of the only part."""
+        ...
+
+    def with_columns(self, derived: Sequence[Derived]) -> Counter:
+        """A counter of the same rows that has some more columns, each computed from those before it."""
         ...

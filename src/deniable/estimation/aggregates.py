@@ -10,9 +10,12 @@ from typing import Literal
 
 import numpy as np
 
-from deniable.estimation.formula import Formula, Ranges, Ratio, evaluate, terms_of
+from deniable.core.bins import Bins
+from deniable.estimation.formula import Formula, Ranges, Ratio, Widened, evaluate, terms_of
 from deniable.estimation.linear import Linear, Narrowed, Term
+from deniable.estimation.mapped import Mapped, middles, plain
 from deniable.estimation.model.weighed import Answers, Weighed
+from deniable.estimation.predicates import EVERYTHING, Leaf, everything
 
 LinearMethod = Literal["inverse", "mle", "shrunk"]
 
@@ -47,7 +50,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Mean:
-    """The average of a public numeric column; where no row is left by the estimate, the middle of what is possible."""
+    """The average of a public numeric column; not a number where by the estimate no row is left."""
 
     column: str
 
@@ -56,12 +59,7 @@ class Mean:
         return average(self.column, None)
 
     def estimate(self, linear: Linear, method: str, z: float, ranges: Ranges) -> Answers:
-        ratio = evaluate(self.formula, linear, z, ranges)
-        low, high = ranges[self.column]
-        value = np.where(np.isnan(ratio.value), (low + high) / 2, ratio.value)
-        _, most = linear.bounds(Term("present", self.column))
-        value = np.where(most > 0, value, np.nan)
-        return Answers(value, ratio.variance, ratio.raw, ratio.smallest, ratio.largest)
+        return evaluate(self.formula, linear, z, ranges)
 
 
 @dataclass(frozen=True)
@@ -79,17 +77,32 @@ Aggregate = Count | Sum | Mean | Computed
 
 def average(column: str, narrowed: Narrowed | None) -> Ratio:
     """The formula of an average: what its rows add up to, by how many of them have a value."""
-    return Ratio(Term("values", column, narrowed), Term("present", column, narrowed), column)
+    return Ratio(Term("values", column, narrowed), Term("present", column, narrowed), average=True)
+
+
+def sensitive_sum(column: str, bins: Bins | None) -> tuple[Formula, Formula]:
+    """What the numbers of a sensitive column add up to, and how many rows have one."""
+    present = Term("rows", None, Narrowed(Leaf(column, everything, False)))
+    if bins is None:
+        return Term("rows", None, Narrowed(EVERYTHING, plain(column))), present
+    middle, half = (Term("rows", None, Narrowed(EVERYTHING, numbers)) for numbers in middles(column, bins))
+    return Widened(middle, half), present
 
 
 def columns_of(aggregate: Aggregate) -> list[str]:
-    """The numeric columns that an aggregate adds up."""
-    return [term.column for term in terms_of(aggregate.formula) if term.column is not None]
+    """The public numeric columns that an aggregate adds up."""
+    return list(dict.fromkeys(term.column for term in terms_of(aggregate.formula) if term.column is not None))
+
+
+def numbers_of(aggregate: Aggregate) -> list[Mapped]:
+    """The numbers of sensitive columns that an aggregate adds up."""
+    every = (term.narrowed.numbers for term in terms_of(aggregate.formula) if term.narrowed is not None)
+    return [numbers for numbers in every if numbers is not None]
 
 
 def conditions_of(aggregate: Aggregate) -> list[Narrowed]:
     """The further conditions that an aggregate has."""
-    return [term.narrowed for term in terms_of(aggregate.formula) if term.narrowed is not None]
+    return list(dict.fromkeys(term.narrowed for term in terms_of(aggregate.formula) if term.narrowed is not None))
 
 
 def count_of(linear: Linear | Weighed, narrowed: Narrowed | None = None, method: LinearMethod = "inverse") -> Answers:

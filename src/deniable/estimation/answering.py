@@ -13,18 +13,21 @@ import pyarrow.compute as pc
 
 from deniable.core.arrays import Floats, Ints
 from deniable.core.errors import OptionError, QuestionError
-from deniable.estimation.aggregates import Aggregate, Count, columns_of, conditions_of
+from deniable.estimation.aggregates import Aggregate, Count, columns_of, conditions_of, numbers_of
 from deniable.estimation.asking import Asking, Options, asking
+from deniable.estimation.extended import with_columns
 from deniable.estimation.formula import Ranges
 from deniable.estimation.four_state import answer_four_state
-from deniable.estimation.linear import Linear, Narrowed
+from deniable.estimation.linear import Linear, Narrowed, paired
+from deniable.estimation.mapped import Grouped, Mapped, column_of, name_of
 from deniable.estimation.model import one_part, several
+from deniable.estimation.model.columns import sensitive_values
 from deniable.estimation.model.conditions import is_joint
 from deniable.estimation.model.weighed import Answers, Weighed
 from deniable.estimation.predicates import And, Predicate
 from deniable.estimation.published import Published
 from deniable.estimation.question import Answer, Question
-from deniable.estimation.questions import require_column
+from deniable.estimation.questions import as_numbers, is_number, require_column
 
 Labels = tuple[tuple[Hashable, ...], ...]
 
@@ -44,10 +47,12 @@ class RowsAnswerer:
 
 def answer(published: Published, question: Question) -> Answer:
     """Every aggregate of the rows that satisfy the question's condition, by group."""
-    ask, options = asking(published), question.options
-    columns = list(dict.fromkeys(column for one in question.aggregates for column in columns_of(one)))
-    for column in question.groups:
-        require_column(ask.manifest, column)
+    together = list(dict.fromkeys(column for one in question.aggregates for column in columns_of(one)))
+    pairs = {column.name: column for one in question.aggregates for column in paired(columns_of(one))}
+    published = with_columns(published, tuple(pairs.values())) if pairs else published
+    ask, options, columns = asking(published), question.options, [*together, *pairs]
+    for group in question.groups:
+        require_column(ask.manifest, column_of(group))
     if options.method != "inverse" and not all(isinstance(one, Count) for one in question.aggregates):
         raise QuestionError(
             f"method = {options.method!r} answers counts only; sums, averages and shares are estimated with "
@@ -55,7 +60,10 @@ def answer(published: Published, question: Question) -> Answer:
         )
     if options.four_state:
         return _four_state(published, question)
-    ranges = {column: number_bounds(ask, column) for column in columns}
+    ranges = {column: number_bounds(ask, column) for column in together}
+    ranges |= {
+        numbers.name: _sensitive_bounds(ask, numbers) for one in question.aggregates for numbers in numbers_of(one)
+    }
     narrowed = list(dict.fromkeys(condition for one in question.aggregates for condition in conditions_of(one)))
     labels, blocks = _weighed(published, question, narrowed, columns)
     keys, numbers = [], []
@@ -86,19 +94,20 @@ def _weighed(
     published: Published, question: Question, narrowed: Sequence[Narrowed], columns: Sequence[str]
 ) -> tuple[Labels, Iterable[Iterable[Sequence[Weighed]]]]:
     """The labels, and block by block the rows, weighed by the question's condition and each further one."""
-    ask, conditions = asking(published), [one.condition for one in narrowed]
     if is_joint(published.manifest):
         require_one_part_options(question.options)
         labels, rows = several.weighed(
-            published.manifest, published.counter(), question.where, conditions, question.groups, columns
+            published.manifest, published.counter(), question.where, narrowed, question.groups, columns
         )
         return labels, [[rows]]
-    return one_part.weighed(ask, question.where, conditions, question.groups, columns, question.options)
+    return one_part.weighed(asking(published), question.where, narrowed, question.groups, columns, question.options)
 
 
 def _four_state(published: Published, question: Question) -> Answer:
     """Counts by the four-state estimate, of all rows and of those that satisfy further conditions."""
-    options, groups = question.options, question.groups
+    options, groups = question.options, [group for group in question.groups if isinstance(group, str)]
+    if len(groups) < len(question.groups):
+        raise QuestionError(f"method = {options.method!r} groups by columns only, not by functions of them.")
     keys, labels, count = answer_four_state(published, question.where, options, groups)
     numbers: dict[Aggregate, Answers] = {}
     for aggregate in question.aggregates:
@@ -148,11 +157,19 @@ def number_bounds(ask: Asking, column: str) -> tuple[float, float]:
             f"Ask for counts by value instead: group by {column!r}."
         )
     values = ask.counter.distinct(column)
-    kind = values.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise QuestionError(f"Column {column!r} is of type {kind}: only numbers can be added up or averaged.")
-    ends = pc.min_max(values).as_py()
-    return (0.0, 0.0) if ends["min"] is None else (float(ends["min"]), float(ends["max"]))
+    if not is_number(values.type) and not pa.types.is_boolean(values.type) and not pa.types.is_null(values.type):
+        raise QuestionError(f"Column {column!r} is of type {values.type}: only numbers can be added up or averaged.")
+    ends = pc.min_max(pc.cast(values, pa.float64(), safe=False)).as_py()
+    return (0.0, 0.0) if ends["min"] is None else (ends["min"], ends["max"])
+
+
+def _sensitive_bounds(ask: Asking, numbers: Mapped) -> tuple[float, float]:
+    """The smallest and largest number that is added up of a sensitive column."""
+    values = sensitive_values(ask.published, numbers.column)
+    as_numbers(numbers, values[:0])
+    computed = numbers.compute(values)
+    ends = pc.min_max(pc.cast(computed, pa.float64(), safe=False)).as_py()
+    return (0.0, 0.0) if ends["min"] is None else (ends["min"], ends["max"])
 
 
 def interval(numbers: Answers, z: float) -> tuple[Floats, Floats]:
@@ -163,20 +180,20 @@ def interval(numbers: Answers, z: float) -> tuple[Floats, Floats]:
     return low, high
 
 
-def group_columns(ask: Asking, names: Sequence[str], grouped: Answer) -> dict[str, pa.Array]:
+def group_columns(ask: Asking, groups: Sequence[Grouped], grouped: Answer) -> dict[str, pa.Array]:
     """The group columns of a result: public groups outside, sensitive values inside."""
     inner = len(grouped.labels)
     arrays: dict[str, pa.Array] = {}
-    public = [name for name in names if name not in ask.manifest.sensitive_columns]
-    hidden = [name for name in names if name not in public]
-    for name in names:
-        if name in public:
-            values = ask.counter.distinct(name)
-            codes = grouped.keys[:, public.index(name)]
+    public = [group for group in groups if column_of(group) not in ask.manifest.sensitive_columns]
+    hidden = [group for group in groups if group not in public]
+    for group in groups:
+        if group in public:
+            values = ask.counter.distinct(column_of(group))
+            codes = grouped.keys[:, public.index(group)]
             places = pa.array(np.repeat(codes, inner), mask=np.repeat(codes == len(values), inner))
-            arrays[name] = values.take(places)
+            arrays[name_of(group)] = values.take(places)
         else:
-            part = hidden.index(name)
+            part = hidden.index(group)
             labels = pa.array([label[part] for label in grouped.labels])
-            arrays[name] = labels.take(pa.array(np.tile(np.arange(inner), len(grouped.keys))))
+            arrays[name_of(group)] = labels.take(pa.array(np.tile(np.arange(inner), len(grouped.keys))))
     return arrays

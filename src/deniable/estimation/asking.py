@@ -75,6 +75,7 @@ class Asking:
     _shrinkage: Shrinkage | None = None
 
     def __post_init__(self) -> None:
+        self.published = self.manifest
         if isinstance(self.manifest, Manifest) and not is_joint(self.manifest):  # those have a tensor channel instead
             self.manifest = OnePart.of(self.manifest)
 

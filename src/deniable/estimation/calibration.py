@@ -43,10 +43,10 @@ class Control:
         off = (total.sum() - published.sum()) / max(int(noisy.sum()), 1)
         return cls(total, published + off * noisy, variance, noisy)
 
-    def noise(self, one: Bools, other: Bools) -> Floats:
-        """The covariance of the noise of two value sets' counts: v (|S and S'| - |S| |S'| / m)."""
-        first, second = one & self.noisy, other & self.noisy
-        left = (first & second).sum(-1) - first.sum(-1) * second.sum(-1) / max(int(self.noisy.sum()), 1)
+    def noise(self, one: Bools | Floats, other: Bools | Floats) -> Floats:
+        """The covariance of the noise of two value sets' counts, or sums of numbers: v (|S and S'| - |S| |S'| / m)."""
+        first, second = one * self.noisy, other * self.noisy
+        left = (first * second).sum(-1) - first.sum(-1) * second.sum(-1) / max(int(self.noisy.sum()), 1)
         covariance: Floats = self.variance * left
         return covariance
 
@@ -78,16 +78,17 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class SetControl:
-    """The controls of value sets S* [labels, m], with their weights over states."""
+    """The controls of value sets S* [labels, m], or of numbers, with their weights over states."""
 
     states: States | LineUpStates
     known: Control
-    chosen: Bools
+    chosen: Bools | Floats
     weights: Floats
 
     def with_other(self, other: SetControl) -> Calibration:
         """The errors of these sets, and their covariances with those of others."""
-        both = self.weights if other is self else self.states.weights(self.chosen & other.chosen)
+        same = other is self and self.chosen.dtype == bool
+        both = self.weights if same else self.states.weights(self.chosen * other.chosen)
         noise = self.known.noise(self.chosen, other.chosen)
         spread = (self.weights * other.weights - both) @ self.known.total + noise
         error = self.weights @ self.known.total - self.chosen @ self.known.counts

@@ -9,7 +9,7 @@ A ratio whose lower part B is uncertain itself has its variance enlarged by 1 / 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from deniable.core.arrays import Floats
 from deniable.estimation.linear import Linear, Term
 from deniable.estimation.model.weighed import Answers
 
-Ranges = Mapping[str, tuple[float, float]]  # of numeric columns: smallest and largest value
+Ranges = Mapping[str, tuple[float, float]]  # of numeric columns and functions of them: smallest and largest value
 Number = Floats | float
 
 
@@ -46,11 +46,11 @@ class Added:
 
 @dataclass(frozen=True)
 class Ratio:
-    """One formula divided by another; ``column`` says that it is an average of that column."""
+    """One formula divided by another; an average lies among the numbers that the term above the line adds up."""
 
     above: Formula
     below: Formula
-    column: str | None = None
+    average: bool = False
 
     @property
     def is_share(self) -> bool:
@@ -58,35 +58,99 @@ class Ratio:
         return self.below == Term() and isinstance(self.above, Term) and self.above.adds == "rows"
 
 
-Formula = Term | Constant | Scaled | Added | Ratio
+@dataclass(frozen=True)
+class Present:
+    """A formula that has no value where no row can be there: a sum over nothing."""
+
+    of: Formula
+    rows: Formula
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The variance of numbers, or its root: (S2 - S1^2 / N) / (N - 1), or / N where they are not a sample.
+
+    Attributes:
+        first, second: what the numbers and their squares add up to.
+        rows: N, how many there are.
+        sample: whether 1 is taken off N.
+        root: whether the standard deviation is meant.
+    """
+
+    first: Formula
+    second: Formula
+    rows: Formula
+    sample: bool
+    root: bool
+
+
+@dataclass(frozen=True)
+class Widened:
+    """A formula that may be off by as much as another one even without noise: numbers that are known to their bin."""
+
+    of: Term
+    slack: Term
+
+
+Formula = Term | Constant | Scaled | Added | Ratio | Present | Spread | Widened
+
+
+def times(factor: float, formula: Formula) -> Formula:
+    """A formula times a number."""
+    if isinstance(formula, Constant):
+        return Constant(factor * formula.value)
+    if isinstance(formula, Scaled):
+        return times(factor * formula.factor, formula.of)
+    return formula if factor == 1 else Scaled(factor, formula)
+
+
+def added(first: Formula, *others: Formula) -> Formula:
+    """The sum of formulas."""
+    total = first
+    for other in others:
+        both = isinstance(total, Constant) and isinstance(other, Constant)
+        total = Constant(total.value + other.value) if both else Added(total, other)  # type: ignore[union-attr]
+    return total
+
+
+def parts_of(formula: Formula) -> tuple[Formula, ...]:
+    """The formulas that a formula is made of."""
+    if isinstance(formula, Term | Constant):
+        return ()
+    if isinstance(formula, Scaled):
+        return (formula.of,)
+    if isinstance(formula, Added):
+        return formula.one, formula.other
+    if isinstance(formula, Ratio):
+        return formula.above, formula.below
+    if isinstance(formula, Widened):
+        return formula.of, formula.slack
+    return (formula.of, formula.rows) if isinstance(formula, Present) else (formula.first, formula.second, formula.rows)
 
 
 def terms_of(formula: Formula) -> list[Term]:
     """All terms that a formula is made of."""
-    if isinstance(formula, Term):
-        return [formula]
-    if isinstance(formula, Constant):
-        return []
-    if isinstance(formula, Scaled):
-        return terms_of(formula.of)
-    parts = (formula.one, formula.other) if isinstance(formula, Added) else (formula.above, formula.below)
-    return [term for part in parts for term in terms_of(part)]
+    return [formula] if isinstance(formula, Term) else [term for part in parts_of(formula) for term in terms_of(part)]
 
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """A value, its derivatives by the terms, what is possible, and the largest g of its ratios."""
+    """A value, its derivatives by the terms, what is possible, the largest g of its ratios, and what it may be off by
+    without any noise."""
 
     value: Number
     slopes: Mapping[Term, Number]
     smallest: Number
     largest: Number
     doubt: Number = 0.0
+    slack: Number = 0.0
 
     def scaled(self, factor: float) -> Traced:
         ends = (factor * self.smallest, factor * self.largest)
         slopes = {term: factor * slope for term, slope in self.slopes.items()}
-        return Traced(factor * self.value, slopes, np.minimum(*ends), np.maximum(*ends), self.doubt)
+        return Traced(
+            factor * self.value, slopes, np.minimum(*ends), np.maximum(*ends), self.doubt, abs(factor) * self.slack
+        )
 
     def plus(self, other: Traced) -> Traced:
         slopes = dict(self.slopes)
@@ -98,6 +162,7 @@ class Traced:
             self.smallest + other.smallest,
             self.largest + other.largest,
             np.maximum(self.doubt, other.doubt),
+            self.slack + other.slack,
         )
 
 
@@ -107,7 +172,9 @@ def evaluate(formula: Formula, linear: Linear, z: float, ranges: Ranges) -> Answ
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         traced = _Tracing(linear, z, ranges).traced(formula)
         grown = np.where(np.less(traced.doubt, 1), 1 / (1 - traced.doubt) ** 2, np.inf)
-        errors = [np.where(np.isfinite(x * grown), x * grown, np.inf) for x in linear.variance(traced.slopes)]
+        known = np.maximum(traced.slack, 0.0) / z  # as if it were z standard errors less
+        errors = [np.square(np.sqrt(x * grown) + known) for x in linear.variance(traced.slopes)]
+        errors = [np.where(np.isfinite(x), x, np.inf) for x in errors]
     columns = (traced.value, *errors, traced.smallest, traced.largest)
     return Answers(*(np.broadcast_to(np.asarray(column, np.float64), shape).copy() for column in columns))
 
@@ -125,13 +192,20 @@ class _Tracing:
             return self.traced(formula.of).scaled(formula.factor)
         if isinstance(formula, Added):
             return self.traced(formula.one).plus(self.traced(formula.other))
+        if isinstance(formula, Present):
+            inner, rows = self.traced(formula.of), self.traced(formula.rows)
+            return replace(inner, value=np.where(np.greater(rows.largest, 0), inner.value, np.nan))
+        if isinstance(formula, Spread):
+            return self._spread(formula)
+        if isinstance(formula, Widened):
+            return replace(self._term(formula.of), slack=self.linear.value(formula.slack))
         return self._term(formula) if isinstance(formula, Term) else self._ratio(formula)
 
     def _term(self, term: Term) -> Traced:
         ends = self.linear.bounds(term)
-        if term.adds == "values" and term.column is not None:
-            low, high = self.ranges[term.column]
-            if low < 0 < high:
+        if term.adds == "values":
+            low, high = self.ranges[term.number or ""]
+            if low < 0 < high or (term.narrowed is not None and term.narrowed.numbers is not None):
                 ends = np.full_like(ends[0], -np.inf), np.full_like(ends[1], np.inf)
         return Traced(self.linear.value(term), {term: 1.0}, np.minimum(*ends), np.maximum(*ends))
 
@@ -148,15 +222,40 @@ class _Tracing:
         doubt = np.maximum(above.doubt, below.doubt)
         uncertain = self.z**2 * self.linear.variance(below.slopes)[0] / np.square(below.value)
         doubt = np.maximum(doubt, np.where(np.isnan(uncertain), np.inf, uncertain))
-        if formula.column is not None:  # an average lies among what is averaged
-            value = np.clip(value, *self.ranges[formula.column])
-        return Traced(value, slopes, *self._possible(formula, above, below), doubt)
+        if formula.average:  # an average lies among what is averaged
+            value = np.clip(value, *self._range(formula.above))
+        slack = np.divide(above.slack + np.abs(value) * below.slack, np.abs(below.value))
+        return Traced(value, slopes, *self._possible(formula, above, below), doubt, slack)
+
+    def _range(self, above: Formula) -> tuple[float, float]:
+        above = above.of if isinstance(above, Widened) else above
+        assert isinstance(above, Term)
+        return self.ranges[above.number or ""]
+
+    def _spread(self, formula: Spread) -> Traced:
+        """dV/dS2 = 1/d, dV/dS1 = -2 (S1/N) / d, dV/dN = (S1^2/N^2 - V) / d with d = N - 1 or N."""
+        first, second, rows = (self.traced(part) for part in (formula.first, formula.second, formula.rows))
+        mean, below = np.divide(first.value, rows.value), np.subtract(rows.value, float(formula.sample))
+        value = np.where(np.greater(below, 0), (second.value - first.value * mean) / below, np.nan)
+        value = np.where(np.abs(value) < 1e-12 * np.abs(second.value / below), 0.0, value)
+        scale = 1 / below
+        if formula.root:
+            root = np.sqrt(np.where(value >= 0, value, np.nan))
+            scale = scale / np.where(root > 0, 2 * root, np.inf)
+        slopes: dict[Term, Number] = {}
+        for part, slope in ((second, 1.0), (first, -2 * mean), (rows, mean**2 - value)):
+            for term, own in part.slopes.items():
+                slopes[term] = slopes.get(term, 0.0) + own * slope * scale
+        uncertain = self.z**2 * self.linear.variance(rows.slopes)[0] / np.square(rows.value)
+        return Traced(
+            root if formula.root else value, slopes, 0.0, np.inf, np.where(np.isnan(uncertain), np.inf, uncertain)
+        )
 
     def _possible(self, formula: Ratio, above: Traced, below: Traced) -> tuple[Number, Number]:
         if formula.is_share:
             return 0.0, 1.0
-        if formula.column is not None:
-            return self.ranges[formula.column]
+        if formula.average:
+            return self._range(formula.above)
         sure = np.greater_equal(above.smallest, 0) & np.greater_equal(below.smallest, 0)
         low = np.where(sure & np.greater(below.largest, 0), np.divide(above.smallest, below.largest), -np.inf)
         low = np.where(sure, np.maximum(low, 0.0), -np.inf)

@@ -10,24 +10,33 @@ a - beta_a e_a, where e_a is what the whole table is known to be off by, the cov
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from deniable.core.arrays import Floats
-from deniable.core.errors import QuestionError
+from deniable.core.tally import Derived
+from deniable.estimation.mapped import Mapped
 from deniable.estimation.model.weighed import Weighed
 from deniable.estimation.predicates import Predicate
 
 
 @dataclass(frozen=True, eq=False)
 class Narrowed:
-    """A further condition on the rows of a question; one object is tallied once, however many terms have it."""
+    """A further condition on the rows of a question; one object is tallied once, however many terms have it.
+
+    Attributes:
+        condition: which rows.
+        numbers: what each of them counts for, a number of its sensitive value; None: 1.
+    """
 
     condition: Predicate
+    numbers: Mapped | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,38 @@ class Term:
     adds: Literal["rows", "present", "values"] = "rows"
     column: str | None = None
     narrowed: Narrowed | None = None
+
+    @property
+    def number(self) -> str | None:
+        """What it adds up: a public column, or numbers of a sensitive one; None for rows."""
+        if self.column is not None or self.narrowed is None or self.narrowed.numbers is None:
+            return self.column
+        return self.narrowed.numbers.name
+
+
+def product_of(one: str, other: str) -> str:
+    """What the column is called that holds the products of two; whichever comes first."""
+    return " * ".join(sorted((one, other)))
+
+
+def where_present(one: str, other: str) -> str:
+    """What the column is called that holds one column where another is not missing."""
+    return f"{one} where {other}"
+
+
+def paired(columns: Sequence[str]) -> list[Derived]:
+    """The columns that tell how sums of different columns err together."""
+    pairs = [(one, other) for one, other in product(columns, repeat=2) if one != other]
+    made = {product_of(*sorted(pair)): Derived(product_of(*sorted(pair)), pair, _product) for pair in pairs}
+    return [*made.values(), *(Derived(where_present(*pair), pair, _where_present) for pair in pairs)]
+
+
+def _product(one: pa.Array, other: pa.Array) -> pa.Array:
+    return pc.multiply(*(pc.cast(array, pa.float64(), safe=False) for array in (one, other)))
+
+
+def _where_present(one: pa.Array, other: pa.Array) -> pa.Array:
+    return pc.if_else(other.is_valid(), pc.cast(one, pa.float64(), safe=False), pa.scalar(None, pa.float64()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,9 +171,16 @@ class Linear:
             return self._tally(other)
         if other.column is None or (other.adds == "present" and one.column == other.column):
             return self._tally(one)
-        if one.column != other.column:
-            raise QuestionError(
-                f"Sums and averages of {one.column!r} and {other.column!r} are combined: how their errors go together "
-                "is not known for two columns. Fix: ask for both, and compare their intervals."
-            )
-        return self.rows[None].moments[one.column].squares
+        moments = self.rows[None].moments
+        if one.column == other.column:
+            return moments[one.column].squares
+        product = moments[product_of(one.column, other.column)]
+        return product.rows if one.adds == other.adds == "present" else self._mixed(one, other)
+
+    def _mixed(self, one: Term, other: Term) -> Floats:
+        """Sums of v_a v_b of two columns, one of which may only count where it is not missing."""
+        moments = self.rows[None].moments
+        if one.adds == other.adds == "values":
+            return moments[product_of(one.column or "", other.column or "")].sums
+        values, present = (one, other) if one.adds == "values" else (other, one)
+        return moments[where_present(values.column or "", present.column or "")].sums

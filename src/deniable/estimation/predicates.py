@@ -138,6 +138,14 @@ def _leaf(column: str, condition: Any) -> Leaf:
     return Leaf(column, lambda values: among(values, known), None in wanted, known)
 
 
+def complement(node: Predicate) -> Predicate:
+    """The rows that do not satisfy a condition, those for which it is unknown included."""
+    if isinstance(node, Leaf):
+        return Leaf(node.column, lambda values: pc.invert(node.test(values).fill_null(False)), not node.missing)
+    parts = tuple(complement(part) for part in node.parts)
+    return Or(parts) if isinstance(node, And) else And(parts)
+
+
 def nothing(values: pa.Array) -> pa.Array:
     return pa.array([False] * len(values), pa.bool_()) if len(values) < 2**16 else pc.not_equal(values, values)
 

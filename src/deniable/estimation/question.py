@@ -15,6 +15,7 @@ from deniable.core.arrays import Ints
 from deniable.estimation.aggregates import Aggregate, Count
 from deniable.estimation.asking import Options
 from deniable.estimation.estimate import Estimate
+from deniable.estimation.mapped import Grouped
 from deniable.estimation.model.weighed import Answers
 from deniable.estimation.predicates import EVERYTHING, Predicate
 from deniable.estimation.published import Published
@@ -26,13 +27,13 @@ class Question:
 
     Attributes:
         where: the condition.
-        groups: columns, public or sensitive, that answers are grouped by.
+        groups: columns, public or sensitive, and functions of sensitive ones, that answers are grouped by.
         aggregates: what is asked of each group.
         options: how to answer.
     """
 
     where: Predicate = EVERYTHING
-    groups: tuple[str, ...] = ()
+    groups: tuple[Grouped, ...] = ()
     aggregates: tuple[Aggregate, ...] = (Count(),)
     options: Options = field(default_factory=Options)
 

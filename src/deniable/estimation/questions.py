@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deniable.core.errors import QuestionError, did_you_mean, listing
+from deniable.estimation.mapped import Grouped, Mapped
 from deniable.estimation.predicates import And, Leaf, Or, Predicate, require_known
-from deniable.estimation.published import Bools, Counter, Ints, Layout
+from deniable.estimation.published import Bools, Counter, Floats, Ints, Layout
 from deniable.estimation.published import Leaf as PublicLeaf
 
 MOST_ENTRIES = 2**26  # patterns x values
@@ -46,12 +48,36 @@ def require_column(manifest: Layout, column: str) -> None:
         raise QuestionError(f"There is no column {column!r}.{near} The columns are: {listing(known, most=20)}.")
 
 
-def sensitive_part(manifest: Layout, column: str) -> list[Hashable]:
-    """The value of one sensitive column at each position of the domain."""
+def sensitive_part(manifest: Layout, column: Grouped) -> list[Hashable]:
+    """The value of one sensitive column, or of a function of it, at each position of the domain."""
+    if isinstance(column, Mapped):
+        values: list[Hashable] = column.compute(pa.array(sensitive_part(manifest, column.column))).to_pylist()
+        return values
     if len(manifest.sensitive_columns) == 1:
         return list(manifest.domain)
     place = list(manifest.sensitive_columns).index(column)
     return [value[place] for value in manifest.domain if isinstance(value, tuple)]
+
+
+def domain_numbers(manifest: Layout, numbers: Mapped) -> Floats:
+    """A number for each position of the domain; 0 where it is missing."""
+    return as_numbers(numbers, pa.array(sensitive_part(manifest, numbers.column)))
+
+
+def as_numbers(numbers: Mapped, values: pa.Array) -> Floats:
+    """What is added up of each value; 0 for missing."""
+    computed = numbers.compute(values)
+    if not is_number(computed.type):
+        raise QuestionError(
+            f"{numbers.name!r} is of type {computed.type}: only numbers can be added up or averaged. Ask for counts by "
+            f"value instead: group by {numbers.column!r}."
+        )
+    filled: Floats = pc.cast(computed, pa.float64(), safe=False).fill_null(0.0).to_numpy(zero_copy_only=False)
+    return filled
+
+
+def is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def sensitive_mask(manifest: Layout, leaf: Leaf) -> Bools:

@@ -17,14 +17,15 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from deniable.core.errors import OptionError, QuestionError, did_you_mean
 from deniable.core.profile import QuestionProfile
 from deniable.engines.batch.columns import mixed
 from deniable.estimation.published import Counter
 from deniable.estimation.questions import Asked, Resolver
-from deniable.estimation.sql.expressions import ROWS
 from deniable.estimation.sql.parsing import parse
+from deniable.estimation.sql.scope import Scope
 from deniable.planning.tables import CodedTable
 
 Bools = npt.NDArray[np.bool_]
@@ -264,8 +265,10 @@ def sql_pool(table: CodedTable, text: str, *, name: str = "sql") -> QuestionPool
 
 
 def _resolved(table: CodedTable, question: str) -> tuple[Rows, Bools, dict[str, Bools] | None]:
-    query = parse(question, table)
-    if [item.what for item in query.items] != [ROWS] or query.groups or query.having is not None:
+    known = pa.array([value for value in table.domain if value is not None])
+    scope = Scope(table, cast(Counter, table), lambda column: known)
+    query = parse(question, scope)
+    if not query.is_count or scope.derived:
         raise QuestionError("A pool holds plain counts: SELECT COUNT(*) FROM release WHERE ..")
     condition = Resolver(table, cast(Counter, table)).resolve(query.where)
     if len(condition.sets) != 1:

@@ -13,7 +13,7 @@ from deniable.core.arrays import Floats
 from deniable.core.errors import QuestionError
 from deniable.core.manifest import Manifest
 from deniable.estimation import answers, cubes, many
-from deniable.estimation.aggregates import Aggregate, Computed, Count, Mean, Sum
+from deniable.estimation.aggregates import Aggregate, Computed, Count, Mean, Sum, sensitive_sum
 from deniable.estimation.answering import row_weights
 from deniable.estimation.asking import Method, Options
 from deniable.estimation.estimate import Estimate
@@ -75,26 +75,40 @@ class Questions(ABC):
     def sum(
         self, column: str, where: Where | None = None, *, calibrate: bool | None = None, confidence: float = 0.95
     ) -> Estimate:
-        """The sum of a public numeric column over the rows that satisfy a condition.
+        """The sum of a numeric column, public or sensitive, over the rows that satisfy a condition.
 
         Args:
-            column: the public column.
+            column: the column; of a sensitive one in bins, every number counts as the middle of its bin, and the
+                interval is wider by how far that may be off.
             where, calibrate, confidence: as for ``count``.
         """
-        return self._ask(where, Sum(column), Options("inverse", calibrate, confidence))
+        aggregate = self._added_up(column)
+        return self._ask(where, aggregate or Sum(column), Options("inverse", calibrate, confidence))
+
+    def _added_up(self, column: str, average: bool = False) -> Computed | None:
+        """The sum or average of a sensitive column; None for a public one."""
+        part = self.manifest.part_of(column)
+        if part is None:
+            return None
+        total, present = sensitive_sum(column, part.bins.get(column))
+        return Computed(Ratio(total, present, average=True) if average else total)
 
     def mean(
         self, column: str, where: Where | None = None, *, calibrate: bool | None = None, confidence: float = 0.95
     ) -> Estimate:
-        """The average of a public numeric column over the rows that satisfy a condition.
+        """The average of a numeric column, public or sensitive, over the rows that satisfy a condition.
 
         Args:
-            column: the public column.
+            column: the column, as for ``sum``.
             where, calibrate, confidence: as for ``count``.
         """
-        average = self._ask(where, Mean(column), Options("inverse", calibrate, confidence))
+        aggregate = self._added_up(column, average=True)
+        average = self._ask(where, aggregate or Mean(column), Options("inverse", calibrate, confidence))
         if np.isnan(average.value):
-            raise QuestionError(f"No row can satisfy the condition, so {column!r} has no average.")
+            raise QuestionError(
+                f"By the estimate no row satisfies the condition, so {column!r} has no average. "
+                "Fix: ask about more rows."
+            )
         return average
 
     def share(
@@ -229,12 +243,21 @@ class Questions(ABC):
         return row_weights(self._rows, conjunction(where))
 
     def sql(
-        self, question: str, *, method: Method = "inverse", calibrate: bool | None = None, confidence: float = 0.95
+        self,
+        question: str,
+        *,
+        tables: Mapping[str, Any] | None = None,
+        method: Method = "inverse",
+        calibrate: bool | None = None,
+        confidence: float = 0.95,
     ) -> pa.Table:
         """Answer a question in SQL; every aggregate ``n`` comes with ``n_low`` and ``n_high``.
 
         Args:
-            question: a SELECT from ``release``: COUNT, SUM and AVG, with WHERE, GROUP BY, HAVING, ORDER BY and LIMIT.
+            question: a SELECT from ``release``: COUNT, SUM, AVG, STDDEV, VARIANCE, MEDIAN, QUANTILE_CONT, MIN and MAX,
+                with WHERE, GROUP BY, HAVING, ORDER BY and LIMIT.
+            tables: lookup tables that the question may join, by name: anything that Arrow reads.
             method, calibrate, confidence: as for ``count``.
         """
-        return sql(self._rows, question, method=method, calibrate=calibrate, confidence=confidence)
+        lookups = {name: pa.table(table) for name, table in (tables or {}).items()}
+        return sql(self._rows, question, tables=lookups, method=method, calibrate=calibrate, confidence=confidence)

@@ -16,6 +16,7 @@ from deniable.estimation.model.swapped import Swapped, swapped_columns
 from deniable.estimation.model.tensor import Factor
 from deniable.estimation.question import Question
 from deniable.estimation.sql.parsing import parse
+from deniable.estimation.sql.scope import Scope
 from deniable.mechanisms.retention import Retention
 
 DRAWS = 1000
@@ -136,7 +137,7 @@ def answered(releases):
 
 def _answered(releases, condition, value):
     """Each release's estimates and stated variances: of a count, or of the sum and mean of a column."""
-    query = parse(f"SELECT COUNT(*) AS n FROM release WHERE {condition}", releases[0].manifest)
+    query = parse(f"SELECT COUNT(*) AS n FROM release WHERE {condition}", Scope.of(releases[0]))
     question = Question(query.where, aggregates=(Count(),) if value is None else (Sum(value), Mean(value)))
     answers = [answer(release, question).by_aggregate for release in releases]
     pairs = [[(one.value[0, 0], one.variance[0, 0]) for one in numbers.values()] for numbers in answers]

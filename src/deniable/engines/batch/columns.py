@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.arrays import Codes, Ints
+from deniable.core.errors import QuestionError
+from deniable.core.tally import Derived
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,25 @@ def encode(column: pa.ChunkedArray) -> Encoded:
         place = pc.index_in(dictionary, known).fill_null(len(known)).to_numpy(zero_copy_only=False)
         return Encoded(known, np.append(place, len(known)).astype(kind)[codes])
     return Encoded(dictionary, codes)
+
+
+def derived_column(column: Derived, sources: Sequence[Encoded]) -> Encoded:
+    """A column computed from others: each combination of their values is computed once."""
+    sizes = [source.size for source in sources]
+    if math.prod(sizes) > 2**62:
+        raise QuestionError(f"{column.name!r} is computed from columns with too many values. Fix: use fewer columns.")
+    if len(sources) == 1:
+        occurs = np.bincount(sources[0].codes, minlength=sizes[0]) > 0
+        used, place = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[sources[0].codes]
+    else:
+        used, place = np.unique(mixed([source.codes for source in sources], sizes), return_inverse=True)
+    digits = np.unravel_index(used, sizes)
+    arrays = [
+        source.values.take(pa.array(digit, mask=digit == len(source.values)))
+        for source, digit in zip(sources, digits, strict=True)
+    ]
+    computed = encode(column.compute(*arrays))
+    return Encoded(computed.values, computed.codes[place])
 
 
 def code_type(size: int) -> type[np.unsignedinteger[Any]]:

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from deniable.core.arrays import Codes, Floats, Ints
 from deniable.core.errors import QuestionError
-from deniable.core.tally import Block, CodedRows, CodeMask, Moments
-from deniable.engines.batch.columns import Encoded, mixed
+from deniable.core.tally import Block, CodedRows, CodeMask, Derived, Moments
+from deniable.engines.batch.columns import Encoded, derived_column, mixed
 from deniable.engines.batch.cubes import Cube, Cubes, slice_cube
 
 DENSE_ENTRIES = 2**24  # of a tally or a cube held in one piece
@@ -57,6 +57,18 @@ class CodeCounter:
         if column not in self._columns:
             self._columns[column] = self._encode(column)
         return self._columns[column]
+
+    def with_columns(self, derived: Sequence[Derived]) -> CodeCounter:
+        """A counter that has some more columns, computed where a question first needs them."""
+        more = {column.name: column for column in derived}
+
+        def encoded(name: str) -> Encoded:
+            if name not in more:
+                return self._encoded(name)
+            return derived_column(more[name], [counter._encoded(source) for source in more[name].sources])
+
+        counter = CodeCounter(encoded, lambda: self._states, self.state_count, self.rows)
+        return counter
 
     def _number(self, column: str) -> Floats:
         """A numeric column as floats, missing as NaN, looked up through its codes so that nothing large is kept."""

@@ -15,11 +15,13 @@ from deniable.core.errors import ManifestError, QuestionError
 from deniable.core.lineup import LineUpDesign
 from deniable.core.part import Part
 from deniable.core.replace import NumberRange
+from deniable.estimation.mapped import Mapped
 from deniable.estimation.model.lineup_factor import LineUpFactor
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.estimation.model.tensor import Dense, Factor, stochastic
 from deniable.estimation.predicates import Leaf, require_known
 from deniable.estimation.published import Bools, Floats, Ints
+from deniable.estimation.questions import as_numbers
 
 EPOCH_ORDINAL = 719163  # of 1970-01-01
 
@@ -44,6 +46,7 @@ class PerturbedColumn:
             nothing.
         mixture: the channel of all its hidden cells together, where that is published.
         design: of the sets, where its rows show line-ups.
+        source: the column that it is a function of, and where each of that column's states goes.
     """
 
     name: str
@@ -54,19 +57,15 @@ class PerturbedColumn:
     hidden: bool = False
     mixture: Floats | None = None
     design: LineUpDesign | None = None
+    source: tuple[PerturbedColumn, Ints] | None = None
 
     @classmethod
     def of(cls, part: Part, kind: str) -> PerturbedColumn:
         (name,) = part.columns
         exempt = part.missing == "exempt"
+        values = values_of(part, name, kind)
         if part.range is not None:
-            grid = part.range
-            points = grid_values(grid)
-            if kind.startswith("decimal128"):
-                precision, scale = map(int, kind[len("decimal128(") : -1].split(","))
-                points = points.cast(pa.decimal128(precision, scale))
-            return cls(name, grid.coin, points, grid.weights(), exempt)
-        values = pa.array([value for value in part.domain if value is not None])
+            return cls(name, part.range.coin, values, part.range.weights(), exempt)
         if not part.channels:
             mixture = None if part.mixture is None else stochastic(part.mixture)
             return cls(name, 0.0, values, np.zeros(len(part.domain)), exempt, True, mixture, part.lineups)
@@ -93,6 +92,35 @@ class PerturbedColumn:
             )
         return Dense(self.name, self.mixture, int(self.exempt))
 
+    def mapped(self, function: Mapped) -> PerturbedColumn:
+        """A function of this column as a column: values with the same result are one, their masses added up."""
+        if self.hidden:
+            raise QuestionError(
+                f"The channel of {self.name!r} is not the same for all values: a function of it cannot be grouped by. "
+                f"Fix: group by {self.name!r}, or ask for values of the function in a condition."
+            )
+        known = function.compute(self.values)
+        found = function.compute(pa.nulls(1, self.values.type))[0].as_py()
+        values = known.drop_null().unique()
+        missing = len(self.masses) > len(self.values)
+        places = pc.index_in(known, value_set=values).fill_null(len(values)).to_numpy().astype(np.int64)
+        if missing or self.exempt:
+            if found is not None and (self.exempt or found not in values.to_pylist()):
+                raise QuestionError(f"{function.name} makes a value of missing ones, which cannot be grouped by here.")
+            last = len(values) if found is None else values.to_pylist().index(found)
+            if self.exempt and known.null_count:
+                raise QuestionError(f"{function.name} has no value for some values of {self.name!r}. Fix: COALESCE.")
+            places = np.append(places, last)
+        masses = np.bincount(places[: len(self.masses)], weights=self.masses, minlength=len(values))
+        return PerturbedColumn(
+            function.name, self.coin, values, masses.astype(np.float64), self.exempt, source=(self, places)
+        )
+
+    def numbers(self, numbers: Mapped) -> Floats:
+        """What is added up for each state; 0 for missing."""
+        without = np.zeros(len(self.masses) - len(self.values) + int(self.exempt))
+        return np.append(as_numbers(numbers, self.values), without)
+
     def mask(self, leaf: Leaf) -> Bools:
         """Which of the values, missing last where it is one, satisfy a condition."""
         inside = holds(leaf, self.values)
@@ -113,6 +141,11 @@ class PerturbedColumn:
         """
         if self.design is not None:
             return np.append(distinct.to_numpy(zero_copy_only=False), len(self.design.sets.lengths)).astype(np.int64)
+        if self.source is not None:
+            column, places = self.source
+            own = column.states(distinct)
+            result: Ints = np.append(places, len(self.values))[np.minimum(own, len(places))]
+            return result
         try:
             same = distinct.cast(self.values.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -127,6 +160,22 @@ class PerturbedColumn:
         array = pa.concat_arrays([self.values, pa.nulls(1, self.values.type)])
         result: list[Hashable] = array.take(pa.array(places)).to_pylist()
         return result
+
+
+def values_of(part: Part, column: str, kind: str) -> pa.Array:
+    """All values that a sensitive column may hold, without missing."""
+    if part.range is None:
+        return pa.array(list(dict.fromkeys(value for value in part.column_values(column) if value is not None)))
+    points = grid_values(part.range)
+    if kind.startswith("decimal128"):
+        precision, scale = map(int, kind[len("decimal128(") : -1].split(","))
+        points = points.cast(pa.decimal128(precision, scale))
+    return points
+
+
+def sensitive_values(manifest: Any, column: str) -> pa.Array:
+    """The same, of a column of a manifest."""
+    return values_of(manifest.part_of(column), column, manifest.types[column])
 
 
 def _strange(name: str) -> ManifestError:

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from deniable.core.errors import QuestionError
 from deniable.core.part import Part
+from deniable.estimation.mapped import Grouped, Mapped, column_of
 from deniable.estimation.model.columns import PerturbedColumn, holds
 from deniable.estimation.model.tensor import Factor, Tensor
 from deniable.estimation.predicates import And, Leaf, Predicate
@@ -45,6 +46,7 @@ def is_joint(manifest: Any) -> bool:
 class Bits:
     """The conditions on one column: consecutive bits of a row's pattern, and what they are worth."""
 
+    name: str
     leaves: tuple[Leaf, ...]
     column: PerturbedColumn | None  # None: a public column
 
@@ -67,19 +69,21 @@ class Conditions:
     manifest: Any
     counter: Counter
     predicate: Predicate
+    numbers: Sequence[Mapped] = ()
     bits: list[Bits] = field(default_factory=list)
     wide: list[Bits] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        by_column: dict[str, list[Leaf]] = {}
+        by_column: dict[str, list[Leaf]] = {one.column: [] for one in self.numbers}
         for leaf in {id(leaf): leaf for leaf in leaves_of(self.predicate)}.values():
             require_column(self.manifest, leaf.column)
             by_column.setdefault(leaf.column, []).append(leaf)
         for name, leaves in by_column.items():
             part = part_of(self.manifest, name)
             column = None if part is None else PerturbedColumn.of(part, self.manifest.types[name])
-            wide = column is not None and column.hidden
-            (self.wide if wide else self.bits).append(Bits(tuple(leaves), column))
+            added_up = any(one.column == name for one in self.numbers)
+            wide = column is not None and (column.hidden or added_up)
+            (self.wide if wide else self.bits).append(Bits(name, tuple(leaves), column))
         # Public columns first: their bits index the outer axis, the perturbed ones' the tensor's.
         self.bits.sort(key=lambda bits: bits.column is not None)
         perturbed = sum(bits.column is not None for bits in self.bits) + len(self.wide)
@@ -94,7 +98,7 @@ class Conditions:
         """One entry per bit, the pattern's highest first: the mask over published values, and the condition."""
         entries: list[tuple[PublicLeaf, Leaf | None]] = []
         for bits in self.bits:
-            name = bits.leaves[0].column
+            name = bits.name
             values = self.counter.distinct(name)
             if bits.column is not None and bits.column.exempt:
                 missing = np.append(np.zeros(len(values), bool), True)
@@ -127,11 +131,11 @@ class Conditions:
     @property
     def perturbed_names(self) -> list[str]:
         """The columns of the tensor's factors."""
-        return [bits.leaves[0].column for bits in self.bits if bits.column is not None]
+        return [bits.name for bits in self.bits if bits.column is not None]
 
     @property
     def wide_names(self) -> list[str]:
-        return [bits.leaves[0].column for bits in self.wide]
+        return [bits.name for bits in self.wide]
 
     def wide_places(self, keys: Ints) -> Ints:
         """Where published codes [groups, wide columns] stand among the combinations of values."""
@@ -147,6 +151,13 @@ class Conditions:
         """The same of a part of the predicate."""
         result = np.broadcast_to(_evaluate(predicate, self._known), (2 ** len(self.flat), *self.values.shape))
         return result.reshape(-1, *self.whole.shape).astype(np.float64)
+
+    def numbers_of(self, numbers: Mapped) -> Floats:
+        """What is added up of a column, in the shape of a truth."""
+        axis = self.wide_names.index(numbers.column)
+        column = self.wide[axis].column
+        assert column is not None
+        return column.numbers(numbers).reshape(-1, *[1] * (len(self.wide) - 1 - axis))
 
     @cached_property
     def _known(self) -> dict[int, Bools]:
@@ -172,10 +183,10 @@ class Conditions:
         return self.weights_of(self.truth)
 
     def weights_of(self, truth: Floats) -> Floats:
-        """w of a truth t, for each pattern; exactly 0 or 1 where public columns decide."""
+        """w of a truth t, for each pattern; exactly t where public columns decide it."""
         axes = tuple(range(1, truth.ndim))
-        w = self.whole.weights(truth)
-        return np.where(truth.all(axis=axes, keepdims=True), 1.0, w * truth.any(axis=axes, keepdims=True))
+        most = truth.max(axis=axes, keepdims=True)
+        return np.where(truth.min(axis=axes, keepdims=True) == most, most, self.whole.weights(truth))
 
     @cached_property
     def leaves(self) -> list[PublicLeaf]:
@@ -235,19 +246,28 @@ def _evaluate(node: Predicate, known: Mapping[int, Bools]) -> Bools:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Perturbed columns that answers are grouped by: every combination of their values is a group."""
+    """Perturbed columns that answers are grouped by: every combination of their values is a group.
+
+    Attributes:
+        names: the columns.
+        columns: their values, or those of functions of them.
+    """
 
     names: tuple[str, ...]
     columns: tuple[PerturbedColumn, ...]
 
     @classmethod
-    def of(cls, manifest: Any, names: Sequence[str]) -> Labels:
+    def of(cls, manifest: Any, groups: Sequence[Grouped]) -> Labels:
         columns = []
-        for name in names:
+        names = tuple(column_of(group) for group in groups)
+        if len(set(names)) < len(names):
+            raise QuestionError("One perturbed column is grouped by in two ways. Fix: group by one of them.")
+        for group, name in zip(groups, names, strict=True):
             part = part_of(manifest, name)
             assert part is not None
-            columns.append(PerturbedColumn.of(part, manifest.types[name]))
-        labels = cls(tuple(names), tuple(columns))
+            column = PerturbedColumn.of(part, manifest.types[name])
+            columns.append(column.mapped(group) if isinstance(group, Mapped) else column)
+        labels = cls(names, tuple(columns))
         if math.prod(labels.tensor.shape) > MOST_LABELS or math.prod(labels.tensor.published) > MOST_SHOWN:
             raise QuestionError(
                 f"Grouping by {', '.join(names)} gives {math.prod(labels.tensor.published):,} groups; at most "
@@ -274,6 +294,11 @@ class Labels:
                 rest.append(part)
             elif isinstance(part, Leaf):
                 column = self.columns[self.names.index(part.column)]
+                if column.source is not None:
+                    raise QuestionError(
+                        f"{part.column!r} is in a condition, and a function of it is grouped by. Fix: group by "
+                        f"{part.column!r} itself, or leave the condition out and drop groups with HAVING."
+                    )
                 column.require(part)
                 inside[self.names.index(part.column)] &= column.states_of(part)
             else:

@@ -68,14 +68,16 @@ class LineUpStates:
 
     # -- weights -------------------------------------------------------------------------------------------------------
 
-    def weights(self, chosen: Bools) -> Floats:
-        """w over states, for value sets [..., m] -> [..., states]; 1 and 0 where all or nothing is asked for."""
+    def weights(self, chosen: Bools | Floats) -> Floats:
+        """w over states, for value sets or numbers [..., m] -> [..., states]; 1 and 0 where all or nothing is asked
+        for, and the number that all values share."""
         shape = chosen.shape[:-1]
         asked = chosen[..., : self.design.m].reshape(-1, self.design.m)
         weight = np.zeros((len(asked), self.count))
         own = weight[:, : len(self.design.sets.lengths)]
-        some = asked.any(axis=1) & ~asked.all(axis=1)
-        own[asked.all(axis=1)] = 1.0
+        most = asked.max(axis=1)
+        some = asked.min(axis=1) < most
+        own[~some] = most[~some, None]
         if some.any():
             own[some] = self._added(self._scores(asked[some].astype(np.float64)))
         if self.exempt:

@@ -18,13 +18,15 @@ from deniable.core.errors import QuestionError
 from deniable.core.tally import Block
 from deniable.estimation import calibration
 from deniable.estimation.calibration import Calibration, Control, SetControl
+from deniable.estimation.mapped import Grouped, Mapped, column_of
 from deniable.estimation.model.likelihood import likelihood_counts
 from deniable.estimation.model.states import States
 from deniable.estimation.model.weighed import Answers, Tallies, Weighed
-from deniable.estimation.questions import sensitive_part
+from deniable.estimation.questions import domain_numbers, sensitive_part
 
 if TYPE_CHECKING:
     from deniable.estimation.asking import Asking, Options
+    from deniable.estimation.linear import Narrowed
     from deniable.estimation.predicates import Predicate
 
 SET_ENTRIES = 2**22  # weights computed at a time
@@ -34,19 +36,23 @@ Labels = tuple[tuple[Hashable, ...], ...]
 def weighed(
     ask: Asking,
     where: Predicate,
-    conditions: Sequence[Predicate],
-    groups: Sequence[str],
+    narrowed: Sequence[Narrowed],
+    groups: Sequence[Grouped],
     values: Sequence[str],
     options: Options,
 ) -> tuple[Labels, Iterator[Iterator[list[Weighed]]]]:
     """The labels, and block by block of public groups the rows weighed by some labels after the other: by the condition
     itself, then by each of some further conditions on its rows."""
-    asked = ask.resolver().resolve(where, conditions)
-    every, control = [asked.sets, *asked.narrowed], ask.control(options)
-    public = [column for column in groups if column not in ask.manifest.sensitive_columns]
-    hidden = [column for column in groups if column in ask.manifest.sensitive_columns]
+    asked = ask.resolver().resolve(where, [one.condition for one in narrowed])
+    every: list[Bools | Floats] = [asked.sets]
+    for one, sets in zip(narrowed, asked.narrowed, strict=True):
+        every.append(sets if one.numbers is None else sets * domain_numbers(ask.manifest, one.numbers))
+    control = ask.control(options)
+    public = [name for name in groups if isinstance(name, str) and name not in ask.manifest.sensitive_columns]
+    hidden = [group for group in groups if column_of(group) in ask.manifest.sensitive_columns]
     blocks = ask.counter.tally(public, asked.leaves, asked.classes, values, states=True)
-    if len(hidden) == len(ask.manifest.sensitive_columns) and ask.states.m > 1:
+    plain = not any(isinstance(group, Mapped) for group in hidden)
+    if plain and len(hidden) == len(ask.manifest.sensitive_columns) and ask.states.m > 1:
         chosen = np.flatnonzero(asked.sets.any(axis=0))
         columns = [sensitive_part(ask.manifest, column) for column in hidden]
         labels = tuple(tuple(column[place] for column in columns) for place in chosen.tolist())
@@ -56,7 +62,7 @@ def weighed(
     starts = range(0, max(len(member), 1), step)  # a condition that no value satisfies leaves no label, and no rows
     parts = [member[start : start + step, None, :] for start in starts]
     return labels, (
-        ([ValueSets(ask, block, part & sets[None, :, :], control) for sets in every] for part in parts)
+        ([ValueSets(ask, block, part * sets[None, :, :], control) for sets in every] for part in parts)
         for block in blocks
     )
 
@@ -74,7 +80,7 @@ def row_weights(ask: Asking, where: Predicate) -> Floats:
     return np.where(own >= 0, ask.states.weights(asked.sets)[own, rows.states], 0.0)
 
 
-def _members(ask: Asking, columns: Sequence[str], asked: Bools) -> tuple[Labels, Bools]:
+def _members(ask: Asking, columns: Sequence[Grouped], asked: Bools) -> tuple[Labels, Bools]:
     """The groups that sensitive columns form, where something is asked of them: their values, and which values of the
     domain belong to each [labels, m]."""
     if not columns:
@@ -106,17 +112,17 @@ class _OnePart(Weighed):
 
 
 class ValueSets(_OnePart):
-    """Labels are value sets [labels, classes, m]."""
+    """Labels are value sets [labels, classes, m], or numbers for each value."""
 
-    def __init__(self, ask: Asking, block: Block, sets: Bools, control: Control | None) -> None:
+    def __init__(self, ask: Asking, block: Block, sets: Bools | Floats, control: Control | None) -> None:
         super().__init__(ask, block)
         self.sets = sets
         states = self.states
         weight = states.weights(sets)
         possible, certain = np.zeros_like(weight), np.zeros_like(weight)
         for part, positions in zip(states.slices(), states.positions, strict=True):
-            possible[..., part] = sets[..., positions].any(-1, keepdims=True)
-            certain[..., part] = sets[..., positions].all(-1, keepdims=True)
+            possible[..., part] = sets[..., positions].max(-1, keepdims=True)
+            certain[..., part] = sets[..., positions].min(-1, keepdims=True)
         self._weight, self._possible, self._certain = weight, possible, certain
         self._follow: SetControl | None = None
         if control is not None:
@@ -128,13 +134,14 @@ class ValueSets(_OnePart):
         return _added(tally, self._weight)
 
     def common(self, other: ValueSets, tally: Floats) -> Floats:
-        both = self._weight if other is self else self.states.weights(self.sets & other.sets)
+        same = other is self and self.sets.dtype == bool
+        both = self._weight if same else self.states.weights(self.sets * other.sets)
         return _added(tally, self._weight * other._weight - both)
 
     def followed(self, other: ValueSets, tally: Floats) -> Floats:
         assert other._follow is not None
-        same = other is self and self.sets.shape[1] == 1  # one class follows itself
-        both = self._weight if same else self.states.weights(self.sets & other._follow.chosen[:, None, :])
+        same = other is self and self.sets.shape[1] == 1 and self.sets.dtype == bool  # one class follows itself
+        both = self._weight if same else self.states.weights(self.sets * other._follow.chosen[:, None, :])
         return _added(tally, self._weight * other._follow.weights[:, None, :] - both)
 
     def shared(self, other: ValueSets) -> Calibration:
@@ -152,13 +159,14 @@ class ValueSets(_OnePart):
         return fitted
 
     def shrunk(self, linear: Answers) -> Answers:
-        return self.ask.shrinkage().shrunk(linear, self.counts.sum(axis=2), self.sets)
+        return self.ask.shrinkage().shrunk(linear, self.counts.sum(axis=2), self.sets.astype(bool))
 
 
 class SingleValues(_OnePart):
-    """Labels are single values, each asked for in the classes whose set holds it; O(states) a group and class."""
+    """Labels are single values, each asked for in the classes whose set holds it; O(states) a group and class. What is
+    asked for may be a number for each value, too."""
 
-    def __init__(self, ask: Asking, block: Block, asked: Bools, chosen: Ints, control: Control | None) -> None:
+    def __init__(self, ask: Asking, block: Block, asked: Bools | Floats, chosen: Ints, control: Control | None) -> None:
         super().__init__(ask, block)
         self._asked, self._chosen = asked, chosen
         self.control = None if control is None else calibration.of_values(self.states, control).picked(chosen)
@@ -167,15 +175,19 @@ class SingleValues(_OnePart):
         """[group, class, m] to [group, labels]: only what is asked for."""
         return (by_value * self._asked).sum(axis=1)[:, self._chosen]
 
+    def _variances(self, tally: Floats) -> Floats:
+        return self.states.squares(tally) - self.states.invert(tally)
+
     def first(self, tally: Floats) -> Floats:
         return self._of_labels(self.states.invert(tally))
 
     def common(self, other: SingleValues, tally: Floats) -> Floats:
-        own = self.states.squares(tally) - self.states.invert(tally)
-        return self._of_labels(own if other is self else own * other._asked)
+        own = self._variances(tally)
+        same = other is self and self._asked.dtype == bool
+        return self._of_labels(own if same else own * other._asked)
 
     def followed(self, other: SingleValues, tally: Floats) -> Floats:
-        return self.common(self, tally)  # every condition follows the label's value in the whole table
+        return self._of_labels(self._variances(tally))  # every condition follows the label's value in the whole table
 
     def shared(self, other: SingleValues) -> Calibration:
         assert self.control is not None
@@ -188,7 +200,8 @@ class SingleValues(_OnePart):
             possible[..., positions] += here
             if len(positions) == 1:
                 certain[..., positions] += here
-        return self._of_labels(certain), self._of_labels(possible)
+        ends = self._of_labels(certain), self._of_labels(possible)
+        return np.minimum(*ends), np.maximum(*ends)
 
     def likely(self) -> Floats:
         return self._of_labels(self._fitted())
@@ -204,15 +217,16 @@ class SingleValues(_OnePart):
         return Answers.joined(parts, axis=1)
 
 
-def _followed(sets: Bools, rows: Floats) -> Ints:
+def _followed(sets: Bools | Floats, rows: Floats) -> Ints:
     """For each label the class whose set the control follows: the set that is asked of most rows, among those not all
     or nothing."""
     if sets.shape[1] == 1:
         return np.zeros(len(sets), np.int64)
-    size = sets.sum(-1)
     inside = sets.astype(np.float64) @ sets.swapaxes(1, 2)
-    same = (inside == size[:, :, None]) & (inside == size[:, None, :])
-    trivial = ~sets.any(-1) | sets.all(-1)
+    size = np.diagonal(inside, axis1=1, axis2=2)
+    apart = size[:, :, None] + size[:, None, :] - 2 * inside  # |v - v'|^2, 0 for the same sets
+    same = apart <= 1e-12 * (size[:, :, None] + size[:, None, :])
+    trivial = sets.min(-1) == sets.max(-1)
     return np.argmax(np.where(trivial, -1.0, same @ rows), axis=1)
 
 

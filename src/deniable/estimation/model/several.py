@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.errors import QuestionError, warn_caller
 from deniable.core.tally import Counter
+from deniable.estimation.mapped import Grouped, column_of
 from deniable.estimation.model.conditions import MOST_LABELS, MOST_SHOWN, Conditions, Labels
 from deniable.estimation.model.swapped import swapped_columns, swapped_in
 from deniable.estimation.model.tensor import Tensor
 from deniable.estimation.model.weighed import Tallies, Weighed
 from deniable.estimation.predicates import And, Predicate
 from deniable.estimation.questions import merged
+
+if TYPE_CHECKING:
+    from deniable.estimation.linear import Narrowed
 
 
 class NoisyQuestionWarning(UserWarning):
@@ -38,24 +42,31 @@ def weighed(
     manifest: Any,
     counter: Counter,
     where: Predicate,
-    conditions: Sequence[Predicate],
-    groups: Sequence[str],
+    narrowed: Sequence[Narrowed],
+    groups: Sequence[Grouped],
     values: Sequence[str],
 ) -> tuple[tuple[tuple[Hashable, ...], ...], list[Weighed]]:
     """The labels, and all rows weighed: by the condition itself, then by each of some further conditions on them."""
-    hidden = [name for name in groups if name in manifest.sensitive_columns]
+    hidden = [group for group in groups if column_of(group) in manifest.sensitive_columns]
     labels = Labels.of(manifest, hidden)
     rest, chosen = labels.chosen(merged(where))
-    narrowed = [labels.chosen(merged(condition)) for condition in conditions]
-    resolved = Conditions(manifest, counter, And((rest, *(predicate for predicate, _ in narrowed))))
+    further = [labels.chosen(merged(one.condition)) for one in narrowed]
+    numbers = [one.numbers for one in narrowed if one.numbers is not None]
+    for added_up in numbers:
+        if added_up.column in labels.names:
+            raise QuestionError(
+                f"{added_up.column!r} is grouped by and added up. Fix: ask for counts, and multiply them."
+            )
+    resolved = Conditions(manifest, counter, And((rest, *(predicate for predicate, _ in further))), numbers)
     say_condition(resolved, labels)
-    public = [name for name in groups if name not in hidden]
+    public = [group for group in groups if isinstance(group, str) and group not in hidden]
     rows = PatternRows(resolved, labels, chosen, counter, public, values)
     truth = resolved.truth_of(rest)
     weights: list[Weighed] = [Patterns(rows, truth, np.ones(len(chosen), bool))]
-    weights += [
-        Patterns(rows, truth * resolved.truth_of(predicate), np.isin(chosen, inside)) for predicate, inside in narrowed
-    ]
+    for one, (predicate, inside) in zip(narrowed, further, strict=True):
+        own = truth * resolved.truth_of(predicate)
+        own = own if one.numbers is None else own * resolved.numbers_of(one.numbers)
+        weights.append(Patterns(rows, own, np.isin(chosen, inside)))
     return labels.values(chosen), weights
 
 
@@ -117,7 +128,8 @@ class PatternRows:
         }
         swapped = swapped_columns(conditions.manifest)
         self.swapped_labels = swapped_in(labels.tensor, labels.names, swapped)
-        self.swapped_conditions = swapped_in(conditions.tensor, conditions.perturbed_names, swapped)
+        names = [*conditions.perturbed_names, *conditions.wide_names]
+        self.swapped_conditions = swapped_in(conditions.whole, names, swapped)
 
     def spread(self, per_key: Floats) -> Floats:
         """What each tallied row of the table adds, by group and published label."""
@@ -158,8 +170,11 @@ class Patterns(Weighed):
         self.keys, self.counts, self.moments = rows.keys, rows.counts, rows.moments
         axes = tuple(range(1, truth.ndim))
         self._weight = self._by_key(truth)
-        self._possible = rows.conditions.by_pattern(truth.any(axis=axes))
-        self._certain = rows.conditions.by_pattern(truth.all(axis=axes)) * (not rows.labels.names)
+        self._is_set = bool(((truth == 0) | (truth == 1)).all())
+        most, least = truth.max(axis=axes), truth.min(axis=axes)
+        if rows.labels.names:  # whether a row has the label's values is never certain
+            most, least = np.maximum(most, 0.0), np.minimum(least, 0.0)
+        self._possible, self._certain = rows.conditions.by_pattern(most), rows.conditions.by_pattern(least)
 
     def _by_key(self, truth: Floats) -> Floats:
         """The weights of a truth, in the shape of the counts."""
@@ -175,7 +190,8 @@ class Patterns(Weighed):
 
     def common(self, other: Patterns, tally: Floats) -> Floats:
         tensor, spread = self.rows.labels.tensor, self.rows.spread
-        both = self._weight if other is self else self._by_key(self.truth * other.truth)
+        same = other is self and self._is_set
+        both = self._weight if same else self._by_key(self.truth * other.truth)
         squares = tensor.squares(spread((tally * self._weight * other._weight).sum(1)))
         return self.rows.picked(squares - tensor.invert(spread((tally * both).sum(1)))) * self.inside * other.inside
 

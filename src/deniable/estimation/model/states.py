@@ -76,8 +76,9 @@ class States:
             return bool(np.linalg.cond(self.mixture) < SINGULAR)
         return all(channel.invertible for channel in self.channels)
 
-    def weights(self, chosen: Bools) -> Floats:
-        """w over states, for value sets given as rows of booleans over the domain: [..., m] -> [..., states]."""
+    def weights(self, chosen: Bools | Floats) -> Floats:
+        """w over states, for value sets given as rows of booleans over the domain: [..., m] -> [..., states]; or for
+        numbers v, one for each value: then E[w | x] = v_x."""
         if self.mixture is not None:
             return _certain(chosen, self._mixture_weights(chosen))
         parts = []
@@ -118,7 +119,7 @@ class States:
         inverse: Floats = np.linalg.inv(self.mixture).astype(np.float64)
         return inverse
 
-    def _mixture_weights(self, chosen: Bools) -> Floats:
+    def _mixture_weights(self, chosen: Bools | Floats) -> Floats:
         assert self.mixture is not None
         if self.unbiased:
             solved = np.linalg.solve(self.mixture.T, chosen.reshape(-1, self.m).astype(np.float64).T).T
@@ -126,10 +127,11 @@ class States:
         return chosen.astype(np.float64)
 
 
-def _certain(inside: Bools, weights: Floats) -> Floats:
-    """Exactly 1 and 0 where the cell lies wholly inside or outside S: such rows carry no error."""
-    whole, none = inside.all(-1, keepdims=True), ~inside.any(-1, keepdims=True)
-    return np.where(whole, 1.0, np.where(none, 0.0, weights))
+def _certain(inside: Bools | Floats, weights: Floats) -> Floats:
+    """Exactly 1 and 0 where the cell lies wholly inside or outside S: such rows carry no error. Of numbers, the number
+    that all values of the cell share."""
+    least, most = inside.min(-1, keepdims=True), inside.max(-1, keepdims=True)
+    return np.where(least == most, most.astype(np.float64), weights)
 
 
 def redrawn_weights(channel: Channel, inside: npt.NDArray[Any]) -> Floats:

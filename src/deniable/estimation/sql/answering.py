@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,33 +15,41 @@ from deniable.core.errors import QuestionError, did_you_mean
 from deniable.estimation.aggregates import Aggregate, Computed, Count
 from deniable.estimation.answering import answer, group_columns, interval
 from deniable.estimation.asking import Method, Options, asking
+from deniable.estimation.extended import with_columns
 from deniable.estimation.linear import Term
-from deniable.estimation.predicates import compare
-from deniable.estimation.published import Bools, Published
+from deniable.estimation.mapped import Grouped, name_of
+from deniable.estimation.ordered import Extreme, Quantile
+from deniable.estimation.ordering import extremes, quantiles
+from deniable.estimation.published import Published
 from deniable.estimation.question import Question
-from deniable.estimation.sql.conditions import NEGATED, OPERATORS, SWAPPED, Node, literal, shown
-from deniable.estimation.sql.expressions import Expression, expressions_in
+from deniable.estimation.sql.expressions import Expression, outermost
+from deniable.estimation.sql.literals import Node, is_literal, literal, shown
 from deniable.estimation.sql.parsing import Item, Query, columns_of, parse
+from deniable.estimation.sql.scalars import Scalar, scalar
+from deniable.estimation.sql.scope import Scope
 
 
 def sql(
     published: Published,
     question: str,
     *,
+    tables: Mapping[str, pa.Table] | None = None,
     method: Method = "inverse",
     calibrate: bool | None = None,
     confidence: float = 0.95,
 ) -> pa.Table:
     """Answer a question in SQL; every aggregate ``n`` comes with ``n_low`` and ``n_high``."""
     options = Options(method, calibrate, confidence)
-    query = parse(question, published.manifest)
+    query = parse(question, Scope.of(published), tables)
     return Answering(published, query, options).table()
 
 
-def estimated(expression: Expression) -> Count | Computed:
+def estimated(expression: Expression) -> Count | Computed | Extreme | Quantile:
     """The aggregate that an expression is; counts have methods of their own."""
-    formula = expression.formula
-    if isinstance(formula, Term) and formula.adds == "rows":
+    formula = expression.what
+    if isinstance(formula, Extreme | Quantile):
+        return formula
+    if isinstance(formula, Term) and formula.adds == "rows" and formula.number is None:
         return Count(formula.narrowed)
     return Computed(formula)
 
@@ -49,16 +58,17 @@ class Answering:
     """One query on its way to a result."""
 
     def __init__(self, published: Published, query: Query, options: Options) -> None:
-        self.published, self.query, self.options = published, query, options
-        self.ask = asking(published)
+        self.query, self.options = query, options
         self.hidden: list[Item] = []  # aggregates that only HAVING or ORDER BY name
         for node in (query.having, *query.order):
             self._find_hidden(node)
+        self.published = with_columns(published, tuple(query.scope.derived.values()))
 
     def table(self) -> pa.Table:
-        full = self._everything()
+        parts = [self._everything(groups) for groups in self.query.groupings]
+        full = pa.concat_tables(parts, promote_options="permissive") if len(parts) > 1 else parts[0]
         if self.query.having is not None:
-            full = full.filter(pa.array(self._holds(self.query.having, full, negated=False)))
+            full = full.filter(self._holds(self.query.having, full))
         if self.query.order:
             full = full.take(self._sorted(full))
         rows = len(full)
@@ -70,91 +80,85 @@ class Answering:
     def _items(self) -> list[Item]:
         return [*self.query.items, *self.hidden]
 
-    def _everything(self) -> pa.Table:
+    def _everything(self, groups: tuple[Grouped, ...]) -> pa.Table:
         """Group columns and aggregates of all groups, named as selected; group columns also by their own name."""
+        every = [estimated(item.what) for item in self._items() if isinstance(item.what, Expression)]
         wanted: dict[Aggregate, None] = {Count(): None}
-        wanted |= {estimated(item.what): None for item in self._items() if isinstance(item.what, Expression)}
-        answered = answer(
-            self.published,
-            Question(self.query.where, tuple(self.query.groups), tuple(wanted), self.options),
-        )
-        groups = group_columns(self.ask, self.query.groups, answered)
-        arrays = {f"group {name}": column for name, column in groups.items()}
+        wanted |= {one: None for one in every if not isinstance(one, Extreme | Quantile)}
+        question = Question(self.query.where, groups, tuple(wanted), self.options)
+        answered = answer(self.published, question)
+        columns = group_columns(asking(self.published), groups, answered)
+        arrays = {f"group {name}": column for name, column in columns.items()}
+        rows = len(answered.keys) * len(answered.labels)
+        for group in self.query.spelled.values():
+            arrays.setdefault(f"group {name_of(group)}", pa.nulls(rows))
         for item in self._items():
-            if isinstance(item.what, str):
-                arrays[item.name] = arrays[f"group {item.what}"]
+            if isinstance(item.what, Scalar):
+                arrays[item.name] = _spread(item.what, arrays, rows)
                 continue
-            numbers = answered.by_aggregate[estimated(item.what)]
-            for name, column in zip(columns_of(item), (numbers.value, *interval(numbers, self.options.z)), strict=True):
-                flat = column.reshape(-1)
-                arrays[name] = pa.array(flat, mask=np.isnan(flat))
+            arrays |= dict(zip(columns_of(item), self._columns(item.what, question, answered), strict=True))
         return pa.table(arrays)
+
+    def _columns(self, expression: Expression, question: Question, answered: Any) -> list[pa.Array]:
+        """An aggregate's values and the ends of its intervals, group by group."""
+        what = estimated(expression)
+        if isinstance(what, Extreme):
+            return [extremes(self.published, question, what, answered)] * 3
+        if isinstance(what, Quantile):
+            columns = quantiles(self.published, question, what, answered)
+        else:
+            numbers = answered.by_aggregate[what]
+            columns = [numbers.value, *interval(numbers, self.options.z)]
+        flat = [
+            _rounded(column.reshape(-1), expression.decimals, up)
+            for column, up in zip(columns, (0, -1, 1), strict=True)
+        ]
+        return [pa.array(column, mask=np.isnan(column)) for column in flat]
 
     # -- HAVING and ORDER BY -----------------------------------------------------------------------------------------
 
     def _find_hidden(self, node: Node | None) -> None:
         if node is None:
             return
-        known = {item.what for item in self._items()}
-        for inner in expressions_in(node):
+        known = {item.what for item in self._items() if isinstance(item.what, Expression)}
+        for inner in outermost(node):
             expression = self.query.reader.read(inner)
             if expression not in known:
                 self.hidden.append(Item(f"hidden {len(self.hidden)}", expression))
                 known.add(expression)
 
-    def _column(self, node: Node, full: pa.Table) -> pa.ChunkedArray:
+    def _result(self, node: Node, full: pa.Table) -> Scalar | None:
         """The column of the result that an expression in HAVING or ORDER BY means."""
-        if node.find(exp.AggFunc):
+        if any(inner is node for inner in outermost(node)):
             expression = self.query.reader.read(node)
-            return full[next(item.name for item in self._items() if item.what == expression)]
-        if isinstance(node, exp.Column):
-            for name in (node.name, f"group {node.name}"):
-                if name in full.column_names:
-                    return full[name]
-            same = [name for name in full.column_names if name.removeprefix("group ").lower() == node.name.lower()]
-            if same:
-                return full[same[0]]
-            known = [name for item in self.query.items for name in columns_of(item)]
-            raise QuestionError(f"The result has no column {node.name!r}.{did_you_mean(node.name, known)}")
-        if isinstance(node, exp.Paren):
-            return self._column(node.this, full)
-        raise QuestionError(f"{shown(node)} cannot be evaluated: name an aggregate or a column of the result.")
+            return _named(next(item.name for item in self._items() if item.what == expression))
+        group = self.query.spelled.get(self.query.scope.text(node))
+        if group is not None:
+            return _named(f"group {name_of(group)}")
+        if not isinstance(node, exp.Column):
+            return None
+        own = None if not self.query.scope.is_column(node.name) else self.query.scope.plain(node)
+        for name in (node.name, f"group {node.name}", f"group {own}"):
+            if name in full.column_names:
+                return _named(name)
+        same = [name for name in full.column_names if name.removeprefix("group ").lower() == node.name.lower()]
+        if same:
+            return _named(same[0])
+        known = [name for item in self.query.items for name in columns_of(item)]
+        raise QuestionError(f"The result has no column {node.name!r}.{did_you_mean(node.name, known)}")
 
-    def _holds(self, node: Node, full: pa.Table, *, negated: bool) -> Bools:
-        if isinstance(node, exp.Paren):
-            return self._holds(node.this, full, negated=negated)
-        if isinstance(node, exp.Not):
-            return self._holds(node.this, full, negated=not negated)
-        if isinstance(node, exp.And | exp.Or):
-            one, other = (self._holds(part, full, negated=negated) for part in (node.left, node.right))
-            return one & other if isinstance(node, exp.And) != negated else one | other
-        if isinstance(node, exp.Between) and not node.args.get("symmetric"):
-            inside = exp.and_(
-                exp.GTE(this=node.this.copy(), expression=node.args["low"].copy()),
-                exp.LTE(this=node.this.copy(), expression=node.args["high"].copy()),
-            )
-            return self._holds(inside, full, negated=negated)
-        if type(node) in OPERATORS:
-            return self._compared(node, full, negated)
-        raise QuestionError(
-            f"HAVING cannot hold {shown(node)}: compare an aggregate or a column of the result with a value."
-        )
+    def _computed(self, node: Node, full: pa.Table) -> pa.Array:
+        made = scalar(node, lambda inner: self._result(inner, full))
+        return _spread(made, {name: full[name] for name in made.columns}, full.num_rows)
 
-    def _compared(self, node: Node, full: pa.Table, negated: bool) -> Bools:
-        operator = OPERATORS[type(node)]
-        left, right = node.this, node.expression
-        if isinstance(left, exp.Literal | exp.Neg):
-            left, right, operator = right, left, SWAPPED[operator]
-        value = literal(right)
-        if value is None:
-            raise QuestionError(f"{shown(node)} is never true.")
-        column = self._column(left, full).combine_chunks()
-        column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        result = compare(NEGATED[operator] if negated else operator, column, value)
-        return np.asarray(result.to_numpy(zero_copy_only=False), dtype=bool)
+    def _holds(self, node: Node, full: pa.Table) -> pa.Array:
+        holds = self._computed(node, full)
+        if not pa.types.is_boolean(holds.type) and not pa.types.is_null(holds.type):
+            raise QuestionError(f"HAVING cannot hold {shown(node)}: compare it with a value.")
+        return holds.cast(pa.bool_()).fill_null(False)
 
     def _sorted(self, full: pa.Table) -> npt.NDArray[Any]:
-        keys: dict[str, pa.ChunkedArray] = {}
+        keys: dict[str, pa.Array] = {}
         orders: list[tuple[str, str]] = []
         for place, node in enumerate(self.query.order):
             inner = node.this if isinstance(node, exp.Ordered) else node
@@ -163,11 +167,32 @@ class Answering:
                 if not 1 <= position <= len(self.query.items):
                     raise QuestionError(f"ORDER BY {position}: the question selects {len(self.query.items)} things.")
                 keys[str(place)] = full[self.query.items[position - 1].name]
+            elif is_literal(inner):
+                raise QuestionError(f"ORDER BY {literal(inner)!r} orders nothing: name a column of the result.")
             else:
-                keys[str(place)] = self._column(inner, full)
+                keys[str(place)] = self._computed(inner, full)
             if node.args.get("nulls_first"):
                 keys[f"missing {place}"] = keys[str(place)].is_valid()
                 orders.append((f"missing {place}", "ascending"))
             orders.append((str(place), "descending" if node.args.get("desc") else "ascending"))
-        indices = pc.sort_indices(pa.table(keys), sort_keys=orders)
-        return np.asarray(indices)
+        return np.asarray(pc.sort_indices(pa.table(keys), sort_keys=orders))
+
+
+def _named(name: str) -> Scalar:
+    return Scalar((name,), lambda values: values[name], name)
+
+
+def _spread(made: Scalar, columns: Mapping[str, pa.Array | pa.ChunkedArray], rows: int) -> pa.Array:
+    """A scalar over the rows of a result."""
+    whole = {name: columns[name] for name in made.columns} or {"": pa.nulls(rows)}
+    plain = {name: c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for name, c in whole.items()}
+    return made.compute(plain)
+
+
+def _rounded(column: npt.NDArray[np.float64], decimals: int | None, towards: int) -> npt.NDArray[np.float64]:
+    """A value to the nearest, the ends of an interval outwards."""
+    if decimals is None:
+        return column
+    scale = 10.0**decimals
+    whole = (np.round, np.ceil, np.floor)[towards](np.round(column * scale, 6))
+    return np.asarray(whole / scale, np.float64)

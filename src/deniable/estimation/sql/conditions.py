@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -13,144 +11,138 @@ from sqlglot import exp
 
 from deniable.core.errors import QuestionError
 from deniable.estimation.predicates import And, Leaf, Or, Predicate, among, compare, everything, nothing
+from deniable.estimation.sql.literals import NEGATED, OPERATORS, SWAPPED, Node, is_literal, literal, shown
+from deniable.estimation.sql.lookups import listed, matched
+from deniable.estimation.sql.scalars import Scalar
+from deniable.estimation.sql.scope import Scope, mixes
 
-Node = Any  # of sqlglot's tree; the name of its base class depends on the version
-Named = Callable[[exp.Column], str]  # resolves a column reference to a column of the release
-
-OPERATORS: dict[type, str] = {
-    exp.EQ: "==",
-    exp.NEQ: "!=",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-}
-NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-SWAPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+Tables = Mapping[str, pa.Table]
 
 
-def predicate(node: Node, named: Named, *, negated: bool = False) -> Predicate:
-    """A condition, or its negation, as a predicate."""
-    negated = negated != bool(node.args.get("negate"))  # NOT LIKE, as the parser has it
-    if isinstance(node, exp.Paren):
-        return predicate(node.this, named, negated=negated)
-    if isinstance(node, exp.Not):
-        return predicate(node.this, named, negated=not negated)
-    if isinstance(node, exp.And | exp.Or):
-        both = isinstance(node, exp.And) != negated
-        parts = tuple(predicate(part, named, negated=negated) for part in (node.left, node.right))
-        return And(parts) if both else Or(parts)
-    if isinstance(node, exp.Boolean):
-        return And(()) if node.this != negated else Or(())
-    if isinstance(node, exp.Column):
-        wanted = not negated
-        return Leaf(named(node), lambda values: compare("==", values, wanted), False)
-    if type(node) in OPERATORS:
-        return _comparison(node, named, negated)
-    if isinstance(node, exp.In):
-        return _membership(node, named, negated)
-    if isinstance(node, exp.Between):
-        return _range(node, named, negated)
-    if isinstance(node, exp.Is):
-        return _missing(node, named, negated)
-    if isinstance(node, exp.Like | exp.ILike):
-        return _like(node, named, negated)
-    raise _refused(node)
+class Conditions:
+    """Reads the conditions of one question.
 
+    Args:
+        scope: what names mean.
+        tables: the lookup tables that IN (SELECT ..) may read, by name in small letters.
+    """
 
-def _refused(node: Node) -> QuestionError:
-    return QuestionError(
-        f"WHERE cannot hold {shown(node)}: compare a column with a value (=, <>, <, <=, >, >=, IN, BETWEEN, LIKE, "
-        "IS NULL) and combine such conditions with AND, OR and NOT."
-    )
+    def __init__(self, scope: Scope, tables: Tables) -> None:
+        self.scope, self.tables = scope, dict(tables)
 
+    def predicate(self, node: Node, *, negated: bool = False) -> Predicate:
+        """A condition, or its negation, as a predicate."""
+        if isinstance(node, exp.Paren):
+            return self.predicate(node.this, negated=negated)
+        if isinstance(node, exp.Not):
+            return self.predicate(node.this, negated=not negated)
+        if isinstance(node, exp.And | exp.Or):
+            both = isinstance(node, exp.And) != negated
+            parts = tuple(self.predicate(part, negated=negated) for part in (node.left, node.right))
+            return And(parts) if both else Or(parts)
+        if isinstance(node, exp.Boolean):
+            return And(()) if node.this != negated else Or(())
+        if isinstance(node, exp.In) and node.args.get("query") is not None:
+            return self._listed(node, negated)
+        return self._plain(node, negated) or self._computed(node, negated)
 
-def shown(node: Node) -> str:
-    """A piece of the question as it reads in SQL, shortened for a message."""
-    text = node.sql(dialect="duckdb")
-    return f"'{text if len(text) <= 80 else text[:80] + '..'}'"
-
-
-def literal(node: Node) -> Any:
-    """The value of a literal: a number, a text, a truth value, NULL, or a date or time written as one."""
-    if isinstance(node, exp.Paren):
-        return literal(node.this)
-    if isinstance(node, exp.Null):
+    def _plain(self, node: Node, negated: bool) -> Predicate | None:
+        """One column of the release and values that are written out; None for anything else."""
+        negated = negated != bool(node.args.get("negate"))  # NOT LIKE, as the parser has it
+        column = self.scope.plain(node)
+        if column is not None:
+            wanted = not negated
+            return Leaf(column, lambda values: compare("==", values, wanted), False)
+        if type(node) in OPERATORS:
+            return self._comparison(node, negated)
+        column = self.scope.plain(node.this) if isinstance(node.this, exp.Column) else None
+        if column is None:
+            return None
+        if isinstance(node, exp.In) and not node.args.get("unnest") and all(map(is_literal, node.expressions)):
+            return membership(column, [literal(item) for item in node.expressions], negated)
+        if isinstance(node, exp.Between) and is_literal(node.args["low"]) and is_literal(node.args["high"]):
+            return _range(node, column, negated)
+        if isinstance(node, exp.Is):
+            return _missing(node, column, negated)
+        if isinstance(node, exp.Like | exp.ILike):
+            return _like(node, column, negated)
         return None
-    if isinstance(node, exp.Boolean):
-        return bool(node.this)
-    if isinstance(node, exp.Neg):
-        inner = literal(node.this)
-        if isinstance(inner, int | float):
-            return -inner
-    if isinstance(node, exp.Literal):
-        if node.is_string:
-            return str(node.this)
-        try:
-            return int(node.this)
-        except ValueError:
-            return float(node.this)
-    if isinstance(node, exp.Cast | exp.TryCast) and isinstance(node.this, exp.Literal):
-        return _typed(node)
-    raise _refused(node)
+
+    def _comparison(self, node: Node, negated: bool) -> Predicate | None:
+        operator, left, right = OPERATORS[type(node)], node.this, node.expression
+        if self.scope.plain(left) is None and is_literal(left):
+            left, right, operator = right, left, SWAPPED[operator]
+        column = self.scope.plain(left)
+        if column is None or not is_literal(right):
+            return None
+        value = literal(right)
+        if value is None:
+            raise QuestionError(f"{shown(node)} is never true: ask for missing values with IS NULL.")
+        operator = NEGATED[operator] if negated else operator
+        existing = (value,) if operator in ("==", "!=") else ()
+        if operator == "==":
+            return Leaf(column, lambda values: among(values, [value]), False, existing)
+        return Leaf(column, lambda values: compare(operator, values, value), False, existing)
+
+    def _computed(self, node: Node, negated: bool) -> Predicate:
+        """A condition on what is computed from columns: of one column a leaf, of several public ones a new column."""
+        made = self.scope.scalar(exp.Not(this=node) if negated else node)
+        return self.holds(made, node, negated)
+
+    def holds(self, made: Scalar, node: Node, negated: bool = False) -> Predicate:
+        """Where a computed truth value is true."""
+        if not made.columns:
+            return And(()) if made.constant() is True else Or(())
+        if len(made.columns) > 1:
+            hidden = [column for column in made.columns if self.scope.sensitive(column)]
+            if hidden:
+                raise mixes(node, hidden)
+            text = self.scope.text(node)
+            name = self.scope.new(f"NOT ({text})" if negated else text, made)
+            return Leaf(name, lambda values: compare("==", values, True), False)
+        (column,) = made.columns
+        truth = made.of(column)
+        missing = truth(self.scope.missing(column))
+        if not pa.types.is_boolean(missing.type) and not pa.types.is_null(missing.type):
+            raise QuestionError(
+                f"WHERE cannot hold {shown(node)}: it is a value, not a condition. Compare it with one."
+            )
+        return Leaf(column, truth, missing[0].as_py() is True)
+
+    def _listed(self, node: Node, negated: bool) -> Predicate:
+        """IN (SELECT .. FROM lookup): the lookup's values are written out."""
+        inner = node.args["query"]
+        name, values = listed(inner.this if isinstance(inner, exp.Subquery) else inner, self.tables)
+        made = self.scope.scalar(node.this)
+        if not made.columns:
+            raise QuestionError(f"{shown(node)} asks about no column.")
+        unknown = negated and values.null_count > 0
+
+        def truth(found: pa.Array) -> pa.Array:
+            inside = pc.is_in(found, value_set=matched(values.drop_null(), found.type, name))
+            inside = pc.if_else(found.is_valid(), inside, pa.scalar(None, pa.bool_()))
+            if unknown:  # x NOT IN (.., NULL) is never true
+                return pa.array([False] * len(found))
+            return pc.invert(inside) if negated else inside
+
+        return self.holds(Scalar(made.columns, lambda columns: truth(made.compute(columns))), node, negated)
 
 
-def _typed(node: Node) -> Any:
-    text, kind = str(node.this.this), node.args["to"].this
-    readers: dict[Any, Callable[[str], Any]] = {
-        exp.DataType.Type.DATE: datetime.date.fromisoformat,
-        exp.DataType.Type.TIMESTAMP: datetime.datetime.fromisoformat,
-        exp.DataType.Type.TIME: datetime.time.fromisoformat,
-        exp.DataType.Type.DECIMAL: decimal.Decimal,
-    }
-    if kind not in readers:
-        raise _refused(node)
-    try:
-        return readers[kind](text)
-    except (ValueError, ArithmeticError):
-        raise QuestionError(f"{shown(node)} is not a {str(kind.value).lower()}.") from None
-
-
-def _comparison(node: Node, named: Named, negated: bool) -> Predicate:
-    operator = OPERATORS[type(node)]
-    left, right = node.this, node.expression
-    if not isinstance(left, exp.Column):
-        left, right, operator = right, left, SWAPPED[operator]
-    if not isinstance(left, exp.Column):
-        raise _refused(node)
-    if isinstance(right, exp.Column):
-        raise QuestionError(
-            f"{shown(node)} compares two columns: compare a column with a value. Texts go in single quotes."
-        )
-    value = literal(right)
-    if value is None:
-        raise QuestionError(f"{shown(node)} is never true: ask for missing values with IS NULL.")
-    operator = NEGATED[operator] if negated else operator
-    existing = (value,) if operator in ("==", "!=") else ()
-    if operator == "==":
-        return Leaf(named(left), lambda values: among(values, [value]), False, existing)
-    return Leaf(named(left), lambda values: compare(operator, values, value), False, existing)
-
-
-def _membership(node: exp.In, named: Named, negated: bool) -> Predicate:
-    if not isinstance(node.this, exp.Column) or node.args.get("query") or node.args.get("unnest"):
-        raise _refused(node)
-    wanted = [literal(item) for item in node.expressions]
+def membership(column: str, wanted: list[Any], negated: bool) -> Predicate:
+    """column IN (..), or NOT IN."""
     known = tuple(value for value in wanted if value is not None)
     if not negated:
-        return Leaf(named(node.this), lambda values: among(values, known), False, known)
+        return Leaf(column, lambda values: among(values, known), False, known)
     if None in wanted:  # x NOT IN (.., NULL) is never true
-        return Leaf(named(node.this), nothing, False, known)
-    return Leaf(named(node.this), lambda values: pc.invert(among(values, known)), False, known)
+        return Leaf(column, nothing, False, known)
+    return Leaf(column, lambda values: pc.invert(among(values, known)), False, known)
 
 
-def _range(node: exp.Between, named: Named, negated: bool) -> Predicate:
-    if not isinstance(node.this, exp.Column):
-        raise _refused(node)
+def _range(node: exp.Between, column: str, negated: bool) -> Predicate:
     low, high = literal(node.args["low"]), literal(node.args["high"])
     if low is None or high is None:
         raise QuestionError(f"{shown(node)} is never true: both ends must be values.")
-    column, either_way = named(node.this), bool(node.args.get("symmetric"))
+    either_way = bool(node.args.get("symmetric"))
 
     def test(values: pa.Array) -> pa.Array:
         inside = pc.and_(compare(">=", values, low), compare("<=", values, high))
@@ -161,24 +153,20 @@ def _range(node: exp.Between, named: Named, negated: bool) -> Predicate:
     return Leaf(column, test, False)
 
 
-def _missing(node: exp.Is, named: Named, negated: bool) -> Predicate:
-    if not isinstance(node.this, exp.Column):
-        raise _refused(node)
+def _missing(node: exp.Is, column: str, negated: bool) -> Predicate | None:
     if isinstance(node.expression, exp.Boolean):
         wanted = bool(node.expression.this)
-        test = compare
-        return Leaf(named(node.this), lambda values: test("!=" if negated else "==", values, wanted), negated)
+        return Leaf(column, lambda values: compare("!=" if negated else "==", values, wanted), negated)
     if not isinstance(node.expression, exp.Null):
-        raise _refused(node)
-    column = named(node.this)
+        return None
     return Leaf(column, everything, False) if negated else Leaf(column, nothing, True)
 
 
-def _like(node: exp.Like | exp.ILike, named: Named, negated: bool) -> Predicate:
-    pattern = literal(node.expression) if isinstance(node.expression, exp.Literal) else None
-    if not isinstance(node.this, exp.Column) or not isinstance(pattern, str):
-        raise _refused(node)
-    column, any_case = named(node.this), isinstance(node, exp.ILike)
+def _like(node: exp.Like | exp.ILike, column: str, negated: bool) -> Predicate | None:
+    pattern = literal(node.expression) if is_literal(node.expression) else None
+    if not isinstance(pattern, str):
+        return None
+    any_case = isinstance(node, exp.ILike)
 
     def test(values: pa.Array) -> pa.Array:
         try:

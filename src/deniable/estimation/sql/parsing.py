@@ -3,93 +3,110 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
+import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
-from deniable.core.errors import QuestionError, did_you_mean
-from deniable.estimation.predicates import EVERYTHING, Predicate
-from deniable.estimation.published import Layout
-from deniable.estimation.questions import require_column
-from deniable.estimation.sql.conditions import Node, predicate, shown
-from deniable.estimation.sql.expressions import Expression, Reader
+from deniable.core.errors import QuestionError
+from deniable.estimation.linear import Term
+from deniable.estimation.mapped import Grouped, name_of
+from deniable.estimation.predicates import EVERYTHING, And, Predicate
+from deniable.estimation.sql.aggregates import Aggregates
+from deniable.estimation.sql.conditions import Conditions
+from deniable.estimation.sql.expressions import Expression, Reader, has_aggregate
+from deniable.estimation.sql.grouping import groupings
+from deniable.estimation.sql.literals import Node
+from deniable.estimation.sql.reshaping import flattened
+from deniable.estimation.sql.scalars import Scalar, scalar
+from deniable.estimation.sql.scope import TABLE, Scope
+from deniable.estimation.sql.sources import tables_of
 from deniable.estimation.sql.understood import UNDERSTOOD, require_understood
 
-TABLE = "release"
 DEEPEST = 150  # levels: what reads a question calls itself once or more for each
 LONGEST = 100_000
 
 
 @dataclass(frozen=True)
 class Item:
-    """One selected thing: a group column, or an expression of aggregates."""
+    """One selected thing: a group, something computed from groups, or an expression of aggregates."""
 
     name: str
-    what: str | Expression
+    what: Scalar | Expression
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Query:
-    """A question in SQL, understood."""
+    """A question in SQL, understood.
+
+    Attributes:
+        items: what is selected.
+        where: which rows.
+        groupings: the columns of each grouping, of which there is one unless ROLLUP and the like ask for several.
+        spelled: each group as it reads in SQL -> the column.
+    """
 
     items: tuple[Item, ...]
     where: Predicate
-    groups: tuple[str, ...]
+    groupings: tuple[tuple[Grouped, ...], ...]
+    spelled: Mapping[str, Grouped]
     having: Node | None
     order: tuple[Node, ...]
     limit: int | None
     offset: int
     reader: Reader
+    scope: Scope
+
+    @property
+    def is_count(self) -> bool:
+        """Whether it asks for one number of rows and nothing else."""
+        plain = [item.what.what for item in self.items if isinstance(item.what, Expression)] == [Term()]
+        return plain and len(self.items) == 1 and self.groupings == ((),) and self.having is None
 
 
 REFUSED: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    (exp.With, "WITH is not supported: ask one SELECT."),
     (exp.SetOperation, "UNION and the like are not supported: ask one SELECT at a time."),
-    (exp.Join, "Joins are not supported: a perturbed value cannot be matched row by row. Ask for counts by group."),
     (exp.Window, "Window functions need the order of true rows. Ask for counts, sums or averages by group."),
-    (
-        exp.Distinct,
-        "DISTINCT cannot be answered from perturbed rows: every value appears. Ask for counts by group.",
-    ),
-    (
-        (exp.Min, exp.Max, exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc),
-        "MIN, MAX and MEDIAN hang on single rows, which are perturbed. Ask for COUNT(*) by ranges instead, for example "
-        "WHERE age BETWEEN 60 AND 90, or AVG.",
-    ),
+    (exp.Exists, "EXISTS is not supported: write column IN (SELECT column FROM lookup)."),
 )
 
 
-def parse(text: str, manifest: Layout) -> Query:
+def parse(text: str, scope: Scope, tables: Mapping[str, pa.Table] | None = None) -> Query:
     """Read one SELECT statement over the release."""
-    select = _select(text)
+    written = _select(text)
     for kind, reason in REFUSED:
-        if select.find(*(kind if isinstance(kind, tuple) else (kind,))):
+        if written.find(*(kind if isinstance(kind, tuple) else (kind,))):
             raise QuestionError(reason)
-    if any(inner is not select for inner in select.find_all(exp.Select)):
-        raise QuestionError("Subqueries are not supported: ask one SELECT.")
-    _require_table(select)
+    lookups = {name.lower(): table for name, table in (tables or {}).items()}
+    select = flattened(written.copy(), scope.is_column)
+    conditions = Conditions(scope, lookups)
+    matching = tables_of(select, scope, conditions, lookups)
     _require_clauses(select)
-    groups = _groups(select, manifest)
     where = select.args.get("where")
-    named = partial(column_name, manifest=manifest)
-    condition = EVERYTHING if where is None else predicate(where.this, named)
+    held = [*matching, *([] if where is None else [conditions.predicate(where.this)])]
+    reader = Reader(Aggregates(scope, conditions))
+    nodes = groupings(select, scope.is_column)
+    spelled = {scope.text(node): scope.column(node) for grouping in nodes for node in grouping}
+    sets = tuple(tuple(dict.fromkeys(spelled[scope.text(node)] for node in grouping)) for grouping in nodes)
+    items = _items(select.expressions, reader, scope, spelled)
+    if select.args.get("distinct") is not None:
+        _require_distinct(select, scope, spelled, held)
     having, order = select.args.get("having"), select.args.get("order")
-    reader = Reader(named, tuple(manifest.sensitive_columns), TABLE)
-    items = _items(select.expressions, reader, manifest, groups)
-    require_understood(select)
+    require_understood(written)
     return Query(
         items,
-        condition,
-        groups,
+        EVERYTHING if not held else held[0] if len(held) == 1 else And(tuple(held)),
+        sets,
+        spelled,
         None if having is None else having.this,
         tuple(order.expressions) if order is not None else (),
         _whole_number(select.args.get("limit"), "LIMIT"),
         _whole_number(select.args.get("offset"), "OFFSET") or 0,
         reader,
+        scope,
     )
 
 
@@ -142,72 +159,35 @@ def _where_and_why(error: ParseError) -> str:
     return f"The SQL cannot be read at {place}" + (f", near {near!r}" if near else "") + f": {why}."
 
 
-def _require_table(select: exp.Select) -> None:
-    source = select.args.get("from_") or select.args.get("from")
-    if source is None:
-        raise QuestionError(f"The question names no table: write FROM {TABLE}.")
-    table = source.this
-    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier) or table.db:
-        raise QuestionError(f"A question reads the release itself: write FROM {TABLE}, not {shown(table)}.")
-    if table.name.lower() != TABLE:
-        near = did_you_mean(table.name, [TABLE])
-        raise QuestionError(f"There is no table {table.name!r}: a release is one table. Write FROM {TABLE}.{near}")
-
-
 def _require_clauses(select: exp.Select) -> None:
     for name, part in select.args.items():
         if part and name not in UNDERSTOOD[exp.Select]:
-            raise QuestionError(f"{name.upper()} is not supported in a question to a release.")
+            raise QuestionError(f"{name.strip('_').upper()} is not supported in a question to a release.")
 
 
-def column_name(node: exp.Column, manifest: Layout) -> str:
-    """The column that a reference means; letter case matters only where two columns differ by nothing else."""
-    if node.table and node.table.lower() != TABLE:
-        raise QuestionError(f"There is no table {node.table!r}: columns are those of {TABLE!r}.")
-    known = [*manifest.public_columns, *manifest.sensitive_columns]
-    if node.name not in known:
-        same = [name for name in known if name.lower() == node.name.lower()]
-        if len(same) == 1:
-            return same[0]
-        require_column(manifest, node.name)
-    return node.name
+def _require_distinct(
+    select: exp.Select, scope: Scope, spelled: Mapping[str, Grouped], held: Sequence[Predicate]
+) -> None:
+    """SELECT DISTINCT is what GROUP BY gives, where all that decides it is public."""
+    if any(has_aggregate(item) for item in select.expressions) or select.args["distinct"].args.get("on") is not None:
+        raise QuestionError("DISTINCT goes with columns alone: leave it out, groups are different anyway.")
+    if any(not isinstance(group, str) or scope.sensitive(group) for group in spelled.values()):
+        raise QuestionError(
+            "DISTINCT cannot be answered from perturbed rows: every value appears. Ask for counts by group."
+        )
 
 
-def _groups(select: exp.Select, manifest: Layout) -> tuple[str, ...]:
-    group = select.args.get("group")
-    if group is None:
-        return ()
-    if any(part for name, part in group.args.items() if name != "expressions"):
-        raise QuestionError("GROUP BY takes columns only: no ROLLUP, CUBE, GROUPING SETS or ALL.")
-    names = []
-    for node in group.expressions:
-        if isinstance(node, exp.Literal) and node.is_int:
-            node = _at_position(select.expressions, int(node.this), "GROUP BY")
-        if not isinstance(node, exp.Column):
-            raise QuestionError(f"GROUP BY takes columns only, not {shown(node)}.")
-        names.append(column_name(node, manifest))
-    return tuple(dict.fromkeys(names))
-
-
-def _at_position(nodes: Sequence[Node], place: int, clause: str) -> Node:
-    if not 1 <= place <= len(nodes):
-        raise QuestionError(f"{clause} {place}: the question selects {len(nodes)} things.")
-    node = nodes[place - 1]
-    return node.this if isinstance(node, exp.Alias) else node
-
-
-def _items(nodes: Sequence[Node], reader: Reader, manifest: Layout, groups: tuple[str, ...]) -> tuple[Item, ...]:
+def _items(nodes: Sequence[Node], reader: Reader, scope: Scope, spelled: Mapping[str, Grouped]) -> tuple[Item, ...]:
     items: list[Item] = []
     for node in nodes:
         alias = node.alias if isinstance(node, exp.Alias) else ""
         inner = node.this if isinstance(node, exp.Alias) else node
-        if isinstance(inner, exp.Column) and not isinstance(inner.this, exp.Star):
-            name = column_name(inner, manifest)
-            _require_grouped(name, groups, manifest)
-            items.append(Item(alias or name, name))
-        else:
+        if has_aggregate(inner) or isinstance(inner, exp.Star) or isinstance(getattr(inner, "this", None), exp.Star):
             expression = reader.read(inner)
             items.append(Item(alias or expression.name, expression))
+        else:
+            plain = scope.plain(inner)
+            items.append(Item(alias or plain or inner.sql(dialect="duckdb"), _of_groups(inner, scope, spelled)))
     names = [name for item in items for name in columns_of(item)]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -217,18 +197,31 @@ def _items(nodes: Sequence[Node], reader: Reader, manifest: Layout, groups: tupl
 
 def columns_of(item: Item) -> list[str]:
     """The result's columns of an item: an aggregate n comes with n_low and n_high."""
-    return [item.name] if isinstance(item.what, str) else [item.name, f"{item.name}_low", f"{item.name}_high"]
+    return [item.name] if isinstance(item.what, Scalar) else [item.name, f"{item.name}_low", f"{item.name}_high"]
 
 
-def _require_grouped(name: str, groups: tuple[str, ...], manifest: Layout) -> None:
-    if name in groups:
-        return
-    if name in manifest.sensitive_columns:
-        raise QuestionError(
+def _of_groups(node: Node, scope: Scope, spelled: Mapping[str, Grouped]) -> Scalar:
+    """Something selected as a function of the result's group columns."""
+
+    def group(inner: Node) -> Scalar | None:
+        column = spelled.get(scope.text(inner))
+        if column is None and isinstance(inner, exp.Column):
+            raise _ungrouped(scope.plain(inner) or scope.text(inner), scope)
+        if column is None:
+            return None
+        name = f"group {name_of(column)}"
+        return Scalar((name,), lambda values: values[name], name)
+
+    return scalar(node, group)
+
+
+def _ungrouped(name: str, scope: Scope) -> QuestionError:
+    if scope.sensitive(name):
+        return QuestionError(
             f"{name!r} is sensitive: single rows show perturbed values, which say nothing about a person. Ask for "
             f"counts instead: SELECT {name}, COUNT(*) AS n FROM {TABLE} GROUP BY {name}"
         )
-    raise QuestionError(f"{name!r} is selected but not grouped by. Fix: add GROUP BY {name}.")
+    return QuestionError(f"{name!r} is selected but not grouped by. Fix: add GROUP BY {name}.")
 
 
 def _whole_number(node: Node | None, clause: str) -> int | None:

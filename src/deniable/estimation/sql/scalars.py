@@ -1,0 +1,289 @@
+"""Expressions of columns, row by row: what SQL computes from values that are known, evaluated with Arrow.
+
+A scalar is a function of the values of some columns. Where it is of one column, it is evaluated on its distinct
+values alone, public or sensitive: `lower(town)` and `substr(diagnosis, 1, 3) = '250'` cost nothing per row. Unknown is
+missing, as in SQL, and `AND` and `OR` are those of three values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from deniable.core.errors import QuestionError
+from deniable.estimation.predicates import compare
+from deniable.estimation.sql.functions import FUNCTIONS, function_of
+from deniable.estimation.sql.literals import OPERATORS, SWAPPED, Node, is_literal, literal, shown
+
+Values = Mapping[str, pa.Array]
+Compute = Callable[[Values], pa.Array]
+
+WRONG = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, pa.ArrowKeyError, OverflowError, TypeError)
+ARITHMETIC: dict[type, Any] = {exp.Add: pc.add, exp.Sub: pc.subtract, exp.Mul: pc.multiply}
+KINDS: dict[Any, pa.DataType] = {
+    exp.DataType.Type.INT: pa.int64(),
+    exp.DataType.Type.BIGINT: pa.int64(),
+    exp.DataType.Type.SMALLINT: pa.int64(),
+    exp.DataType.Type.TINYINT: pa.int64(),
+    exp.DataType.Type.DOUBLE: pa.float64(),
+    exp.DataType.Type.FLOAT: pa.float64(),
+    exp.DataType.Type.TEXT: pa.string(),
+    exp.DataType.Type.VARCHAR: pa.string(),
+    exp.DataType.Type.DATE: pa.date32(),
+    exp.DataType.Type.TIMESTAMP: pa.timestamp("us"),
+    exp.DataType.Type.BOOLEAN: pa.bool_(),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Scalar:
+    """A function of columns.
+
+    Attributes:
+        columns: those it reads, in the order of first mention.
+        compute: equally long arrays by column -> an array as long.
+        plain: the column that it is, where nothing is computed.
+    """
+
+    columns: tuple[str, ...]
+    compute: Compute
+    plain: str | None = None
+
+    def of(self, column: str) -> Callable[[pa.Array], pa.Array]:
+        """As a function of one column's values."""
+        return lambda values: self.compute({column: values})
+
+    def constant(self) -> Any:
+        """Its value, where it reads no column."""
+        return self.compute({"": pa.nulls(1)})[0].as_py()
+
+
+Found = Callable[[Node], Scalar | None]  # what stands for a node: a column of the release, of a lookup or of a result
+
+
+def scalar(node: Node, found: Found) -> Scalar:
+    """An expression as a function of columns; a refusal where it is not understood."""
+    known = found(node)
+    if known is not None:
+        return known
+    if isinstance(node, exp.Paren):
+        return scalar(node.this, found)
+    if is_literal(node):
+        value = literal(node)
+        return Scalar((), lambda values: _repeated(value, values))
+    make = _special(node)
+    if make is None:
+        raise QuestionError(
+            f"{shown(node)} is not a function that can be computed here: use +, -, *, /, %, CASE, CAST, COALESCE, "
+            f"comparisons, or one of {', '.join(sorted(FUNCTIONS))}."
+        )
+    inner, compute = make
+    parts = [scalar(part, found) for part in inner]
+    columns = tuple(dict.fromkeys(column for part in parts for column in part.columns))
+
+    def computed(values: Values) -> pa.Array:
+        try:
+            return _array(compute([part.compute(values) for part in parts]))
+        except WRONG:
+            raise QuestionError(f"{shown(node)} cannot be computed from values of these types.") from None
+
+    return Scalar(columns, computed)
+
+
+Combine = Callable[[list[pa.Array]], pa.Array]
+
+
+def _special(node: Node) -> tuple[list[Node], Combine] | None:
+    """The inner expressions of a node, and how their values are combined."""
+    negate = bool(node.args.get("negate"))
+    for kinds, made in (
+        (exp.Not, lambda: ([node.this], lambda a: pc.invert(_truth(a[0])))),
+        (exp.And, lambda: ([node.this, node.expression], lambda a: pc.and_kleene(_truth(a[0]), _truth(a[1])))),
+        (exp.Or, lambda: ([node.this, node.expression], lambda a: pc.or_kleene(_truth(a[0]), _truth(a[1])))),
+        (exp.Neg, lambda: ([node.this], lambda a: pc.negate(_widened(a[0])))),
+        (exp.Between, lambda: _between(node)),
+        (exp.In, lambda: _among(node)),
+        (exp.Is, lambda: _is(node, negate)),
+        ((exp.Like, exp.ILike), lambda: _like(node, negate)),
+        (exp.Case, lambda: _case(node)),
+        (exp.If, lambda: ([node.this, node.args["true"], node.args.get("false") or exp.Null()], _choose)),
+        ((exp.Cast, exp.TryCast), lambda: _cast(node)),
+        ((exp.NullSafeEQ, exp.NullSafeNEQ), lambda: _same(node)),
+    ):
+        if isinstance(node, kinds):
+            result: tuple[list[Node], Combine] = made()
+            return result
+    if type(node) in ARITHMETIC:
+        operation = ARITHMETIC[type(node)]
+        return [node.this, node.expression], lambda a: operation(_widened(a[0]), _widened(a[1]))
+    if type(node) in OPERATORS:
+        return _comparison(node)
+    return function_of(node)
+
+
+def _comparison(node: Node) -> tuple[list[Node], Combine]:
+    operator, left, right = OPERATORS[type(node)], node.this, node.expression
+    if is_literal(left) and not is_literal(right):
+        left, right, operator = right, left, SWAPPED[operator]
+    if not is_literal(right):
+        return [left, right], lambda a: _compared(operator, a[0], a[1])
+    value = literal(right)
+    if value is None:
+        return [left], lambda a: pa.nulls(len(a[0]), pa.bool_())
+    return [left], lambda a: _known(compare(operator, a[0], value), a[0])
+
+
+def _compared(operator: str, one: pa.Array, other: pa.Array) -> pa.Array:
+    functions = {
+        "==": pc.equal, "!=": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
+    }  # fmt: skip
+    return functions[operator](one, other)
+
+
+def _known(holds: pa.Array, values: pa.Array) -> pa.Array:
+    """Unknown where the value is missing."""
+    return pc.if_else(values.is_valid(), holds, pa.scalar(None, pa.bool_()))
+
+
+def _between(node: Node) -> tuple[list[Node], Combine]:
+    low, high = node.args["low"], node.args["high"]
+    ends = [exp.GTE(this=node.this, expression=low), exp.LTE(this=node.this, expression=high)]
+    if not node.args.get("symmetric"):
+        return ends, lambda a: pc.and_kleene(*a)
+    ends += [exp.GTE(this=node.this, expression=high), exp.LTE(this=node.this, expression=low)]
+    return ends, lambda a: pc.or_kleene(pc.and_kleene(*a[:2]), pc.and_kleene(*a[2:]))
+
+
+def _among(node: Node) -> tuple[list[Node], Combine]:
+    if node.args.get("query") or node.args.get("unnest"):
+        raise QuestionError(f"{shown(node)}: IN (SELECT ..) reads a lookup table only, and stands in WHERE.")
+    each: list[Node] = [exp.EQ(this=node.this, expression=item) for item in node.expressions]
+
+    def any_of(arrays: list[pa.Array]) -> pa.Array:
+        result = arrays[0]
+        for array in arrays[1:]:
+            result = pc.or_kleene(result, array)
+        return result
+
+    return each, any_of
+
+
+def _is(node: Node, negate: bool) -> tuple[list[Node], Combine]:
+    if isinstance(node.expression, exp.Null):
+        return [node.this], lambda a: a[0].is_valid() if negate else a[0].is_null()
+    if not isinstance(node.expression, exp.Boolean):
+        raise QuestionError(f"{shown(node)}: IS goes with NULL, TRUE and FALSE.")
+    wanted = bool(node.expression.this)
+    return [node.this], lambda a: _flipped(pc.equal(_truth(a[0]), wanted).fill_null(False), negate)
+
+
+def _flipped(holds: pa.Array, negate: bool) -> pa.Array:
+    return pc.invert(holds) if negate else holds
+
+
+def _like(node: Node, negate: bool) -> tuple[list[Node], Combine]:
+    pattern = literal(node.expression) if is_literal(node.expression) else None
+    if not isinstance(pattern, str):
+        raise QuestionError(f"{shown(node)}: LIKE goes with a pattern in quotes.")
+    any_case = isinstance(node, exp.ILike)
+    return [node.this], lambda a: _flipped(pc.match_like(a[0], pattern, ignore_case=any_case), negate)
+
+
+def _case(node: Node) -> tuple[list[Node], Combine]:
+    inner: list[Node] = []
+    for when in node.args["ifs"]:
+        condition = when.this if node.this is None else exp.EQ(this=node.this, expression=when.this)
+        inner += [condition, when.args["true"]]
+    inner.append(node.args.get("default") or exp.Null())
+
+    def first_true(arrays: list[pa.Array]) -> pa.Array:
+        result = arrays[-1]
+        for place in range(len(arrays) - 3, -1, -2):
+            result = _choose([arrays[place], arrays[place + 1], result])
+        return result
+
+    return inner, first_true
+
+
+def _choose(arrays: list[pa.Array]) -> pa.Array:
+    condition, then, other = arrays
+    return pc.if_else(_truth(condition).fill_null(False), *_alike(then, other))
+
+
+def _alike(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Two arrays of one type; a missing literal has any."""
+    if pa.types.is_null(one.type):
+        return one.cast(other.type), other
+    return (one, other.cast(one.type)) if pa.types.is_null(other.type) else (one, other)
+
+
+def _cast(node: Node) -> tuple[list[Node], Combine]:
+    kind = KINDS.get(node.args["to"].this)
+    if kind is None:
+        raise QuestionError(f"{shown(node)}: CAST to INTEGER, DOUBLE, VARCHAR, DATE, TIMESTAMP or BOOLEAN.")
+    gentle = isinstance(node, exp.TryCast)
+
+    def cast(arrays: list[pa.Array]) -> pa.Array:
+        (values,) = arrays
+        if pa.types.is_integer(kind) and pa.types.is_floating(values.type):
+            values = pc.round(values, round_mode="half_to_even")
+        try:
+            return values.cast(kind)
+        except WRONG:
+            if not gentle:
+                raise
+        return pa.array([_one(value, kind) for value in values], kind)
+
+    return [node.this], cast
+
+
+def _one(value: pa.Scalar, kind: pa.DataType) -> Any:
+    try:
+        return value.cast(kind).as_py()
+    except WRONG:
+        return None
+
+
+def _same(node: Node) -> tuple[list[Node], Combine]:
+    """IS [NOT] DISTINCT FROM: missing is a value like any other."""
+
+    def same(arrays: list[pa.Array]) -> pa.Array:
+        equal, one, other = arrays
+        both = pc.and_(one.is_null(), other.is_null())
+        return pc.or_(equal.fill_null(False), both)
+
+    inner = [exp.EQ(this=node.this, expression=node.expression), node.this, node.expression]
+    if isinstance(node, exp.NullSafeEQ):
+        return inner, same
+    return inner, lambda a: pc.invert(same(a))
+
+
+def _truth(values: pa.Array) -> pa.Array:
+    if pa.types.is_null(values.type):
+        return values.cast(pa.bool_())
+    if not pa.types.is_boolean(values.type):
+        raise pa.ArrowTypeError("not a truth value")
+    return values
+
+
+def _widened(values: pa.Array) -> pa.Array:
+    """Numbers wide enough to compute with."""
+    if pa.types.is_integer(values.type):
+        return values.cast(pa.int64())
+    return (
+        values.cast(pa.float64()) if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type) else values
+    )
+
+
+def _repeated(value: Any, values: Values) -> pa.Array:
+    length = len(next(iter(values.values())))
+    return pa.array([value] * length) if length < 2 else pa.repeat(pa.scalar(value), length)
+
+
+def _array(values: Any) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

@@ -1,0 +1,169 @@
+"""What names mean in a question: columns of the release, columns of lookup tables, and what is computed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from deniable.core.bins import Bins
+from deniable.core.errors import QuestionError, did_you_mean, listing
+from deniable.core.tally import Counter, Derived
+from deniable.estimation.mapped import Mapped, name_of
+from deniable.estimation.model.columns import sensitive_values
+from deniable.estimation.published import Layout, Published
+from deniable.estimation.questions import is_number
+from deniable.estimation.sql.literals import Node, shown
+from deniable.estimation.sql.lookups import Lookup
+from deniable.estimation.sql.scalars import Scalar, scalar
+
+TABLE = "release"
+
+
+@dataclass(eq=False)
+class Scope:
+    """The names of one question.
+
+    Attributes:
+        manifest, counter: the release that is asked.
+        hidden: the values that a sensitive column may have.
+        bins: of sensitive columns whose values are intervals of numbers.
+        aliases: what the question calls it, in small letters.
+        lookups: joined lookup tables, by what the question calls them, in small letters.
+        derived: public columns that the question computes.
+    """
+
+    manifest: Layout
+    counter: Counter
+    hidden: Callable[[str], pa.Array]
+    bins: Mapping[str, Bins] = field(default_factory=dict)
+    aliases: set[str] = field(default_factory=lambda: {TABLE})
+    lookups: dict[str, Lookup] = field(default_factory=dict)
+    derived: dict[str, Derived] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, published: Published) -> Scope:
+        """The names of a release."""
+        manifest = published.manifest
+        bins = {name: own for part in manifest.parts for name, own in part.bins.items()}
+        return cls(manifest, published.counter(), lambda column: sensitive_values(manifest, column), bins)
+
+    def plain(self, node: Node) -> str | None:
+        """The column of the release that a reference means; None for everything else."""
+        if isinstance(node, exp.Paren):
+            return self.plain(node.this)
+        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+            return None
+        return self.scalar(node).plain
+
+    def scalar(self, node: Node) -> Scalar:
+        """An expression as a function of the release's columns."""
+        return scalar(node, self._found)
+
+    def _found(self, node: Node) -> Scalar | None:
+        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+            return None
+        table = node.table.lower()
+        if table and table not in self.aliases and table not in self.lookups:
+            near = did_you_mean(node.table, [*self.aliases, *self.lookups])
+            raise QuestionError(f"There is no table {node.table!r} in this question.{near}")
+        if table in self.lookups:
+            return self.lookups[table].column(node.name)
+        name = self._own(node.name)
+        if name is None and not table:
+            holding = [lookup for lookup in self.lookups.values() if lookup.has(node.name)]
+            if len(holding) == 1:
+                return holding[0].column(node.name)
+        if name is None:
+            known = [*self.manifest.public_columns, *self.manifest.sensitive_columns]
+            raise QuestionError(
+                f"There is no column {node.name!r}.{did_you_mean(node.name, known)} The columns are: "
+                f"{listing(known, most=20)}. Texts go in single quotes."
+            )
+        return Scalar((name,), lambda values: values[name], name)
+
+    def _own(self, name: str) -> str | None:
+        """A column of the release; letter case matters only where two columns differ by nothing else."""
+        known = [*self.manifest.public_columns, *self.manifest.sensitive_columns]
+        if name in known:
+            return name
+        same = [column for column in known if column.lower() == name.lower()]
+        return same[0] if len(same) == 1 else None
+
+    def is_column(self, name: str) -> bool:
+        """Whether the release or a lookup has a column of this name."""
+        return self._own(name) is not None or any(lookup.has(name) for lookup in self.lookups.values())
+
+    def sensitive(self, column: str) -> bool:
+        return column in self.manifest.sensitive_columns
+
+    def missing(self, column: str) -> pa.Array:
+        """One missing value of a column's type."""
+        return pa.nulls(1, self.values(column).type)
+
+    def column(self, node: Node) -> str | Mapped:
+        """What an expression is as a column: one of the release, a new public one, or a function of a sensitive one."""
+        name = self.plain(node)
+        if name is not None:
+            return name
+        made, text = self.scalar(node), self.text(node)
+        if not made.columns:
+            raise QuestionError(f"{shown(node)} is the same for every row: name a column.")
+        if not any(self.sensitive(column) for column in made.columns):
+            return self.new(text, made)
+        if len(made.columns) == 1:
+            return Mapped(text, made.columns[0], made.of(made.columns[0]))
+        raise mixes(node, [column for column in made.columns if self.sensitive(column)])
+
+    def text(self, node: Node) -> str:
+        """How an expression reads, whatever tables and columns are called in it: the same text is the same thing."""
+        while isinstance(node, exp.Paren):
+            node = node.this
+        whole = exp.Paren(this=node.copy())
+        for column in list(whole.find_all(exp.Column)):
+            if isinstance(column.this, exp.Star):
+                continue
+            own = None if column.table.lower() in self.lookups else self._own(column.name)
+            holding = [alias for alias, lookup in self.lookups.items() if own is None and lookup.has(column.name)]
+            table = next(iter(holding), None) if column.table.lower() not in self.lookups else column.table.lower()
+            column.replace(exp.column(own or column.name.lower(), table=table, quoted=own is not None))
+        return str(whole.this.sql(dialect="duckdb"))
+
+    def values(self, column: str | Mapped) -> pa.Array:
+        """All values that a column, or a function of a sensitive one, may have."""
+        if isinstance(column, Mapped):
+            return column.compute(self.values(column.column))
+        if self.sensitive(column):
+            return self.hidden(column)
+        counter = self.counter.with_columns(tuple(self.derived.values())) if column in self.derived else self.counter
+        return counter.distinct(column)
+
+    def middle(self, column: str | Mapped) -> float:
+        """A number in the middle of a column's values."""
+        values = self.values(column)
+        if not is_number(values.type):
+            raise QuestionError(f"{name_of(column)!r} is of type {values.type}: only numbers vary by so and so much.")
+        ends = pc.min_max(pc.cast(values, pa.float64(), safe=False)).as_py()
+        return 0.0 if ends["min"] is None else float(np.round((ends["min"] + ends["max"]) / 2, 6))
+
+    def new(self, text: str, made: Scalar) -> str:
+        """A public column that is computed; the same text is computed once."""
+        known = {*self.manifest.public_columns, *self.manifest.sensitive_columns}
+        name = text if text not in known else f"({text})"
+        columns = made.columns
+        self.derived.setdefault(
+            name, Derived(name, columns, lambda *arrays: made.compute(dict(zip(columns, arrays, strict=True))))
+        )
+        return name
+
+
+def mixes(node: Node, sensitive: Sequence[str]) -> QuestionError:
+    """The refusal of what is computed from several columns of which some are perturbed."""
+    return QuestionError(
+        f"{shown(node)} is computed row by row from {sensitive[0]!r}, whose rows are perturbed, and another column. "
+        f"Compare {sensitive[0]!r} with values, and group by the other column."
+    )
