@@ -45,6 +45,10 @@ def query(
             help="A lookup table, CSV or Parquet, that the question may join; repeatable.",
         ),
     ] = None,
+    simultaneous: Annotated[
+        bool,
+        typer.Option("--simultaneous", help="Make all intervals of a column hold together: for picking rows by them."),
+    ] = False,
     no_calibrate: Annotated[
         bool, typer.Option("--no-calibrate", help="Do not use the noisy histogram that the release carries.")
     ] = False,
@@ -64,6 +68,7 @@ def query(
     randomness of the perturbation.
     """
     import deniable as dn
+    from deniable.estimation.sql.answering import NOTE
 
     if as_csv and as_json:
         raise OptionError("--csv and --json contradict each other. Fix: choose one.")
@@ -73,8 +78,16 @@ def query(
     calibrate = False if no_calibrate else None
     tables = dict(_lookup(given) for given in lookups or ())
     answer = dn.open_release(release).sql(
-        sql, tables=tables, method=cast("Method", method), calibrate=calibrate, confidence=confidence
+        sql,
+        tables=tables,
+        method=cast("Method", method),
+        calibrate=calibrate,
+        confidence=confidence,
+        simultaneous=simultaneous,
     )
+    note = (answer.schema.metadata or {}).get(NOTE.encode())
+    if note is not None:
+        console.warn(note.decode())
     if as_json:
         console.emit({"columns": answer.column_names, "rows": answer.to_pylist()})
     elif as_csv:

@@ -113,5 +113,5 @@ def count_of(linear: Linear | Weighed, narrowed: Narrowed | None = None, method:
     ends = linear.bounds(term)
     if method == "mle":
         return Answers(rows.likely(), raw, raw, *ends)
-    counted = Answers(linear.value(term), variance, raw, *ends)
+    counted = Answers(linear.value(term), variance, raw, *ends, rows.slope() if method == "inverse" else 0.0)
     return rows.shrunk(counted) if method == "shrunk" else counted

@@ -15,6 +15,7 @@ from deniable.core.arrays import Floats, Ints
 from deniable.core.errors import OptionError, QuestionError
 from deniable.estimation.aggregates import Aggregate, Count, columns_of, conditions_of, numbers_of
 from deniable.estimation.asking import Asking, Options, asking
+from deniable.estimation.estimate import reach
 from deniable.estimation.extended import with_columns
 from deniable.estimation.formula import Ranges
 from deniable.estimation.four_state import answer_four_state
@@ -173,10 +174,11 @@ def _sensitive_bounds(ask: Asking, numbers: Mapped) -> tuple[float, float]:
 
 
 def interval(numbers: Answers, z: float) -> tuple[Floats, Floats]:
-    """The ends of the intervals: value -+ z stderr, cut to what is possible, always holding the value."""
-    half = z * np.sqrt(numbers.variance)
-    low = np.minimum(np.clip(numbers.value - half, numbers.smallest, numbers.largest), numbers.value)
-    high = np.maximum(np.clip(numbers.value + half, numbers.smallest, numbers.largest), numbers.value)
+    """The ends of the intervals, cut to what is possible, always holding the value: all f with
+    (value - f)^2 <= z^2 (variance + slope (f - value)), which is value -+ z stderr where the slope is 0."""
+    below, above = reach(numbers.variance, numbers.slope, z)
+    low = np.minimum(np.clip(numbers.value - below, numbers.smallest, numbers.largest), numbers.value)
+    high = np.maximum(np.clip(numbers.value + above, numbers.smallest, numbers.largest), numbers.value)
     return low, high
 
 

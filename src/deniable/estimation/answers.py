@@ -25,16 +25,17 @@ def group_by(
     method: Method = "inverse",
     calibrate: bool | None = None,
     confidence: float = 0.95,
+    simultaneous: bool = False,
 ) -> pa.Table:
     """How many rows each group has: its columns, then value, stderr, value_low and value_high."""
     names = [columns] if isinstance(columns, str) else list(columns)
     if not names or len(set(names)) < len(names):
         raise QuestionError("group_by needs one or more different columns.")
-    options = Options(method, calibrate, confidence)
+    options = Options(method, calibrate, confidence, simultaneous)
     grouped = answer(published, Question(conjunction(where), tuple(names), options=options))
     arrays = group_columns(asking(published), names, grouped)
     counts = grouped.by_aggregate[Count()]
-    low, high = interval(counts, options.z)
+    low, high = interval(counts, options.z_of(int((counts.variance > 0).sum())))
     arrays["value"] = pa.array(counts.value.reshape(-1))
     arrays["stderr"] = pa.array(np.sqrt(counts.variance).reshape(-1))
     arrays["value_low"], arrays["value_high"] = pa.array(low.reshape(-1)), pa.array(high.reshape(-1))

@@ -22,6 +22,7 @@ from deniable.estimation.published import Counter, Floats, OnePart, Published
 from deniable.estimation.questions import Resolver
 from deniable.estimation.shrinkage import Shrinkage, fit_shrinkage
 
+Simultaneous = Literal[False, True, "selected"]
 Method = Literal["inverse", "mle", "shrunk", "four-state", "four-state exact"]
 
 # What an estimate says of how it was computed, where the name of the method alone would promise too much.
@@ -40,8 +41,14 @@ class Options:
     method: Method = "inverse"
     calibrate: bool | None = None
     confidence: float = 0.95
+    simultaneous: Simultaneous = False
 
     def __post_init__(self) -> None:
+        if self.simultaneous not in (False, True, "selected"):
+            raise OptionError(
+                f"simultaneous = {self.simultaneous!r} is not known: choose False (each interval by itself), True (all "
+                "of a result together) or 'selected' (on average over the rows that are shown)."
+            )
         if self.method not in get_args(Method):
             known = get_args(Method)
             raise OptionError(
@@ -63,6 +70,24 @@ class Options:
     @property
     def z(self) -> float:
         return normal_quantile(self.confidence)
+
+    def z_of(self, intervals: int) -> float:
+        """z that makes so many intervals hold all at once with the given confidence, where that is asked for.
+
+        Sidak's: each holds with confidence^(1/m). For normal errors that is enough, however they go together, and it is
+        sharper than Bonferroni's 1 - (1 - confidence) / m.
+        """
+        if self.simultaneous is not True or intervals < 2:
+            return self.z
+        return normal_quantile(self.confidence ** (1 / intervals))
+
+    def z_selected(self, shown: int, intervals: int) -> float:
+        """z for the rows that a selection leaves: of the intervals shown, no more than 1 - confidence miss on average.
+
+        Each holds with 1 - (1 - confidence) R / m, R of m being shown (Benjamini and Yekutieli 2005).
+        """
+        missed = (1 - self.confidence) * max(shown, 1) / max(intervals, 1)
+        return normal_quantile(1 - min(missed, 1 - self.confidence))
 
 
 @dataclass(eq=False)

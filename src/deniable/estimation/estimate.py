@@ -6,9 +6,11 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from scipy.special import ndtri
+import numpy as np
+from scipy.special import gammaincinv, ndtr, ndtri
 
 from deniable.core import html
+from deniable.core.arrays import Floats
 from deniable.core.errors import OptionError, QuestionError
 
 HOPELESS = "hopeless: the interval is wider than everything that is possible, ask about more rows or values"
@@ -27,6 +29,43 @@ def normal_quantile(confidence: float) -> float:
     return float(ndtri((1 + confidence) / 2))
 
 
+FEW = 50.0  # hits, below which the ends come from a Poisson number's tails
+LOWER, UPPER = 0.25, 0.5  # added to the hits: between exact limits (0 and 1) and those of the mid-P (both 1/2)
+
+
+def reach(variance: Floats, slope: Floats | float, z: float) -> tuple[Floats, Floats]:
+    """How far an interval reaches below and above the estimate.
+
+    A truth f is in it where (est - f)^2 <= z^2 V(f), V(f) = V + slope (f - est): the variance is that of the truth in
+    question, not of the estimate (a score interval). With d = f - est,
+
+        d = (z^2 slope -+ sqrt(z^4 slope^2 + 4 z^2 V)) / 2
+
+    An estimate made of few hits k = V / slope^2, each worth about ``slope``, has the tails of a Poisson number instead.
+
+    >>> [round(float(x), 2) for x in reach(np.array(4.0), 0.0, 1.96)]
+    [3.92, 3.92]
+    >>> [round(float(x), 2) for x in reach(np.array(400.0), 2.0, 1.96)]
+    [35.55, 43.23]
+    >>> [round(float(x), 2) for x in reach(np.array(4.0), 2.0, 1.96)]
+    [1.88, 7.35]
+    """
+    variance = np.asarray(variance, np.float64)
+    slope = np.where((variance > 0) & np.isfinite(variance), slope, 0.0)
+    shift = z**2 * slope / 2
+    half = np.sqrt(shift**2 + z**2 * variance)
+    below, above = np.atleast_1d(half - shift), np.atleast_1d(half + shift)
+    few = np.atleast_1d(variance < FEW * slope**2)
+    if few.any():
+        jump, tail = np.atleast_1d(slope)[few], ndtr(-z)
+        hits = np.atleast_1d(variance)[few] / jump**2
+        lower = np.maximum(hits - gammaincinv(hits + LOWER, tail), 0.0)
+        upper = np.maximum(gammaincinv(hits + UPPER, 1 - tail) - hits, 0.0)
+        below[few] = np.abs(jump) * np.where(jump > 0, lower, upper)
+        above[few] = np.abs(jump) * np.where(jump > 0, upper, lower)
+    return below.reshape(variance.shape), above.reshape(variance.shape)
+
+
 @dataclass(frozen=True, repr=False)
 class Estimate:
     """What a release says about a question.
@@ -41,6 +80,8 @@ class Estimate:
         smallest, largest: what the answer can be at all, by the public columns alone.
         method: how it was computed.
         uncalibrated: the standard error before calibration; differences need it (see ``__sub__``).
+        slope: how much larger the variance is for each row more that the truth has; intervals of small counts are
+            lopsided by it.
 
     >>> import deniable as dn
     >>> women = dn.Estimate(1204.0, 53.06, smallest=0, largest=9000)
@@ -58,6 +99,7 @@ class Estimate:
     largest: float = math.inf
     method: str = "inverse"
     uncalibrated: float | None = None
+    slope: float = 0.0
 
     @property
     def variance(self) -> float:
@@ -68,15 +110,20 @@ class Estimate:
     def _half(self) -> float:
         return normal_quantile(self.confidence) * self.stderr
 
+    @cached_property
+    def _reach(self) -> tuple[float, float]:
+        below, above = reach(np.asarray(self.variance), self.slope, normal_quantile(self.confidence))
+        return float(below), float(above)
+
     @property
     def low(self) -> float:
-        """The lower end: value - z stderr, cut to what is possible, never above the value."""
-        return min(self.value, max(self.value - self._half, self.smallest), self.largest)
+        """The lower end: value - z stderr or a little more, cut to what is possible, never above the value."""
+        return min(self.value, max(self.value - self._reach[0], self.smallest), self.largest)
 
     @property
     def high(self) -> float:
-        """The upper end: value + z stderr, cut to what is possible, never below the value."""
-        return max(self.value, min(self.value + self._half, self.largest), self.smallest)
+        """The upper end: value + z stderr or a little more, cut to what is possible, never below the value."""
+        return max(self.value, min(self.value + self._reach[1], self.largest), self.smallest)
 
     @property
     def hopeless(self) -> bool:

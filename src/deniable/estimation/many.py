@@ -99,12 +99,13 @@ def value_sets_of(ask: Asking, tally: Floats, sets: Bools, options: Options) -> 
 def _own_values(ask: Asking, tally: Floats, sets: Bools, options: Options) -> Answers:
     """Questions with the same value set are answered together."""
     distinct, inverse = np.unique(sets, axis=0, return_inverse=True)
-    columns = [np.zeros(len(sets)) for _ in range(5)]
+    names = ("value", "variance", "raw", "smallest", "largest", "slope")
+    columns = [np.zeros(len(sets)) for _ in names]
     for number, mask in enumerate(distinct):
         members = np.flatnonzero(inverse.reshape(-1) == number)
         part = value_sets_of(ask, tally[members], mask[None, :], options)
-        for column, name in zip(columns, ("value", "variance", "raw", "smallest", "largest"), strict=True):
-            column[members] = getattr(part, name)[:, 0]
+        for column, name in zip(columns, names, strict=True):
+            column[members] = np.broadcast_to(getattr(part, name), part.value.shape)[:, 0]
     return Answers(*columns)
 
 

@@ -58,6 +58,7 @@ class Answer:
             float(numbers.largest[0, 0]),
             self.question.options.said,
             float(np.sqrt(numbers.raw[0, 0])),
+            float(np.broadcast_to(numbers.slope, numbers.value.shape)[0, 0]),
         )
 
 

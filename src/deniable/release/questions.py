@@ -15,7 +15,7 @@ from deniable.core.manifest import Manifest
 from deniable.estimation import answers, cubes, many
 from deniable.estimation.aggregates import Aggregate, Computed, Count, Mean, Sum, sensitive_sum
 from deniable.estimation.answering import row_weights
-from deniable.estimation.asking import Method, Options
+from deniable.estimation.asking import Method, Options, Simultaneous
 from deniable.estimation.estimate import Estimate
 from deniable.estimation.formula import Added, Ratio, Scaled
 from deniable.estimation.linear import Narrowed, Term
@@ -166,14 +166,24 @@ class Questions(ABC):
         method: Method = "inverse",
         calibrate: bool | None = None,
         confidence: float = 0.95,
+        simultaneous: bool = False,
     ) -> pa.Table:
         """How many rows each group has: its columns, then value, stderr, value_low and value_high.
 
         Args:
             columns: one or several, public or sensitive; a group is a combination of their values.
             where, method, calibrate, confidence: as for ``count``.
+            simultaneous: whether all intervals hold together with the given confidence: for picking groups by them.
         """
-        return answers.group_by(self._rows, columns, where, method=method, calibrate=calibrate, confidence=confidence)
+        return answers.group_by(
+            self._rows,
+            columns,
+            where,
+            method=method,
+            calibrate=calibrate,
+            confidence=confidence,
+            simultaneous=simultaneous,
+        )
 
     def histogram(
         self,
@@ -250,6 +260,7 @@ class Questions(ABC):
         method: Method = "inverse",
         calibrate: bool | None = None,
         confidence: float = 0.95,
+        simultaneous: Simultaneous = False,
     ) -> pa.Table:
         """Answer a question in SQL; every aggregate ``n`` comes with ``n_low`` and ``n_high``.
 
@@ -258,6 +269,17 @@ class Questions(ABC):
                 with WHERE, GROUP BY, HAVING, ORDER BY and LIMIT.
             tables: lookup tables that the question may join, by name: anything that Arrow reads.
             method, calibrate, confidence: as for ``count``.
+            simultaneous: True: all intervals of a column hold together with the given confidence, whatever is picked of
+                them afterwards; ``"selected"``: of those that HAVING and LIMIT leave, as many as the confidence says.
+                Without it, a result that was picked by its estimates says so in its schema's metadata.
         """
         lookups = {name: pa.table(table) for name, table in (tables or {}).items()}
-        return sql(self._rows, question, tables=lookups, method=method, calibrate=calibrate, confidence=confidence)
+        return sql(
+            self._rows,
+            question,
+            tables=lookups,
+            method=method,
+            calibrate=calibrate,
+            confidence=confidence,
+            simultaneous=simultaneous,
+        )

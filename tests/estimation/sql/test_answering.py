@@ -67,7 +67,8 @@ def test_mixed_conditions_are_the_sum_of_their_disjoint_parts(release):
         {"sex": "M", "disease": ["asthma", "cancer", "hiv", "ulcer"]}, calibrate=False
     )
     assert found["n"] == pytest.approx(parts.value)
-    assert (found["n_low"], found["n_high"]) == pytest.approx((parts.low, parts.high))
+    width = parts.high - parts.low  # intervals of the parts are lopsided, each in its own way
+    assert (found["n_low"], found["n_high"]) == pytest.approx((parts.low, parts.high), abs=0.02 * width)
 
 
 def test_either_of_two_kinds_of_condition(release):

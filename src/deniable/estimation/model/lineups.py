@@ -24,6 +24,7 @@ from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.errors import QuestionError
 from deniable.core.lineup import LineUpDesign
 from deniable.estimation.model.squarem import squarem
+from deniable.estimation.model.states import slopes
 
 FEW, DENSE = 512, 4096
 BLOCK = 2**22  # entries of weights that are computed at a time
@@ -127,6 +128,21 @@ class LineUpStates:
                 some = slice(first, min(first + step, number))
                 total += flat[:, some] @ np.asarray(self._members[some] @ scores.T) ** 2
         return np.concatenate([total, flat[:, number:]], axis=1).reshape(*counts.shape[:-1], self.m)
+
+    def references(self, chosen: Bools | Floats) -> list[tuple[slice, Floats]]:
+        """How often sets are published: half as they are dealt, half as those that hold a value asked for."""
+        asked = np.abs(chosen[..., : self.design.m].astype(np.float64)).reshape(-1, self.design.m)
+        holding = self._added(asked / np.maximum(asked.sum(-1, keepdims=True), 1e-300)) * self.design.distribution
+        total = holding.sum(-1, keepdims=True)
+        often = self.design.distribution / 2 + holding / np.where(total > 0, 2 * total, np.inf)
+        return [(self.slices()[0], often)]
+
+    def value_slopes(self) -> Floats:
+        """Of every single value; 0 where there are so many values or sets that all their weights do not fit."""
+        if self.design.m > DENSE or self.design.m * self.count > 4 * BLOCK:
+            return np.zeros(self.m)
+        every = np.eye(self.m, dtype=bool)
+        return slopes(self.weights(every), self.references(every))
 
     def expected(self, scores: Floats) -> Floats:
         """E[z(S) | x] = (t / pi_x) sum over S with x of D(S) z(S) + (1-t) sum D z, [..., sets] -> [..., m]."""

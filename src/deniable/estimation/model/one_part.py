@@ -20,7 +20,7 @@ from deniable.estimation import calibration
 from deniable.estimation.calibration import Calibration, Control, SetControl
 from deniable.estimation.mapped import Grouped, Mapped, column_of
 from deniable.estimation.model.likelihood import likelihood_counts
-from deniable.estimation.model.states import States
+from deniable.estimation.model.states import States, slopes
 from deniable.estimation.model.weighed import Answers, Tallies, Weighed
 from deniable.estimation.questions import domain_numbers, sensitive_part
 
@@ -154,6 +154,11 @@ class ValueSets(_OnePart):
     def bounds(self, tally: Floats) -> tuple[Floats, Floats]:
         return _added(tally, self._certain), _added(tally, self._possible)
 
+    def slope(self) -> Floats | float:
+        """Over the states of the class that most rows are in; the states as often as they would be published."""
+        sets = _followed(self.sets, self.counts.sum(axis=(0, 2)))
+        return slopes(self.states.weights(sets), self.states.references(sets))[None, :]
+
     def likely(self) -> Floats:
         fitted: Floats = np.einsum("gtx,jtx->gj", self._fitted(), self.sets.astype(np.float64), optimize=True)
         return fitted
@@ -202,6 +207,9 @@ class SingleValues(_OnePart):
                 certain[..., positions] += here
         ends = self._of_labels(certain), self._of_labels(possible)
         return np.minimum(*ends), np.maximum(*ends)
+
+    def slope(self) -> Floats | float:
+        return self.states.value_slopes()[self._chosen][None, :]
 
     def likely(self) -> Floats:
         return self._of_labels(self._fitted())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -111,6 +111,34 @@ class States:
                 total[..., positions] += here.sum(-1, keepdims=True) * of_inverse(channel.replacing)
         return total
 
+    def references(self, chosen: Bools | Floats) -> list[tuple[slice, Floats]]:
+        """For each cell how often its states are published: half from replacements, half from the values asked for."""
+        parts = []
+        for number, (part, positions) in enumerate(zip(self.slices(), self.positions, strict=True)):
+            replaced = self.mixture.mean(axis=1) if self.mixture is not None else self.channels[number].replacing
+            inside = np.abs(chosen[..., positions].astype(np.float64))
+            total = inside.sum(-1, keepdims=True)
+            parts.append((part, replaced / 2 + inside / np.where(total > 0, 2 * total, np.inf)))
+        return parts
+
+    @lru_cache(maxsize=1)  # noqa: B019 - as many as there are releases
+    def value_slopes(self) -> Floats:
+        """w+ + w- - 1 of every single value; where it stands in several cells, by how far apart its weights are."""
+        if self.mixture is not None:
+            every = np.eye(self.m, dtype=bool)
+            return slopes(self.weights(every), self.references(every))
+        above, below = np.zeros(self.m), np.full(self.m, 1e-300)
+        for channel, positions in zip(self.channels, self.positions, strict=True):
+            if not channel.invertible or channel.m == 1 or (channel.keep == 0).any():
+                continue
+            p, r = channel.coins, channel.replacing
+            share = (r / p) / (1 + (r * (1 - p) / p).sum())
+            shown, other = (1 - (1 - p) * share) / p, -share * (r * (1 - p) / p).sum()
+            apart = (shown - other) ** 2
+            above[positions] += apart * (shown + other - 1)
+            below[positions] += apart
+        return above / below
+
     @cached_property
     def _inverse(self) -> Floats:
         """Of the mixture; where it has none, published rows count for what they show."""
@@ -125,6 +153,19 @@ class States:
             solved = np.linalg.solve(self.mixture.T, chosen.reshape(-1, self.m).astype(np.float64).T).T
             return solved.reshape(chosen.shape).astype(np.float64)
         return chosen.astype(np.float64)
+
+
+def slopes(weights: Floats, references: list[tuple[slice, Floats]]) -> Floats:
+    """The regression of w^2 - w on w within cells, [sets, states] -> [sets]; 0 where all weights are the same."""
+    above, below = np.zeros(len(weights)), np.zeros(len(weights))
+    for part, often in references:
+        w = weights[:, part]
+        mass = often.sum(-1, keepdims=True)
+        own = often / np.where(mass > 0, mass, 1.0)
+        centred = w - (own * w).sum(-1, keepdims=True)
+        above += (own * centred * (w**2 - w)).sum(-1)
+        below += (own * centred**2).sum(-1)
+    return np.where(below > 0, above / np.where(below > 0, below, 1.0), 0.0)
 
 
 def _certain(inside: Bools | Floats, weights: Floats) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -23,22 +23,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Estimates [groups, labels] with their variances and what is possible; ``raw`` is the variance uncalibrated."""
+    """Estimates [groups, labels] with their variances and what is possible; ``raw`` is the variance uncalibrated.
+
+    ``slope`` says how much larger the variance is for each row more that the truth has: intervals of small counts are
+    lopsided by it. It is 0 where nothing is known of it.
+    """
 
     value: Floats
     variance: Floats
     raw: Floats
     smallest: Floats
     largest: Floats
+    slope: Floats | float = 0.0
 
     @classmethod
     def joined(cls, parts: list[Answers], axis: int) -> Answers:
-        names = ("value", "variance", "raw", "smallest", "largest")
+        names = ("value", "variance", "raw", "smallest", "largest", "slope")
+        parts = [replace(part, slope=np.broadcast_to(part.slope, part.value.shape)) for part in parts]
         return cls(*(np.concatenate([getattr(part, name) for part in parts], axis=axis) for name in names))
 
     def picked(self, labels: Ints) -> Answers:
         """Some of the labels."""
-        columns = (self.value, self.variance, self.raw, self.smallest, self.largest)
+        slope = np.broadcast_to(self.slope, self.value.shape)
+        columns = (self.value, self.variance, self.raw, self.smallest, self.largest, slope)
         return Answers(*(column[:, labels] for column in columns))
 
     def spread(self, rows: Ints, labels: Ints) -> Answers:
@@ -115,6 +122,15 @@ class Weighed(ABC):
     @property
     def rounding(self) -> float:
         """The variance below which nothing is claimed."""
+        return 0.0
+
+    def slope(self) -> Floats | float:
+        """How much larger the variance of a count is for each row more that the truth has [groups, labels].
+
+        Where weights take two values only, w+ for rows that show what is asked for and w- for others, the estimated
+        variance is linear in the estimate, with the slope w+ + w- - 1 exactly. Elsewhere the regression of w^2 - w on w
+        over published rows stands for it.
+        """
         return 0.0
 
     def shrunk(self, linear: Answers) -> Answers:

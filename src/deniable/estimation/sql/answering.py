@@ -14,19 +14,23 @@ from sqlglot import exp
 from deniable.core.errors import QuestionError, did_you_mean
 from deniable.estimation.aggregates import Aggregate, Computed, Count
 from deniable.estimation.answering import answer, group_columns, interval
-from deniable.estimation.asking import Method, Options, asking
+from deniable.estimation.asking import Method, Options, Simultaneous, asking
 from deniable.estimation.extended import with_columns
 from deniable.estimation.linear import Term
 from deniable.estimation.mapped import Grouped, name_of
+from deniable.estimation.model.weighed import Answers
 from deniable.estimation.ordered import Extreme, Quantile
 from deniable.estimation.ordering import extremes, quantiles
 from deniable.estimation.published import Published
 from deniable.estimation.question import Question
-from deniable.estimation.sql.expressions import Expression, outermost
+from deniable.estimation.sql.expressions import Expression, has_aggregate, outermost
 from deniable.estimation.sql.literals import Node, is_literal, literal, shown
 from deniable.estimation.sql.parsing import Item, Query, columns_of, parse
 from deniable.estimation.sql.scalars import Scalar, scalar
 from deniable.estimation.sql.scope import Scope
+
+NOTE = "deniable note"  # of a result's schema: what to know before believing it
+PLACE = "group place"
 
 
 def sql(
@@ -37,9 +41,10 @@ def sql(
     method: Method = "inverse",
     calibrate: bool | None = None,
     confidence: float = 0.95,
+    simultaneous: Simultaneous = False,
 ) -> pa.Table:
     """Answer a question in SQL; every aggregate ``n`` comes with ``n_low`` and ``n_high``."""
-    options = Options(method, calibrate, confidence)
+    options = Options(method, calibrate, confidence, simultaneous)
     query = parse(question, Scope.of(published), tables)
     return Answering(published, query, options).table()
 
@@ -62,6 +67,8 @@ class Answering:
         self.hidden: list[Item] = []  # aggregates that only HAVING or ORDER BY name
         for node in (query.having, *query.order):
             self._find_hidden(node)
+        self.rows = 0
+        self._numbers: dict[str, Answers] = {}
         self.published = with_columns(published, tuple(query.scope.derived.values()))
 
     def table(self) -> pa.Table:
@@ -71,11 +78,50 @@ class Answering:
             full = full.filter(self._holds(self.query.having, full))
         if self.query.order:
             full = full.take(self._sorted(full))
-        rows = len(full)
-        full = full.slice(
-            min(self.query.offset, rows), rows if self.query.limit is None else min(self.query.limit, rows)
+        kept = len(full)  # what a LIMIT of any size can leave
+        limit = kept if self.query.limit is None else min(self.query.limit, kept)
+        full = full.slice(min(self.query.offset, kept), limit)
+        if self.options.simultaneous == "selected" and full.num_rows < self.rows:
+            full = self._adjusted(full)
+        shown = full.select([name for item in self.query.items for name in columns_of(item)])
+        note = self._note(shown.num_rows < self.rows)
+        return shown if note is None else shown.replace_schema_metadata({NOTE: note})
+
+    # -- selection -----------------------------------------------------------------------------------------------------
+
+    def _adjusted(self, full: pa.Table) -> pa.Table:
+        """The rows that are shown, with intervals for a selection."""
+        z = self.options.z_selected(full.num_rows, self.rows)
+        places = full[PLACE].to_numpy()
+        for item in self.query.items:
+            numbers = self._numbers.get(item.name)
+            if numbers is not None:
+                for name, column in zip(columns_of(item)[1:], interval(numbers, z), strict=True):
+                    flat = column.reshape(-1)[places]
+                    full = full.set_column(full.column_names.index(name), name, pa.array(flat, mask=np.isnan(flat)))
+        return full
+
+    def _note(self, selected: bool) -> str | None:
+        """What to know of rows that were picked by their estimates."""
+        by = [node for node in (self.query.having, *self.query.order) if node is not None and self._is_estimate(node)]
+        if not selected or not by or self.rows < 2:
+            return None
+        if self.options.simultaneous:
+            return None
+        return (
+            f"These rows were picked among {self.rows:,} by their estimates, which favours those that err upwards: "
+            "their intervals hold less often than they say. Ask with simultaneous=True (--simultaneous), which makes "
+            "all of them hold together, or simultaneous='selected', which makes those shown hold on average."
         )
-        return full.select([name for item in self.query.items for name in columns_of(item)])
+
+    def _is_estimate(self, node: Node) -> bool:
+        names = {name for item in self.query.items if isinstance(item.what, Expression) for name in columns_of(item)}
+        inner = node.this if isinstance(node, exp.Ordered) else node
+        if isinstance(inner, exp.Literal) and inner.is_int and isinstance(node, exp.Ordered):
+            place = int(inner.this) - 1
+            return 0 <= place < len(self.query.items) and isinstance(self.query.items[place].what, Expression)
+        columns = {column.name for column in node.find_all(exp.Column)}
+        return has_aggregate(node) or bool(columns & names)
 
     def _items(self) -> list[Item]:
         return [*self.query.items, *self.hidden]
@@ -90,17 +136,21 @@ class Answering:
         columns = group_columns(asking(self.published), groups, answered)
         arrays = {f"group {name}": column for name, column in columns.items()}
         rows = len(answered.keys) * len(answered.labels)
+        arrays[PLACE] = pa.array(np.arange(rows))
+        self.rows += rows
         for group in self.query.spelled.values():
             arrays.setdefault(f"group {name_of(group)}", pa.nulls(rows))
         for item in self._items():
             if isinstance(item.what, Scalar):
                 arrays[item.name] = _spread(item.what, arrays, rows)
                 continue
-            arrays |= dict(zip(columns_of(item), self._columns(item.what, question, answered), strict=True))
+            arrays |= dict(zip(columns_of(item), self._columns(item, question, answered), strict=True))
         return pa.table(arrays)
 
-    def _columns(self, expression: Expression, question: Question, answered: Any) -> list[pa.Array]:
+    def _columns(self, item: Item, question: Question, answered: Any) -> list[pa.Array]:
         """An aggregate's values and the ends of its intervals, group by group."""
+        expression = item.what
+        assert isinstance(expression, Expression)
         what = estimated(expression)
         if isinstance(what, Extreme):
             return [extremes(self.published, question, what, answered)] * 3
@@ -108,7 +158,9 @@ class Answering:
             columns = quantiles(self.published, question, what, answered)
         else:
             numbers = answered.by_aggregate[what]
-            columns = [numbers.value, *interval(numbers, self.options.z)]
+            if len(self.query.groupings) == 1:
+                self._numbers[item.name] = numbers
+            columns = [numbers.value, *interval(numbers, self.options.z_of(int((numbers.variance > 0).sum())))]
         flat = [
             _rounded(column.reshape(-1), expression.decimals, up)
             for column, up in zip(columns, (0, -1, 1), strict=True)
