@@ -187,7 +187,8 @@ def _items(nodes: Sequence[Node], reader: Reader, scope: Scope, spelled: Mapping
             items.append(Item(alias or expression.name, expression))
         else:
             plain = scope.plain(inner)
-            items.append(Item(alias or plain or inner.sql(dialect="duckdb"), _of_groups(inner, scope, spelled)))
+            name = plain or (inner.name if isinstance(inner, exp.Column) else inner.sql(dialect="duckdb"))
+            items.append(Item(alias or name, _of_groups(inner, scope, spelled)))
     names = [name for item in items for name in columns_of(item)]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
