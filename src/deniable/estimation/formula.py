@@ -172,7 +172,7 @@ def evaluate(formula: Formula, linear: Linear, z: float, ranges: Ranges) -> Answ
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         traced = _Tracing(linear, z, ranges).traced(formula)
         grown = np.where(np.less(traced.doubt, 1), 1 / (1 - traced.doubt) ** 2, np.inf)
-        known = np.maximum(traced.slack, 0.0) / z  # as if it were z standard errors less
+        known = np.maximum(traced.slack, 0.0) / z if z > 0 else 0.0  # as if it were z standard errors less
         errors = [np.square(np.sqrt(x * grown) + known) for x in linear.variance(traced.slopes)]
         errors = [np.where(np.isfinite(x), x, np.inf) for x in errors]
     columns = (traced.value, *errors, traced.smallest, traced.largest)

@@ -23,8 +23,8 @@ from scipy import linalg, sparse
 from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.errors import QuestionError
 from deniable.core.lineup import LineUpDesign
+from deniable.estimation.model.slopes import slopes
 from deniable.estimation.model.squarem import squarem
-from deniable.estimation.model.states import slopes
 
 FEW, DENSE = 512, 4096
 BLOCK = 2**22  # entries of weights that are computed at a time

@@ -20,7 +20,8 @@ from deniable.estimation import calibration
 from deniable.estimation.calibration import Calibration, Control, SetControl
 from deniable.estimation.mapped import Grouped, Mapped, column_of
 from deniable.estimation.model.likelihood import likelihood_counts
-from deniable.estimation.model.states import States, slopes
+from deniable.estimation.model.slopes import slopes
+from deniable.estimation.model.states import States
 from deniable.estimation.model.weighed import Answers, Tallies, Weighed
 from deniable.estimation.questions import domain_numbers, sensitive_part
 
@@ -156,8 +157,8 @@ class ValueSets(_OnePart):
 
     def slope(self) -> Floats | float:
         """Over the states of the class that most rows are in; the states as often as they would be published."""
-        sets = _followed(self.sets, self.counts.sum(axis=(0, 2)))
-        return slopes(self.states.weights(sets), self.states.references(sets))[None, :]
+        place = np.arange(len(self.sets)), _followed(self.sets, self.counts.sum(axis=(0, 2)))
+        return slopes(self._weight[place], self.states.references(self.sets[place]))[None, :]
 
     def likely(self) -> Floats:
         fitted: Floats = np.einsum("gtx,jtx->gj", self._fitted(), self.sets.astype(np.float64), optimize=True)

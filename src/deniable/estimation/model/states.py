@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from deniable.core.channel import Channel
 from deniable.core.errors import QuestionError
+from deniable.estimation.model.slopes import slopes
 from deniable.estimation.model.tensor import SINGULAR, stochastic
 from deniable.estimation.published import Bools, Floats, OnePart
 
@@ -153,19 +154,6 @@ class States:
             solved = np.linalg.solve(self.mixture.T, chosen.reshape(-1, self.m).astype(np.float64).T).T
             return solved.reshape(chosen.shape).astype(np.float64)
         return chosen.astype(np.float64)
-
-
-def slopes(weights: Floats, references: list[tuple[slice, Floats]]) -> Floats:
-    """The regression of w^2 - w on w within cells, [sets, states] -> [sets]; 0 where all weights are the same."""
-    above, below = np.zeros(len(weights)), np.zeros(len(weights))
-    for part, often in references:
-        w = weights[:, part]
-        mass = often.sum(-1, keepdims=True)
-        own = often / np.where(mass > 0, mass, 1.0)
-        centred = w - (own * w).sum(-1, keepdims=True)
-        above += (own * centred * (w**2 - w)).sum(-1)
-        below += (own * centred**2).sum(-1)
-    return np.where(below > 0, above / np.where(below > 0, below, 1.0), 0.0)
 
 
 def _certain(inside: Bools | Floats, weights: Floats) -> Floats:
