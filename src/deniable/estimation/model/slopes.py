@@ -6,6 +6,8 @@ import numpy as np
 
 from deniable.core.arrays import Floats
 
+NEARLY = 1e-9
+
 
 def slopes(weights: Floats, references: list[tuple[slice, Floats]]) -> Floats:
     """The regression of w^2 - w on w within cells, [sets, states] -> [sets]; 0 where all weights are the same."""
@@ -17,4 +19,10 @@ def slopes(weights: Floats, references: list[tuple[slice, Floats]]) -> Floats:
         centred = w - (own * w).sum(-1, keepdims=True)
         above += (own * centred * (w**2 - w)).sum(-1)
         below += (own * centred**2).sum(-1)
-    return np.where(below > 0, above / np.where(below > 0, below, 1.0), 0.0)
+    return ratio(above, below)
+
+
+def ratio(common: Floats, variance: Floats) -> Floats:
+    """The slope of a regression; 0 where weights differ by rounding alone."""
+    differ = variance > NEARLY
+    return np.where(differ, common / np.where(differ, variance, 1.0), 0.0)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from deniable.core.channel import Channel
 from deniable.core.errors import QuestionError
-from deniable.estimation.model.slopes import slopes
+from deniable.estimation.model.slopes import ratio, slopes
 from deniable.estimation.model.tensor import SINGULAR, stochastic
 from deniable.estimation.published import Bools, Floats, OnePart
 
@@ -128,17 +128,13 @@ class States:
         if self.mixture is not None:
             every = np.eye(self.m, dtype=bool)
             return slopes(self.weights(every), self.references(every))
-        above, below = np.zeros(self.m), np.full(self.m, 1e-300)
+        above, below = np.zeros(self.m), np.zeros(self.m)
         for channel, positions in zip(self.channels, self.positions, strict=True):
-            if not channel.invertible or channel.m == 1 or (channel.keep == 0).any():
-                continue
-            p, r = channel.coins, channel.replacing
-            share = (r / p) / (1 + (r * (1 - p) / p).sum())
-            shown, other = (1 - (1 - p) * share) / p, -share * (r * (1 - p) / p).sum()
-            apart = (shown - other) ** 2
-            above[positions] += apart * (shown + other - 1)
-            below[positions] += apart
-        return above / below
+            if channel.invertible and channel.m > 1:
+                common, variance = _value_moments(channel)
+                above[positions] += common
+                below[positions] += variance
+        return ratio(above, below)
 
     @cached_property
     def _inverse(self) -> Floats:
@@ -154,6 +150,26 @@ class States:
             solved = np.linalg.solve(self.mixture.T, chosen.reshape(-1, self.m).astype(np.float64).T).T
             return solved.reshape(chosen.shape).astype(np.float64)
         return chosen.astype(np.float64)
+
+
+def _value_moments(channel: Channel) -> tuple[Floats, Floats]:
+    """Of every single value's weights: the covariance of w^2 - w with w, and the variance of w, as ``slopes`` has them.
+
+    A row that shows another value y counts for -s g_y, g = (1-p) / p: moments of g under r serve all values at once.
+    """
+    if (channel.keep == 0).any():
+        every = np.eye(channel.m)
+        w, own = channel.weights(every), channel.replacing / 2 + every / 2
+        first, second, third = ((own * w**power).sum(-1) for power in (1, 2, 3))
+    else:
+        p, r = channel.coins, channel.replacing
+        g, often = (1 - p) / p, (1 + r) / 2
+        s = (r / p) / (1 + (r * g).sum())
+        shown = (1 - (1 - p) * s) / p
+        first, second, third = (
+            often * shown**power + (-s) ** power * ((r * g**power).sum() - r * g**power) / 2 for power in (1, 2, 3)
+        )
+    return third - second - first * (second - first), second - first**2
 
 
 def _certain(inside: Bools | Floats, weights: Floats) -> Floats:
