@@ -150,9 +150,11 @@ def test_grouped_by_the_sensitive_column_too(table: pa.Table, release: dn.Releas
         "COUNT(*) FILTER (WHERE disease = 'a') AS n FROM release GROUP BY disease"
     ).to_pylist()
     frame = table.to_pandas()
+    assert sum(row["s"] is not None for row in answer) > len(answer) / 2  # an average over an estimate of none is NULL
     for row in answer:
         truth = (frame.town[frame.disease == row["disease"]] == "x").mean()
-        assert abs(row["s"] - truth) <= 5 * (row["s_high"] - row["s_low"]) / 2 / 1.96
+        if row["s"] is not None:
+            assert abs(row["s"] - truth) <= 5 * (row["s_high"] - row["s_low"]) / 2 / 1.96
         assert (row["n"] == 0) == (row["disease"] != "a")
 
 
