@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import io
 import itertools
 import json
 import re
@@ -23,6 +24,7 @@ from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.mechanisms.retention import Retention
 from deniable.owner.audit import audit
 from deniable.report import style
+from deniable.report.charts import to_svg
 from deniable.report.tables import Table, formatted, shown, to_html, to_markdown
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -124,6 +126,21 @@ def test_the_structure_of_a_page_can_be_read_aloud(hostile: Any, way: str, audie
     assert len(page.named("caption")) == len(page.named("table")) > 0
     assert len(page.named("svg")) >= 2 or way in {"numbers", "redraw", "decoys"}
     assert all(link["href"][1:] in ids for link in page.named("a") if link["href"])  # type: ignore[index]
+
+
+def test_charts_follow_the_schema_and_are_drawn_as_altair_saves_them(hostile: Any) -> None:
+    content = made(hostile, "small-domain", "owner")
+    drawn = [
+        block.draw(560)
+        for section in content.sections
+        for block in section.blocks
+        if isinstance(block, report.page.Figure)
+    ]
+    assert len(drawn) > 3
+    for chart in drawn:
+        saved = io.StringIO()
+        chart.save(saved, format="svg")  # checks the specification
+        assert to_svg(chart) == saved.getvalue()
 
 
 @pytest.mark.parametrize("audience", report.AUDIENCES)

@@ -5,7 +5,6 @@ Colours come from ``style.PALETTE``, so that a page can exchange them for those 
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,10 +37,13 @@ def require() -> None:
 
 
 def to_svg(chart: Any) -> str:
-    """A chart as SVG text that stands on its own."""
-    text = io.StringIO()
-    chart.save(text, format="svg")
-    return text.getvalue()
+    """A chart as SVG text that stands on its own: what ``chart.save`` writes, without its check against the schema,
+    which takes as long as the drawing."""
+    import vl_convert
+
+    version = library().SCHEMA_VERSION.rpartition(".")[0]
+    svg: str = vl_convert.vegalite_to_svg(chart.to_dict(validate=False), vl_version=version)
+    return svg
 
 
 def error_against_rho2(
