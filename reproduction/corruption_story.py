@@ -32,6 +32,7 @@ from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.uniform import Uniform
 from deniable.planning.tables import CodedTable
+from deniable.publishing.marginal import public_histogram
 from deniable.publishing.publish import publish
 from deniable.rivals.anatomy.groups import anatomy_groups
 
@@ -115,7 +116,7 @@ def _released(people: pa.Table, histogram: Histogram, mechanism: Mechanism, seed
     privacy = Privacy(rho2=Fraction(1, GROUP))
     key = _key(seed, mechanism.name)
     release = publish(people, sensitive=SENSITIVE, privacy=privacy, mechanism=mechanism, key=key, shuffle=False)
-    plan = mechanism.plan(histogram, privacy)
+    plan = mechanism.plan(histogram, privacy, public=public_histogram(histogram, release.manifest.parts[0].marginal))
     shown = pc.index_in(release.table[SENSITIVE], pa.array(histogram.domain)).to_numpy().astype(np.int64)
     cells = release.table["cell"].to_numpy() if plan.cells_published else None
     evidence = Evidence.of_channels(

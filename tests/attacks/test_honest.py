@@ -59,7 +59,6 @@ RELEASES: dict[str, Callable[[], dict[str, Any]]] = {
     "lineup, any prior": lambda: named("lineup", ANY_PRIOR, domain=list("abcdef")),
     "redraw": lambda: named("redraw"),
     "pram": lambda: named("pram"),
-    "pram, any prior": lambda: named("pram", ANY_PRIOR, domain=list("abcdef")),
     "retention, uniform and a range": lambda: replaced(job=dn.Replace(coin=0.4), age=AGES),
     "retention, identity": lambda: replaced(job=dn.Replace(coin=0.4, replacing="identity")),
     "retention, swapping": lambda: replaced(job=dn.Replace(privacy=FREQUENT, replacing="swapping")),

@@ -136,7 +136,6 @@ def test_a_coin_is_a_probability(coin):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "either a coin"),
         ({"coin": 0.5, "privacy": (5, 0.1, 0.5)}, "not both"),
         ({"coin": 0.5, "low": 3}, "belong together"),
         ({"coin": 0.5, "low": 9, "high": 3}, "low = 9 is not below high = 3. Fix: low=3, high=9"),

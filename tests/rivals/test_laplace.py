@@ -13,7 +13,7 @@ import pytest
 from deniable.core.errors import OptionError, RequirementError, TableError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
-from deniable.engines import randomness
+from deniable.engines import noise as noises
 from deniable.mechanisms import Laplace, Mechanism, mechanism_named
 from deniable.rivals.laplace import mechanism as laplace
 
@@ -90,7 +90,7 @@ def test_gamma_is_e_to_the_epsilon_that_is_spent_rounded_up(budget, questions):
 
 
 def test_the_shares_that_are_allowed_are_those_the_noise_is_made_for():
-    assert (laplace.LEAST, laplace.MOST) == (randomness.SMALLEST_EPSILON, randomness.LARGEST_EPSILON)
+    assert (laplace.LEAST, laplace.MOST) == (noises.SMALLEST_EPSILON, noises.LARGEST_EPSILON)
     with pytest.raises(OptionError, match="questions=10,000 or fewer"):
         Laplace(questions=20_000).budget(COUNTS, None)
     with pytest.raises(OptionError, match=r"allowed are 0\.0001 to 20"):

@@ -21,7 +21,7 @@ from deniable.engines.batch.encoding import DomainScanner
 KINDS = {
     "int8": (pa.int8(), st.integers(-128, 127)),
     "uint64": (pa.uint64(), st.integers(0, 2**64 - 1)),
-    "float": (pa.float64(), st.floats(allow_nan=False)),
+    "float": (pa.float64(), st.floats(allow_nan=False, allow_infinity=False)),
     "half": (pa.float16(), st.sampled_from([np.float16(x) for x in (-2.5, 0.0, 1.5)])),
     "bool": (pa.bool_(), st.booleans()),
     "text": (pa.string(), st.text(max_size=3)),
