@@ -37,7 +37,8 @@ def test_intervals_cover_as_often_as_they_say(kind: str, calibrate: bool) -> Non
     inside, narrower = [], []
     for draw in range(DRAWS):
         key = (draw + 1).to_bytes(32, "big")
-        release = dn.publish(table, sensitive="occupation", privacy=privacy, mechanism=mechanism, key=key)
+        declared = {"domain": domain} if privacy.adversary == "any-prior" else {}
+        release = dn.publish(table, sensitive="occupation", privacy=privacy, mechanism=mechanism, key=key, **declared)
         assert list(release.manifest.parts[0].domain) == domain
         found = release.count_many(CONDITIONS, every_value=True, calibrate=calibrate)
         inside.append(((found.low <= truth) & (truth <= found.high))[large])
