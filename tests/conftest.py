@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
 
@@ -18,6 +19,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 ALLOWED = {"p", "b", "table", "thead", "tbody", "tr", "th", "td"}
 ALIGNED = {"text-align: left", "text-align: right"}
+
+
+if sys.platform == "linux":
+    import resource
+
+    MEMORY = resource.getrlimit(resource.RLIMIT_DATA)
+
+    def pytest_runtest_teardown() -> None:
+        """A command that ran inside this process has set a ceiling; the next test is not held to it."""
+        resource.setrlimit(resource.RLIMIT_DATA, MEMORY)
 
 
 class Notebook(HTMLParser):

@@ -60,7 +60,7 @@ class Release(Questions):
     >>> release
     <Release of 1,000 rows, disease by uniform>
     >>> release.count({"sex": "F", "disease": "flu"})  # in the table there are 300
-    <Estimate 319 (95 %: 259 to 378)>
+    <Estimate 319 (95 %: 261 to 380)>
     >>> release.sql("SELECT disease, COUNT(*) AS n FROM release GROUP BY disease").column_names
     ['disease', 'n', 'n_low', 'n_high']
     """

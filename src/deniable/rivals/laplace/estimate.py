@@ -30,6 +30,10 @@ class LaplaceEstimate(Estimate):
     def _half(self) -> float:
         return float(laplace_quantile(self.confidence, self.epsilon))
 
+    @cached_property
+    def _reach(self) -> tuple[float, float]:
+        return self._half, self._half
+
 
 def laplace_quantile(confidence: float, epsilon: float) -> int:
     """The smallest k with Pr[|z| <= k] >= confidence.
