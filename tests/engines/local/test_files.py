@@ -46,7 +46,7 @@ TABLE = pa.table({"age": [31, 47, None], "disease": ["flu", None, ""]})
         lambda t: t.to_reader(),
         pl.from_arrow,
         lambda t: pl.from_arrow(t).lazy(),
-        lambda t: duckdb.sql("select * from t"),
+        lambda t: duckdb.connect().from_arrow(t),  # a connection of its own: other tests use the common one
         lambda t: t.to_batches()[0],
         lambda t: t.to_pandas(types_mapper=pd.ArrowDtype),
     ],
