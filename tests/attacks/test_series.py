@@ -182,3 +182,16 @@ def test_a_second_look_under_one_key_is_refused_with_its_bound(tmp_path: Path) -
     look(people(3_001), again=True)
     with pytest.raises(DeniableError, match=f"up to {float(gamma**3):.4g}"):
         look(people(3_002))
+
+
+def test_a_column_of_a_pair_that_becomes_too_frequent_is_refused(tmp_path: Path) -> None:
+    """Every pair stays as rare as it was; one column alone does not."""
+    rng = np.random.default_rng(3)
+    ill, job = rng.choice(list("abcdefghij"), 6_000), rng.choice(list("uvwxyz"), 6_000)
+    table = pa.table({"id": np.arange(6_000), "ill": ill, "job": job})
+    pair = {"sensitive": ["ill", "job"], "privacy": dn.Privacy("1/7", "1/5")}
+    publish(table, tmp_path, "designed", **pair)
+    heavy = ill.copy()
+    heavy[:1_500] = np.where(np.arange(1_500) % 2 == 0, "a", heavy[:1_500])
+    with pytest.raises(DeniableError, match="does not keep its promise any more"):
+        publish(pa.table({"id": np.arange(6_000), "ill": heavy, "job": job}), tmp_path, "designed", **pair)

@@ -127,7 +127,7 @@ POOL_HELP = (
 
 
 def domains_of(texts: Sequence[str] | None) -> dict[str, list[Any]] | None:
-    """Declared values by column, from ``column=file`` texts: numbers where all lines are, an empty line for missing."""
+    """Declared values by column, from ``column=file`` texts: a value a line, an empty line for missing."""
     if not texts:
         return None
     declared: dict[str, list[Any]] = {}
@@ -141,20 +141,8 @@ def domains_of(texts: Sequence[str] | None) -> dict[str, list[Any]] | None:
             raise OptionError(
                 f"--domain {text}: {name} cannot be read as text. Fix: one value a line, in UTF-8."
             ) from None
-        declared[column] = _lines_typed(lines)
+        declared[column] = [line or None for line in lines]
     return declared
-
-
-def _lines_typed(lines: Sequence[str]) -> list[Any]:
-    known = [line for line in lines if line]
-    values: list[Any] = known
-    for kind in (int, float):
-        try:
-            values = [kind(line) for line in known]
-            break
-        except ValueError:
-            continue
-    return [*values, *([None] if len(known) < len(lines) else [])]
 
 
 def one_or_many(files: list[str]) -> str | list[str]:

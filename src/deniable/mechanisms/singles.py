@@ -6,6 +6,7 @@ sure of one keeps less: every coin is lowered by the same factor, the first of a
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -50,6 +51,19 @@ def covered_singles(histogram: Histogram, privacy: Privacy | None, public: Histo
 def loose_singles(covered: Covered) -> tuple[Single, ...]:
     """The single values that are not protected, as a promise names them."""
     return tuple((column.column, int(place)) for column, mask in covered for place in np.flatnonzero(~mask))
+
+
+def covered_by_promise(domain: Sequence[Hashable], loose: Sequence[Single]) -> Covered:
+    """The single values of each column that a promise covers: all but the ``loose`` ones."""
+    return [
+        (column, np.array([(column.column, place) not in loose for place in range(len(column.values))]))
+        for column in single_values(domain)
+    ]
+
+
+def keeps_singles(channel: Channel, counts: Counts, positions: Counts | None, covered: Covered, rho2: Fraction) -> bool:
+    """Whether no attacker becomes surer than rho2 of a covered single value, exactly; see ``lowered_for_singles``."""
+    return _kept(channel.keep, channel.replace, counts, positions, covered, rho2)
 
 
 def lowered_for_singles(

@@ -165,7 +165,7 @@ class Series:
         jobs, marginals = [], []
         for part, rows in zip(stored, self.plan["rows"], strict=True):
             job, histogram = self._job(part, rows, request)
-            kept.require_kept(part, job.part, request.privacy)
+            kept.require_kept(part, job.part)
             jobs.append(job)
             keys = request.keys.subkey(*part.columns)
             wanted = part.marginal is not None and histogram is not None

@@ -154,8 +154,10 @@ def declared_values(
 def _declared(name: str, given: list[Any], dtype: pa.DataType, exempt: bool) -> pa.Array:
     if not given:
         raise OptionError(f"domain of {name!r} is empty. Fix: list every value that may occur.")
+    texts = all(value is None or isinstance(value, str) for value in given)
     try:
-        array = _normal(pa.array(given, type=dtype))
+        # A list from a file is texts, whatever the column holds.
+        array = _normal(pa.array(given, pa.string()).cast(dtype) if texts else pa.array(given, type=dtype))
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise OptionError(
             f"domain of {name!r} holds a value that is no {dtype}, the type of the column. "
