@@ -321,7 +321,7 @@ def rejects(draws: np.ndarray, trials: int, chance: float) -> bool:
 
 COUNTS = [10, 10, 10, 9, 9, 9, 8, 8, 8, 7, 7, 7, 6, 6, 6, 5, 5, 5, 4, 4, 4, 3, 3, 3, 2, 2, 2, 1, 1, 1]  # 165 rows
 EVEN = {2: [*COUNTS, 1], 5: COUNTS, 10: [*COUNTS, *[1] * 5]}
-DRAWS = dict.fromkeys(EVEN, 2500)
+DRAWS = dict.fromkeys(EVEN, 4000)
 
 
 @pytest.fixture(scope="module")

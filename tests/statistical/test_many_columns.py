@@ -1,7 +1,7 @@
 """One to four perturbed columns, published and asked as a user would: unbiased, right errors, intervals that cover.
 
-500 releases under fixed keys. Five standard errors are a false alarm of 6e-7 each; a bias of 5 % of the count, errors
-that are a third off and intervals made for 90 % are seen, which the tests assert of themselves where it is not evident.
+1,000 releases under fixed keys. Five standard errors are a false alarm of 6e-7 each; a bias of 5 % of the count, errors
+that are 25 % off and intervals made for 90 % are seen, which the tests assert of themselves where it is not evident.
 """
 
 import datetime
@@ -15,8 +15,9 @@ import deniable as dn
 from deniable.core.replace import Replace
 from deniable.mechanisms.retention import Retention
 
-DRAWS = 500
-N = 4000
+pytestmark = pytest.mark.long
+DRAWS = 1000
+N = 2000
 FIRST, LAST = datetime.date(2000, 1, 1), datetime.date(2019, 12, 31)
 MECHANISM = Retention(
     {
@@ -83,7 +84,7 @@ def test_counts_are_unbiased_with_right_errors_and_intervals(releases, k, order,
     covered = np.abs(value - true) <= 1.96 * np.sqrt(variance)
     assert abs(covered.mean() - 0.95) < 5 * math.sqrt(0.95 * 0.05 / DRAWS)
     narrow = np.abs(value - true) <= 1.645 * np.sqrt(variance)
-    assert narrow.mean() < 0.95 - math.sqrt(0.95 * 0.05 / DRAWS)  # intervals for 90 % cover visibly less
+    assert narrow.mean() < 0.95 - 2 * math.sqrt(0.95 * 0.05 / DRAWS)  # intervals for 90 % cover visibly less
 
 
 def test_published_counts_as_they_are_would_be_noticed(releases):
