@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -195,3 +197,39 @@ def test_a_column_of_a_pair_that_becomes_too_frequent_is_refused(tmp_path: Path)
     heavy[:1_500] = np.where(np.arange(1_500) % 2 == 0, "a", heavy[:1_500])
     with pytest.raises(DeniableError, match="does not keep its promise any more"):
         publish(pa.table({"id": np.arange(6_000), "ill": heavy, "job": job}), tmp_path, "designed", **pair)
+
+
+def test_requirements_of_single_values_have_room_to_grow(tmp_path: Path) -> None:
+    """Each value's own rho2 is stated, and is kept by a table in which its values are a little more frequent."""
+    own = dn.Privacy(per_value=dict.fromkeys("abcde", ("1/4", "2/5")))
+    first = publish(people(5_000), tmp_path, "designed", privacy=own)
+    stated = {(rho1, rho2) for _, rho1, rho2 in first.manifest.parts[0].promise.per_value}
+    assert stated == {(Fraction(1, 4), Fraction(2, 5))}
+    again = publish(people(6_000), tmp_path, "designed", privacy=own)
+    assert again.manifest.parts[0].promise == first.manifest.parts[0].promise
+
+
+def test_two_publications_at_once_are_one_after_the_other(tmp_path: Path) -> None:
+    """Whoever comes while another run holds the series is refused; a run that died holds nothing."""
+    publish(people(3_000), tmp_path, "uniform")
+    path = tmp_path / "people.series"
+    assert path.exists()
+    lock = path.with_name(f".{path.name}.lock")
+    assert not lock.exists()
+    code = (
+        "import fcntl, os, sys, time\n"
+        f"file = os.open({str(lock)!r}, os.O_RDWR | os.O_CREAT)\n"
+        "fcntl.flock(file, fcntl.LOCK_EX)\n"
+        "print('held', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        before = path.read_bytes()
+        with pytest.raises(DeniableError, match="Another run is publishing"):
+            publish(people(3_001), tmp_path, "uniform")
+        assert path.read_bytes() == before
+        other.kill()
+    publish(people(3_001), tmp_path, "uniform")
+    assert not lock.exists()

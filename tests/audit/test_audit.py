@@ -362,7 +362,9 @@ def test_the_order_test_sees_a_drift_and_not_chance() -> None:
 
 def test_rare_and_repeated_rows_are_counted() -> None:
     others = 400  # of one age and both diseases: they are neither rare nor one person
-    rows = pa.table({"age": [1, 2, 3, 3, 3] + [4] * others, "disease": ["a", "b", "a", "a", "a", *"ab" * (others // 2)]})
+    rows = pa.table(
+        {"age": [1, 2, 3, 3, 3] + [4] * others, "disease": ["a", "b", "a", "a", "a", *"ab" * (others // 2)]}
+    )
     found = audit(rows, dn.publish(rows, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), key=KEY)).rows
     assert found is not None
     assert (found.unique, found.rare, found.repeated, found.repeated_rows) == (2, 5, 3, 3)

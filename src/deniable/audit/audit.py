@@ -49,6 +49,7 @@ from deniable.audit.lineups import LineUpPosteriors
 from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors, cells_from
 from deniable.audit.rows import RowReport, Rows, row_report
+from deniable.audit.singles import about_singles, single_beliefs
 from deniable.core import html
 from deniable.core.errors import TableError, shortened
 from deniable.core.histogram import Counts, Histogram
@@ -228,7 +229,12 @@ def _part(
     cells = cell_report(posteriors.cells, unit, part.domain, categories) if part.cells_published else None
     audited = _audited(part, limits, posteriors, cells, source)
     upward_only = part.requirement is not None and part.requirement.s is not None
-    return replace(audited, gamma=_amplification(part, posteriors), downward=() if upward_only else audited.downward)
+    return replace(
+        audited,
+        gamma=_amplification(part, posteriors),
+        downward=() if upward_only else audited.downward,
+        singles=single_beliefs(part, posteriors),
+    )
 
 
 def _of_groups(manifest: Manifest, groups: GroupRows, categories: Mapping[Hashable, Hashable] | None) -> PartAudit:
@@ -284,6 +290,7 @@ def _part_findings(audited: PartAudit, part: Part, manifest: Manifest) -> list[F
         findings.append(swapped_finding(part))
     else:
         findings += about_any_prior(audited.gamma, privacy, noise)
+    findings += about_singles(audited.singles, getattr(part.promise, "rho2", None))
     findings += about_stronger(audited.curve, name)
     if audited.rows_from == "groups" and audited.cells is not None:
         return findings + about_groups(audited.cells, manifest.rows)

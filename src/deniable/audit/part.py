@@ -14,6 +14,7 @@ from deniable.audit.findings import namer, view_in_words
 from deniable.audit.grouped import GroupRows
 from deniable.audit.lineups import LineUpPosteriors
 from deniable.audit.posteriors import Belief, Posteriors, View
+from deniable.audit.singles import SingleBelief
 from deniable.core import values
 from deniable.core.probability import percent
 
@@ -35,6 +36,7 @@ class PartAudit:
         cells: what the cells reveal, where they are published.
         rows_from: where the rows of each cell are known from: ``"histogram"`` (one cell), ``"plan"``, ``"estimate"``,
             ``"groups"`` where the release publishes them, or ``"line-ups"`` where there are no cells.
+        singles: of columns that were perturbed together, what is learnt about each one's values.
     """
 
     columns: tuple[str, ...]
@@ -47,6 +49,7 @@ class PartAudit:
     gamma: Fraction | None
     cells: CellReport | None
     rows_from: str
+    singles: tuple[SingleBelief, ...] = ()
 
     @property
     def beliefs(self) -> tuple[Belief, ...]:
@@ -119,6 +122,7 @@ class PartAudit:
                 }
                 for point in self.curve
             ],
+            "single_values": [belief.to_dict() for belief in self.singles],
             "cells": None if self.cells is None else {**self.cells.__dict__, "rows_from": self.rows_from},
         }
 

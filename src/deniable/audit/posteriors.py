@@ -18,8 +18,11 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+
 from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import InternalError
+from deniable.core.exact import posterior_of_sets
 from deniable.core.histogram import Counts
 
 # The cell (None: not published) and the position of the published value; positions where it is a set of values; None
@@ -185,6 +188,29 @@ class Posteriors:
         prior = Fraction(self.totals[x], self.rows)
         alone = max(cell.cell_only for cell in cells) if self.shows_cell else prior
         return Belief(x, prior, top.highest, top.most_telling, lowest, least_telling, alone)
+
+    def of_sets(self, sets: Counts) -> list[Fraction]:
+        """The largest Pr[x in set | view] of each set of a partition: ``sets[x]`` is the set of the value at x."""
+        sure = [Fraction(0)] * (int(sets.max()) + 1)
+        for number, belief in self._sets_by_cell(sets) if self._apart else self._sets_by_view(sets):
+            sure[number] = max(sure[number], belief)
+        return sure
+
+    def _sets_by_cell(self, sets: Counts) -> Iterator[tuple[int, Fraction]]:
+        for cell in self.cells:
+            if cell.size:
+                numbers, within = np.unique(sets[list(cell.positions)], return_inverse=True)
+                rows = np.array(cell.rows, dtype=np.int64)
+                beliefs = posterior_of_sets(cell.channel.keep, cell.channel.replace, rows, within)
+                yield from zip(numbers.tolist(), beliefs, strict=True)
+
+    def _sets_by_view(self, sets: Counts) -> Iterator[tuple[int, Fraction]]:
+        for seen in self._seen_rows():
+            weights: dict[int, int] = {}
+            for x, weight in seen.items():
+                weights[int(sets[x])] = weights.get(int(sets[x]), 0) + weight
+            total = sum(weights.values())
+            yield from ((number, Fraction(weight, total)) for number, weight in weights.items())
 
     @cached_property
     def amplification(self) -> Fraction | None:

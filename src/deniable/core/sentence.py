@@ -215,7 +215,8 @@ def _not_covered(part: Part, adversary: str) -> str:
     covered = {place for place, _, _ in getattr(promise, "per_value", getattr(promise, "limits", ()))}
     if covered:
         exempt = tuple(place for place in range(part.m) if place not in covered)
-    if not (exempt or above or getattr(promise, "loose", ())):
+    alone = _loose(part)
+    if not (exempt or above or alone):
         return ""
     sure = _surest(part)
     said = []
@@ -223,8 +224,7 @@ def _not_covered(part: Part, adversary: str) -> str:
         said.append(f"{_listed(part, above, sure)}, more frequent than {percent(_known(promise.rho1))}")
     if exempt:
         said.append(f"{_listed(part, exempt, sure)}, {'without a requirement' if covered else 'exempt'}")
-    said += _loose(part)
-    return f" Not covered: {'; '.join(said)}."
+    return f" Not covered: {'; '.join([*said, *alone])}."
 
 
 def _listed(part: Part, places: Sequence[int], sure: list[Fraction] | None) -> str:
@@ -239,7 +239,13 @@ def _listed(part: Part, places: Sequence[int], sure: list[Fraction] | None) -> s
 
 
 def _loose(part: Part) -> list[str]:
+    """Of columns that are perturbed together, the single values that a promise leaves out."""
     columns = single_values(part.domain)
+    if columns and isinstance(part.promise, Amplification):
+        rho1 = part.promise.rho1
+        return [] if rho1 is None else [f"of one column alone what is more frequent than {percent(rho1)}"]
+    if columns and not hasattr(part.promise, "loose"):
+        return ["of one column alone any value"]
     said = []
     for column in columns:
         places = [place for number, place in getattr(part.promise, "loose", ()) if number == column.column]

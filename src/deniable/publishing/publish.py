@@ -32,6 +32,7 @@ from deniable.engines.randomness import Keystream
 from deniable.engines.request import Request
 from deniable.mechanisms import Mechanism, mechanism_named
 from deniable.mechanisms.registry import AUTO
+from deniable.publishing.alone import one_at_a_time
 from deniable.publishing.arguments import (
     as_names,
     check_options,
@@ -55,6 +56,7 @@ from deniable.release.signing_key import Signer, files_of_key
 from deniable.rivals.base import Rival
 
 
+@one_at_a_time
 def publish(
     table: Any,
     *,

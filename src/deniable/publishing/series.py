@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.part import Part, part_dict, part_of
 from deniable.core.plan import Cell, Plan, PlannedPart
-from deniable.core.privacy import Privacy
 from deniable.core.replace import NumberRange, Replace
 from deniable.engines.base import PartJob
 from deniable.engines.randomness import Keystream, Secret
@@ -38,10 +37,10 @@ from deniable.publishing import kept
 from deniable.publishing.looks import Looks, composed
 from deniable.publishing.marginal import COST, noisy
 from deniable.publishing.parts import Prepared, prepared
+from deniable.publishing.room import as_required, with_room
 from deniable.release.folder import write_file
 
 FORMAT = 1
-ROOM = Fraction(9, 10)  # of the way to rho2 is planned for at first; the rest is for a table that grows
 CHANGES = 2  # how often a person's value may change, unless the owner says otherwise
 
 
@@ -160,7 +159,7 @@ class Series:
         """What is to be executed for this publication, by the plan of the first; that one is made now, if it is it."""
         if self.plan is None:
             ready = prepared(mechanism, replace(request, privacy=with_room(request.privacy)))
-            return replace(ready, plan=_as_required(ready.plan, request.privacy))
+            return replace(ready, plan=as_required(ready.plan, request.privacy))
         stored = [part_of(raw) for raw in self.plan["parts"]]
         jobs, marginals = [], []
         for part, rows in zip(stored, self.plan["rows"], strict=True):
@@ -284,26 +283,6 @@ def _total(part: Part, groups: Sequence[Group]) -> Histogram:
     for group in groups:
         np.add.at(counts, group.positions, group.counts)
     return Histogram(part.domain, counts)
-
-
-def with_room(privacy: Privacy | None) -> Privacy | None:
-    """A little more than is required, so that the plan still keeps the promise when the table has grown."""
-    if privacy is None or privacy.rho2 is None or privacy.adversary != "frequency":
-        return privacy
-    before = privacy.rho1 or Fraction(0)
-    return replace(privacy, rho2=before + ROOM * (privacy.rho2 - before))
-
-
-def _as_required(plan: Plan, privacy: Privacy | None) -> Plan:
-    """The plan, promising what is required and not more: the rest is room."""
-    if privacy is None or privacy.rho2 is None:
-        return plan
-    promises = tuple(
-        promise if getattr(promise, "rho2", None) is None else replace(cast(Any, promise), rho2=privacy.rho2)
-        for promise in plan.guarantee.promises
-    )
-    promised = replace(plan.guarantee, promises=promises, rho2=privacy.rho2, sentence="")
-    return replace(plan, guarantee=promised, privacy=privacy)
 
 
 def _text(number: Fraction | None) -> str | None:

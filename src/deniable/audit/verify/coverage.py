@@ -34,13 +34,18 @@ def above_checks(promise: Amplification | Cells | Frequency | LineUps, part: Jso
     return [Check("left out", not wrong, f"{wrong} of {told} are not, by the noisy histogram" if wrong else told)]
 
 
-def single_checks(promise: Frequency, part: Json, manifest: Json) -> list[Check]:
+def single_checks(promise: Cells | Frequency, part: Json, manifest: Json) -> list[Check]:
     """Pr[a column's value | y] of columns that are perturbed together, as far as the noisy histogram tells it.
 
-    A value is believed at least by its rows that noise cannot explain, against all other rows that it can.
+    A value is believed at least by its rows that noise cannot explain, against all other rows that it can. How many
+    rows of a value a cell took is not published.
     """
-    if len(part["columns"]) < 2 or promise.rho2 is None or part["marginal"] is None:
+    if len(part["columns"]) < 2 or promise.rho2 is None:
         return []
+    if part["marginal"] is None or isinstance(promise, Cells):
+        lacking = "a noisy histogram" if part["marginal"] is None else "how many rows of a value each cell took"
+        detail = f"NOT CHECKED: the bound for the values of each of {len(part['columns'])} columns alone; {lacking}"
+        return [Check("single values", True, f"{detail} is not published, `deniable audit` checks that")]
     (cell,) = part["cells"]
     noisy = [part["marginal"]["counts"][place] for place in cell["values"]]
     entries = [part["domain"][place] for place in cell["values"]]

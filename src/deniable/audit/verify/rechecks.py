@@ -122,6 +122,7 @@ def by_cell(promise: Cells, part: Json, manifest: Json) -> list[Check]:
         inside,
         Check("posterior in cells", not wrong, f"cells {wrong} keep too much" if wrong else detail),
         *above_checks(promise, part, manifest),
+        *single_checks(promise, part, manifest),
     ]
 
 
