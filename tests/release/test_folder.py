@@ -101,6 +101,25 @@ def test_two_runs_to_one_new_folder_give_one_release_and_one_refusal(tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
 
 
+def test_a_release_that_appears_at_the_last_moment_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is there after the last look, and before the rename."""
+    out = tmp_path / "r"
+
+    def looked(*_: object) -> None:
+        out.mkdir()
+        (out / "manifest.json").write_text("of another run")
+
+    def write() -> None:
+        with new_folder(out, overwrite=False) as partial:
+            (partial / "manifest.json").write_text("mine")
+            monkeypatch.setattr("deniable.release.folder._require_room", looked)
+
+    with pytest.raises(OutputError, match="appeared while it was written"):
+        write()
+    assert (out / "manifest.json").read_text() == "of another run"
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
 def test_leftovers_of_dead_runs_go_and_those_of_live_ones_stay(tmp_path: Path) -> None:
     dead, live = tmp_path / ".r.partial-dead", tmp_path / ".r.partial-live"
     for folder in (dead, live):

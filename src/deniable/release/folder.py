@@ -137,7 +137,7 @@ def _put_in_place(partial: Path, out: Path, overwrite: bool) -> None:
     for entry in partial.iterdir():
         _to_disk(entry)
     _require_room(out, overwrite)
-    if not os.path.lexists(out):
+    if not overwrite or not os.path.lexists(out):
         try:
             partial.rename(out)  # fails where a folder with files has appeared
         except OSError as error:
