@@ -28,6 +28,7 @@ Every example runs as it stands. The words of the signatures:
 |---|---|
 | `Probability` | `"1/6"`, `"17%"`, `0.17` or a `Fraction`; floats are taken as the decimals that they print as. |
 | `Where` | Column -> value, list of values, `dn.between(..)`, `dn.not_(..)` or `None` (missing); all must hold. |
+| `Named` | A column, or a condition (`Where`) that counts 1 where it holds and 0 where it does not. |
 | `Method` | `"inverse"`, `"mle"`, `"shrunk"`, `"four-state"` or `"four-state exact"`. |
 | `Adversary` | `"frequency"` or `"any-prior"`. |
 | `BinsLike` | A list of edges, `dn.Bins` or `dn.Quantiles`. |
@@ -44,6 +45,8 @@ RESULTS = (
     "deniable.owner.breach:SetGuarantee",
     "deniable.planning.beliefs:Beliefs",
     "deniable.estimation.many:Counts",
+    "deniable.estimation.fitting.regression:Regression",
+    "deniable.estimation.fitting.association:ChiSquare",
     "deniable.core.profile:QuestionProfile",
 )
 SECTION = re.compile(r"^(Args|Attributes):$")

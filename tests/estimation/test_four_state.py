@@ -234,9 +234,9 @@ def test_weights_are_unbiased_for_any_and_or(two):
     either = Or((conjunction({"age": ["age 1", "age 2"], "sex": "F"}), conjunction({"job": "job 03"})))
     joint = Conditions(two.manifest, two.counter(), And((either, conjunction({"sex": ["F", "M"]}))))
     p, q = (np.array(part.mixture) for part in two.manifest.parts)
-    expected = np.einsum("yx,zw,pyz->pxw", p, q, joint.weights.reshape(-1, *joint.values.shape))
+    expected = np.einsum("yx,zw,pyz->pxw", p, q, joint.weights_of(joint.truth).reshape(-1, *joint.values.shape))
     if joint.wide_names == ["job", "age"]:
-        expected = np.einsum("yx,zw,pyz->pxw", q, p, joint.weights.reshape(-1, *joint.values.shape))
+        expected = np.einsum("yx,zw,pyz->pxw", q, p, joint.weights_of(joint.truth).reshape(-1, *joint.values.shape))
     assert np.allclose(expected, joint.truth.reshape(expected.shape), atol=1e-6)
 
 

@@ -128,11 +128,12 @@ def _places(wanted: Iterable[Iterable[Hashable]], there: Iterable[Iterable[Hasha
     return np.array([place.get(tuple(key), -1) for key in wanted], dtype=np.int64)
 
 
-def row_weights(published: Published, where: Predicate) -> Floats:
-    """One weight a row, in the order of the table; their sum is the uncalibrated estimate of how many satisfy."""
+def row_weights(published: Published, where: Predicate, numbers: Mapped | None = None) -> Floats:
+    """One weight a row, in the order of the table; their sum is the uncalibrated estimate of how many satisfy, or of
+    what numbers of a sensitive column add up to over those that do."""
     if is_joint(published.manifest):
-        return several.row_weights(published.manifest, published.counter(), where)
-    return one_part.row_weights(asking(published), where)
+        return several.row_weights(published.manifest, published.counter(), where, numbers)
+    return one_part.row_weights(asking(published), where, numbers)
 
 
 def require_one_part_options(options: Options) -> None:

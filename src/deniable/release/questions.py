@@ -23,6 +23,7 @@ from deniable.estimation.predicates import Where, conjunction
 from deniable.estimation.published import Published
 from deniable.estimation.question import Answerer, Question
 from deniable.estimation.sql.answering import sql
+from deniable.estimation.sql.weights import weights_of
 
 
 class Questions(ABC):
@@ -240,17 +241,19 @@ class Questions(ABC):
             return cubes.cube(self._rows, columns, where, method=method, calibrate=calibrate, confidence=confidence)
         return answers.group_by(self._rows, columns, where, method=method, calibrate=calibrate, confidence=confidence)
 
-    def weights(self, where: Where | None = None) -> Floats:
+    def weights(self, where: Where | str | None = None) -> Floats:
         """One weight a row, in the order of ``table``, for other tools: 1 or 0 on average, as the row satisfies or not.
 
             sum w = count(where, calibrate=False),    sum (w^2 - w) = its variance (independent rows)
 
-        Weights may be negative and larger than 1; rows that are certain have exactly 0 or 1 (mathematics 8).
+        Weights may be negative and larger than 1; rows that are certain have exactly 0 or 1 (mathematics 8). Of a
+        number, a row weighs on average what its original has: 0 where that is missing.
 
         Args:
-            where: the condition, as for ``count``; all rows when absent.
+            where: a condition, as for ``count``; or a condition or number in SQL, ``"ill = 'flu' AND age > 40"``
+                or ``"age * 12"``; all rows when absent.
         """
-        return row_weights(self._rows, conjunction(where))
+        return weights_of(self._rows, where) if isinstance(where, str) else row_weights(self._rows, conjunction(where))
 
     def sql(
         self,

@@ -24,6 +24,7 @@ from deniable.estimation.question import Answerer
 from deniable.release import files
 from deniable.release import folder as folders
 from deniable.release.answerer import answerer_of
+from deniable.release.modelling import Modelling
 from deniable.release.questions import Questions
 from deniable.release.signing_key import files_of_key, signer_of
 from deniable.release.verify import verify, verify_manifest
@@ -34,7 +35,7 @@ NO_ROWS = (
 )
 
 
-class Release(Questions):
+class Release(Questions, Modelling):
     """What the public sees, and the questions one may ask it.
 
     ``publish`` makes one, ``open_release`` reads one. Answers are linear in the published rows: in a question about the

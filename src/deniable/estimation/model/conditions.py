@@ -177,11 +177,6 @@ class Conditions:
                 known[id(leaf)] = mask.reshape(-1, *[1] * (len(self.wide) - 1 - axis))
         return known
 
-    @cached_property
-    def weights(self) -> Floats:
-        """w for each pattern."""
-        return self.weights_of(self.truth)
-
     def weights_of(self, truth: Floats) -> Floats:
         """w of a truth t, for each pattern; exactly t where public columns decide it."""
         axes = tuple(range(1, truth.ndim))

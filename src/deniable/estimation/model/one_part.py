@@ -68,7 +68,7 @@ def weighed(
     )
 
 
-def row_weights(ask: Asking, where: Predicate) -> Floats:
+def row_weights(ask: Asking, where: Predicate, numbers: Mapped | None = None) -> Floats:
     """w of every row, in the order of the table: its class says which set is asked for, its state what is published."""
     asked = ask.resolver().resolve(where)
     if not ask.states.unbiased:
@@ -78,7 +78,8 @@ def row_weights(ask: Asking, where: Predicate) -> Floats:
         )
     rows = ask.counter.coded((), asked.leaves, states=True)
     own = asked.classes[rows.patterns]
-    return np.where(own >= 0, ask.states.weights(asked.sets)[own, rows.states], 0.0)
+    sets = asked.sets if numbers is None else asked.sets * domain_numbers(ask.manifest, numbers)
+    return np.where(own >= 0, ask.states.weights(sets)[own, rows.states], 0.0)
 
 
 def _members(ask: Asking, columns: Sequence[Grouped], asked: Bools) -> tuple[Labels, Bools]:

@@ -15,7 +15,7 @@ import numpy as np
 from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.errors import QuestionError, warn_caller
 from deniable.core.tally import Counter
-from deniable.estimation.mapped import Grouped, column_of
+from deniable.estimation.mapped import Grouped, Mapped, column_of
 from deniable.estimation.model.conditions import MOST_LABELS, MOST_SHOWN, Conditions, Labels
 from deniable.estimation.model.swapped import swapped_columns, swapped_in
 from deniable.estimation.model.tensor import Tensor
@@ -70,12 +70,13 @@ def weighed(
     return labels.values(chosen), weights
 
 
-def row_weights(manifest: Any, counter: Counter, where: Predicate) -> Floats:
+def row_weights(manifest: Any, counter: Counter, where: Predicate, numbers: Mapped | None = None) -> Floats:
     """w of every row, in the order of the table: the product of what its columns count for."""
-    conditions = Conditions(manifest, counter, merged(where))
+    conditions = Conditions(manifest, counter, merged(where), [] if numbers is None else [numbers])
     say_condition(conditions, Labels((), ()))
     rows = counter.coded(conditions.wide_names, conditions.leaves)
-    by_pattern = conditions.weights.reshape(len(conditions.classes), -1)
+    truth = conditions.truth if numbers is None else conditions.truth * conditions.numbers_of(numbers)
+    by_pattern = conditions.weights_of(truth).reshape(len(conditions.classes), -1)
     weights: Floats = by_pattern[rows.patterns, conditions.wide_places(rows.keys)]
     return weights
 

@@ -1,0 +1,230 @@
+"""Linear and logistic models by weighted estimating equations (mathematics 8).
+
+A model of the originals solves sum_i psi_i(x_i, theta) = 0, psi = x (y - mu(x theta)). They are not known, so
+
+    psi*_i = sum over values v of w_v(row i) psi_i(v),    E[psi*_i | original] = psi_i
+
+takes its place, and its zero estimates the coefficients that the *original table* gives. With A = -d/dtheta sum psi*,
+
+    Cov(theta) = A^-1 M A^-1,    M = sum_i (psi*_i psi*_i^T - (psi psi^T)*_i)
+
+over the randomization; sum psi* psi*^T alone holds the sampling of people as well. Where A is uncertain itself in a
+direction (perturbed regressors), it is made smaller there by 1 - g, g = z^2 Var(lambda) / lambda^2 (Fieller's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import expit
+
+from deniable.core.errors import QuestionError
+from deniable.estimation.fitting.design import Atom, Variable
+from deniable.estimation.fitting.expanded import Combination, Expanded
+from deniable.estimation.fitting.sums import summed
+from deniable.estimation.published import Floats, Published
+
+ROUNDS, HALVINGS, CLOSE = 60, 30, 1e-9
+Kind = Literal["linear", "logit"]
+NOISY = (
+    "The perturbation drowns this model: what it adds up of the regressors may be anything, zero included. "
+    "Fix: fewer regressors, fewer perturbed columns among them, or more rows."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Coefficients, intercept first, and their covariance."""
+
+    coefficients: Floats
+    covariance: Floats
+    rows: float
+
+
+def number_of(variable: Variable, numbers: dict[Atom, Floats | float], rows: int) -> Floats:
+    """A variable of every kind of row; not a number where one of its atoms is missing."""
+    value: Floats = np.ones(rows)
+    for atom in variable.atoms:
+        value = value * numbers[atom]
+    return value
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A model on its way: rows, an outcome, and regressors.
+
+    Attributes:
+        rows: as the model sees them.
+        outcome: y.
+        regressors: x, without the intercept.
+        inside: the condition on rows, as zeros and ones.
+        kind: which mean function.
+    """
+
+    rows: Expanded
+    outcome: Variable
+    regressors: Sequence[Variable]
+    inside: Variable
+    kind: Kind
+
+    @classmethod
+    def of(
+        cls,
+        published: Published,
+        outcome: Variable,
+        regressors: Sequence[Variable],
+        where: Sequence[Atom],
+        kind: Kind,
+    ) -> Model:
+        inside = Variable("where", tuple(where))
+        atoms = [atom for one in (outcome, inside, *regressors) for atom in one.atoms]
+        return cls(Expanded(published, atoms), outcome, regressors, inside, kind)
+
+    def fitted(self, z: float, population: bool) -> Fit:
+        """Coefficients in the units of the columns."""
+        theta = self._linear() if self.kind == "linear" else self._logit()
+        slopes, _ = self._slopes(theta)
+        values, vectors = self._directions(slopes)
+        doubt = self._doubt(theta, values, vectors, z)
+        if (doubt >= 1).any():
+            raise QuestionError(NOISY)
+        inverse = (vectors / (values * (1 - doubt))) @ vectors.T
+        covariance = inverse @ self._meat(theta, population) @ inverse
+        back = self._back()
+        return Fit(back @ theta, back @ covariance @ back.T, self._slopes(theta)[1])
+
+    # -- sums over rows and what their originals may have been ---------------------------------------------------------
+
+    def at(self, combination: Combination) -> tuple[Floats, Floats, Floats]:
+        """Which kinds of rows are in the model, x and y, at one combination of levels."""
+        rows = len(self.rows.counts)
+        columns = [np.ones(rows)]
+        for one in self.regressors:
+            columns.append((number_of(one, combination.numbers, rows) - one.centre) / one.scale)
+        x, y = np.stack(columns, axis=1), number_of(self.outcome, combination.numbers, rows)
+        kept = number_of(self.inside, combination.numbers, rows)
+        known = ~(np.isnan(x).any(axis=1) | np.isnan(y))
+        return np.where(known, kept, 0.0), np.where(known[:, None], x, 0.0), np.where(known, y, 0.0)
+
+    def score(self, combination: Combination, theta: Floats) -> Floats:
+        """psi of every kind of row at one combination."""
+        kept, x, y = self.at(combination)
+        psi: Floats = x * (kept * (y - self._mean(x @ theta)))[:, None]
+        return psi
+
+    def _mean(self, linear: Floats) -> Floats:
+        mean: Floats = linear if self.kind == "linear" else expit(linear)
+        return mean
+
+    def _steepness(self, linear: Floats) -> Floats:
+        if self.kind == "linear":
+            return np.ones_like(linear)
+        mean = expit(linear)
+        steep: Floats = mean * (1 - mean)
+        return steep
+
+    def _each(self, theta: Floats) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
+        """Weight of each kind of row in the model, x, psi / x, and the slope of the mean."""
+        for combination in self.rows:
+            kept, x, y = self.at(combination)
+            linear = x @ theta
+            yield combination.weight, x, kept * (y - self._mean(linear)), kept * self._steepness(linear)
+
+    def _slopes(self, theta: Floats) -> tuple[Floats, float]:
+        """A = -d/dtheta sum psi*, and how many rows the model is about."""
+        size = len(self.regressors) + 1
+        total, rows, counts = np.zeros((size, size)), 0.0, self.rows.counts
+        for combination in self.rows:
+            kept, x, _ = self.at(combination)
+            own = counts * combination.weight * kept
+            total += (x * (own * self._steepness(x @ theta))[:, None]).T @ x
+            rows += float(own.sum())
+        return total, rows
+
+    def _total(self, theta: Floats) -> Floats:
+        """sum psi*."""
+        total = np.zeros(len(theta))
+        for weight, x, left, _ in self._each(theta):
+            total += (self.rows.counts * weight * left) @ x
+        return total
+
+    def _meat(self, theta: Floats, population: bool) -> Floats:
+        """M; with the sampling of people where the population is meant."""
+        sums = summed(self.rows, lambda combination: self.score(combination, theta), len(theta))
+        return sums.everything if population else sums.randomization
+
+    # -- solving -------------------------------------------------------------------------------------------------------
+
+    def _directions(self, slopes: Floats) -> tuple[Floats, Floats]:
+        """The eigenvalues and -vectors of A, which must all be positive; vectors carry the scaling of A's diagonal."""
+        diagonal = np.diag(slopes)
+        if (diagonal <= 0).any():
+            raise QuestionError(NOISY)
+        scale = 1 / np.sqrt(diagonal)
+        values, vectors = np.linalg.eigh(slopes * np.outer(scale, scale))
+        if values[0] <= 1e-9:
+            raise QuestionError(
+                f"{NOISY} Or regressors say the same: one of them can be computed from the others, or is the same for "
+                "all rows."
+            )
+        return values, vectors * scale[:, None]
+
+    def _doubt(self, theta: Floats, values: Floats, vectors: Floats, z: float) -> Floats:
+        """g of each direction: how far the perturbation may have moved its eigenvalue."""
+        star, own = np.zeros((len(self.rows.counts), len(values))), np.zeros(len(values))
+        for weight, x, _, steep in self._each(theta):
+            size = (x @ vectors) ** 2 * steep[:, None]
+            star += size * weight[:, None]
+            own += (self.rows.counts * weight) @ size**2
+        variance = np.maximum(self.rows.counts @ star**2 - own, 0.0)
+        doubt: Floats = z**2 * variance / values**2
+        return doubt
+
+    def _solved(self, slopes: Floats, right: Floats) -> Floats:
+        values, vectors = self._directions(slopes)
+        solved: Floats = (vectors / values) @ (vectors.T @ right)
+        return solved
+
+    def _linear(self) -> Floats:
+        start = np.zeros(len(self.regressors) + 1)
+        return self._solved(self._slopes(start)[0], self._total(start))
+
+    def _logit(self) -> Floats:
+        """Newton's steps, halved while they lead away: with negative weights the score may bend."""
+        theta = np.zeros(len(self.regressors) + 1)
+        step = self._newton(theta)
+        for _ in range(ROUNDS):
+            if np.abs(step).max() < CLOSE:
+                return theta
+            theta, step = self._nearer(theta, step)
+        raise QuestionError(
+            "The logistic model has no finite coefficients: a regressor seems to decide the outcome, or the "
+            "perturbation drowns it. Fix: fewer regressors, or more rows."
+        )
+
+    def _nearer(self, theta: Floats, step: Floats) -> tuple[Floats, Floats]:
+        size, before = 1.0, float(np.abs(step).max())
+        for _ in range(HALVINGS):
+            ahead = theta + size * step
+            try:
+                following = self._newton(ahead)
+            except QuestionError:
+                following = np.full(len(theta), np.inf)
+            if np.abs(following).max() < before or (size == 1.0 and before < CLOSE):
+                return ahead, following
+            size /= 2
+        raise QuestionError(NOISY)
+
+    def _newton(self, theta: Floats) -> Floats:
+        return self._solved(self._slopes(theta)[0], self._total(theta))
+
+    def _back(self) -> Floats:
+        """From scaled regressors to the columns' own units."""
+        back = np.eye(len(self.regressors) + 1)
+        for place, one in enumerate(self.regressors, start=1):
+            back[place, place] = 1 / one.scale
+            back[0, place] = -one.centre / one.scale
+        return back

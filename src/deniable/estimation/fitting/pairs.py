@@ -1,0 +1,59 @@
+"""What pairs of rows add to the covariance of scores where a column was swapped among them (see ``model.swapped``).
+
+    -(1 / (n p^2)) (2 p (1-p) sum_i t~_i(x_i) T~(x_i)^T + (1-p)^2 sum_v b_v T~(v) T~(v)^T),    T(v) = sum_i t_i(v)
+
+with t_i(v) the score that row i would have with the value v, on average over its other columns, and t~ = t - b . t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from deniable.estimation.fitting.expanded import Combination, Expanded
+from deniable.estimation.published import Floats
+
+
+def pairs_of(rows: Expanded, score: Callable[[Combination], Floats], size: int) -> Floats:
+    """The covariance that pairs of rows add, for all swapped columns together."""
+    added = np.zeros((size, size))
+    for place, levels in enumerate(rows.levels):
+        if levels.source.swap is not None and levels.masses is not None:
+            coin, _, among = levels.source.swap
+            added += _of_column(rows, score, size, place, levels.masses, coin, among)
+    return added
+
+
+def _of_column(
+    rows: Expanded,
+    score: Callable[[Combination], Floats],
+    size: int,
+    place: int,
+    masses: Floats,
+    coin: float,
+    among: int,
+) -> Floats:
+    moving = masses > 0
+    whole, own = np.zeros((len(masses), size)), np.zeros((len(masses), size))
+    mean = np.zeros((len(rows.counts), size))
+    weights = np.zeros((len(masses), len(rows.counts)))
+    for combination in rows:
+        level = combination.places[place]
+        if not moving[level]:
+            continue
+        others = np.ones(len(rows.counts))
+        for other, factor in enumerate(combination.factors):
+            others = others if other == place else others * factor
+        t = score(combination) * others[:, None]
+        weights[level] = combination.factors[place]
+        whole[level] += rows.counts @ t
+        own[level] += (rows.counts * weights[level]) @ t
+        mean += masses[level] * t
+    own -= (weights * rows.counts) @ mean  # from t to t~
+    centred = np.where(moving[:, None], whole - masses @ whole, 0.0)
+    first = own.T @ centred
+    second = (centred * masses[:, None]).T @ centred
+    joined = coin * (1 - coin) * (first + first.T) + (1 - coin) ** 2 * second
+    result: Floats = -joined / (among * coin**2)
+    return result
