@@ -24,10 +24,11 @@ from deniable.planning.pools import sdr_pool
 from deniable.planning.profiles import SELECTIVITIES, Errors
 from deniable.planning.tables import CodedTable
 from reproduction.items import ADULT, CENSUS, Item, Reproduction, data_table, per_cent, slashed
+from reproduction.promises import DIABETES, costs
+from reproduction.promises import DRAWS as COST_DRAWS
 
 DRAWS = 20
 KDD = "census_income_kdd.parquet"
-DIABETES = "diabetes130.parquet"
 WITHIN = 0.10
 SURE = 3  # standard errors of a measured mean that a prediction may be off beyond that
 ESTIMATORS = ("inverse", "calibrated")
@@ -79,7 +80,11 @@ def reproduce(
         by_setting = measured_and_predicted(case, folder, draws=draws, workers=workers)
         rows += [_row(case, name, both) for name, both in by_setting.items()]
         pairs[case.name] = [pair for both in by_setting.values() for pair in both if pair[1].mean > 0]
-    items = (_agreement(rows, pairs, draws), _diagnoses(folder))
+    items = (
+        _agreement(rows, pairs, draws),
+        _diagnoses(folder),
+        costs(folder, draws=min(draws, COST_DRAWS), workers=workers),
+    )
     progress(len(todo) + 1, len(todo) + 1, "planning")
     return Reproduction("planner", "The planner", items)
 
