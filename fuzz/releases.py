@@ -29,6 +29,15 @@ MADE: dict[str, Callable[[], Made]] = {
         dn.Privacy(rho2="1/2"),
         {"sensitive": "age", "bins": {"age": [18, 40, 60, 90]}},
     ),
+    "recoded": lambda: (
+        mechanisms.Uniform(),
+        dn.Privacy(rho2="1/2"),
+        {
+            "recode": {"age": [dn.top(80), dn.bands(10)], "born": dn.month, "sex": dn.hierarchy({"F": "f", "M": "m"})},
+            "rare": 5,
+            "suppress": 5,
+        },
+    ),
     "small-domain": lambda: (mechanisms.SmallDomain(), PRIVACY, {}),
     "fine-grain": lambda: (mechanisms.FineGrain(), PER_VALUE, {}),
     "designed": lambda: (mechanisms.Designed(), PRIVACY, {}),

@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from deniable.core.plan import Cell as Cell
     from deniable.core.plan import Plan as Plan
     from deniable.core.privacy import Privacy as Privacy
+    from deniable.core.recode import bands as bands
+    from deniable.core.recode import bottom as bottom
+    from deniable.core.recode import month as month
+    from deniable.core.recode import prefix as prefix
+    from deniable.core.recode import quarter as quarter
+    from deniable.core.recode import snap as snap
+    from deniable.core.recode import top as top
+    from deniable.core.recode import year as year
     from deniable.core.replace import Replace as Replace
     from deniable.core.sums import LargeSums as LargeSums
     from deniable.core.sums import SmallSums as SmallSums
@@ -37,9 +45,11 @@ if TYPE_CHECKING:
     from deniable.owner.audit import audit as audit
     from deniable.owner.breach import breach as breach
     from deniable.owner.profile import question_profile as question_profile
+    from deniable.owner.risk import risk as risk
     from deniable.planning.beliefs import beliefs as beliefs
     from deniable.planning.plan import plan as plan
     from deniable.publishing.publish import publish as publish
+    from deniable.publishing.recode_spelling import hierarchy as hierarchy
     from deniable.release.combine import join as join
     from deniable.release.combine import pool as pool
     from deniable.release.open import open_release as open_release
@@ -64,21 +74,31 @@ _PLACES = {
     "SmallSums": "core.sums",
     "VerificationError": "core.errors",
     "audit": "owner.audit",
+    "bands": "core.recode",
     "beliefs": "planning.beliefs",
     "between": "estimation.predicates",
+    "bottom": "core.recode",
     "breach": "owner.breach",
     "collect": "collection.collect",
+    "hierarchy": "publishing.recode_spelling",
     "join": "release.combine",
     "largest_coin": "core.breach",
+    "month": "core.recode",
     "not_": "estimation.predicates",
     "open_release": "release.open",
     "plan": "planning.plan",
     "pool": "release.combine",
+    "prefix": "core.recode",
     "publish": "publishing.publish",
+    "quarter": "core.recode",
     "question_profile": "owner.profile",
     "respond": "collection.respond",
+    "risk": "owner.risk",
     "rows_needed": "estimation.precision",
+    "snap": "core.recode",
+    "top": "core.recode",
     "verify": "release.verify",
+    "year": "core.recode",
 }
 _MODULES = ("collection", "learn", "mechanisms")
 __all__ = [*_PLACES, *_MODULES]  # noqa: PLE0604

@@ -20,7 +20,7 @@ import pyarrow as pa
 from deniable.core.bins import as_bins
 from deniable.engines import engine_named
 from deniable.engines.base import BATCH_ROWS, Job, no_progress
-from deniable.engines.batch import binning
+from deniable.engines.batch import binning, recoding
 from deniable.engines.batch.encoding import DomainScanner
 from deniable.engines.batch.ranges import RangeScanner
 from deniable.engines.batch.shuffling import order_of
@@ -76,9 +76,15 @@ class PartitionedDataset:
     """Rows in two partitions."""
 
     def __init__(
-        self, table: pa.Table, bins: Mapping[str, Any] | None = None, said: Any = (), warned: Any = ()
+        self,
+        table: pa.Table,
+        bins: Mapping[str, Any] | None = None,
+        said: Any = (),
+        warned: Any = (),
+        recodes: Any = None,
     ) -> None:
         self._table, self._warned = table, warned
+        self.recodes = recodes or {}
         self.bins, self.said = bins or {}, tuple(said)
         self.schema, self.names, self.rows = table.schema, list(table.column_names), table.num_rows
 
@@ -120,12 +126,24 @@ class PartitionedDataset:
         assert all(not hasattr(given, "count") for given in map(as_bins, bins.values())), "edges only"
         edges = {column: as_bins(given) for column, given in bins.items()}
         made = [binning.binned(batch, edges) for batch in self._table.to_batches()]
-        return PartitionedDataset(pa.Table.from_batches(made), edges, self.said, self._warned)
+        return PartitionedDataset(pa.Table.from_batches(made), edges, self.said, self._warned, self.recodes)
+
+    def recoded(self, recodes: Any) -> PartitionedDataset:
+        def counted(column: str, taken: Any) -> Any:
+            table = pa.Table.from_batches(
+                [recoding.recoded(batch, {column: taken}) for batch in self._table.select([column]).to_batches()]
+            )
+            return PartitionedDataset(table).scan((column,))
+
+        plans = recoding.resolved(recodes, self.schema, counted)
+        made = [recoding.recoded(batch, plans) for batch in self._table.to_batches()]
+        said = (*self.said, *recoding.said_of(recodes))
+        return PartitionedDataset(pa.Table.from_batches(made), self.bins, said, self._warned, recodes)
 
     def without(self, rows: Any) -> PartitionedDataset:
         kept = np.ones(self.rows, bool)
         kept[rows] = False
-        return PartitionedDataset(self._table.filter(pa.array(kept)), self.bins, self.said, self._warned)
+        return PartitionedDataset(self._table.filter(pa.array(kept)), self.bins, self.said, self._warned, self.recodes)
 
     def require_distinct(self, row_id: str, keys: Any) -> None:
         engine_named("local").open(self._table).require_distinct(row_id, keys)

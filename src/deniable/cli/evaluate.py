@@ -55,6 +55,9 @@ def evaluate(
     ] = None,
     pool: Annotated[str, typer.Option(metavar="POOL", help=f"What is asked: {options.POOL_HELP}")] = "sdr",
     bins: options.BinEdges = None,
+    recode: options.RecodeSteps = None,
+    rare: options.RareRows = None,
+    suppress: options.SuppressRows = None,
     drop: options.Drop = None,
     draws: Annotated[int, typer.Option(metavar="N", help="How many releases are drawn of each mechanism.")] = 5,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the random questions and the draws.")] = 1,
@@ -86,6 +89,7 @@ def evaluate(
     if resume is not None:
         reports.refuse_inside(resume)
     binned, given = options.bins_of(bins), options.one_or_many(files)
+    recoding = options.recoding_of(recode, rare, suppress)
     privacy = options.requirement(
         given,
         [sensitive],
@@ -98,7 +102,9 @@ def evaluate(
     )
     if privacy is None:
         raise OptionError("Nothing is required. Fix: --rho2 1/6, or --requirements FILE.")
-    table = CodedTable.of(read_whole(given, binned), sensitive, drop=tuple(drop or ()))
+    table = CodedTable.of(
+        read_whole(given, sensitive, tuple(drop or ()), binned, recoding), sensitive, drop=tuple(drop or ())
+    )
     estimators = tuple(dict.fromkeys(estimator or STANDARD))
     settings = [setting_named(name, privacy, estimators) for name in dict.fromkeys(mechanism or MECHANISMS)]
     pools = pools_named(table, pool, seed)

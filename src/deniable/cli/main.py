@@ -36,6 +36,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "breach:breach",
         "Say how sure someone can become of values or ranges of columns that were perturbed one by one.",
     ),
+    "risk": (
+        "risk:risk",
+        "See who stands out in a table: k-anonymity, uniqueness and l-diversity, before and after --recode.",
+    ),
     "rows-needed": (
         "rows_needed:rows_needed",
         "Say how many rows make a share accurate to plus or minus an error, before anything is collected.",

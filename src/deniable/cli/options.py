@@ -16,6 +16,8 @@ from deniable.core.privacy import Privacy
 from deniable.core.sums import LargeSums, SmallSums
 from deniable.mechanisms import MECHANISMS, read_requirements
 from deniable.mechanisms import tolerance as tolerance_rule
+from deniable.publishing.recode_spelling import SPELLING
+from deniable.publishing.recoding import Recoding, Rows
 
 NAMES = ", ".join(MECHANISMS)
 
@@ -95,6 +97,31 @@ BinEdges = Annotated[
         "(from, to, how many) or salary=quantiles:10.",
     ),
 ]
+RecodeSteps = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--recode",
+        metavar="COLUMN=HOW",
+        help=f"Make a column coarser before it is published: {SPELLING}. Or a TOML file with a table 'recode', and "
+        "'rare' and 'suppress' where they are wanted.",
+    ),
+]
+RareRows = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rare",
+        metavar="ROWS",
+        help="Merge values of public columns that fewer rows have into one: 20 for all columns of text, or COLUMN=20.",
+    ),
+]
+SuppressRows = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--suppress",
+        metavar="ROWS",
+        help="Make sensitive values that fewer rows have missing, before perturbing: 20, or COLUMN=20.",
+    ),
+]
 DomainFiles = Annotated[
     list[str] | None,
     typer.Option(
@@ -143,6 +170,37 @@ def domains_of(texts: Sequence[str] | None) -> dict[str, list[Any]] | None:
             ) from None
         declared[column] = [line or None for line in lines]
     return declared
+
+
+def recoding_of(
+    recode: Sequence[str] | None, rare: Sequence[str] | None = None, suppress: Sequence[str] | None = None
+) -> Recoding:
+    """What becomes coarser: ``COLUMN=HOW`` texts or one file, and numbers of rows."""
+    texts = list(recode or ())
+    fewest = _rows("--rare", rare), _rows("--suppress", suppress)
+    if len(texts) == 1 and "=" not in texts[0]:
+        return Recoding.of(Path(texts[0]), *fewest)
+    columns: dict[str, Any] = {}
+    for text in texts:
+        column, sign, how = text.partition("=")
+        if not (column and sign and how) or column in columns:
+            raise OptionError(
+                f"--recode {text} is not understood. Fix: COLUMN=HOW, each column once ({SPELLING}); or one file alone."
+            )
+        columns[column] = how
+    return Recoding.of(columns, *fewest)
+
+
+def _rows(option: str, texts: Sequence[str] | None) -> Rows | None:
+    """``20``, or ``COLUMN=20`` several times."""
+    if not texts:
+        return None
+    if len(texts) == 1 and texts[0].isdecimal() and len(texts[0]) < 10:
+        return int(texts[0])
+    pairs = [text.rpartition("=") for text in texts]
+    if any(not column or not rows.isdecimal() or len(rows) > 9 for column, _, rows in pairs):
+        raise OptionError(f"{option} {' '.join(texts)} is not understood. Fix: {option} 20, or {option} COLUMN=20.")
+    return {column: int(rows) for column, _, rows in pairs}
 
 
 def one_or_many(files: list[str]) -> str | list[str]:

@@ -21,7 +21,8 @@ from deniable.planning.informed import informed_attacker
 from deniable.planning.planner import compare, error_chart, error_curve, strongest_rho2
 from deniable.planning.risk import risk_chart as drawn_risk
 from deniable.planning.tables import CodedTable
-from deniable.publishing.publish import scan_table
+from deniable.publishing.recoding import Recoding
+from deniable.publishing.scanning import scan_table
 from deniable.release.folder import write_file
 
 ONE_SIZE = 0.01  # of a question, where one size is asked about and none is given
@@ -91,6 +92,9 @@ def plan(
         Path | None, typer.Option(metavar="FILE", help="With --explain: draw the cells into this SVG file.")
     ] = None,
     bins: options.BinEdges = None,
+    recode: options.RecodeSteps = None,
+    rare: options.RareRows = None,
+    suppress: options.SuppressRows = None,
     missing: options.Missing = "value",
     quiet: console.Quiet = False,
     as_json: console.AsJson = False,
@@ -103,6 +107,7 @@ def plan(
     Example: deniable plan patients.csv --sensitive disease --rho2 1/6
     """
     table, binned = options.one_or_many(files), options.bins_of(bins)
+    recoding = options.recoding_of(recode, rare, suppress)
     if tolerance is not None:
         require_fixed(binned, "--tolerance")
     required = any(stated is not None for stated in (rho2, requirements, tolerance, small_sums, large_sums))
@@ -115,10 +120,10 @@ def plan(
     if (informed_limit is not None or risk_chart is not None) and not (look_at_table and for_error is None):
         raise OptionError("--informed-limit and --risk-chart need --table and --rho2: they speak of public columns.")
     with console.progress_bar(shown=not quiet and not as_json) as progress:
-        read = _read(pool, table, sensitive, drop or [], binned, missing) if pool or look_at_table else None
+        read = _read(pool, table, sensitive, drop or [], binned, missing, recoding) if pool or look_at_table else None
         questions = None if pool is None or read is None else one_pool(read, pool)
         attacker = informed_attacker(read) if look_at_table and read is not None else None
-        histogram = scan_table(table, sensitive, missing=missing, bins=binned, progress=progress)
+        histogram = scan_table(table, sensitive, missing=missing, bins=binned, recoding=recoding, progress=progress)
     shares = [float(probability(share, "question")) for share in question or ()]
     if len(shares) > 1 and (for_error is not None or chart is not None):
         raise OptionError("--for-error and --chart ask about questions of one size. Fix: give --question once.")
@@ -192,11 +197,12 @@ def _read(
     drop: list[str],
     binned: dict[str, BinsLike],
     missing: str,
+    recoding: Recoding,
 ) -> CodedTable:
     """All rows, where questions are asked of them or public columns are learnt from."""
     if len(sensitive) > 1:
         raise OptionError(f"{'--table' if pool is None else '--pool'} goes with one sensitive column. Fix: name one.")
-    return asked_table(table, sensitive[0], drop=drop, bins=binned, missing=missing)
+    return asked_table(table, sensitive[0], drop=drop, bins=binned, missing=missing, recoding=recoding)
 
 
 def _show(result: Comparison, explain: str | None, as_json: bool) -> None:

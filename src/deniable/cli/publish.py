@@ -14,6 +14,7 @@ from deniable.core.bins import BinsLike, require_fixed
 from deniable.core.errors import OptionError
 from deniable.core.privacy import Privacy
 from deniable.mechanisms import Mechanism
+from deniable.publishing.recoding import Recoding
 
 
 def publish(
@@ -53,6 +54,9 @@ def publish(
     ] = None,
     informed_limit: options.InformedLimit = None,
     bins: options.BinEdges = None,
+    recode: options.RecodeSteps = None,
+    rare: options.RareRows = None,
+    suppress: options.SuppressRows = None,
     domain: options.DomainFiles = None,
     drop: options.Drop = None,
     format_: Annotated[
@@ -138,13 +142,14 @@ def publish(
     Example: deniable publish patients.csv --sensitive disease --rho2 1/6 --drop name --out release/
     """
     import deniable as dn
-    from deniable.publishing.publish import scan_table
+    from deniable.publishing.scanning import scan_table
 
     _one_source_of_randomness(key_file, new_key_file, seed)
     named = list(sensitive or [])
     if not named and not mechanism.startswith("retention:"):
         raise OptionError("No column is named. Fix: --sensitive COLUMN, the column that must stay deniable.")
     table, binned = options.one_or_many(files), options.bins_of(bins)
+    recoding = options.recoding_of(recode, rare, suppress)
     if tolerance is not None:
         require_fixed(binned, "--tolerance")
     privacy = options.requirement(
@@ -157,7 +162,7 @@ def publish(
         requirements=requirements,
         binned=bool(binned),
         tolerance=tolerance,
-        histogram=lambda: scan_table(table, named, missing=missing, bins=binned),
+        histogram=lambda: scan_table(table, named, missing=missing, bins=binned, recoding=recoding),
         small_sums=small_sums,
         large_sums=large_sums,
     )
@@ -165,7 +170,7 @@ def publish(
     if pool is not None:
         require_fixed(binned, "--pool")
         unseen = [*(drop or []), *(name for name in (row_id, person) if name is not None)]
-        chosen = _chosen_for(pool, mechanism, privacy, table, named, unseen, binned, missing, informed_limit)
+        chosen = _chosen_for(pool, mechanism, privacy, table, named, unseen, binned, recoding, missing, informed_limit)
         informed_limit = None
     made = None if new_key_file is None else _new_key(new_key_file, out)
     try:
@@ -187,6 +192,9 @@ def publish(
                 shuffle=not no_shuffle,
                 missing=missing,
                 bins=binned,
+                recode=recoding.columns,
+                rare=recoding.rare,
+                suppress=recoding.suppress,
                 domain=options.domains_of(domain),
                 overwrite=overwrite,
                 format=format_,
@@ -244,6 +252,7 @@ def _chosen_for(
     sensitive: list[str],
     drop: list[str],
     binned: dict[str, BinsLike],
+    recoding: Recoding,
     missing: str,
     informed_limit: str | None,
 ) -> Mechanism:
@@ -259,7 +268,9 @@ def _chosen_for(
             f"--pool {pool} needs one sensitive column, a requirement (--rho2), and a mechanism that can be made for "
             f"questions. Fix: --mechanism {', or --mechanism '.join((*MADE_FOR, AUTO))}."
         )
-    questions = one_pool(asked_table(table, sensitive[0], drop=drop, bins=binned, missing=missing), pool)
+    questions = one_pool(
+        asked_table(table, sensitive[0], drop=drop, bins=binned, missing=missing, recoding=recoding), pool
+    )
     if mechanism in MADE_FOR:
         return MADE_FOR[mechanism](questions.profile)
     found = compare(

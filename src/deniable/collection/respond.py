@@ -9,12 +9,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from deniable.audit.verify.checks import part_amplification
 from deniable.collection import memory as answers
 from deniable.core.errors import ColumnError, ManifestError, OptionError, listing
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part, part_dict
 from deniable.engines.batch import one_row
+from deniable.engines.batch.recoding import fits
+from deniable.engines.batch.values import arrow_type
 from deniable.release.release import Release
 
 
@@ -69,6 +73,7 @@ def respond(
     if limit is not None:
         _require_within(limit, manifest.parts, gammas)
     shown = {name: row[name] for name in row if name in manifest.types}
+    _require_recoded(shown, manifest)
     if memory is None:
         return one_row.respond(shown, manifest.parts, draw)
     if draw is not None:
@@ -146,6 +151,22 @@ def _require_within(limit: float, parts: Sequence[Part], gammas: Sequence[Fracti
             f"The request asks for epsilon {sum(epsilons):.4g} ({each}), and the limit is {limit:g}. Fix: do not "
             "answer, or raise limit=."
         )
+
+
+def _require_recoded(row: Mapping[str, Any], manifest: Manifest) -> None:
+    """Public values are given as coarse as the release has them: nothing finer leaves by mistake."""
+    for column in manifest.public_columns:
+        steps = manifest.recoded.get(column, ())
+        if not steps or row.get(column) is None:
+            continue
+        try:
+            right = fits(pa.array([row[column]], arrow_type(manifest.types[column])), steps[-1])
+        except (pa.ArrowException, TypeError, ValueError):
+            right = False
+        if not right:
+            raise ColumnError(
+                f"{column!r} is not as coarse as the release has it ({steps[-1]}). Fix: give it like that."
+            )
 
 
 def row_local(release: Release | Manifest) -> Manifest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from importlib import metadata, resources
@@ -18,6 +18,7 @@ from deniable.core.formats import format1, soundness
 from deniable.core.guarantee import Guarantee
 from deniable.core.part import Part, part_dict, part_of
 from deniable.core.privacy import Privacy
+from deniable.core.recode import Steps, step_dict, step_of
 from deniable.core.sentence import sentence_of
 
 FORMAT = "deniable-release"
@@ -70,6 +71,7 @@ class Manifest:
         randomness: where the draws came from.
         data: the file of the published table; None as long as it is in memory.
         groups: the file of the second table.
+        recoded: the columns that were made coarser before anything else, and how.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Manifest:
     randomness: Randomness
     data: DataFile | None = None
     groups: DataFile | None = None
+    recoded: Steps = field(default_factory=dict)
 
     @property
     def sensitive_columns(self) -> tuple[str, ...]:
@@ -159,7 +162,11 @@ class Manifest:
             "randomness": asdict(self.randomness),
             "data": None if self.data is None else asdict(self.data),
             "groups": None if self.groups is None else asdict(self.groups),
+            **({"recoded": self._recoded_dict()} if self.recoded else {}),
         }
+
+    def _recoded_dict(self) -> dict[str, Any]:
+        return {column: [step_dict(step) for step in steps] for column, steps in self.recoded.items()}
 
     def to_json(self) -> str:
         """The text of ``manifest.json``."""
@@ -187,6 +194,7 @@ class Manifest:
             randomness=Randomness(**raw["randomness"]),
             data=None if raw["data"] is None else DataFile(**raw["data"]),
             groups=None if raw["groups"] is None else DataFile(**raw["groups"]),
+            recoded={column: tuple(map(step_of, steps)) for column, steps in raw.get("recoded", {}).items()},
         )
 
 

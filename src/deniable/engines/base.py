@@ -18,6 +18,7 @@ from deniable.core.bins import Bins, BinsLike
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import DataFile, Manifest
 from deniable.core.plan import PlannedPart
+from deniable.core.recode import Steps
 from deniable.core.replace import NumberRange, Replace
 from deniable.core.tally import Counter
 from deniable.engines.randomness import Keystream
@@ -136,6 +137,11 @@ class Dataset(Protocol):
         ...
 
     @property
+    def recodes(self) -> Steps:
+        """The columns that are read coarser than they are."""
+        ...
+
+    @property
     def said(self) -> tuple[str, ...]:
         """What reading the table so gives away, for a release to say."""
         ...
@@ -165,6 +171,10 @@ class Dataset(Protocol):
 
     def binned(self, bins: Mapping[str, BinsLike], keys: Keystream | None = None) -> Dataset:
         """The same table, with numbers read as intervals; ``keys`` decide where quantiles have their edges."""
+        ...
+
+    def recoded(self, recodes: Steps) -> Dataset:
+        """The same table, with columns read coarser; before anything else is done to it."""
         ...
 
     def without(self, rows: Ints) -> Dataset:

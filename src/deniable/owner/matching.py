@@ -41,7 +41,10 @@ class Scanned:
 
 
 def as_published(dataset: Dataset, manifest: Manifest) -> Dataset:
-    """The table with its sensitive numbers as intervals, where the release has intervals of them."""
+    """The table with its columns as coarse as the release has them, and its sensitive numbers as intervals."""
+    require_columns([*manifest.recoded], dataset.names)
+    if manifest.recoded:
+        dataset = dataset.recoded(manifest.recoded)
     bins = {name: bins for part in manifest.parts for name, bins in part.bins.items() if name in dataset.names}
     numeric = {name: edges for name, edges in bins.items() if not pa.types.is_string(dataset.schema.field(name).type)}
     return dataset.binned(numeric)

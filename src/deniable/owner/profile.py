@@ -15,6 +15,7 @@ from deniable.engines import engine_named
 from deniable.mechanisms import Designed, Mechanism
 from deniable.planning.pools import QuestionPool, pools_named
 from deniable.planning.tables import CodedTable
+from deniable.publishing.recoding import RecodeLike, Recoding, Rows
 
 # The mechanisms that can be made for an owner's questions, by name.
 MADE_FOR: Mapping[str, Callable[[QuestionProfile], Mechanism]] = {"designed": lambda profile: Designed(profile=profile)}
@@ -28,6 +29,9 @@ def question_profile(
     drop: Sequence[str] = (),
     bins: Mapping[str, BinsLike] | None = None,
     missing: str = "value",
+    recode: RecodeLike | None = None,
+    rare: Rows | None = None,
+    suppress: Rows | None = None,
     seed: int = 1,
 ) -> QuestionProfile:
     """Questions about a table as counts, for ``Designed(profile=...)``. It is for the table's owner.
@@ -38,7 +42,8 @@ def question_profile(
         questions: a file with one ``SELECT COUNT(*) FROM release WHERE ..`` in each line, or ``"sdr"``: 200 random
             conditions, each with every value.
         drop: columns that will not be published, and cannot be asked about.
-        bins, missing: as for ``publish``; of rows that are exempt no question has to be answered.
+        bins, recode, rare, suppress, missing: as for ``publish``; of rows that are exempt no question has to be
+            answered.
         seed: of random questions.
 
     >>> import pyarrow as pa
@@ -52,7 +57,9 @@ def question_profile(
     <Release of 1,000 rows, disease by designed>
     """
     require_fixed(bins or {}, "a profile")
-    return one_pool(asked_table(table, sensitive, drop=drop, bins=bins, missing=missing), questions, seed).profile
+    recoding = Recoding.of(recode, rare, suppress)
+    asked = asked_table(table, sensitive, drop=drop, bins=bins, missing=missing, recoding=recoding)
+    return one_pool(asked, questions, seed).profile
 
 
 def asked_table(
@@ -62,9 +69,10 @@ def asked_table(
     drop: Sequence[str] = (),
     bins: Mapping[str, BinsLike] | None = None,
     missing: str = "value",
+    recoding: Recoding | None = None,
 ) -> CodedTable:
     """The rows that will be perturbed, as codes: all in memory, and without those that are exempt."""
-    whole = read_whole(table, bins)
+    whole = read_whole(table, sensitive, drop, bins, recoding)
     if missing == "exempt" and sensitive in whole.column_names:
         whole = whole.filter(whole[sensitive].is_valid())
     return CodedTable.of(whole, sensitive, drop=tuple(drop))
@@ -83,7 +91,17 @@ def one_pool(table: CodedTable, questions: str | os.PathLike[str], seed: int = 1
     return pools[0]
 
 
-def read_whole(table: Any, bins: Mapping[str, BinsLike] | None = None) -> pa.Table:
-    """All rows in memory; numbers that are published as intervals as their intervals."""
-    dataset = engine_named("local").open(table).binned(bins or {})
+def read_whole(
+    table: Any,
+    sensitive: str,
+    drop: Sequence[str] = (),
+    bins: Mapping[str, BinsLike] | None = None,
+    recoding: Recoding | None = None,
+) -> pa.Table:
+    """All rows in memory, as they will be published: recoded, and numbers as intervals where they have bins."""
+    dataset = engine_named("local").open(table)
+    if recoding:
+        public = [name for name in dataset.names if name != sensitive and name not in drop]
+        dataset = dataset.recoded(recoding.steps(dataset.schema, public, [sensitive]))
+    dataset = dataset.binned(bins or {})
     return pa.Table.from_batches(dataset.batches(list(dataset.names)), schema=dataset.schema)

@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from deniable.core.bins import BinsLike
-from deniable.core.errors import ColumnError, OptionError
-from deniable.core.histogram import Histogram
+from deniable.core.errors import OptionError
 from deniable.core.manifest import (
     Column,
     Manifest,
@@ -26,7 +25,7 @@ from deniable.core.manifest import (
 from deniable.core.privacy import Privacy
 from deniable.core.probability import Probability
 from deniable.engines import Engine, engine_named
-from deniable.engines.base import CELL, Dataset, Job, Progress, no_progress
+from deniable.engines.base import CELL, Job, Progress, no_progress
 from deniable.engines.batch.values import require_readable_csv
 from deniable.engines.randomness import Keystream
 from deniable.engines.request import Request
@@ -47,6 +46,8 @@ from deniable.publishing.context import canonical, context_of
 from deniable.publishing.ledger import Ledger
 from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.people import drawn_by, require_own_draws, said_of_looks, series_of
+from deniable.publishing.recoding import RecodeLike, Recoding, Rows
+from deniable.publishing.scanning import binned, recoded
 from deniable.publishing.series import Series
 from deniable.publishing.together import warnings_about_counts
 from deniable.release.folder import finish_folder, new_folder
@@ -78,6 +79,9 @@ def publish(
     shuffle: bool = True,
     missing: str = "value",
     bins: Mapping[str, BinsLike] | None = None,
+    recode: RecodeLike | None = None,
+    rare: Rows | None = None,
+    suppress: Rows | None = None,
     domain: Sequence[Hashable] | Mapping[str, Sequence[Hashable]] | None = None,
     marginals: bool | None = None,
     informed_limit: Probability | None = None,
@@ -118,6 +122,13 @@ def publish(
         shuffle: publish the rows in random order.
         missing: ``"value"``: missing is a value like any other; ``"exempt"``: published as missing; ``"refuse"``.
         bins: for sensitive numbers: column -> edges, ``Bins`` or ``Quantiles``; the column is published as intervals.
+        recode: columns to make coarser before anything else: column -> ``bands``, ``prefix``, ``top``, ``bottom``,
+            ``snap``, ``year``, ``quarter``, ``month``, ``hierarchy``, a list of them, or their text (``"bands:10"``).
+            Or the path of a TOML file with a table ``recode``, and ``rare`` and ``suppress`` where they are wanted.
+        rare: values of public columns that fewer rows have are merged into one: a number for all columns of text, or
+            column -> number. Rare numbers and dates become missing.
+        suppress: sensitive values that fewer rows have become missing, which is then perturbed like any value: a
+            number, or column -> number.
         domain: all values that the sensitive column may hold, if the table need not show each of them; with several
             columns a mapping column -> values.
         marginals: publish the histogram with noise, for more accurate answers. Default: where the adversary is
@@ -155,6 +166,8 @@ def publish(
     runs_on = engine_named(engine)
     opened = runs_on.open(table)
     public = public_columns(opened, names, as_names(drop), who)
+    recoding = Recoding.of(recode, rare, suppress).fitting(names, missing, domain, bins or {})
+    opened = recoded(opened, recoding.steps(opened.schema, public, names))
     choices = {
         "mechanism": chosen,
         "privacy": privacy,
@@ -162,11 +175,12 @@ def publish(
         "values": (missing, domain, bins),
         "published": (marginals, shuffle),
         **({} if limit is None else {"informed_limit": limit}),
+        **({"recode": opened.recodes} if opened.recodes else {}),
     }
     context = "" if secret.fresh else context_of(opened, [*public, *names], who, choices)
     if log is not None:
         log.require_choices(canonical({**choices, "columns": (names, row_id, person), "published": (marginals,)}))
-    dataset = _binned(opened, bins or {}, names, Keystream(secret, "release", name, context, *names))
+    dataset = binned(opened, bins or {}, names, Keystream(secret, "release", name, context, *names))
     request = Request(
         dataset, names, public, privacy, secret, name, context, missing, domain, shuffle, marginals, progress, limit
     )
@@ -202,9 +216,7 @@ def publish(
     )
     if by_value:
         ready = said_of_looks(ready, request, log, who or "")
-    ledger = None if key_file is None else Ledger.beside(Path(key_file))
-    if ledger is not None:
-        ledger.note(name, job.keys.purpose, ready.plan.guarantee.gamma, again=again)
+    ledger = _noted(key_file, name, job, ready, again)
     warnings = ready.dataset.inspect(public, () if shuffle else ready.jobs)
     schema = ready.dataset.published_schema(job)
     if format == "csv":
@@ -223,6 +235,15 @@ def publish(
     release = open_release(out, engine=runs_on)
     release.warnings = (*warnings, *warnings_about_counts(ready.jobs, release))
     return release
+
+
+def _noted(key_file: str | os.PathLike[str] | None, name: str, job: Job, ready: Prepared, again: bool) -> Ledger | None:
+    """The ledger of a key file, with what is about to be published in it."""
+    if key_file is None:
+        return None
+    ledger = Ledger.beside(Path(key_file))
+    ledger.note(name, job.keys.purpose, ready.plan.guarantee.gamma, again=again)
+    return ledger
 
 
 def _keep(log: Series | None, ledger: Ledger | None) -> None:
@@ -252,7 +273,7 @@ def _publish_rival(
     made = mechanism.published(request)
     promised = dict(made.manifest.guarantee)
     promised["not_protected"] = [*promised["not_protected"], *request.dataset.said]
-    manifest = replace(made.manifest, guarantee=promised)
+    manifest = replace(made.manifest, guarantee=promised, recoded=request.dataset.recodes)
     if made.rows is None or made.groups is None or made.schema is None:
         release = Release(manifest, answerer=made.answerer, engine=engine)
         return release if out is None else release.save(out)
@@ -275,31 +296,6 @@ def _spool(partial: Path) -> Iterator[Path]:
     spool.rmdir()
 
 
-def scan_table(
-    table: Any,
-    sensitive: str | Sequence[str],
-    *,
-    missing: str = "value",
-    bins: Mapping[str, BinsLike] | None = None,
-    progress: Progress = no_progress,
-    engine: str | Engine = "local",
-) -> Histogram:
-    """The histogram of a table's sensitive column: all that planning needs."""
-    names = as_names(sensitive)
-    opened = engine_named(engine).open(table)
-    public_columns(opened, names, (), None)
-    return _binned(opened, bins or {}, names).scan(names, missing, None, progress).histogram
-
-
-def _binned(
-    dataset: Dataset, bins: Mapping[str, BinsLike], sensitive: tuple[str, ...], keys: Keystream | None = None
-) -> Dataset:
-    other = [column for column in bins if column not in sensitive]
-    if other:
-        raise ColumnError(f"bins names {other[0]!r}, which is not a sensitive column: public columns stay as they are.")
-    return dataset.binned(bins, keys)
-
-
 def _manifest(ready: Prepared, job: Job, request: Request, schema: pa.Schema) -> Manifest:
     roles = {CELL: "cell", **dict.fromkeys(job.sensitive, "sensitive")}
     promised, parts = ready.plan.guarantee, ready.published(request.missing)
@@ -316,5 +312,6 @@ def _manifest(ready: Prepared, job: Job, request: Request, schema: pa.Schema) ->
         privacy=privacy_dict(ready.plan.privacy),
         guarantee=guarantee_dict(said),
         randomness=Randomness(request.secret.source, request.secret.seed, job.shuffle, drawn_by(job)),
+        recoded=ready.dataset.recodes,
     )
     return with_sentence(manifest)

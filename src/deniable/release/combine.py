@@ -82,6 +82,8 @@ def _difference(one: Manifest, other: Manifest) -> str:
         names = [{(column.name, column.type) for column in manifest.columns} for manifest in (one, other)]
         off = sorted(name for name, _ in names[0] ^ names[1])
         return f"the columns differ ({listing(off)})." if off else "the columns stand in another order or role."
+    if one.recoded != other.recoded:
+        return "columns were made coarser in one of them, or in another way (recode=, rare=, suppress=)."
     if len(one.parts) != len(other.parts):
         return "one perturbs its columns together, the other one by one."
     swapped = [part.columns[0] for manifest in (one, other) for part in manifest.parts if part.swapped is not None]
@@ -200,6 +202,7 @@ def join(left: Release, right: Release, on: str) -> Release:
         guarantee=guarantee_dict(promised),
         randomness=_randomness([manifest.randomness for manifest in manifests]),
         data=None,
+        recoded={**right.manifest.recoded, **left.manifest.recoded},
     )
     return Release(with_sentence(manifest), table=table.select([column.name for column in ordered]))
 

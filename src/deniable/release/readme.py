@@ -8,6 +8,7 @@ import shlex
 from deniable.core import markdown
 from deniable.core.html import shown
 from deniable.core.manifest import Manifest
+from deniable.core.recode import said
 
 CHANNELS = """`manifest.json` holds every channel as whole numbers out
 of 2^32. A value x is kept with probability p_x = keep/2^32, and otherwise replaced by y with probability
@@ -57,7 +58,7 @@ def analyst_readme(manifest: Manifest) -> str:
 
 {manifest.rows:,} rows. The values of {sensitive} were perturbed at random, row by row (mechanism
 {mechanism}): any single one may be replaced, so no row says what a person's value was. Counts over many rows can be
-reconstructed. All other columns are as they were.
+reconstructed. {_others(manifest)}
 {seed}
 Do not count {sensitive} directly: replaced values distort every count. Ask like this instead:
 
@@ -72,7 +73,7 @@ or in Python:
 
 `deniable verify .` recomputes the guarantee. Without deniable: {how}
 Solve P f = o for the true counts f, o being the counts you see among the rows of your question{by_cell}.
-
+{_coarser(manifest)}
 ## What is promised
 
 {promises}
@@ -101,7 +102,7 @@ def _groups_readme(manifest: Manifest) -> str:
     print(release.count(where={example!r}))
 
 `deniable verify .` recomputes what the groups promise.
-
+{_coarser(manifest)}
 ## What is promised
 
 {_listed(manifest.guarantee["sentence"])}
@@ -110,6 +111,21 @@ def _groups_readme(manifest: Manifest) -> str:
 
 {limits}
 """
+
+
+def _others(manifest: Manifest) -> str:
+    if not manifest.recoded:
+        return "All other columns are as they were."
+    return "Some columns were made coarser (below); all others are as they were."
+
+
+def _coarser(manifest: Manifest) -> str:
+    """What became of recoded columns, with a heading; empty where there are none."""
+    if not manifest.recoded:
+        return ""
+    lines = [f"{markdown.code(column)}: {markdown.line(said(steps))}." for column, steps in manifest.recoded.items()]
+    listed = "\n".join(f"- {line}" for line in lines)
+    return f"\n## Columns that were made coarser\n\n{listed}\n"
 
 
 def _listed(*sentences: str) -> str:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from deniable.audit.verify.certificate import certificate
 from deniable.audit.verify.checks import Certificate, Check
 from deniable.audit.verify.groups import box_checks, bucket_checks
 from deniable.audit.verify.rows import counts_check
-from deniable.core.errors import ManifestError, VerificationError
+from deniable.core.errors import ManifestError, VerificationError, listing
 from deniable.core.manifest import FORMAT_VERSION, DataFile, Manifest, read_json, software, with_sentence
 from deniable.engines import Engine, engine_named
+from deniable.engines.batch.recoding import fits
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.release import files
 from deniable.release import folder as folders
@@ -107,7 +110,22 @@ def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]
     except ManifestError as problem:
         return [Check("values", False, str(problem))]
     known = Check("values", True, "every row holds a value that its column, or its cell, has")
+    finer = [name for name in manifest.public_columns if _is_finer(counter.distinct, manifest, name)]
+    if manifest.recoded:
+        told = "columns are as coarse as stated" if not finer else f"{listing(finer)} is finer than its recoding gives"
+        checks.append(Check("recoded", not finer, told))
     return [known, *(check for check in checks if check is not None)]
+
+
+def _is_finer(distinct: Callable[[str], pa.Array], manifest: Manifest, column: str) -> bool:
+    """Whether a public column holds something that the last step of its recoding does not give."""
+    steps = manifest.recoded.get(column)
+    if steps is None:
+        return False
+    try:
+        return not fits(distinct(column), steps[-1])
+    except pa.ArrowException:  # not even of the type
+        return True
 
 
 def _written_checks(folder: Path, manifest: Manifest) -> list[Check]:

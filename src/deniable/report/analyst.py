@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deniable.core.html import shown
+from deniable.core.recode import said
 from deniable.report import sections
 from deniable.report.evidence import Evidence
 from deniable.report.page import Block, Bullets, Code, Document, Facts, Heading, Note, Section, Text
@@ -177,7 +178,10 @@ def _columns(evidence: Evidence) -> Section:
         if column.role == "sensitive":
             domain = manifest.column_domains.get(column.name, ())
             many, which = len(domain) or None, "listed above" if domain else _range(evidence, column.name)
-        rows.append((column.name, column.type, roles[column.role], many, which or "not listed"))
+        steps = manifest.recoded.get(column.name, ())
+        became = said(steps) if steps and column.role == "public" else roles[column.role]
+        became += f"; before that {said(steps)}" if steps and column.role == "sensitive" else ""
+        rows.append((column.name, column.type, became, many, which or "not listed"))
     columns: dict[str, Kind] = {
         "column": "text",
         "type": "text",

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from deniable.core.arrays import Codes, Ints
 from deniable.core.errors import QuestionError
 from deniable.core.tally import Derived
+from deniable.engines.base import Dataset, Progress, no_progress
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,21 @@ def encode(column: pa.ChunkedArray) -> Encoded:
         place = pc.index_in(dictionary, known).fill_null(len(known)).to_numpy(zero_copy_only=False)
         return Encoded(known, np.append(place, len(known)).astype(kind)[codes])
     return Encoded(dictionary, codes)
+
+
+def coded_columns(dataset: Dataset, names: Sequence[str], progress: Progress = no_progress) -> dict[str, Encoded]:
+    """Columns of a table as codes: what is held of a batch is four bytes a row and column, and its distinct values."""
+    chunks: dict[str, list[pa.DictionaryArray]] = {name: [] for name in names}
+    done = 0
+    for batch in dataset.batches(list(names)):
+        for name, array in zip(names, batch.columns, strict=True):
+            chunks[name].append(array if pa.types.is_dictionary(array.type) else array.dictionary_encode())
+        done += batch.num_rows
+        progress(done, dataset.rows, "reading columns")
+    return {
+        name: encode(pa.chunked_array(parts) if parts else pa.chunked_array([], dataset.schema.field(name).type))
+        for name, parts in chunks.items()
+    }
 
 
 def derived_column(column: Derived, sources: Sequence[Encoded]) -> Encoded:

@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 from deniable.core.arrays import Ints
 from deniable.core.bins import Bins, BinsLike, Quantiles, as_bins
 from deniable.core.errors import ColumnError, TableError
+from deniable.core.recode import Steps
 from deniable.core.replace import Replace
 from deniable.engines.base import BATCH_ROWS, Domain, Job, PartJob, Progress, RangeScan, Scan, no_progress
-from deniable.engines.batch import binning
+from deniable.engines.batch import binning, recoding
 from deniable.engines.batch.content import content
 from deniable.engines.batch.encoding import DomainScanner, Encoder
 from deniable.engines.batch.ranges import RangeScanner
@@ -33,9 +34,10 @@ ROW_GROUP = 2**18
 
 
 class LocalDataset:
-    """A source, with some numbers read as bins, and without some rows.
+    """A source, with some columns recoded, some numbers read as bins, and without some rows.
 
     Attributes:
+        recodes: the columns that are read coarser, and how.
         said: what reading it so gives away, for a release to say.
     """
 
@@ -46,13 +48,17 @@ class LocalDataset:
         gone: Ints | None = None,
         said: tuple[str, ...] = (),
         warned: tuple[str, ...] = (),
+        recodes: Steps | None = None,
+        plans: recoding.Plans | None = None,
     ) -> None:
         self._source = source
+        self._plans: recoding.Plans = plans or {}
+        self.recodes: Steps = recodes or {}
         self._gone = np.zeros(0, np.int64) if gone is None else gone
         self._warned = warned
         self.said = said
         self.bins: Mapping[str, Bins] = bins or {}
-        self.schema: pa.Schema = binning.binned_schema(source.schema, self.bins)
+        self.schema: pa.Schema = binning.binned_schema(recoding.recoded_schema(source.schema, self._plans), self.bins)
         self.names: list[str] = list(source.names)
         self.in_memory = source.in_memory
 
@@ -88,7 +94,8 @@ class LocalDataset:
                 there = np.ones(batch.num_rows, dtype=bool)
                 there[self._gone[low:high] - start] = False
                 kept = batch.filter(pa.array(there))
-            yield binning.binned(kept, self.bins) if self.bins else kept
+            coarse = recoding.recoded(kept, self._plans) if self._plans else kept
+            yield binning.binned(coarse, self.bins) if self.bins else coarse
             start += batch.num_rows
 
     # -- other datasets ------------------------------------------------------------------------------------------------
@@ -106,7 +113,23 @@ class LocalDataset:
             self._gone,
             (*self.said, *map(binning.said_of, drawn)),
             (*self._warned, *(binning.WARNED.format(column=column) for column in drawn)),
+            self.recodes,
+            self._plans,
         )
+
+    def recoded(self, recodes: Steps) -> LocalDataset:
+        """With columns read coarser. What is rare is counted here, in a pass over each such column."""
+        if not recodes:
+            return self
+        if self.recodes or self.bins or len(self._gone):
+            raise TableError("This table was recoded, binned or shortened before; recode it first, and once.")
+
+        def counted(column: str, taken: tuple[recoding.Resolved, ...]) -> Scan:
+            return LocalDataset(self._source, plans={column: taken}).scan((column,))
+
+        plans = recoding.resolved(recodes, self._source.schema, counted)
+        said = (*self.said, *recoding.said_of(recodes))
+        return LocalDataset(self._source, said=said, warned=self._warned, recodes=recodes, plans=plans)
 
     def _edges(self, column: str, given: Bins | Quantiles, keys: Keystream | None) -> Bins:
         if isinstance(given, Bins):
@@ -124,7 +147,7 @@ class LocalDataset:
         """Without the rows that have these numbers; they are never counted, dealt or perturbed."""
         if len(self._gone):
             raise TableError("Rows were left out of this table before; leave out all of them at once.")
-        return LocalDataset(self._source, self.bins, np.sort(rows), self.said, self._warned)
+        return LocalDataset(self._source, self.bins, np.sort(rows), self.said, self._warned, self.recodes, self._plans)
 
     # -- scans ---------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,94 @@
+"""`deniable risk`: who stands out in a table, before and after its columns are made coarser."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deniable.cli import console, options
+from deniable.core.errors import OptionError
+
+FORMS = {".csv": "csv", ".parquet": "parquet"}
+
+
+def risk(
+    *,
+    files: options.Files,
+    columns: Annotated[
+        str, typer.Option(metavar="COLUMNS", help="What an attacker may know of a person: age,sex,zip.")
+    ],
+    sensitive: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column that will be perturbed, for l-diversity.")
+    ] = None,
+    recode: options.RecodeSteps = None,
+    rare: options.RareRows = None,
+    suppress: options.SuppressRows = None,
+    suppress_to_k: Annotated[
+        int | None,
+        typer.Option(
+            "--suppress-to-k",
+            metavar="ROWS",
+            help="Blank out single values so that every combination of the columns has so many rows.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the table, recoded and blanked out, to this .csv or .parquet file (mode 0600), to publish it. "
+            "It holds the sensitive values.",
+        ),
+    ] = None,
+    quiet: console.Quiet = False,
+    as_json: console.AsJson = False,
+) -> None:
+    """See who stands out in a table: k-anonymity, uniqueness and l-diversity, before and after --recode.
+
+    Nothing is published. The result describes the original table: it is for its owner.
+
+    Example: deniable risk patients.csv --columns age,sex,zip --recode age=bands:10 --suppress-to-k 5
+    """
+    from deniable.owner.risk import risk as look
+
+    form = None if out is None else _form(out)
+    recoding = options.recoding_of(recode, rare, suppress)
+    names = [name.strip() for name in columns.split(",") if name.strip()]
+    if out is not None and not recoding and suppress_to_k is None:
+        raise OptionError("--out writes the table made coarser, and nothing does. Fix: --recode, --suppress-to-k.")
+    with console.progress_bar(shown=not quiet and not as_json) as progress:
+        found = look(
+            options.one_or_many(files),
+            names,
+            sensitive=sensitive,
+            recode=recoding.columns,
+            rare=recoding.rare,
+            suppress=recoding.suppress,
+            suppress_to_k=suppress_to_k,
+            progress=progress,
+        )
+    if out is not None and form is not None:
+        _write(found.table(), out, form, files)
+        console.say(f"The table is in {out}. It holds the sensitive values: it is for you alone.")
+    if as_json:
+        console.emit(found.to_dict())
+    else:
+        console.show(found)
+
+
+def _form(out: Path) -> str:
+    if out.suffix not in FORMS:
+        raise OptionError(f"--out {out} has no form. Fix: a name that ends in {' or '.join(FORMS)}.")
+    return FORMS[out.suffix]
+
+
+def _write(table: object, out: Path, form: str, files: list[str]) -> None:
+    from deniable.engines import engine_named
+    from deniable.release.folder import write_file
+
+    with tempfile.TemporaryDirectory() as home:  # mode 0700
+        path = Path(home, "table")
+        engine_named("local").write([table], table.schema, path, form)  # type: ignore[attr-defined]
+        write_file(out, path.read_bytes(), inputs=files, private=True)

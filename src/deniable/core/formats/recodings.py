@@ -1,0 +1,22 @@
+"""What a manifest says of recoded columns, checked as everything else in it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from deniable.core.errors import OptionError, shortened
+from deniable.core.recode import MOST_STEPS, step_of
+
+
+def recoding_problems(raw: Mapping[str, Any]) -> Iterator[str]:
+    """Recodings are of columns that there are, and each step is one."""
+    known = {column["name"] for column in raw["columns"]} | {name for part in raw["parts"] for name in part["columns"]}
+    for column, steps in raw.get("recoded", {}).items():
+        if column not in known or column == "cell" or not 1 <= len(steps) <= MOST_STEPS + 2:
+            yield "it recodes a column that it does not publish, or in too many steps"
+        for step in steps:
+            try:
+                step_of(step)
+            except OptionError as problem:
+                yield f"the recoding of {shortened(column)} is none ({problem})"

@@ -1,0 +1,290 @@
+"""Recodings of a batch: the columns that an owner made coarser, as they will be published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.core.errors import ColumnError, OptionError, TableError, did_you_mean
+from deniable.core.recode import Bands, Bottom, Calendar, Edges, Hierarchy, Prefix, Rare, Snap, Step, Steps, Top
+from deniable.engines.base import Scan
+from deniable.engines.batch.binning import numbers_in
+from deniable.engines.batch.values import column_type
+
+LARGEST_WHOLE = 2**62
+SAID = (
+    "Which values of {column!r} are read as {into} depends on the table: those that fewer than {below:,} rows "
+    "have{also}. That a value is shown says that so many rows have it."
+)
+JOINED = ", and the next rarest where these are too few together"
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """``Rare``, resolved for a table: every value but these becomes ``into``."""
+
+    values: pa.Array
+    into: str | None
+
+
+Resolved = Step | Kept
+Plans = Mapping[str, tuple[Resolved, ...]]
+
+
+def resolved(steps: Steps, schema: pa.Schema, counted: Callable[[str, tuple[Resolved, ...]], Scan]) -> Plans:
+    """Steps that a worker can take without seeing other rows; ``counted`` scans a column after its first steps.
+
+    Columns that are not there, and steps that do not fit the type of their column, are refused before anything is read.
+    """
+    for column in steps:
+        if column not in schema.names:
+            hint = did_you_mean(column, schema.names)
+            raise ColumnError(f"recode names the column {column!r}, which the table does not have.{hint}")
+        types = [schema.field(column).type]
+        for step in steps[column]:
+            types.append(recoded_type(column, types[-1], step))
+    plans: dict[str, tuple[Resolved, ...]] = {}
+    for column, chosen in steps.items():
+        taken: tuple[Resolved, ...] = ()
+        for step in chosen:
+            taken = (*taken, _kept(step, counted(column, taken)) if isinstance(step, Rare) else step)
+        plans[column] = taken
+    return plans
+
+
+def said_of(steps: Steps) -> tuple[str, ...]:
+    """What recodings that look at other rows give away, for a release to say."""
+    return tuple(
+        SAID.format(
+            column=column,
+            into="missing" if step.into is None else f"'{step.into}'",
+            below=step.below,
+            also="" if step.into is None else JOINED,
+        )
+        for column, chosen in steps.items()
+        for step in chosen
+        if isinstance(step, Rare)
+    )
+
+
+def recoded_schema(schema: pa.Schema, plans: Plans) -> pa.Schema:
+    """The columns' types after recoding."""
+    fields = []
+    for field in schema:
+        kind = field.type
+        for step in plans.get(field.name, ()):
+            kind = recoded_type(field.name, kind, step)
+        fields.append(pa.field(field.name, kind))
+    return pa.schema(fields)
+
+
+def recoded(batch: pa.RecordBatch, plans: Plans) -> pa.RecordBatch:
+    """A batch with its columns recoded."""
+    schema = recoded_schema(batch.schema, plans)
+    arrays = []
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        for step in plans.get(name, ()):
+            array = _taken(name, array, step).cast(recoded_type(name, array.type, step))
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def recoded_type(column: str, kind: pa.DataType, step: Resolved) -> pa.DataType:
+    """The type of a column after a step; a ``ColumnError`` where the step does not fit it."""
+    t = pa.types
+    if t.is_dictionary(kind):
+        return recoded_type(column, kind.value_type, step)
+    if isinstance(step, Bands | Edges | Top | Bottom | Snap):
+        if not _is_number(kind):
+            raise _unfit(column, kind, step, "numbers")
+        whole = [getattr(step, name, 0) for name in ("limit", "grid")]
+        if t.is_integer(kind) and not all(float(number).is_integer() for number in whole):
+            raise OptionError(f"recode: {column!r} holds whole numbers, and {step.kind} has another. Fix: round it.")
+        return pa.string() if isinstance(step, Bands | Edges) else pa.float64() if t.is_decimal(kind) else kind
+    if isinstance(step, Calendar):
+        if not (t.is_date(kind) or t.is_timestamp(kind)):
+            raise _unfit(column, kind, step, "dates")
+        return pa.int64() if step.unit == "year" else pa.string()
+    if isinstance(step, Prefix) and t.is_integer(kind) and step.pad is None:
+        raise OptionError(
+            f"recode: {column!r} holds whole numbers, whose first {step.length} digits mean different things. Fix: say "
+            f"how many digits they have, prefix({step.length}, pad=5); on the command line prefix:{step.length}:5."
+        )
+    if isinstance(step, Prefix | Hierarchy):
+        if not (_is_text(kind) or t.is_integer(kind) or (t.is_boolean(kind) and isinstance(step, Hierarchy))):
+            raise _unfit(column, kind, step, "texts or whole numbers")
+        return pa.string()
+    into = step.into  # Rare
+    if into is not None and not _is_text(kind):
+        raise OptionError(
+            f"rare: {column!r} holds {kind}, which has no place for {into!r}. Fix: recode it into bands before, or let "
+            "its rare values be missing, into=None."
+        )
+    return column_type(column, kind)
+
+
+def fits(values: pa.Array, step: Step) -> bool:
+    """Whether a published column can be what the last step of its recoding gives; ``values`` are its distinct ones."""
+    known = values.drop_null()
+    if isinstance(step, Bands):
+        return all(_is_band(text, step) for text in known.to_pylist())
+    if isinstance(step, Edges):
+        return {*known.to_pylist()} <= {*step.labels}
+    if isinstance(step, Prefix):
+        return not len(known) or pc.max(pc.utf8_length(known)).as_py() <= step.length
+    if isinstance(step, Top | Bottom):
+        compared = pc.less_equal if isinstance(step, Top) else pc.greater_equal
+        return bool(pc.all(compared(known, step.limit), min_count=0).as_py())
+    if isinstance(step, Snap):
+        numbers = numbers_in(known)
+        return bool((np.abs(numbers - _snapped(numbers, step.grid)) <= 1e-9 * np.maximum(np.abs(numbers), 1)).all())
+    if isinstance(step, Hierarchy):
+        return {*known.to_pylist()} <= {*step.categories}
+    if isinstance(step, Calendar) and step.unit != "year":
+        form = "^-?[0-9]{4,}-(Q[1-4])$" if step.unit == "quarter" else "^-?[0-9]{4,}-(0[1-9]|1[0-2])$"
+        return bool(pc.all(pc.match_substring_regex(known, form), min_count=0).as_py())
+    return True
+
+
+def _is_band(label: str, step: Bands) -> bool:
+    try:
+        first = label[1:].partition(",")[0]
+        if first.removeprefix("-").isdecimal() and isinstance(step.width, int) and isinstance(step.start, int):
+            return step.label((int(first) - step.start) // step.width) == label
+        return step.label(round((float(first) - step.start) / step.width)) == label
+    except (ValueError, OverflowError):
+        return False
+
+
+def _taken(column: str, array: pa.Array, step: Resolved) -> pa.Array:
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if isinstance(step, Kept):
+        known = array.cast(step.values.type)
+        shown = pc.is_in(known, value_set=step.values)
+        return pc.if_else(shown, known, pa.scalar(step.into, known.type))
+    if isinstance(step, Calendar):
+        return _calendar(array, step.unit)
+    if isinstance(step, Prefix):
+        text = array.cast(pa.string())
+        padded = text if step.pad is None else pc.utf8_lpad(_unsigned(column, text), width=step.pad, padding="0")
+        return pc.utf8_slice_codeunits(padded, 0, step.length)
+    if isinstance(step, Hierarchy):
+        return _mapped(column, array.cast(pa.string()), step)
+    if isinstance(step, Bands | Edges):
+        return _in_bands(column, array, step)
+    assert not isinstance(step, Rare), "resolved before"
+    return _numbers(array, step)
+
+
+def _numbers(array: pa.Array, step: Top | Bottom | Snap) -> pa.Array:
+    wide = array.cast(pa.float64()) if pa.types.is_decimal(array.type) else array
+    if isinstance(step, Snap):
+        if not pa.types.is_integer(wide.type):
+            return pa.array(_snapped(numbers_in(wide), step.grid), mask=np.asarray(wide.is_null())).cast(wide.type)
+        grid, whole = int(step.grid), wide.cast(pa.int64())
+        numbers = whole.fill_null(0).to_numpy(zero_copy_only=False)
+        rounded = (numbers + grid // 2) // grid * grid
+        return pa.array(rounded, mask=np.asarray(whole.is_null()))
+    limit = pa.scalar(int(step.limit) if pa.types.is_integer(wide.type) else float(step.limit))
+    beyond = (pc.greater if isinstance(step, Top) else pc.less)(wide, limit)
+    return pc.if_else(beyond, limit, wide)
+
+
+def _snapped(numbers: np.ndarray, grid: float) -> np.ndarray:
+    snapped: np.ndarray = np.floor(numbers / grid + 0.5) * grid
+    return snapped
+
+
+def _in_bands(column: str, array: pa.Array, step: Bands | Edges) -> pa.Array:
+    numbers = numbers_in(array)
+    known = ~np.isnan(numbers)
+    if np.isinf(numbers).any():
+        raise TableError(f"recode: {column!r} holds infinite numbers, which no band holds. Fix: top before bands.")
+    if isinstance(step, Edges):
+        places = np.searchsorted(np.array(step.edges, np.float64), numbers, side="right")
+        return pa.array(step.labels).take(pa.array(places, mask=~known))
+    whole = pa.types.is_integer(array.type) and isinstance(step.width, int) and isinstance(step.start, int)
+    if whole:
+        exact = array.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        places = (exact - step.start) // step.width
+    else:
+        places = _floored(np.where(known, numbers, step.start), step)
+    used, own = np.unique(places, return_inverse=True)
+    return pa.array([step.label(int(place)) for place in used], pa.string()).take(pa.array(own, mask=~known))
+
+
+def _floored(numbers: np.ndarray, step: Bands) -> np.ndarray:
+    """The band of each number, by the edges that its label prints: 0.3 lies in [0.3, 0.4), whatever 0.3 / 0.1 is."""
+    places = np.floor((numbers - step.start) / step.width)
+    if np.abs(places).max(initial=0) > LARGEST_WHOLE:
+        raise OptionError(f"bands of {step.width:g} are too narrow for these numbers. Fix: a larger width.")
+    places += numbers >= (step.start + (places + 1) * step.width) * (1 - 1e-15)
+    return places.astype(np.int64)
+
+
+def _calendar(array: pa.Array, unit: str) -> pa.Array:
+    years = pc.year(array)
+    if unit == "year":
+        return years
+    text = pc.utf8_lpad(years.cast(pa.string()), width=4, padding="0")
+    if unit == "quarter":
+        return pc.binary_join_element_wise(text, pc.quarter(array).cast(pa.string()), "-Q")
+    return pc.binary_join_element_wise(text, pc.utf8_lpad(pc.month(array).cast(pa.string()), width=2, padding="0"), "-")
+
+
+def _unsigned(column: str, text: pa.Array) -> pa.Array:
+    if pc.any(pc.starts_with(text, "-"), min_count=0).as_py():
+        raise TableError(f"recode: {column!r} holds negative numbers, whose first digits are no prefix. Fix: bands.")
+    return text
+
+
+def _mapped(column: str, text: pa.Array, step: Hierarchy) -> pa.Array:
+    leaves, categories = (pa.array(side, pa.string()) for side in zip(*step.map, strict=True))
+    places = pc.index_in(text, value_set=leaves)
+    unknown = pc.and_(places.is_null(), text.is_valid())
+    if pc.any(unknown, min_count=0).as_py():
+        if step.other is None:
+            raise TableError(
+                f"recode: {column!r} holds values that its hierarchy does not list. Fix: list every value, or say what "
+                "the others become, hierarchy(.., other='other')."
+            )
+        return pc.if_else(unknown, pa.scalar(step.other), categories.take(places))
+    return categories.take(places)
+
+
+def _kept(step: Rare, scan: Scan) -> Kept:
+    """The values that stay. The others have a name: together they are as many rows as a value must have, or none."""
+    counts = scan.histogram.counts
+    kind = scan.encoder.types[0]
+    values = scan.encoder.values[0]
+    rare = (counts < step.below) & (counts > 0)
+    together = int(counts[rare].sum()) if step.into is not None else 0
+    for place in np.argsort(counts, kind="stable"):
+        if not 0 < together < step.below:
+            break
+        if not rare[place]:
+            rare[place] = True
+            together += int(counts[place])
+    return Kept(values.filter(pa.array(~rare)).cast(kind), step.into)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _unfit(column: str, kind: pa.DataType, step: Step, wanted: str) -> ColumnError:
+    return ColumnError(f"recode: {step.kind} is for {wanted}, and the column {column!r} holds {kind}.")
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column holds text, as itself or by a dictionary."""
+    return _is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)

@@ -1,0 +1,168 @@
+"""What a table's columns expose before it is published, before and after they are made coarser: for its owner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.audit.exposure import Exposure
+from deniable.core.arrays import Bools
+from deniable.core.errors import ColumnError, did_you_mean
+from deniable.core.probability import percent
+from deniable.engines import Engine, engine_named
+from deniable.engines.base import Dataset, Progress, no_progress
+from deniable.engines.batch.columns import Encoded, coded_columns
+from deniable.owner.suppression import suppressed_to_k
+from deniable.publishing.arguments import as_names
+from deniable.publishing.recoding import RecodeLike, Recoding, Rows
+
+FOR_OWNER = "For the owner: it holds figures of the original table."
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """Values to blank out so that every combination has k rows.
+
+    Attributes:
+        k: how many rows a combination has then, at least.
+        cells: column -> how many of its values.
+        masks: column -> which of its rows.
+    """
+
+    k: int
+    cells: Mapping[str, int]
+    masks: Mapping[str, Bools]
+
+
+@dataclass(frozen=True, repr=False)
+class Risk:
+    """What some columns expose; prints as a short report.
+
+    Attributes:
+        columns: that an attacker may know.
+        before: as the table has them.
+        after: recoded, and with values blanked out; None where neither was asked for.
+        suppression: what is blanked out; None where it was not asked for.
+    """
+
+    columns: tuple[str, ...]
+    before: Exposure
+    after: Exposure | None
+    suppression: Suppression | None
+    _dataset: Dataset
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        blanked = self.suppression
+        return {
+            "columns": list(self.columns),
+            "before": self.before.to_dict(),
+            "after": None if self.after is None else self.after.to_dict(),
+            "suppression": None if blanked is None else {"k": blanked.k, "cells": dict(blanked.cells)},
+        }
+
+    def table(self) -> pa.Table:
+        """The whole table in memory, recoded and with values blanked out as asked for: to be published from."""
+        dataset, names = self._dataset, list(self._dataset.names)
+        whole = pa.Table.from_batches(dataset.batches(names), schema=dataset.schema)
+        for name, mask in ({} if self.suppression is None else self.suppression.masks).items():
+            column = whole[name].combine_chunks()
+            blank = pc.if_else(pa.array(mask), pa.scalar(None, column.type), column)
+            whole = whole.set_column(names.index(name), whole.schema.field(name), blank)
+        return whole
+
+    def __str__(self) -> str:
+        lines = [f"What {', '.join(self.columns)} expose. {FOR_OWNER}", *(f"  {line}" for line in self.before.lines())]
+        if self.suppression is not None:
+            cells = ", ".join(f"{name} {count:,}" for name, count in self.suppression.cells.items())
+            total = sum(self.suppression.cells.values()) / max(self.before.rows * len(self.columns), 1)
+            lines.append(
+                f"Blanking out {percent(total)} of the values gives every combination {self.suppression.k} rows: "
+                f"{cells}."
+            )
+        if self.after is not None:
+            lines += ["Afterwards:", *(f"  {line}" for line in self.after.lines())]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        after = "" if self.after is None else f", {self.after.k:,} afterwards"
+        return f"<Risk of {', '.join(self.columns)}: k = {self.before.k:,}{after}>"
+
+
+def risk(
+    table: Any,
+    columns: str | Sequence[str],
+    *,
+    sensitive: str | None = None,
+    recode: RecodeLike | None = None,
+    rare: Rows | None = None,
+    suppress: Rows | None = None,
+    suppress_to_k: int | None = None,
+    progress: Progress = no_progress,
+    engine: str | Engine = "local",
+) -> Risk:
+    """How many rows share a combination of columns that an attacker may know: k-anonymity, uniqueness, l-diversity.
+
+    Args:
+        table: as for ``publish``. Of each of the columns four bytes a row are held in memory.
+        columns: what an attacker may know of a person.
+        sensitive: the column that will be perturbed, for l-diversity.
+        recode, rare, suppress: as for ``publish``; the result then also says what is exposed afterwards.
+        suppress_to_k: blank out values so that every combination has so many rows; ``Risk.table`` gives the result.
+        progress: called with (rows done, rows in all, what).
+        engine: what reads the table: a name, or an object.
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> people = pa.table({"age": [31, 34, 38, 62, 65, 90], "sex": ["F", "F", "F", "M", "M", "M"]})
+    >>> dn.risk(people, ["age", "sex"], recode={"age": [dn.top(60), dn.bands(30)]})
+    <Risk of age, sex: k = 1, 3 afterwards>
+    """
+    dataset = engine_named(engine).open(table)
+    names = as_names(columns)
+    _require(names, sensitive, dataset.names)
+    own = () if sensitive is None else (sensitive,)
+    before = coded_columns(dataset, [*names, *own], progress)
+    recoding = Recoding.of(recode, rare, suppress)
+    if sensitive is None:  # a file may speak of it, for publishing
+        recoding = replace(recoding, suppress=None)
+    public = [name for name in dataset.names if name not in own]
+    coarse = dataset.recoded(recoding.steps(dataset.schema, public, own)) if recoding else dataset
+    after = coded_columns(coarse, [*names, *own], progress) if recoding else before
+    blanked = None if suppress_to_k is None else _suppression({name: after[name] for name in names}, suppress_to_k)
+    return Risk(
+        columns=names,
+        before=_exposure(before, names, sensitive),
+        after=_exposure(after, names, sensitive, blanked) if recoding or blanked else None,
+        suppression=blanked,
+        _dataset=coarse,
+    )
+
+
+def _require(names: Sequence[str], sensitive: str | None, known: Sequence[str]) -> None:
+    if not names:
+        raise ColumnError("columns names no column: say what an attacker may know of a person.")
+    for name in (*names, *(() if sensitive is None else (sensitive,))):
+        if name not in known:
+            raise ColumnError(f"There is no column {name!r}.{did_you_mean(name, known)}")
+    if sensitive in names or len(set(names)) != len(names):
+        raise ColumnError("A column is named twice. Fix: columns that are known, and another one that is sensitive.")
+
+
+def _exposure(
+    columns: Mapping[str, Encoded], names: Sequence[str], sensitive: str | None, blanked: Suppression | None = None
+) -> Exposure:
+    codes = {name: columns[name].codes for name in names}
+    if blanked is not None:
+        codes = {name: np.where(blanked.masks[name], len(columns[name].values), codes[name]) for name in names}
+    return Exposure.of(codes, None if sensitive is None else columns[sensitive].codes)
+
+
+def _suppression(columns: Mapping[str, Encoded], k: int) -> Suppression:
+    masks = suppressed_to_k({name: (one.codes, len(one.values)) for name, one in columns.items()}, k)
+    return Suppression(k, {name: int(mask.sum()) for name, mask in masks.items()}, masks)
