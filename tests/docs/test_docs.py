@@ -17,7 +17,11 @@ from deniable.cli.main import app
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-WITH_EXAMPLES = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
+WITH_EXAMPLES = [
+    ROOT / "README.md",
+    ROOT / "docs" / "how-to" / "public-columns.md",
+    *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
+]
 
 
 def run(page: Path, folder: Path) -> None:

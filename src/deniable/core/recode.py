@@ -285,8 +285,7 @@ def said(steps: Sequence[Step]) -> str:
 
 def step_dict(step: Step) -> dict[str, Any]:
     """A step as JSON has it."""
-    plain = {name: getattr(step, name) for name in step.__dataclass_fields__}
-    return {"kind": step.kind, **{name: _plain(value) for name, value in plain.items()}}
+    return {"kind": step.kind, **{name: _plain(getattr(step, name)) for name in step.__dataclass_fields__}}
 
 
 def step_of(raw: Mapping[str, Any]) -> Step:
