@@ -12,6 +12,7 @@ import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from random import Random, SystemRandom
 
@@ -108,7 +109,7 @@ def main() -> int:
     names = options.only or list(CLASSES)
     share = options.minutes * 60 * min(2, len(names)) / len(names)
     print(f"Seed {seed}; {share:.0f} s for each of {len(names)} classes, two at a time.", flush=True)
-    with multiprocessing.pool.ThreadPool(2) as pool:
+    with ThreadPool(2) as pool:
         tallies = dict(zip(names, pool.starmap(run_class, [(name, seed, share) for name in names], 1), strict=True))
     print(f"{'class':<10} {'cases':>8} {'answered':>9} {'refused':>8} {'failed':>7} {'slowest s':>10} {'peak MB':>8}")
     for name, tally in tallies.items():
