@@ -11,13 +11,14 @@ from pathlib import Path
 
 import jsonschema
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import deniable as dn
 from deniable import mechanisms
 from deniable.core.manifest import Manifest, schema
 from deniable.rivals.generalize.boxes import cells_of
+from tests.contract import cases
+from tests.contract.cases import ANSWERED, MADE, VALUES, N, people
 
 
 @cache
@@ -29,52 +30,11 @@ def _partitioned():
     return importlib.import_module("partitioned").PartitionedEngine()
 
 
-KEY = bytes(range(32))
-N = 5_000  # several batches in each partition
 MANY = 20_000  # where errors are compared with their standard errors, and counts must not be anything else's number
-VALUES = np.array(list("abcdefghij"))
-PRIVACY = dn.Privacy(rho1="1/4", rho2="1/3")
-ANY_PRIOR = dn.Privacy(rho1="1/4", rho2="1/3", adversary="any-prior")
-PER_VALUE = dn.Privacy(per_value=dict.fromkeys("fghij", ("1/10", "1/4")))
-
-RETENTION = mechanisms.Retention(
-    {"disease": dn.Replace(coin=0.6), "age": dn.Replace(coin=0.5, low=18, high=89), "sex": dn.Replace(coin=0.9)}
-)
-SWAPPED = mechanisms.Retention({"disease": dn.Replace(coin=0.5, replacing="swapping")})
 MANIFESTS = jsonschema.Draft202012Validator(schema())  # whose own soundness is tested with publishing
 ENGINES = {"local": lambda: "local", "partitioned": _partitioned}
-
-MADE = {
-    "uniform": lambda: (mechanisms.Uniform(), PRIVACY),
-    "small-domain": lambda: (mechanisms.SmallDomain(), PRIVACY),
-    "small-domain, fine-grain": lambda: (mechanisms.SmallDomain(channels="fine-grain"), PRIVACY),
-    "fine-grain": lambda: (mechanisms.FineGrain(), PER_VALUE),
-    "identity": lambda: (mechanisms.Identity(), PRIVACY),
-    "designed": lambda: (mechanisms.Designed(), PRIVACY),
-    "lineup": lambda: (mechanisms.Lineup(), PRIVACY),
-    "lineup, any prior": lambda: (mechanisms.Lineup(), ANY_PRIOR),
-    "pram": lambda: (mechanisms.Pram(), None),
-    "pram, fitted": lambda: (mechanisms.Pram(), PRIVACY),
-    "pram, strata": lambda: (mechanisms.Pram(strata="sex"), PRIVACY),
-    "redraw": lambda: (mechanisms.Redraw(), None),
-    "decoys": lambda: (mechanisms.Decoys(c=4), None),
-    "decoys, rows left out": lambda: (mechanisms.Decoys(c=3, leftovers="drop"), None),
-    "retention": lambda: (RETENTION, None),
-    "retention, swapped": lambda: (SWAPPED, None),
-    "anatomy": lambda: (mechanisms.Anatomy(l=4), None),
-    "generalize": lambda: (mechanisms.Generalize(k=10, l=4), None),
-}
-# No rows are handed over: the owner answers, until a budget is spent.
-ANSWERED = {"laplace": lambda: (mechanisms.Laplace(questions=50), PRIVACY)}
 UNBIASED = [name for name in MADE if name not in ("redraw", "anatomy", "generalize") and "decoys" not in name]
 LEFT_OUT = {"decoys, rows left out": N % 3}
-
-
-def people(rows):
-    rng = np.random.default_rng(0)
-    disease = rng.choice(VALUES, rows, p=np.arange(10, 0, -1) / 55)
-    sex = np.where(rng.random(rows) < np.where(disease < "d", 0.7, 0.4), "F", "M")
-    return pa.table({"sex": sex, "age": rng.integers(18, 90, rows), "disease": disease})
 
 
 @pytest.fixture(scope="module")
@@ -93,11 +53,7 @@ def engine(request):
 
 
 def publish(table, name, engine="local", **options):
-    mechanism, privacy = {**MADE, **ANSWERED}[name]()
-    sensitive = {} if mechanism.name == "retention" else {"sensitive": "disease"}
-    declared = {"domain": list(VALUES)} if privacy is ANY_PRIOR else {}
-    options = {"key": KEY, "engine": ENGINES[engine](), **declared, **options}
-    return dn.publish(table, **sensitive, privacy=privacy, mechanism=mechanism, **options)
+    return cases.publish(table, name, ENGINES[engine](), **options)
 
 
 @pytest.fixture(scope="module")

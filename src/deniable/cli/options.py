@@ -14,6 +14,7 @@ from deniable.core.errors import OptionError, did_you_mean
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.core.sums import LargeSums, SmallSums
+from deniable.engines import Engine
 from deniable.mechanisms import MECHANISMS, read_requirements
 from deniable.mechanisms import tolerance as tolerance_rule
 from deniable.publishing.recode_spelling import SPELLING
@@ -23,6 +24,18 @@ NAMES = ", ".join(MECHANISMS)
 
 Files = Annotated[
     list[str], typer.Argument(metavar="FILE", help="The table: CSV or Parquet; several files, or a pattern.")
+]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="What reads and counts the rows: local (this machine) or spark (tables on a cluster; extra 'spark').",
+    ),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="With --engine spark: where it runs, e.g. yarn. Left out: as Spark is set up."),
 ]
 Rho2 = Annotated[
     str | None,
@@ -221,6 +234,7 @@ def requirement(
     histogram: Callable[[], Histogram] | None = None,
     small_sums: str | None = None,
     large_sums: str | None = None,
+    engine: str | Engine = "local",
 ) -> Privacy | None:
     """What the options require; None where they say nothing, and the mechanism decides whether it can do without.
 
@@ -248,15 +262,20 @@ def requirement(
         return tolerance_rule(histogram(), tolerance, adversary=who)
     if not stated:
         return None
-    unprotected = exempted(exempt, table, sensitive, binned=binned)
+    unprotected = exempted(exempt, table, sensitive, binned=binned, engine=engine)
     return Privacy(rho1, rho2, adversary=who, exempt=unprotected, small_sums=small, large_sums=large)
 
 
 def exempted(
-    values: list[str] | None, table: str | list[str], sensitive: Sequence[str], *, binned: bool
+    values: list[str] | None,
+    table: str | list[str],
+    sensitive: Sequence[str],
+    *,
+    binned: bool,
+    engine: str | Engine = "local",
 ) -> list[Hashable]:
     """Exempt values as the column has them; of a binned column they are the texts of intervals."""
-    return _typed(values, table, sensitive) if values and not binned else list(values or [])
+    return _typed(values, table, sensitive, engine) if values and not binned else list(values or [])
 
 
 def _terms(option: str, text: str, size: str, chance: str) -> dict[str, Any]:
@@ -275,13 +294,13 @@ def _terms(option: str, text: str, size: str, chance: str) -> dict[str, Any]:
     return found
 
 
-def _typed(values: list[str], table: str | list[str], sensitive: Sequence[str]) -> list[Hashable]:
+def _typed(values: list[str], table: str | list[str], sensitive: Sequence[str], engine: str | Engine) -> list[Hashable]:
     """Values as a shell has them, words, in the type of the sensitive column."""
     from deniable.engines import engine_named
 
     if len(sensitive) > 1:
         raise OptionError("--exempt goes with one sensitive column; with several, use exempt= of deniable.Privacy.")
-    schema = engine_named("local").open(table).schema
+    schema = engine_named(engine).open(table).schema
     if sensitive[0] not in schema.names:  # whoever reads the column says it better
         return list(values)
     kind: Any = schema.field(sensitive[0]).type

@@ -131,6 +131,8 @@ def publish(
         typer.Option("--no-marginals", help="Do not publish the noisy histogram that makes answers more accurate."),
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a release that is already there.")] = False,
+    engine: options.EngineName = "local",
+    master: options.Master = None,
     quiet: console.Quiet = False,
     as_json: console.AsJson = False,
 ) -> None:
@@ -142,8 +144,10 @@ def publish(
     Example: deniable publish patients.csv --sensitive disease --rho2 1/6 --drop name --out release/
     """
     import deniable as dn
+    from deniable.engines import engine_on
     from deniable.publishing.scanning import scan_table
 
+    runs_on = engine_on(engine, master)
     _one_source_of_randomness(key_file, new_key_file, seed)
     named = list(sensitive or [])
     if not named and not mechanism.startswith("retention:"):
@@ -162,12 +166,15 @@ def publish(
         requirements=requirements,
         binned=bool(binned),
         tolerance=tolerance,
-        histogram=lambda: scan_table(table, named, missing=missing, bins=binned, recoding=recoding),
+        histogram=lambda: scan_table(table, named, missing=missing, bins=binned, recoding=recoding, engine=runs_on),
         small_sums=small_sums,
         large_sums=large_sums,
+        engine=runs_on,
     )
     chosen: Any = mechanism
     if pool is not None:
+        if runs_on.name != "local":
+            raise OptionError(f"--pool asks the table on this machine, and --engine {engine} keeps it elsewhere.")
         require_fixed(binned, "--pool")
         unseen = [*(drop or []), *(name for name in (row_id, person) if name is not None)]
         chosen = _chosen_for(pool, mechanism, privacy, table, named, unseen, binned, recoding, missing, informed_limit)
@@ -203,6 +210,7 @@ def publish(
                 informed_limit=informed_limit,
                 progress=progress,
                 sign=sign,
+                engine=runs_on,
             )
     except BaseException:
         if made is not None:  # a key for a release that does not exist

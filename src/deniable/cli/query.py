@@ -13,7 +13,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import typer
 
-from deniable.cli import console
+from deniable.cli import console, options
 from deniable.core.errors import OptionError
 
 FORMULA = r"^[=+\-@\t\r]"
@@ -60,6 +60,8 @@ def query(
         ),
     ] = False,
     raw: Annotated[bool, typer.Option("--raw", help="With --csv: texts exactly as the release has them.")] = False,
+    engine: options.EngineName = "local",
+    master: options.Master = None,
     as_json: console.AsJson = False,
 ) -> None:
     """Ask a release a question in SQL; the table is called `release`.
@@ -68,6 +70,7 @@ def query(
     randomness of the perturbation.
     """
     import deniable as dn
+    from deniable.engines import engine_on
     from deniable.estimation.sql.answering import NOTE
 
     if as_csv and as_json:
@@ -77,7 +80,7 @@ def query(
     # None: the release decides (calibrated wherever it carries a histogram).
     calibrate = False if no_calibrate else None
     tables = dict(_lookup(given) for given in lookups or ())
-    answer = dn.open_release(release).sql(
+    answer = dn.open_release(release, engine=engine_on(engine, master)).sql(
         sql,
         tables=tables,
         method=cast("Method", method),

@@ -193,8 +193,10 @@ class Dataset(Protocol):
         """The published table's schema, without any metadata of the input."""
         ...
 
-    def execute(self, job: Job, spool: Path | None = None) -> Iterator[pa.Table]:
-        """The published rows in pieces of a fixed size; ``spool`` is a private folder for tables larger than memory."""
+    def execute(self, job: Job, spool: Path | None = None) -> Iterable[pa.Table]:
+        """The published rows in pieces of a fixed size; ``spool`` is a private folder for tables larger than memory.
+
+        An engine may hand its own object to its ``write``, which need not bring the rows to this machine."""
         ...
 
 
@@ -209,7 +211,7 @@ class Engine(Protocol):
         ...
 
     def write(self, pieces: Iterable[pa.Table], schema: pa.Schema, path: Path, form: str) -> DataFile:
-        """Write pieces of a published table as one file."""
+        """Write pieces of a published table as one file, or as a folder of parts (``batch.parts``)."""
         ...
 
     def read(self, path: Path, file: DataFile, types: Mapping[str, str]) -> pa.Table:
@@ -221,5 +223,5 @@ class Engine(Protocol):
         ...
 
     def counter(self, table: pa.Table | Path, manifest: Manifest) -> Counter:
-        """Counts the rows of a published table in memory, or in a file."""
+        """Counts the rows of a published table in memory, or in its file or folder."""
         ...

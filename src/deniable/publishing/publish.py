@@ -24,7 +24,7 @@ from deniable.core.manifest import (
 )
 from deniable.core.privacy import Privacy
 from deniable.core.probability import Probability
-from deniable.engines import Engine, engine_named
+from deniable.engines import Engine, engine_for
 from deniable.engines.base import CELL, Job, Progress, no_progress
 from deniable.engines.batch.values import require_readable_csv
 from deniable.engines.randomness import Keystream
@@ -89,14 +89,15 @@ def publish(
     threads: int | None = None,
     batch_rows: int = 2**17,
     progress: Progress = no_progress,
-    engine: str | Engine = "local",
+    engine: str | Engine | None = None,
     sign: Any | None = None,
 ) -> Release:
     """Publish a table so that every sensitive value in it is deniable.
 
     Args:
         table: anything with the Arrow C stream interface (pandas, polars, pyarrow, DuckDB), or a path, a glob or a list
-            of paths to CSV or Parquet files.
+            of paths to CSV or Parquet files; a Spark data frame; with ``engine="spark"`` a path, or the name of a
+            table, that Spark can read.
         sensitive: the column to perturb; several are compounded into one (every combination is a value), but for
             ``Decoys``, which groups each by itself. Left out where the mechanism names its columns, as ``Retention``
             does; these are perturbed one by one.
@@ -138,7 +139,8 @@ def publish(
         name: part of the derivation of all draws.
         threads, batch_rows: speed only; they never change the result.
         progress: called with (rows done, rows in all, what).
-        engine: what reads the table and executes the plan: a name, or an object.
+        engine: what reads the table and executes the plan: ``"local"``, ``"spark"``, or an object. By default Spark for
+            Spark's own data frames, and else this machine.
         sign: an Ed25519 private key to sign the folder ``out`` with: the path of a file (PEM, or as ``ssh-keygen -t
             ed25519`` writes it) that only its owner can read, or an ``Ed25519PrivateKey`` of the package
             ``cryptography``.
@@ -163,7 +165,7 @@ def publish(
     who = one_name(row_id, person)
     log = series_of(series, changes, who, key, key_file, seed)
     secret = secret_of(key, key_file, seed) if log is None else log.secret
-    runs_on = engine_named(engine)
+    runs_on = engine_for(engine, table)
     opened = runs_on.open(table)
     public = public_columns(opened, names, as_names(drop), who)
     recoding = Recoding.of(recode, rare, suppress).fitting(names, missing, domain, bins or {})

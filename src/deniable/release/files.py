@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import stat
 from collections.abc import Sequence
 from functools import lru_cache
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from deniable.core.errors import ManifestError
 from deniable.core.manifest import DataFile, Manifest
+from deniable.engines.batch.parts import digest_of, digest_of_parts, parts_of
 from deniable.release.signature import SIGNATURE
 
 
@@ -27,10 +27,12 @@ def unchanged_file(folder: Path, file: DataFile | None) -> Path:
     path = file_path(folder, file)
     assert file is not None
     try:
-        about = path.stat()
-        if not stat.S_ISREG(about.st_mode):
+        parts = [(part.absolute(), part.stat()) for part in parts_of(path)]
+        if not all(stat.S_ISREG(about.st_mode) for _, about in parts):
             raise ManifestError(f"{path.name} of the release is no file.")
-        found = _digest(path.absolute(), about.st_ino, about.st_size, about.st_mtime_ns)
+        digests = [_digest(part, about.st_ino, about.st_size, about.st_mtime_ns) for part, about in parts]
+        names = [part.name for part, _ in parts]
+        found = digest_of_parts(zip(names, digests, strict=True)) if path.is_dir() else digests[0]
     except OSError as problem:
         raise ManifestError(f"{path.name} of the release cannot be read: {problem.strerror}.") from None
     if found != file.sha256:
@@ -50,17 +52,22 @@ def require_shape(names: Sequence[str], rows: int, manifest: Manifest) -> None:
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """The SHA-256 of a file, or of a table in parts."""
+    return digest_of(path)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _digest(path: Path, *_: int) -> str:
     return digest(path)
 
 
 def digests(folder: Path) -> dict[str, str | None]:
-    """The SHA-256 of everything in a folder but its signature; None for what is no file of its own."""
-    entries = [path for path in folder.iterdir() if path.name != SIGNATURE]
-    return {path.name: digest(path) if path.is_file() and not path.is_symlink() else None for path in entries}
+    """The SHA-256 of everything in a folder but its signature; None for what is neither a file nor a table in parts."""
+    return {path.name: _own_digest(path) for path in folder.iterdir() if path.name != SIGNATURE}
+
+
+def _own_digest(path: Path) -> str | None:
+    try:
+        return None if path.is_symlink() or not (path.is_file() or path.is_dir()) else digest(path)
+    except ManifestError:
+        return None

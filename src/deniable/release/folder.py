@@ -7,6 +7,7 @@ import errno
 import fcntl
 import glob
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -30,6 +31,7 @@ README = "README.md"
 GROUPS = "groups.parquet"
 FILES = {MANIFEST, README, GROUPS, SIGNATURE, "data.parquet", "data.csv"}
 LOCK = "lock"
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # s3a:, hdfs: and the like, as a Path has them
 LARGEST_MANIFEST = 2**29  # bytes: a domain of 4 million values takes less
 YOUNG = 10  # seconds: an empty folder whose lock nobody holds is left alone for so long
 GRACE = 3600  # seconds: a folder without a lock is left alone for so long
@@ -41,6 +43,11 @@ def new_folder(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike[st
 
     Only a folder that is a release and nothing else is ever replaced, and none that holds one of the ``inputs``.
     """
+    if ADDRESS.match(str(out)):
+        raise OutputError(
+            f"The output {str(out)!r} is an address, and a release is a folder that is written here and moved into "
+            "place when it is whole. Fix: a folder on a file system that all machines share, and copy it from there."
+        )
     out = Path(os.path.abspath(out))
     if not is_unicode(str(out)):
         raise OutputError(f"The output {str(out)!r} is no valid Unicode. Fix: choose another name.")
@@ -134,7 +141,7 @@ def cannot_write(out: Path, error: OSError) -> DeniableError:
 
 def _put_in_place(partial: Path, out: Path, overwrite: bool) -> None:
     """Rename; whatever appeared at ``out`` in the meantime stays, unless it is a release that may be replaced."""
-    for entry in partial.iterdir():
+    for entry in partial.rglob("*"):
         _to_disk(entry)
     _require_room(out, overwrite)
     if not overwrite or not os.path.lexists(out):

@@ -155,7 +155,10 @@ def _unchanged(what: str, folder: Path, file: DataFile | None) -> Check:
         return Check(what, False, str(problem))
     if file is None or not path.exists():
         return Check(what, False, f"{path.name} is missing")
-    same = files.digest(path) == file.sha256
+    try:
+        same = files.digest(path) == file.sha256
+    except ManifestError as problem:
+        return Check(what, False, str(problem))
     return Check(what, same, "SHA-256 as in the manifest" if same else f"{path.name} was changed: other SHA-256")
 
 

@@ -11,7 +11,8 @@ import pytest
 
 import deniable as dn
 from deniable.engines.batch.columns import encode
-from deniable.engines.local import counter
+from deniable.engines.local import stored
+from deniable.engines.local.counter import local_counter
 
 ROWS = 5_000
 
@@ -32,19 +33,19 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("limit", [counter.DICTIONARY_BYTES, 0])
+@pytest.mark.parametrize("limit", [stored.DICTIONARY_BYTES, 0])
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), None])
 @pytest.mark.parametrize("name", COLUMNS)
 def test_a_column_of_a_file_has_the_codes_of_the_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: pa.DataType | None, limit: int
 ) -> None:
-    monkeypatch.setattr(counter, "DICTIONARY_BYTES", limit)
+    monkeypatch.setattr(stored, "DICTIONARY_BYTES", limit)
     column = COLUMNS[name] if kind is None or name == "numbers" else COLUMNS[name].cast(kind)
     table = pa.table({"other": np.arange(len(column)), "a.b": column, "a": column, "b[0]": column})
     # Dictionaries of at most 2 kB: columns of many values go on without one in the middle of a row group.
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=1_999, dictionary_pagesize_limit=2048)
     for column_name in ("a", "a.b", "b[0]"):
-        read = counter._read(tmp_path / "t.parquet", column_name)
+        read = stored.StoredRows.at(tmp_path / "t.parquet").column(column_name)
         as_dictionary = limit > 0 and name != "numbers"
         assert pa.types.is_dictionary(read.type) == as_dictionary
         ours, plain = encode(read), encode(table[column_name])
@@ -63,3 +64,18 @@ def test_a_release_in_a_folder_answers_as_it_does_in_memory(tmp_path: Path) -> N
         assert release.count({"town": "value 3 of 40", "disease": "value 2 of 6"}).value == pytest.approx(
             kept.count({"town": "value 3 of 40", "disease": "value 2 of 6"}).value
         )
+
+
+def test_rows_are_counted_by_the_codes_of_the_table_that_they_are_a_part_of() -> None:
+    town = pa.array(["b", None, "a", "b", "c"] * 20)
+    table = pa.table({"town": town, "disease": texts(6)[:100]})
+    release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), key=bytes(32))
+    known = pa.array(["z", "c", "a", "b"])
+    (own,) = release.counter().tally(["town"], [], np.zeros(1, np.int64), states=True)
+    under = local_counter(release.table, release.manifest).under({"town": known})
+    assert under.distinct("town").equals(known)
+    (block,) = under.tally(["town"], [("town", np.array([1, 1, 1, 0, 1], bool))], np.array([-1, 0]), states=True)
+    names = [*release.counter().distinct("town").to_pylist(), None]
+    rows = {names[key]: counts for (key,), counts in zip(own.keys, own.counts, strict=True)}
+    assert block.keys[:, 0].tolist() == [1, 2, 4]
+    assert np.array_equal(block.counts, [rows["c"], rows["a"], rows[None]])

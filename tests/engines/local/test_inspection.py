@@ -94,3 +94,15 @@ def test_no_rows_and_one_row_are_no_order():
     assert not OrderWatch(3).warnings("a")
     assert not watched(np.array([1]), 3).warnings("a")
     assert not watched(np.zeros(500, np.uint8), 1).warnings("a")
+
+
+@pytest.mark.parametrize("cuts", [[0, 500], [250], [1, 499], [100, 100, 400]])
+def test_watches_of_parts_of_a_table_are_merged_into_that_of_the_whole(cuts):
+    codes = np.sort(np.random.default_rng(3).integers(0, 4, 500))
+    codes[200:] = codes[200:][::-1]
+    whole, *parts = watched(codes, 4), *(watched(part, 4) for part in np.split(codes, cuts))
+    merged = OrderWatch(4)
+    for part in parts:
+        merged.merge(part)
+    assert vars(merged).keys() == vars(whole).keys()
+    assert all(np.array_equal(vars(merged)[name], vars(whole)[name]) for name in vars(whole))

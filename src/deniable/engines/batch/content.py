@@ -6,12 +6,34 @@ not be equal files. Here a column is its length, which of its rows are missing, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
 
 Bytes = bytes | memoryview
+PIECE_ROWS = 2**18  # of a table whose digest is that of its pieces
+
+
+def content_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns in one layout: pandas and polars hand over texts in another one than files do."""
+    return pa.schema([pa.field(field.name, _one_layout(field.type)) for field in schema])
+
+
+def digest_of_piece(piece: pa.Table, first: bool) -> bytes:
+    """SHA-256 of the rows of a piece; the first of a table says the columns too."""
+    state = hashlib.sha256(str(piece.schema).encode() if first else b"")
+    for batch in piece.to_batches():
+        for values in content(batch):
+            state.update(values)
+    return state.digest()
+
+
+def digest_of_pieces(digests: Iterable[bytes]) -> str:
+    """The digest of a table: of the only piece, or of the digests of several, which any worker can compute."""
+    known = list(digests)
+    return known[0].hex() if len(known) == 1 else hashlib.sha256(b"".join(known)).hexdigest()
 
 
 def content(batch: pa.RecordBatch) -> Iterator[Bytes]:
@@ -58,3 +80,12 @@ def _has_width(kind: pa.DataType) -> bool:
         return bool(kind.bit_width)
     except ValueError:
         return False
+
+
+def _one_layout(kind: pa.DataType) -> pa.DataType:
+    """The widest layout of texts and bytes, and the values of a dictionary."""
+    if pa.types.is_dictionary(kind):
+        return _one_layout(kind.value_type)
+    if pa.types.is_string(kind) or pa.types.is_string_view(kind):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary(kind) or pa.types.is_binary_view(kind) else kind

@@ -8,7 +8,7 @@ sorted instead, and the tally is handed out a few groups at a time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from deniable.core.arrays import Codes, Floats, Ints
 from deniable.core.errors import QuestionError
 from deniable.core.tally import Block, CodedRows, CodeMask, Derived, Moments
-from deniable.engines.batch.columns import Encoded, derived_column, mixed
+from deniable.engines.batch.columns import Encoded, derived_column, mixed, smallest
 from deniable.engines.batch.cubes import Cube, Cubes, slice_cube
 
 DENSE_ENTRIES = 2**24  # of a tally or a cube held in one piece
@@ -69,6 +69,20 @@ class CodeCounter:
 
         counter = CodeCounter(encoded, lambda: self._states, self.state_count, self.rows)
         return counter
+
+    def under(self, values: Mapping[str, pa.Array]) -> CodeCounter:
+        """A counter of the same rows whose codes are places in given values: those of a table that these rows are a
+        part of. Columns without given values keep their own."""
+
+        def encoded(name: str) -> Encoded:
+            own = self._encoded(name)
+            if name not in values:
+                return own
+            places = pc.index_in(own.values, value_set=values[name]).to_numpy(zero_copy_only=False)
+            whole = np.append(places, len(values[name])).astype(np.int64)
+            return Encoded(values[name], smallest(whole[own.codes], len(values[name]) + 1))
+
+        return CodeCounter(encoded, lambda: self._states, self.state_count, self.rows)
 
     def _number(self, column: str) -> Floats:
         """A numeric column as floats, missing as NaN, looked up through its codes so that nothing large is kept."""

@@ -1,4 +1,4 @@
-"""Counting the rows of a published table: in memory, or in a Parquet file, of which only the columns in question are
+"""Counting the rows of a published table: in memory, or in Parquet files, of which only the columns in question are
 read.
 
 A row's *state* is its cell and its published value, as one number: cell i's values take the numbers from
@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from deniable.core.arrays import Codes, Ints
 from deniable.core.errors import ManifestError, QuestionError
@@ -25,23 +24,24 @@ from deniable.engines.batch.columns import Encoded, encode, mixed, plain, smalle
 from deniable.engines.batch.counting import CodeCounter
 from deniable.engines.batch.lineups import states_of
 from deniable.engines.batch.values import arrow_type
+from deniable.engines.local.stored import StoredRows
 
 RADIX_LIMIT = 2**62
 DENSE_RADIX = 2**20
-TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
-DICTIONARY_BYTES = 2**30  # a dictionary's places are 32 bits
+Rows: TypeAlias = pa.Table | StoredRows
 
 
-def local_counter(table: pa.Table | Path, manifest: Manifest) -> CodeCounter:
+def local_counter(source: Rows | Path, manifest: Manifest) -> CodeCounter:
     """A counter of a published table."""
-    rows = int(table.num_rows if isinstance(table, pa.Table) else pq.ParquetFile(table).metadata.num_rows)
+    table = StoredRows.at(source) if isinstance(source, Path) else source
+    rows = int(table.num_rows if isinstance(table, pa.Table) else table.rows)
     only = manifest.parts[0] if len(manifest.parts) == 1 and manifest.parts[0].range is None else None
     states = None if only is None else partial(_states, table, only, rows)
     count = 1 if only is None else _count(only)
     return CodeCounter(lambda column: _encoded(table, column, manifest.part_of(column)), states, count, rows)
 
 
-def _encoded(table: pa.Table | Path, column: str, part: Part | None) -> Encoded:
+def _encoded(table: Rows, column: str, part: Part | None) -> Encoded:
     """A column as codes; of line-ups a code is the number of the set, and so is its value."""
     if part is None or part.lineups is None:
         return encode(_read(table, column))
@@ -49,7 +49,7 @@ def _encoded(table: pa.Table | Path, column: str, part: Part | None) -> Encoded:
     return Encoded(pa.array(np.arange(count)), smallest(np.where(numbers < 0, count, numbers), count + 1))
 
 
-def _sets(table: pa.Table | Path, part: Part) -> Ints:
+def _sets(table: Rows, part: Part) -> Ints:
     """The number of the set that each row shows; -1 where it is missing, and may be."""
     assert part.lineups is not None
     known = pa.array(list(part.domain), arrow_type(part.types[0]))
@@ -59,27 +59,8 @@ def _sets(table: pa.Table | Path, part: Part) -> Ints:
     return numbers
 
 
-def _read(table: pa.Table | Path, column: str) -> pa.ChunkedArray:
-    """A column. Texts of a file come as the dictionaries that it holds, instead of being looked up row by row; where
-    a row group has more than one dictionary can, they come as they are."""
-    if isinstance(table, pa.Table):
-        return table[column]
-    # Not pq.read_table, which would take dots and brackets in a name for a path.
-    with pq.ParquetFile(table) as file:
-        kind = file.schema_arrow.field(column).type
-        groups = (file.metadata.row_group(group) for group in range(file.metadata.num_row_groups))
-        if kind not in TEXTS or any(_bytes(group, column) > DICTIONARY_BYTES for group in groups):
-            return file.read(columns=[column])[column]
-    with pq.ParquetFile(table, read_dictionary=[column]) as file:
-        read = file.read(columns=[column])[column]
-    chunks = [pa.DictionaryArray.from_arrays(one.indices, one.dictionary.cast(kind)) for one in read.chunks]
-    return pa.chunked_array(chunks, pa.dictionary(pa.int32(), kind))
-
-
-def _bytes(group: Any, column: str) -> int:
-    """What the values of a column take in a row group, before compression."""
-    columns = (group.column(place) for place in range(group.num_columns))
-    return next(int(one.total_uncompressed_size) for one in columns if one.path_in_schema == column)
+def _read(table: Rows, column: str) -> pa.ChunkedArray:
+    return table[column] if isinstance(table, pa.Table) else table.column(column)
 
 
 def _count(part: Part) -> int:
@@ -98,7 +79,7 @@ def _has_exempt(part: Part) -> bool:
     return part.exempt and missing not in part.domain
 
 
-def _states(table: pa.Table | Path, part: Part, rows: int) -> Codes:
+def _states(table: Rows, part: Part, rows: int) -> Codes:
     """The state of every row."""
     cells, m, count = _cells(part), part.m, _count(part)
     if part.lineups is not None:
@@ -124,7 +105,7 @@ def _states(table: pa.Table | Path, part: Part, rows: int) -> Codes:
     return smallest(np.where(missing, count - 1, states), count)
 
 
-def _positions(table: pa.Table | Path, part: Part) -> Ints:
+def _positions(table: Rows, part: Part) -> Ints:
     """Where every row's published value stands in the domain; after its end where missing values are exempt."""
     domain = [value if len(part.columns) > 1 else (value,) for value in part.domain]
     place = {tuple(plain(item) for item in value): i for i, value in enumerate(domain)}  # type: ignore[attr-defined]

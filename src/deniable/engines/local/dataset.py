@@ -20,12 +20,12 @@ from deniable.core.recode import Steps
 from deniable.core.replace import Replace
 from deniable.engines.base import BATCH_ROWS, Domain, Job, PartJob, Progress, RangeScan, Scan, no_progress
 from deniable.engines.batch import binning, recoding
-from deniable.engines.batch.content import content
+from deniable.engines.batch.content import PIECE_ROWS, content_schema, digest_of_piece, digest_of_pieces
 from deniable.engines.batch.encoding import DomainScanner, Encoder
 from deniable.engines.batch.ranges import RangeScanner
 from deniable.engines.batch.shuffling import rechunked, shuffled
 from deniable.engines.batch.strata import Strata, StrataScanner, strata_of
-from deniable.engines.batch.worker import Piece, Worker, added, plain_type, published_schema
+from deniable.engines.batch.worker import Piece, Worker, added, published_schema
 from deniable.engines.local.files import Source
 from deniable.engines.local.inspection import OrderWatch, identifier_warnings
 from deniable.engines.randomness import Keystream, Secret
@@ -72,17 +72,13 @@ class LocalDataset:
         In the order of the rows, or, with ``by``, of a column that names them, which takes the table in memory.
         """
         wanted = list(self.names if columns is None else columns)
-        schema = pa.schema([pa.field(name, _one_layout(plain_type(self.schema.field(name).type))) for name in wanted])
-        state = hashlib.sha256(str(schema).encode())
+        schema = content_schema(pa.schema([self.schema.field(name) for name in wanted]))
         plain: Iterable[pa.Table] = (pa.Table.from_batches([batch]).cast(schema) for batch in self.batches(wanted))
         if by is not None:
             whole = pa.concat_tables([schema.empty_table(), *plain])
             plain = [whole.take(pc.sort_indices(whole[by]))]
-        for piece in rechunked(plain, schema, ROW_GROUP):
-            for batch in piece.to_batches():
-                for values in content(batch):
-                    state.update(values)
-        return state.hexdigest()
+        pieces = enumerate(rechunked(plain, schema, PIECE_ROWS))
+        return digest_of_pieces(digest_of_piece(piece, number == 0) for number, piece in pieces)
 
     def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The columns in the order asked for, in row order."""
@@ -258,10 +254,3 @@ class LocalDataset:
             start += batch.num_rows
         for part, piece in zip(worker.swaps, pieces, strict=True):
             part.swap(piece)
-
-
-def _one_layout(kind: pa.DataType) -> pa.DataType:
-    """The widest layout of texts and bytes: pandas and polars hand over another one than files do."""
-    if pa.types.is_string(kind) or pa.types.is_string_view(kind):
-        return pa.large_string()
-    return pa.large_binary() if pa.types.is_binary(kind) or pa.types.is_binary_view(kind) else kind

@@ -73,6 +73,7 @@ class OrderWatch:
     def __init__(self, m: int) -> None:
         self._counts = np.zeros(m + 1, dtype=np.int64)  # one more for exempt rows
         self._equal = self._up = self._down = 0
+        self._first: int | None = None
         self._last: int | None = None
 
     def update(self, codes: np.ndarray) -> None:
@@ -80,10 +81,24 @@ class OrderWatch:
         if not len(codes):
             return
         self._counts += np.bincount(codes, minlength=len(self._counts))
-        if self._last is not None:
+        if self._last is None:
+            self._first = int(codes[0])
+        else:
             self._step(np.array([self._last]), codes[:1])
         self._step(codes[:-1], codes[1:])
         self._last = int(codes[-1])
+
+    def merge(self, later: OrderWatch) -> None:
+        """Take in the rows that another watch has seen, which follow these."""
+        if later._first is None:
+            return
+        if self._last is None:
+            self._first = later._first
+        else:
+            self._step(np.array([self._last]), np.array([later._first]))
+        self._counts += later._counts
+        self._equal, self._up, self._down = self._equal + later._equal, self._up + later._up, self._down + later._down
+        self._last = later._last
 
     def _step(self, before: np.ndarray, after: np.ndarray) -> None:
         up, down = int(np.count_nonzero(before < after)), int(np.count_nonzero(before > after))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 
 from deniable.core.errors import ManifestError
 from deniable.engines.batch import lineups
+from deniable.engines.batch.parts import parts_of
 from deniable.engines.batch.values import LIST, arrow_type, require_readable_csv
 
 ROW_GROUP = 2**18
@@ -36,7 +38,7 @@ def read_table(path: Path, form: str, types: Mapping[str, str]) -> pa.Table:
     """The published table; a CSV file with the types that its manifest names."""
     try:
         if form == "parquet":
-            return pq.read_table(path)
+            return _read_parquet(path)
         lists = {name: arrow_type(kind) for name, kind in types.items() if kind.startswith(LIST)}
         named = {name: pa.string() if name in lists else arrow_type(kind) for name, kind in types.items()}
         convert = pa.csv.ConvertOptions(column_types=named, strings_can_be_null=True, quoted_strings_can_be_null=False)
@@ -66,7 +68,23 @@ def describe(path: Path, form: str, types: Mapping[str, str]) -> tuple[list[str]
         table = read_table(path, form, types)
         return list(table.column_names), table.num_rows
     try:
-        metadata = pq.read_metadata(path)
+        found = [pq.read_metadata(part) for part in parts_of(path)]
     except (pa.ArrowInvalid, OSError) as error:
         raise ManifestError(f"{path.name} is damaged, it cannot be read: {str(error).splitlines()[0]}") from None
-    return list(metadata.schema.to_arrow_schema().names), int(metadata.num_rows)
+    names = [list(metadata.schema.to_arrow_schema().names) for metadata in found]
+    _require_alike(path, names)
+    return names[0], sum(int(metadata.num_rows) for metadata in found)
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    """A file, or all parts of a folder in the order of their names."""
+    if not path.is_dir():
+        return pq.read_table(path)
+    tables = [pq.ParquetFile(part).read() for part in parts_of(path)]
+    _require_alike(path, [table.schema for table in tables])
+    return pa.concat_tables(tables)
+
+
+def _require_alike(path: Path, schemas: list[Any]) -> None:
+    if any(schema != schemas[0] for schema in schemas):
+        raise ManifestError(f"{path.name} is damaged: its parts do not have the same columns.")

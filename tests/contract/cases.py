@@ -1,0 +1,58 @@
+"""What the contract suites publish: a table, and every mechanism with the options that need saying."""
+
+import numpy as np
+import pyarrow as pa
+
+import deniable as dn
+from deniable import mechanisms
+
+KEY = bytes(range(32))
+N = 5_000  # several batches in each partition
+VALUES = np.array(list("abcdefghij"))
+PRIVACY = dn.Privacy(rho1="1/4", rho2="1/3")
+ANY_PRIOR = dn.Privacy(rho1="1/4", rho2="1/3", adversary="any-prior")
+PER_VALUE = dn.Privacy(per_value=dict.fromkeys("fghij", ("1/10", "1/4")))
+
+RETENTION = mechanisms.Retention(
+    {"disease": dn.Replace(coin=0.6), "age": dn.Replace(coin=0.5, low=18, high=89), "sex": dn.Replace(coin=0.9)}
+)
+SWAPPED = mechanisms.Retention({"disease": dn.Replace(coin=0.5, replacing="swapping")})
+
+MADE = {
+    "uniform": lambda: (mechanisms.Uniform(), PRIVACY),
+    "small-domain": lambda: (mechanisms.SmallDomain(), PRIVACY),
+    "small-domain, fine-grain": lambda: (mechanisms.SmallDomain(channels="fine-grain"), PRIVACY),
+    "fine-grain": lambda: (mechanisms.FineGrain(), PER_VALUE),
+    "identity": lambda: (mechanisms.Identity(), PRIVACY),
+    "designed": lambda: (mechanisms.Designed(), PRIVACY),
+    "lineup": lambda: (mechanisms.Lineup(), PRIVACY),
+    "lineup, any prior": lambda: (mechanisms.Lineup(), ANY_PRIOR),
+    "pram": lambda: (mechanisms.Pram(), None),
+    "pram, fitted": lambda: (mechanisms.Pram(), PRIVACY),
+    "pram, strata": lambda: (mechanisms.Pram(strata="sex"), PRIVACY),
+    "redraw": lambda: (mechanisms.Redraw(), None),
+    "decoys": lambda: (mechanisms.Decoys(c=4), None),
+    "decoys, rows left out": lambda: (mechanisms.Decoys(c=3, leftovers="drop"), None),
+    "retention": lambda: (RETENTION, None),
+    "retention, swapped": lambda: (SWAPPED, None),
+    "anatomy": lambda: (mechanisms.Anatomy(l=4), None),
+    "generalize": lambda: (mechanisms.Generalize(k=10, l=4), None),
+}
+# No rows are handed over: the owner answers, until a budget is spent.
+ANSWERED = {"laplace": lambda: (mechanisms.Laplace(questions=50), PRIVACY)}
+
+
+def people(rows):
+    rng = np.random.default_rng(0)
+    disease = rng.choice(VALUES, rows, p=np.arange(10, 0, -1) / 55)
+    sex = np.where(rng.random(rows) < np.where(disease < "d", 0.7, 0.4), "F", "M")
+    return pa.table({"sex": sex, "age": rng.integers(18, 90, rows), "disease": disease})
+
+
+def publish(table, name, engine, **options):
+    """A release of the table by a mechanism of this list."""
+    mechanism, privacy = {**MADE, **ANSWERED}[name]()
+    sensitive = {} if mechanism.name == "retention" else {"sensitive": "disease"}
+    declared = {"domain": list(VALUES)} if privacy is ANY_PRIOR else {}
+    options = {"key": KEY, "engine": engine, **declared, **options}
+    return dn.publish(table, **sensitive, privacy=privacy, mechanism=mechanism, **options)
