@@ -1,6 +1,9 @@
 """The Spark engine: what tasks make is what one machine makes, and what they cannot make is refused."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -236,3 +239,16 @@ def test_tables_by_name_csv_and_frames_of_other_makes_are_read(table, tmp_path):
         spark.open("nobody")
     with pytest.raises(dn.DeniableError, match="capital and small letters alike"):
         spark.open(session().sql("SELECT 1 AS a, 2 AS A"))
+
+
+def test_killed_executors_and_tasks_that_run_twice_change_nothing(tmp_path):
+    program, kills = Path(__file__).parent / "spark_cluster.py", 20
+    run = subprocess.run(
+        [sys.executable, str(program), str(tmp_path), str(kills)], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    told = json.loads(run.stdout.splitlines()[-1])
+    assert told["killed"] == kills
+    assert told["speculative"] >= 1
+    assert told["again"] >= 1
+    assert {one["digest"] for one in told["disturbed"]} == {told["undisturbed"]}
