@@ -25,18 +25,6 @@ NAMES = ", ".join(MECHANISMS)
 Files = Annotated[
     list[str], typer.Argument(metavar="FILE", help="The table: CSV or Parquet; several files, or a pattern.")
 ]
-EngineName = Annotated[
-    str,
-    typer.Option(
-        "--engine",
-        metavar="NAME",
-        help="What reads and counts the rows: local (this machine) or spark (tables on a cluster; extra 'spark').",
-    ),
-]
-Master = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="With --engine spark: where it runs, e.g. yarn. Left out: as Spark is set up."),
-]
 Rho2 = Annotated[
     str | None,
     typer.Option(metavar="SHARE", help="How sure an attacker may become of a person's value: 1/6, 0.17 or 17%."),

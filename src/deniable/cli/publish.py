@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from deniable.cli import console, options
+from deniable.cli.engine import EngineName, Master
 from deniable.core.bins import BinsLike, require_fixed
 from deniable.core.errors import OptionError
 from deniable.core.privacy import Privacy
@@ -131,8 +132,8 @@ def publish(
         typer.Option("--no-marginals", help="Do not publish the noisy histogram that makes answers more accurate."),
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a release that is already there.")] = False,
-    engine: options.EngineName = "local",
-    master: options.Master = None,
+    engine: EngineName = "local",
+    master: Master = None,
     quiet: console.Quiet = False,
     as_json: console.AsJson = False,
 ) -> None:

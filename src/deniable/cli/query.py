@@ -13,7 +13,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import typer
 
-from deniable.cli import console, options
+from deniable.cli import console
+from deniable.cli.engine import EngineName, Master
 from deniable.core.errors import OptionError
 
 FORMULA = r"^[=+\-@\t\r]"
@@ -60,8 +61,8 @@ def query(
         ),
     ] = False,
     raw: Annotated[bool, typer.Option("--raw", help="With --csv: texts exactly as the release has them.")] = False,
-    engine: options.EngineName = "local",
-    master: options.Master = None,
+    engine: EngineName = "local",
+    master: Master = None,
     as_json: console.AsJson = False,
 ) -> None:
     """Ask a release a question in SQL; the table is called `release`.
