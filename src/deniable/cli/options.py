@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow as pa
 import typer
 
+from deniable.cli.exempt import exempted
 from deniable.core.bins import Bins, BinsLike, Quantiles
 from deniable.core.errors import OptionError, did_you_mean
 from deniable.core.histogram import Histogram
@@ -254,18 +254,6 @@ def requirement(
     return Privacy(rho1, rho2, adversary=who, exempt=unprotected, small_sums=small, large_sums=large)
 
 
-def exempted(
-    values: list[str] | None,
-    table: str | list[str],
-    sensitive: Sequence[str],
-    *,
-    binned: bool,
-    engine: str | Engine = "local",
-) -> list[Hashable]:
-    """Exempt values as the column has them; of a binned column they are the texts of intervals."""
-    return _typed(values, table, sensitive, engine) if values and not binned else list(values or [])
-
-
 def _terms(option: str, text: str, size: str, chance: str) -> dict[str, Any]:
     """``error=0.3,below=3,at-least=0.6``: terms that are left out keep their defaults."""
     found: dict[str, Any] = {}
@@ -280,22 +268,6 @@ def _terms(option: str, text: str, size: str, chance: str) -> dict[str, Any]:
             )
         found[term] = int(value) if term == size and value.isdecimal() else value
     return found
-
-
-def _typed(values: list[str], table: str | list[str], sensitive: Sequence[str], engine: str | Engine) -> list[Hashable]:
-    """Values as a shell has them, words, in the type of the sensitive column."""
-    from deniable.engines import engine_named
-
-    if len(sensitive) > 1:
-        raise OptionError("--exempt goes with one sensitive column; with several, use exempt= of deniable.Privacy.")
-    schema = engine_named(engine).open(table).schema
-    if sensitive[0] not in schema.names:  # whoever reads the column says it better
-        return list(values)
-    kind: Any = schema.field(sensitive[0]).type
-    try:
-        return [pa.scalar(value).cast(kind).as_py() for value in values]
-    except pa.ArrowInvalid:
-        raise OptionError(f"--exempt {' '.join(values)} does not fit the column {sensitive[0]!r} ({kind}).") from None
 
 
 def bins_of(texts: Sequence[str] | None) -> dict[str, BinsLike]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from deniable.cli import console, options
+from deniable.cli.exempt import exempted
 from deniable.cli.plan_tables import cell_shares, explained, show_explained, show_strongest
 from deniable.core.bins import BinsLike, require_fixed
 from deniable.core.errors import OptionError
@@ -131,7 +132,7 @@ def plan(
     all_but_rho2: dict[str, Any] = {
         "rho1": None if rho1 is None else probability(rho1, "rho1"),
         "adversary": adversary,
-        "exempt": options.exempted(exempt, table, sensitive, binned=bool(binned)),
+        "exempt": exempted(exempt, table, sensitive, binned=bool(binned)),
     }
     result: Comparison | None = None
     if for_error is not None:

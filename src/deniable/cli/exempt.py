@@ -1,0 +1,37 @@
+"""Values that need no protection, from words of a shell."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from deniable.core.errors import OptionError
+from deniable.engines import Engine, engine_named
+
+
+def exempted(
+    values: list[str] | None,
+    table: str | list[str],
+    sensitive: Sequence[str],
+    *,
+    binned: bool,
+    engine: str | Engine = "local",
+) -> list[Hashable]:
+    """Exempt values as the column has them; of a binned column they are the texts of intervals."""
+    return _typed(values, table, sensitive, engine) if values and not binned else list(values or [])
+
+
+def _typed(values: list[str], table: str | list[str], sensitive: Sequence[str], engine: str | Engine) -> list[Hashable]:
+    """Values as a shell has them, words, in the type of the sensitive column."""
+    if len(sensitive) > 1:
+        raise OptionError("--exempt goes with one sensitive column; with several, use exempt= of deniable.Privacy.")
+    schema = engine_named(engine).open(table).schema
+    if sensitive[0] not in schema.names:  # whoever reads the column says it better
+        return list(values)
+    kind: Any = schema.field(sensitive[0]).type
+    try:
+        return [pa.scalar(value).cast(kind).as_py() for value in values]
+    except pa.ArrowInvalid:
+        raise OptionError(f"--exempt {' '.join(values)} does not fit the column {sensitive[0]!r} ({kind}).") from None
