@@ -30,6 +30,7 @@ from deniable.audit.columns import (
     requirement_of,
     swapped_finding,
 )
+from deniable.audit.dependence import Dependence
 from deniable.audit.findings import (
     DENIABLE,
     GRADES,
@@ -73,6 +74,7 @@ class Audit:
         pairs: what is learnt about pairs of columns.
         attacks: how often played attackers are right, where they were asked for.
         informed: how sure those become who have learnt which values go with which public columns.
+        dependence: which public columns give something away, and how much.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Audit:
     pairs: tuple[PairBelief, ...] = ()
     attacks: tuple[AttackResult, ...] = ()
     informed: tuple[Informed, ...] = ()
+    dependence: tuple[Dependence, ...] = ()
 
     @property
     def serious(self) -> tuple[Finding, ...]:
@@ -107,6 +110,7 @@ class Audit:
             "findings": [finding.to_dict() for finding in self.findings],
             "attacks": [attack.to_dict() for attack in self.attacks],
             "informed": [one.to_dict() for one in self.informed],
+            "dependence": [one.to_dict() for one in self.dependence],
         }
 
     def __str__(self) -> str:

@@ -21,7 +21,8 @@ def risk(
         str, typer.Option(metavar="COLUMNS", help="What an attacker may know of a person: age,sex,zip.")
     ],
     sensitive: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column that will be perturbed, for l-diversity.")
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column that will be perturbed: what do the others say about it?"),
     ] = None,
     recode: options.RecodeSteps = None,
     rare: options.RareRows = None,

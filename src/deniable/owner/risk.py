@@ -10,17 +10,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deniable.audit.attacks.shown import NothingShown
+from deniable.audit.dependence import SEED, Dependence, dependence, functions_of
 from deniable.audit.exposure import Exposure
-from deniable.core.arrays import Bools
+from deniable.core.arrays import Bools, Codes
 from deniable.core.errors import ColumnError, did_you_mean
 from deniable.core.probability import percent
 from deniable.engines import Engine, engine_named
 from deniable.engines.base import Dataset, Progress, no_progress
 from deniable.engines.batch.columns import Encoded, coded_columns
 from deniable.owner.suppression import suppressed_to_k
+from deniable.planning.informed import classes_of
 from deniable.publishing.arguments import as_names
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
 
+LEARNT_FROM = 100_000  # rows, at the most
 FOR_OWNER = "For the owner: it holds figures of the original table."
 
 
@@ -48,12 +52,15 @@ class Risk:
         before: as the table has them.
         after: recoded, and with values blanked out; None where neither was asked for.
         suppression: what is blanked out; None where it was not asked for.
+        tells: what the columns say about the sensitive one, before and after; None where they say nothing, or nothing
+            is sensitive.
     """
 
     columns: tuple[str, ...]
     before: Exposure
     after: Exposure | None
     suppression: Suppression | None
+    tells: tuple[Dependence | None, Dependence | None]
     _dataset: Dataset
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,6 +71,7 @@ class Risk:
             "before": self.before.to_dict(),
             "after": None if self.after is None else self.after.to_dict(),
             "suppression": None if blanked is None else {"k": blanked.k, "cells": dict(blanked.cells)},
+            "tells": [None if one is None else one.to_dict() for one in self.tells],
         }
 
     def table(self) -> pa.Table:
@@ -78,6 +86,7 @@ class Risk:
 
     def __str__(self) -> str:
         lines = [f"What {', '.join(self.columns)} expose. {FOR_OWNER}", *(f"  {line}" for line in self.before.lines())]
+        lines += [f"  {line}" for line in _told(self.tells[0])]
         if self.suppression is not None:
             cells = ", ".join(f"{name} {count:,}" for name, count in self.suppression.cells.items())
             total = sum(self.suppression.cells.values()) / max(self.before.rows * len(self.columns), 1)
@@ -86,7 +95,7 @@ class Risk:
                 f"{cells}."
             )
         if self.after is not None:
-            lines += ["Afterwards:", *(f"  {line}" for line in self.after.lines())]
+            lines += ["Afterwards:", *(f"  {line}" for line in (*self.after.lines(), *_told(self.tells[1])))]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -111,7 +120,7 @@ def risk(
     Args:
         table: as for ``publish``. Of each of the columns four bytes a row are held in memory.
         columns: what an attacker may know of a person.
-        sensitive: the column that will be perturbed, for l-diversity.
+        sensitive: the column that will be perturbed, for l-diversity and for what the others say about it.
         recode, rare, suppress: as for ``publish``; the result then also says what is exposed afterwards.
         suppress_to_k: blank out values so that every combination has so many rows; ``Risk.table`` gives the result.
         progress: called with (rows done, rows in all, what).
@@ -140,6 +149,7 @@ def risk(
         before=_exposure(before, names, sensitive),
         after=_exposure(after, names, sensitive, blanked) if recoding or blanked else None,
         suppression=blanked,
+        tells=(_tells(before, names, sensitive), _tells(after, names, sensitive, blanked)),
         _dataset=coarse,
     )
 
@@ -154,13 +164,49 @@ def _require(names: Sequence[str], sensitive: str | None, known: Sequence[str]) 
         raise ColumnError("A column is named twice. Fix: columns that are known, and another one that is sensitive.")
 
 
+def _codes(columns: Mapping[str, Encoded], names: Sequence[str], blanked: Suppression | None) -> dict[str, Codes]:
+    codes = {name: columns[name].codes for name in names}
+    if blanked is None:
+        return codes
+    return {name: np.where(blanked.masks[name], len(columns[name].values), codes[name]) for name in names}
+
+
 def _exposure(
     columns: Mapping[str, Encoded], names: Sequence[str], sensitive: str | None, blanked: Suppression | None = None
 ) -> Exposure:
-    codes = {name: columns[name].codes for name in names}
-    if blanked is not None:
-        codes = {name: np.where(blanked.masks[name], len(columns[name].values), codes[name]) for name in names}
-    return Exposure.of(codes, None if sensitive is None else columns[sensitive].codes)
+    own = None if sensitive is None else columns[sensitive].codes
+    return Exposure.of(_codes(columns, names, blanked), own)
+
+
+def _tells(
+    columns: Mapping[str, Encoded], names: Sequence[str], sensitive: str | None, blanked: Suppression | None = None
+) -> Dependence | None:
+    """What the columns say about the sensitive one of others' rows, without any release."""
+    if sensitive is None:
+        return None
+    original, size = columns[sensitive].codes.astype(np.int64), columns[sensitive].size
+    codes, of = _codes(columns, names, blanked), len(original)
+    exact = functions_of(codes, original)
+    if of > LEARNT_FROM:
+        some = np.sort(np.random.default_rng(SEED).choice(of, LEARNT_FROM, replace=False))
+        codes, original = {name: column[some] for name, column in codes.items()}, original[some]
+    classes = classes_of({name: Encoded(columns[name].values, codes[name]) for name in names})
+    return dependence(
+        sensitive, codes, original, size, NothingShown(size), None, functions=exact, classes=classes, of=of
+    )
+
+
+def _told(found: Dependence | None) -> list[str]:
+    if found is None:
+        return []
+    blind = percent(found.frequencies.before.right)
+    lines = [f"What they say about {found.sensitive} (right by the frequencies: {blind} of other people):"]
+    for one in found.columns:
+        before, why = one.informed.before, f"; {one.function}" if one.function else ""
+        lines.append(
+            f"  {one.column}: right {percent(before.right)}, surer than 90 % of {percent(before.above_nearly)}{why}"
+        )
+    return lines
 
 
 def _suppression(columns: Mapping[str, Encoded], k: int) -> Suppression:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from deniable.audit.attacks.informed import Informed, InformedAttacker, from_population, in_classes
 from deniable.audit.attacks.shown import ChannelRows, LineUpRows, Shown
 from deniable.core.arrays import Floats, Ints
-from deniable.core.plan import Plan
+from deniable.core.plan import Plan, PlannedPart
 from deniable.engines.batch.columns import Encoded
 from deniable.planning.tables import CodedTable
 
@@ -38,16 +38,21 @@ def against(attacker: InformedAttacker, plan: Plan) -> Informed:
 
 def shown_by(plan: Plan) -> Shown:
     """What a row of a plan's release shows."""
-    design = plan.parts[0].lineups
-    if design is not None:
-        return LineUpRows(design)
-    published = [cell for number, cell in enumerate(plan.cells) if number != plan.parts[0].left_out]
+    return shown_by_part(plan.parts[0])
+
+
+def shown_by_part(part: PlannedPart) -> Shown:
+    """What a row of a release shows of one part, which has a list of values."""
+    assert part.histogram is not None
+    if part.lineups is not None:
+        return LineUpRows(part.lineups)
+    published = [cell for number, cell in enumerate(part.cells) if number != part.left_out]
     return ChannelRows.of(
-        plan.histogram.m,
+        part.histogram.m,
         [cell.channel for cell in published],
-        [plan.positions(cell) for cell in published],
+        [part.positions(cell) for cell in published],
         [np.maximum(cell.rows.counts, 1e-9) for cell in published],
-        cells_shown=plan.cells_published,
+        cells_shown=part.cells_published,
     )
 
 
@@ -56,9 +61,23 @@ def _learnt_from(column: Encoded) -> Ints:
     return codes if column.size <= MANY else in_classes(codes, _numbers(column, codes), MANY, CLASSES)
 
 
+def classes_of(columns: Mapping[str, Encoded]) -> dict[str, Ints]:
+    """Columns of many numbers or dates in classes of equal size: what single numbers are too rare to say."""
+    found = {}
+    for name, column in columns.items():
+        codes = column.codes.astype(np.int64)
+        numbers = _numbers(column, codes) if column.size > CLASSES else None
+        if numbers is not None and np.isfinite(numbers).any():
+            found[name] = in_classes(codes, np.where(np.isinf(numbers), np.nan, numbers), MANY, CLASSES)
+    return found
+
+
 def _numbers(column: Encoded, codes: Ints) -> Floats | None:
     kind = column.values.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        column = Encoded(column.values.cast(pa.timestamp("s"), safe=False).cast(pa.int64()), column.codes)
+        kind = pa.int64()
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         return None
     known = pc.cast(column.values, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     numbers: Floats = np.append(known, np.nan)[codes]

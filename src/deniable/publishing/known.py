@@ -2,31 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
 from deniable.audit.attacks.informed import InformedAttacker
-from deniable.engines.base import Scan
-from deniable.engines.batch.columns import encode
+from deniable.core.arrays import Ints
+from deniable.engines.base import Dataset, Progress, Scan, no_progress
+from deniable.engines.batch.columns import Encoded, encode
 from deniable.engines.request import Request
 from deniable.planning.informed import attacker_of
 
 ROWS = 200_000  # at most, evenly spread over the table
 
 
+@dataclass(frozen=True)
+class Sample:
+    """Some rows: public columns, and the code of each sensitive part (after its last value where a row is exempt)."""
+
+    public: pa.Table
+    codes: list[Ints]
+
+    def column(self, name: str, kept: Ints) -> Encoded:
+        """A public column of some of the rows."""
+        return encode(self.public[name].take(pa.array(kept)))
+
+
+def sampled(
+    dataset: Dataset,
+    public: Sequence[str],
+    encoders: Sequence[Any],
+    rows: int,
+    most: int = ROWS,
+    progress: Progress = no_progress,
+) -> Sample:
+    """Every so many rows of a table, in one pass and bounded memory."""
+    step, first, done = max(1, -(-rows // most)), 0, 0
+    codes: list[list[Ints]] = [[np.zeros(0, np.int64)] for _ in encoders]
+    tables = []
+    sensitive = [column for encoder in encoders for column in encoder.columns]
+    for batch in dataset.batches(list(dict.fromkeys([*public, *sensitive]))):
+        taken = batch.take(pa.array(np.arange(first % step, batch.num_rows, step)))
+        first = (first - batch.num_rows) % step
+        for place, encoder in enumerate(encoders):
+            codes[place].append(encoder.encode(taken).astype(np.int64))
+        tables.append(taken.select(list(public)))
+        done += batch.num_rows
+        progress(done, rows, "looking at public columns")
+    schema = pa.schema([dataset.schema.field(name) for name in public])
+    return Sample(pa.Table.from_batches(tables, schema), [np.concatenate(parts) for parts in codes])
+
+
 def attacker_on(request: Request, scan: Scan) -> InformedAttacker | None:
     """Someone who has learnt from the public columns; None where there are none."""
     if not request.public or not scan.rows:
         return None
-    step, first = -(-scan.rows // ROWS), 0
-    codes, tables = [], []
-    columns = list(dict.fromkeys([*request.public, *request.sensitive]))
-    for batch in request.dataset.batches(columns):
-        taken = batch.take(pa.array(np.arange(first % step, batch.num_rows, step)))
-        first = (first - batch.num_rows) % step
-        codes.append(scan.encoder.encode(taken).astype(np.int64))
-        tables.append(taken.select(list(request.public)))
-    values = np.concatenate(codes)
-    held = values < scan.histogram.m  # the others are exempt: they show what they are
-    sample = pa.Table.from_batches(tables).filter(pa.array(held))
-    return attacker_of([encode(sample[name]) for name in request.public], values[held], scan.histogram.m)
+    sample = sampled(request.dataset, request.public, [scan.encoder], scan.rows)
+    kept = np.flatnonzero(sample.codes[0] < scan.histogram.m)  # the others are exempt: they show what they are
+    columns = [sample.column(name, kept) for name in request.public]
+    return attacker_of(columns, sample.codes[0][kept], scan.histogram.m)

@@ -43,6 +43,7 @@ from deniable.publishing.arguments import (
     signer_for,
 )
 from deniable.publishing.context import canonical, context_of
+from deniable.publishing.giveaways import giveaway_warnings
 from deniable.publishing.ledger import Ledger
 from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.people import drawn_by, require_own_draws, said_of_looks, series_of
@@ -219,7 +220,10 @@ def publish(
     if by_value:
         ready = said_of_looks(ready, request, log, who or "")
     ledger = _noted(key_file, name, job, ready, again)
-    warnings = ready.dataset.inspect(public, () if shuffle else ready.jobs)
+    warnings = [
+        *ready.dataset.inspect(public, () if shuffle else ready.jobs),
+        *giveaway_warnings(ready.dataset, ready.jobs, request),
+    ]
     schema = ready.dataset.published_schema(job)
     if format == "csv":
         require_readable_csv(schema)
@@ -241,10 +245,9 @@ def publish(
 
 def _noted(key_file: str | os.PathLike[str] | None, name: str, job: Job, ready: Prepared, again: bool) -> Ledger | None:
     """The ledger of a key file, with what is about to be published in it."""
-    if key_file is None:
-        return None
-    ledger = Ledger.beside(Path(key_file))
-    ledger.note(name, job.keys.purpose, ready.plan.guarantee.gamma, again=again)
+    ledger = None if key_file is None else Ledger.beside(Path(key_file))
+    if ledger is not None:
+        ledger.note(name, job.keys.purpose, ready.plan.guarantee.gamma, again=again)
     return ledger
 
 

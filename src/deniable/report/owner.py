@@ -15,6 +15,7 @@ from deniable.core.promise import Cells, Strata
 from deniable.planning.profiles import SELECTIVITIES
 from deniable.report import charts, sections
 from deniable.report.evidence import Evidence, json_key, true_counts
+from deniable.report.giveaways import giveaways_section
 from deniable.report.measured import measured_blocks
 from deniable.report.page import Block, Document, Facts, Figure, Heading, Note, Section, Text
 from deniable.report.played import attacks_section
@@ -33,6 +34,7 @@ def owner_report(evidence: Evidence, folder: str) -> Document:
         _attackers(evidence),
         sections.not_protected(evidence),
         _findings(evidence, folder),
+        giveaways_section(evidence),
         attacks_section(evidence),
         sections.cells(evidence),
         _answers(evidence),

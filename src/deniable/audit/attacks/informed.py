@@ -196,7 +196,7 @@ def _attacker(
     with np.errstate(divide="ignore"):
         start = np.log(prior)
     first, rest = scores[: len(tempered)], scores[len(tempered) :]
-    power = min(POWERS, key=lambda one: _surprise(beliefs_of(start + one * first), original[tempered]))
+    power = min(POWERS, key=lambda one: surprise(beliefs_of(start + one * first), original[tempered]))
     return InformedAttacker(beliefs_of(start + power * rest), original[attacked], learnt_from)
 
 
@@ -207,7 +207,7 @@ def beliefs_of(scores: Floats) -> Floats:
     return beliefs
 
 
-def _surprise(beliefs: Floats, original: Ints) -> float:
+def surprise(beliefs: Floats, original: Ints) -> float:
     """The mean of -log of what was believed of the truth."""
     own = beliefs[np.arange(len(original)), original]
     return float(-np.log(np.maximum(own, 1e-300)).mean()) if len(original) else 0.0

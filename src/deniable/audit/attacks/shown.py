@@ -36,6 +36,19 @@ class Shown(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class NothingShown:
+    """No release at all."""
+
+    m: int
+
+    def draw(self, original: Ints, rng: np.random.Generator) -> Ints:
+        return np.zeros_like(original)
+
+    def likelihood(self, views: Ints) -> Floats:
+        return np.ones((len(views), self.m))
+
+
 @dataclass(frozen=True, eq=False)
 class Views:
     """The table of all views by all values, where there is one: Pr[view | value]."""

@@ -1,0 +1,83 @@
+"""What the public columns of a release give away: the joiner of table, release and the audit's findings about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from deniable.audit.attacks.shown import ChannelRows, LineUpRows, Shown
+from deniable.audit.audit import Audit
+from deniable.audit.dependence import SEED, Dependence, dependence, functions_of
+from deniable.audit.findings import Finding
+from deniable.audit.giveaways import about_dependence
+from deniable.audit.part import PartAudit
+from deniable.audit.posteriors import Posteriors
+from deniable.engines.batch.columns import encode
+from deniable.owner.matching import Matched, Scanned
+from deniable.planning.informed import classes_of
+from deniable.publishing.giveaways import fix
+
+ROWS = 100_000  # learnt from and attacked, at the most; functions are looked for in all rows
+ENTRIES = 2**22  # beliefs at once: people x values
+
+
+def giveaways(match: Matched, scans: Sequence[Scanned], found: Audit) -> tuple[tuple[Dependence, ...], list[Finding]]:
+    """What public columns say about each sensitive column, and the findings about it."""
+    parts = {part.columns: part for part in found.parts}
+    schema = match.original.schema
+    fixes = {name: fix(name, schema.field(name).type) for name in match.public}
+    results, findings = [], []
+    for scan in scans:
+        part = parts[scan.part.columns]
+        rho2 = max((float(limit[1]) for limit in part.limits if limit is not None), default=None)
+        one = _dependence(match, scan, part, rho2)
+        if one is not None:
+            results.append(one)
+            findings += about_dependence(one, rho2, fixes)
+    return tuple(results), findings
+
+
+def _dependence(match: Matched, scan: Scanned, part: PartAudit, rho2: float | None) -> Dependence | None:
+    m = len(scan.part.domain)
+    original = scan.codes(match.original)
+    people = np.flatnonzero(original < m)
+    columns = {name: both[match.rows :][people] for name, both in match.public.items()}
+    exact = functions_of(columns, original[people])
+    of = len(people)
+    if of > ROWS:
+        some = np.sort(np.random.default_rng(SEED).choice(of, ROWS, replace=False))
+        people, columns = people[some], {name: codes[some] for name, codes in columns.items()}
+    chosen = pa.array(people)
+    encoded = {name: encode(match.original.column(name).take(chosen)) for name in columns}
+    shown, hidden = _shown(scan, part)
+    return dependence(
+        ", ".join(scan.part.columns),
+        columns,
+        original[people],
+        m,
+        shown,
+        rho2,
+        functions=exact,
+        classes=classes_of(encoded),
+        of=of,
+        entries=max(ENTRIES // hidden, 2**16),
+    )
+
+
+def _shown(scan: Scanned, part: PartAudit) -> tuple[Shown, int]:
+    """What a row shows of a part, and how many cells it may come from without saying so."""
+    if scan.part.lineups is not None:
+        return LineUpRows(scan.part.lineups), 1
+    posteriors = part.posteriors
+    assert isinstance(posteriors, Posteriors)
+    cells = posteriors.cells
+    shown = ChannelRows.of(
+        len(part.domain),
+        [cell.channel for cell in cells],
+        [np.array(cell.positions) for cell in cells],
+        [np.maximum(np.array(cell.rows, dtype=np.float64), 1e-9) for cell in cells],
+        cells_shown=posteriors.shows_cell,
+    )
+    return shown, 1 if posteriors.shows_cell else len(cells)
