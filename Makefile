@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-long fuzz lint bench docs reproduce clean
+.PHONY: help demo test test-long fuzz lint bench owner-check docs reproduce clean
 
 help:
 	@echo "make demo    publish a made-up census and ask it questions (under a minute)"
@@ -13,6 +13,7 @@ help:
 	@echo "make fuzz    ten minutes of hostile inputs, counted by class; then the property tests on new examples"
 	@echo "make lint    check style and types"
 	@echo "make bench   print the benchmarks as one table"
+	@echo "make owner-check  planted dependences are found and random columns are not, on real and made-up tables"
 	@echo "make docs    check links and references of the documentation"
 	@echo "make reproduce  repeat the papers' tables and write docs/explanation/reproduction.md"
 	@echo "make clean   remove .venv and everything that tools left behind"
@@ -56,6 +57,9 @@ docs: $(READY)
 DENIABLE_DATA ?= ../shared/data
 reproduce: $(READY)
 	$(BIN)/deniable reproduce all --data $(DENIABLE_DATA) --out docs/explanation/reproduction.md
+
+owner-check: $(READY)
+	$(BIN)/python benchmarks/owner_check.py --data $(DENIABLE_DATA)
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench

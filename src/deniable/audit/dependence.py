@@ -1,19 +1,15 @@
-"""What public columns give away: how well each of them, and all together, predict the sensitive value of others' rows.
+"""What public columns give away: each of them, and all together.
 
-A column's value v says how likely each sensitive value x is, learnt from half of the rows and tried on the other half:
-
-    p(x | v) = (n_vx + a p_x) / (n_v + a),     gain = mean of log p(x | v) - log p_x over rows that were not learnt from
-
-with a chosen by the rows of the other half. A column that says nothing gains nothing, however many values it has: what
-it seems to say about the rows that it was learnt from is not what it says about others. A gain of more than six
-standard errors is no chance. What it means for a release is then the posterior of an attacker who believes p(x | v) and
-sees the published value (``informed``).
+What a column says about others' rows is learnt and tried on rows that it was not learnt from (``gains``). What it means
+for a release is the posterior of an attacker who believes that and sees the published value (``attacks.informed``).
+Columns that tell only together are looked for in pairs, and as one combination of all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -21,113 +17,19 @@ import numpy as np
 from deniable.audit.attacks.informed import ENTRIES, POWERS, Informed, InformedAttacker, beliefs_of, surprise
 from deniable.audit.attacks.shown import Shown
 from deniable.audit.exposure import combined
+from deniable.audit.functions import functions_of
+from deniable.audit.gains import Gain, gain_of, prior_of
 from deniable.core.arrays import Bools, Codes, Floats, Ints
 
-ALARM = 6.0  # standard errors
-SMOOTHING = (0.5, 2.0, 8.0, 32.0, 128.0, 512.0, 2048.0)
 TEMPERED, ATTACKED = 4_000, 8_000  # people, at most
 LISTED = 12  # columns, the most telling ones; all of them count together
 FEWEST = 40  # rows: of fewer nothing can be learnt
 SEED = 2010  # the same table gives the same figures
 ALL = "all public columns together"
-DETERMINES = "each of its values has one sensitive value"
-FOLLOWS = "each sensitive value has one of its values"
-NO_CHANCE = 20.7  # -log of the probability by which chance makes a function: 1e-9
-
-
-@dataclass(frozen=True)
-class Gain:
-    """How much less surprising sensitive values are to someone who knows a column.
-
-    Attributes:
-        mean, error: nats a row, and the standard error.
-        surprise: of someone who knows the frequencies only.
-        smoothing: the a that explains other rows best.
-    """
-
-    mean: float
-    error: float
-    surprise: float
-    smoothing: float
-
-    @property
-    def is_real(self) -> bool:
-        return self.mean > ALARM * self.error
-
-    @property
-    def explained(self) -> float:
-        """The share of the uncertainty that is gone."""
-        return max(self.mean, 0.0) / self.surprise if self.surprise > 0 else 0.0
-
-
-def gain_of(codes: Codes, original: Ints, m: int, first: Bools) -> Gain:
-    """Learn from each half, try it on the other; ``first`` are the rows of one half."""
-    halves = [np.flatnonzero(first), np.flatnonzero(~first)]
-    gains, plain = [], []
-    for learnt, tried in (halves, halves[::-1]):
-        prior = prior_of(original[learnt], m)
-        with_value, in_all = _seen(codes, original, m, learnt, tried)
-        share = prior[original[tried]]
-        plain.append(-np.log(share))
-        gains.append(np.array([np.log((with_value + a * share) / (in_all + a)) - np.log(share) for a in SMOOTHING]))
-    chosen = [int(np.argmax(gains[1 - side].mean(axis=1))) for side in (0, 1)]  # by the rows of the other half
-    every = np.concatenate([gains[0][chosen[0]], gains[1][chosen[1]]])
-    error = float(every.std() / np.sqrt(len(every)))
-    return Gain(float(every.mean()), error, float(np.concatenate(plain).mean()), SMOOTHING[chosen[0]])
-
-
-def prior_of(original: Ints, m: int) -> Floats:
-    """How frequent each value is among some rows; none is impossible."""
-    counts = np.bincount(original, minlength=m) + 0.5
-    prior: Floats = counts / counts.sum()
-    return prior
-
-
-def _seen(codes: Codes, original: Ints, m: int, learnt: Ints, tried: Ints) -> tuple[Floats, Floats]:
-    """For each row that is tried: rows learnt from with its value of the column; first those with its own result."""
-    size = int(codes.max(initial=0)) + 1
-    in_all = np.bincount(codes[learnt], minlength=size)[codes[tried]].astype(np.float64)
-    keys = codes.astype(np.int64) * m + original
-    known, rows = np.unique(keys[learnt], return_counts=True)
-    place = np.minimum(np.searchsorted(known, keys[tried]), max(len(known) - 1, 0))
-    there = known[place] == keys[tried]
-    return np.where(there, rows[place], 0).astype(np.float64), in_all
-
-
-@dataclass(frozen=True)
-class Functions:
-    """Columns that determine the sensitive value, and columns that follow from it (coarser copies)."""
-
-    determine: tuple[str, ...] = ()
-    follow: tuple[str, ...] = ()
-
-    def says(self, name: str) -> str:
-        return DETERMINES if name in self.determine else FOLLOWS if name in self.follow else ""
-
-
-def functions_of(columns: Mapping[str, Codes], original: Ints) -> Functions:
-    """Which columns are functions of the sensitive value, or it of them, in all of these rows and by no chance.
-
-    Rows beyond the first of each value must agree with it; independent ones do so with the probability sum p^2.
-    """
-    m = int(original.max(initial=0)) + 1
-    determine, follow = [], []
-    for name, codes in columns.items():
-        pairs = len(np.unique(codes.astype(np.int64) * m + original))
-        own, theirs = (np.bincount(values) for values in (codes, original))
-        if pairs == (own > 0).sum() and _is_no_chance(own, theirs):
-            determine.append(name)
-        elif pairs == (theirs > 0).sum() and _is_no_chance(theirs, own):
-            follow.append(name)
-    return Functions(tuple(determine), tuple(follow))
-
-
-def _is_no_chance(arguments: Ints, results: Ints) -> bool:
-    """Whether independent columns with these rows of each value would not be a function from the one to the other."""
-    rows = arguments.sum()
-    again = rows - (arguments > 0).sum()
-    agree = float(((results / rows) ** 2).sum()) if rows else 1.0
-    return bool(agree < 1 and again * -np.log(agree) > NO_CHANCE)
+WITH = " with "  # between the names of a pair
+PAIRED, PAIR_ROWS = 12, 20_000  # columns, the smallest ones, and rows that pairs are looked for in
+MORE_TOGETHER = 1.5  # times what the two say one by one, and at least this share of the uncertainty:
+WORTH = 0.01
 
 
 @dataclass(frozen=True)
@@ -138,7 +40,7 @@ class Giveaway:
         column: its name, or ``ALL``.
         gain: how well it predicts.
         informed: how sure someone becomes who knows it, with and without the published row.
-        function: ``DETERMINES``, ``FOLLOWS`` or empty.
+        function: ``DETERMINES``, ``FOLLOWS``, one of them nearly, or empty.
     """
 
     column: str
@@ -193,7 +95,7 @@ def dependence(
     shown: Shown,
     rho2: float | None,
     *,
-    functions: Functions | None = None,
+    functions: Mapping[str, str] | None = None,
     classes: Mapping[str, Codes] | None = None,
     of: int | None = None,
     entries: int = ENTRIES,
@@ -227,22 +129,43 @@ def dependence(
             columns[name], gains[name] = codes, coarse
     together = combined(list(columns.values()), len(original))
     joint = gain_of(together, original, m, first)
-    telling = [name for name in columns if gains[name].is_real or name in (*exact.determine, *exact.follow)]
+    for name, codes in _pairs(columns, gains, original, m, first).items():
+        columns[name], gains[name] = codes, gain_of(codes, original, m, first)
+    telling = [name for name in columns if gains[name].is_real or name in exact]
     if not telling and not joint.is_real:
         return None
     judge = _Judge.of(original, m, order, shown, rho2, entries)
-    telling.sort(key=lambda name: (not exact.says(name), -gains[name].mean))
+    telling.sort(key=lambda name: (name not in exact, -gains[name].mean))
     found = []
     for place, name in enumerate(telling):
-        ratios = judge.learn(columns[name], gains[name].smoothing)
+        ratios = judge.learn(columns[name], gains[name].smoothing, alone=WITH in name)
         if place < LISTED:
-            found.append(Giveaway(name, gains[name], judge.sure(ratios), exact.says(name)))
+            found.append(Giveaway(name, gains[name], judge.sure(ratios), exact.get(name, "")))
     if len(columns) > 1:
         if joint.is_real:
             judge.learn(together, joint.smoothing, alone=True)
         best = max([joint, *gains.values()], key=lambda one: one.mean)
         found.append(Giveaway(ALL, best, judge.surest()))
     return Dependence(sensitive, tuple(found), judge.frequencies(), len(original), of or len(original))
+
+
+def _pairs(
+    columns: Mapping[str, Codes], gains: Mapping[str, Gain], original: Ints, m: int, first: Bools
+) -> dict[str, Codes]:
+    """Pairs of columns that say far more together than one by one; looked for in some rows, among the smallest."""
+    sizes = {name: int(codes.max(initial=0)) + 1 for name, codes in columns.items()}
+    some = slice(0, PAIR_ROWS)
+    found = {}
+    smallest = sorted(sizes, key=lambda name: sizes[name])[:PAIRED]
+    for one, other in combinations([name for name in columns if name in smallest], 2):
+        if min(sizes[one], sizes[other]) < 2 or sizes[one] * sizes[other] * 4 > min(len(original), PAIR_ROWS):
+            continue
+        both = columns[one].astype(np.int64) * sizes[other] + columns[other]
+        gain = gain_of(both[some], original[some], m, first[some])
+        alone = max(gains[one].mean, 0) + max(gains[other].mean, 0)
+        if gain.is_real and gain.explained > WORTH and gain.mean > MORE_TOGETHER * alone:
+            found[f"{one}{WITH}{other}"] = both
+    return found
 
 
 @dataclass(eq=False)

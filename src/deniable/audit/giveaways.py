@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from deniable.audit.attacks.informed import NEARLY, Sureness
-from deniable.audit.dependence import ALL, Dependence, Giveaway
+from deniable.audit.dependence import ALL, WITH, Dependence, Giveaway
 from deniable.audit.findings import Finding
 from deniable.core.errors import listing, shortened
 from deniable.core.probability import percent
@@ -74,7 +74,7 @@ def fix_of(culprits: Sequence[Giveaway], found: Dependence, fixes: Mapping[str, 
     named = [one.column for one in culprits if one.column != ALL] or [
         one.column for one in sorted(found.columns, key=lambda one: -one.gain.mean) if one.column != ALL
     ]
-    said = [fixes.get(name, f"drop {shortened(name)}") for name in named[:NAMED]]
+    said = [fixes.get(name) or f"--drop {' or --drop '.join(name.split(WITH))}" for name in named[:NAMED]]
     return f"{'; '.join(said)}."
 
 

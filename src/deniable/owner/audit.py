@@ -29,7 +29,7 @@ from deniable.mechanisms import MECHANISMS
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.owner.columns import joint_counts, with_intervals
 from deniable.owner.combined import combined_findings
-from deniable.owner.giveaways import giveaways
+from deniable.owner.giveaways import giveaways, heaps
 from deniable.owner.matching import Scanned, as_published, audited_rows, matched, observed, read_original, scanned
 from deniable.owner.scenes import attacks_on_groups, attacks_on_rows, informed_about, scenes_of
 from deniable.publishing.marginal import public_histogram
@@ -102,7 +102,8 @@ def audit(
     combined = combined_findings(rows, scans, plans, published, shown, found)
     found = dataclasses.replace(found, findings=by_grade((*found.findings, *combined)))
     given_away, more = giveaways(match, [*scans, *lined_up], found)
-    found = dataclasses.replace(found, findings=by_grade((*found.findings, *more)), dependence=given_away)
+    found = dataclasses.replace(found, dependence=given_away)
+    found = dataclasses.replace(found, findings=by_grade((*found.findings, *more, *heaps(source, manifest, found))))
     scenes = scenes_of(table, match, [*scans, *lined_up], found)
     found = dataclasses.replace(found, informed=informed_about(scenes))
     if not attacks:

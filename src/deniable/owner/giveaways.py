@@ -9,15 +9,21 @@ import pyarrow as pa
 
 from deniable.audit.attacks.shown import ChannelRows, LineUpRows, Shown
 from deniable.audit.audit import Audit
-from deniable.audit.dependence import SEED, Dependence, dependence, functions_of
+from deniable.audit.dependence import SEED, Dependence, dependence
 from deniable.audit.findings import Finding
+from deniable.audit.functions import functions_of
 from deniable.audit.giveaways import about_dependence
+from deniable.audit.heaping import about_heap
 from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors
+from deniable.core.manifest import Manifest
+from deniable.engines.base import Dataset
 from deniable.engines.batch.columns import encode
+from deniable.engines.batch.ranges import RangeEncoder
 from deniable.owner.matching import Matched, Scanned
 from deniable.planning.informed import classes_of
 from deniable.publishing.giveaways import fix
+from deniable.publishing.heaping import heaped
 
 ROWS = 100_000  # learnt from and attacked, at the most; functions are looked for in all rows
 ENTRIES = 2**22  # beliefs at once: people x values
@@ -37,6 +43,22 @@ def giveaways(match: Matched, scans: Sequence[Scanned], found: Audit) -> tuple[t
             results.append(one)
             findings += about_dependence(one, rho2, fixes)
     return tuple(results), findings
+
+
+def heaps(source: Dataset, manifest: Manifest, found: Audit) -> list[Finding]:
+    """Findings about numbers that pile up, at the points of their grids: intervals would hide them."""
+    parts = {part.columns: part for part in found.parts}
+    findings = []
+    for part in manifest.parts:
+        if part.range is None:
+            continue
+        (column,) = part.columns
+        encoder = RangeEncoder(column, source.schema.field(column).type, part.range, exempt=part.missing == "exempt")
+        audited = parts.get(part.columns)
+        limits = () if audited is None else audited.limits
+        rho2 = max((float(limit[1]) for limit in limits if limit is not None), default=None)
+        findings += about_heap(heaped(source, column, encoder, part.range), rho2)
+    return findings
 
 
 def _dependence(match: Matched, scan: Scanned, part: PartAudit, rho2: float | None) -> Dependence | None:

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.audit.attacks.shown import NothingShown
-from deniable.audit.dependence import SEED, Dependence, dependence, functions_of
+from deniable.audit.dependence import SEED, Dependence, dependence
 from deniable.audit.exposure import Exposure
+from deniable.audit.functions import functions_of
 from deniable.core.arrays import Bools, Codes
 from deniable.core.errors import ColumnError, did_you_mean
 from deniable.core.probability import percent

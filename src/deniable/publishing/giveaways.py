@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from deniable.audit.dependence import Dependence, Functions, dependence, functions_of
+from deniable.audit.dependence import Dependence, dependence
+from deniable.audit.functions import DETERMINES, FOLLOWS, NEARLY_DETERMINES, NEARLY_FOLLOWS, functions_of
 from deniable.audit.giveaways import fix_of, serious_ones, told
 from deniable.core.privacy import Privacy
 from deniable.engines.base import Dataset, PartJob
@@ -18,6 +19,7 @@ from deniable.publishing.known import Sample, sampled
 
 ROWS = 100_000  # looked at, at the most
 ENTRIES = 2**20  # beliefs at once: people x values
+SAMPLED = {DETERMINES: NEARLY_DETERMINES, FOLLOWS: NEARLY_FOLLOWS}  # what is left where some row disagrees
 MOST_VALUES = 2**17  # of a column that may be a function: more name rows, and are warned of as that
 
 
@@ -50,10 +52,7 @@ def _found(
     encoded = {name: sample.column(name, kept) for name in request.public}
     columns = {name: column.codes for name, column in encoded.items()}
     likely = functions_of(columns, original)
-    exact = Functions(
-        tuple(name for name in likely.determine if is_function(dataset, name, job, inverse=False)),
-        tuple(name for name in likely.follow if is_function(dataset, name, job, inverse=True)),
-    )
+    exact = {name: _confirmed(dataset, name, job, how) for name, how in likely.items()}
     hidden = 1 if job.part.cells_published else max(len(job.part.cells), 1)
     return dependence(
         ", ".join(job.part.columns),
@@ -67,6 +66,13 @@ def _found(
         of=job.rows,
         entries=ENTRIES // hidden,
     )
+
+
+def _confirmed(dataset: Dataset, column: str, job: PartJob, how: str) -> str:
+    """How a column and the sensitive one go together in all rows, given how they do in a sample."""
+    if how not in SAMPLED or is_function(dataset, column, job, inverse=how == FOLLOWS):
+        return how
+    return SAMPLED[how]
 
 
 def is_function(dataset: Dataset, column: str, job: PartJob, *, inverse: bool) -> bool:

@@ -11,6 +11,8 @@ from deniable.core.errors import ColumnError, OptionError, RequirementError, did
 from deniable.core.part import Marginal, Part
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
+from deniable.core.recode import Snap, Step
+from deniable.core.replace import Replace
 from deniable.engines.base import Dataset, PartJob
 from deniable.engines.randomness import drawn_rows
 from deniable.engines.request import Request
@@ -155,8 +157,17 @@ def _scanned_range(need: Need, domain: Any, request: Request) -> _Found:
     assert need.range is not None
     if domain is not None:
         raise OptionError(f"domain lists values of {column!r}, which is replaced within a range. Fix: leave it out.")
-    scan = request.dataset.scan_range(column, need.range, request.missing, request.progress)
+    wanted = _on_its_grid(need.range, request.dataset.recodes.get(column, ()))
+    scan = request.dataset.scan_range(column, wanted, request.missing, request.progress)
     return _Found(Scanned(need.columns, scan.rows, grid=scan.grid, declared=True), scan.encoder)
+
+
+def _on_its_grid(wanted: Replace, steps: Sequence[Step]) -> Replace:
+    """A column that was rounded before has its multiples as its grid, unless another one is asked for."""
+    grids = [step.grid for step in steps if isinstance(step, Snap)]
+    if wanted.step is not None or not grids:
+        return wanted
+    return Replace(wanted.coin, wanted.low, wanted.high, wanted.replacing, wanted.privacy, step=grids[-1])
 
 
 def _require_public(strata: Sequence[str], public: Sequence[str]) -> None:

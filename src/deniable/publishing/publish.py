@@ -43,7 +43,6 @@ from deniable.publishing.arguments import (
     signer_for,
 )
 from deniable.publishing.context import canonical, context_of
-from deniable.publishing.giveaways import giveaway_warnings
 from deniable.publishing.ledger import Ledger
 from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.people import drawn_by, require_own_draws, said_of_looks, series_of
@@ -51,6 +50,7 @@ from deniable.publishing.recoding import RecodeLike, Recoding, Rows
 from deniable.publishing.scanning import binned, recoded
 from deniable.publishing.series import Series
 from deniable.publishing.together import warnings_about_counts
+from deniable.publishing.warned import warned
 from deniable.release.folder import finish_folder, new_folder
 from deniable.release.open import open_release
 from deniable.release.release import Release
@@ -220,10 +220,7 @@ def publish(
     if by_value:
         ready = said_of_looks(ready, request, log, who or "")
     ledger = _noted(key_file, name, job, ready, again)
-    warnings = [
-        *ready.dataset.inspect(public, () if shuffle else ready.jobs),
-        *giveaway_warnings(ready.dataset, ready.jobs, request),
-    ]
+    warnings = warned(ready, request)
     schema = ready.dataset.published_schema(job)
     if format == "csv":
         require_readable_csv(schema)

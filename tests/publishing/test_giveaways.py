@@ -1,0 +1,116 @@
+"""The dependence check of publish and audit: planted columns are named, random ones never, and the fix works."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deniable as dn
+from deniable.publishing import giveaways
+
+PRIVACY = dn.Privacy(rho2="1/3")
+ROWS = 4_000
+CODES = [f"{letter}{number}" for letter in "ABCD" for number in range(5)]
+
+
+def people(seed: int = 0, rows: int = ROWS) -> pa.Table:
+    draw = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "sex": draw.choice(["F", "M"], rows),
+            "age": draw.integers(18, 90, rows),
+            "zip": draw.integers(10_000, 99_999, rows),
+            "income": draw.normal(50_000, 9_000, rows),
+            "code": draw.choice(CODES, rows),
+        }
+    )
+
+
+def planted(rows: int = ROWS) -> pa.Table:
+    table = people(rows=rows)
+    return table.append_column("chapter", pa.array([code[0] for code in table["code"].to_pylist()]))
+
+
+def warned(release: dn.Release) -> list[str]:
+    return [warning for warning in release.warnings if warning.startswith("Public columns give values away")]
+
+
+@pytest.mark.parametrize("mechanism", ["uniform", "small-domain", "designed", "lineup"])
+def test_a_chapter_beside_a_code_is_one_warning_and_a_serious_finding(mechanism: str) -> None:
+    table = planted()
+    release = dn.publish(table, sensitive="code", privacy=PRIVACY, mechanism=mechanism)
+    (warning,) = warned(release)
+    assert "'chapter' gives 'code' away (each sensitive value has one of its values)" in warning
+    assert "--drop chapter" in warning
+    report = dn.audit(table, release)
+    (finding,) = [finding for finding in report.serious if finding.what == "public columns"]
+    assert "'chapter'" in finding.detail
+    assert report.to_dict()["dependence"][0]["columns"][0]["column"] == "chapter"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_columns_are_no_warning_and_no_finding(seed: int) -> None:
+    table = people(seed)
+    release = dn.publish(table, sensitive="code", privacy=PRIVACY)
+    assert warned(release) == []
+    report = dn.audit(table, release)
+    assert [finding for finding in report.findings if finding.what == "public columns"] == []
+    assert report.dependence == ()
+
+
+def test_dropping_or_recoding_the_culprit_is_the_fix() -> None:
+    table = planted()
+    for options in ({"drop": ["chapter"]}, {"recode": {"chapter": dn.hierarchy(dict.fromkeys("ABCD", "any"))}}):
+        release = dn.publish(table, sensitive="code", privacy=PRIVACY, **options)
+        assert warned(release) == []
+        assert dn.audit(table, release).serious == ()
+
+
+def test_numbers_are_learnt_from_in_classes_where_single_ones_are_too_rare() -> None:
+    draw = np.random.default_rng(9)
+    salary = draw.normal(50_000, 9_000, ROWS)
+    level = np.searchsorted([40_000, 50_000, 60_000], salary)
+    table = pa.table({"salary": salary, "level": level})
+    (warning,) = warned(dn.publish(table, sensitive="level", privacy=dn.Privacy(rho2="1/2")))
+    assert "'salary' gives 'level' away" in warning
+    assert "--recode salary=bands:WIDTH" in warning
+
+
+def test_a_function_is_confirmed_on_all_rows_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(giveaways, "ROWS", 1_000)
+    table = planted(6_000)
+    (warning,) = warned(dn.publish(table, sensitive="code", privacy=PRIVACY))
+    assert "in a sample of 1,000 of 6,000 rows" in warning
+    assert "each sensitive value has one of its values" in warning
+    chapters = table["chapter"].to_pylist()
+    chapters[1] = "D" if chapters[1] != "D" else "A"  # a row that is not in the sample
+    spoilt = table.set_column(table.column_names.index("chapter"), "chapter", pa.array(chapters))
+    (warning,) = warned(dn.publish(spoilt, sensitive="code", privacy=PRIVACY))
+    assert "(nearly each sensitive value has one of its values)" in warning
+
+
+def test_nothing_of_the_check_is_in_the_release() -> None:
+    plain, checked = (dn.publish(planted(), sensitive="code", privacy=PRIVACY, key=bytes(32)) for _ in range(2))
+    assert plain.manifest.to_json() == checked.manifest.to_json()
+    assert "give values away" not in checked.manifest.to_json()
+
+
+def test_risk_says_what_columns_tell_before_and_after() -> None:
+    found = dn.risk(
+        planted(), ["chapter", "sex"], sensitive="code", recode={"chapter": dn.hierarchy(dict.fromkeys("ABCD", "any"))}
+    )
+    assert found.tells[0] is not None
+    assert found.tells[0].columns[0].column == "chapter"
+    assert found.tells[1] is None
+    assert "each sensitive value has one of its values" in str(found)
+    assert found.to_dict()["tells"][1] is None
+
+
+def test_the_owner_report_shows_the_table(tmp_path) -> None:
+    from deniable import report
+
+    table = planted()
+    release = dn.publish(table, sensitive="code", privacy=PRIVACY, out=tmp_path / "r")
+    text = report.document(tmp_path / "r", audience="owner", audit=dn.audit(table, release).to_dict(), evaluation=None)
+    assert "What public columns give away" in str(text)
