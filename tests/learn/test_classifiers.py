@@ -118,10 +118,13 @@ def test_the_class_counts_of_a_node_are_those_of_the_originals():
 
 
 def test_naive_bayes_from_a_release_is_near_the_one_from_originals():
+    """Mean over eight keys: people on the border between two classes make one draw differ by 0.015 from another."""
     frame = people()
     original = NaiveBayesClassifier().fit(*split(frame)).score(*split(TEST))
-    learnt = NaiveBayesClassifier().fit(release_of(frame, 0.6, target=True), target="rich").score(*split(TEST))
-    assert learnt > original - 0.06
+    keys = [KEY, *(bytes([number]) * 32 for number in range(1, 8))]
+    releases = [release_of(frame, 0.6, target=True, key=key) for key in keys]
+    learnt = [NaiveBayesClassifier().fit(release, target="rich").score(*split(TEST)) for release in releases]
+    assert np.mean(learnt) > original - 0.03
 
 
 def test_pure_noise_is_not_learned():

@@ -1,13 +1,15 @@
-"""Columns as a few states each, with the channel that perturbed them; the same states for rows to be predicted.
+"""Columns as a few states each, with what published rows count for in each of them; the same states for rows to be
+predicted.
 
-The states of a column are its bins (numbers, dates) or values (categories), and one more, the last, for missing. A
-column that is public has no channel.
+The states of a column are its bins (numbers, dates) or values (categories), and one more, the last, for missing. What a
+perturbed column publishes, a value, a cell and a value, or a set of values, is not a state of its original: a row that
+shows y counts in state s for w_s(y), with E[w_s | original] = 1 if that is s, else 0 (mathematics 8).
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.errors import ColumnError, OptionError, TableError, did_you_mean, listing
-from deniable.estimation.model.columns import PerturbedColumn
-from deniable.estimation.model.tensor import Factor
+from deniable.estimation.fitting.sources import Source, sources_of
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
@@ -32,13 +33,14 @@ class Feature:
         name: of the column.
         edges: for numbers: the upper ends of all bins but the last; None for categories.
         values: for categories: the values, in the order of their states.
-        channel: how the states were perturbed; None for a public column.
+        weights: what a row counts for in each state, by what it shows [states, published]; None for a public column,
+            which shows its states.
     """
 
     name: str
     edges: Floats | None
     values: tuple[Hashable, ...]
-    channel: Factor | None = None
+    weights: Floats | None = None
 
     @property
     def size(self) -> int:
@@ -46,9 +48,19 @@ class Feature:
         return (len(self.values) if self.edges is None else len(self.edges) + 1) + 1
 
     @property
-    def factor(self) -> Factor:
-        """The channel; of a public column one that changes nothing."""
-        return self.channel or Factor(1.0, np.full(self.size, 1 / self.size))
+    def exact(self) -> bool:
+        """Whether rows show what they are."""
+        return self.weights is None
+
+    @property
+    def published(self) -> int:
+        """How many different things rows may show."""
+        return self.size if self.weights is None else self.weights.shape[1]
+
+    def asked_for(self, masks: npt.NDArray[Any]) -> Floats:
+        """What a row counts for, by what it shows, in each of some sets of states [sets, states]."""
+        wanted = masks.astype(np.float64)
+        return wanted if self.weights is None else wanted @ self.weights
 
     def codes(self, column: pa.Array) -> Codes:
         """The state of each value; what was never seen counts as missing."""
@@ -71,7 +83,7 @@ class Feature:
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """Rows to learn from: the state of every row in every feature, and in the target."""
+    """Rows to learn from: what every row shows of every feature, and of the target."""
 
     features: tuple[Feature, ...]
     codes: tuple[Codes, ...]
@@ -119,22 +131,36 @@ def is_number(kind: pa.DataType) -> bool:
     return bool(t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind) or t.is_date(kind))
 
 
-def feature_of(name: str, column: pa.Array, perturbed: PerturbedColumn | None, bins: int) -> Feature:
-    """Choose the states of a column from what is published of it, and find their channel."""
-    kind = column.type if perturbed is None else perturbed.values.type
-    if is_number(kind):
-        numbers = as_numbers(name, column)
-        present = numbers[~np.isnan(numbers)]
-        feature = Feature(name, _edges(present, bins), ())
+def feature_of(name: str, column: pa.Array, source: Source | None, bins: int) -> tuple[Feature, Codes]:
+    """Choose the states of a column from what is published of it, find what rows count for in them and what each
+    shows."""
+    known = column if source is None else source.values[name]
+    if is_number(known.type):
+        shown = column if is_number(column.type) else known  # a set of numbers is none
+        numbers = as_numbers(name, shown)
+        feature = Feature(name, _edges(numbers[~np.isnan(numbers)], bins), ())
     else:
-        known = pc.unique(column).drop_null() if perturbed is None else perturbed.values
-        if len(known) > MOST_CATEGORIES:
+        values = pc.unique(known).drop_null()
+        if len(values) > MOST_CATEGORIES:
             raise ColumnError(
-                f"The column {name!r} has {len(known):,} different values, more than {MOST_CATEGORIES:,}: it would "
+                f"The column {name!r} has {len(values):,} different values, more than {MOST_CATEGORIES:,}: it would "
                 "name rows, not classes of them. Fix: leave the column out."
             )
-        feature = Feature(name, None, tuple(sorted(known.to_pylist(), key=lambda value: (str(type(value)), value))))
-    return feature if perturbed is None else Feature(name, feature.edges, feature.values, _channel(feature, perturbed))
+        feature = Feature(name, None, in_order(values))
+    return (feature, feature.codes(column)) if source is None else with_weights(feature, source)
+
+
+def in_order(values: pa.Array) -> tuple[Hashable, ...]:
+    return tuple(sorted(values.to_pylist(), key=lambda value: (str(type(value)), value)))
+
+
+def with_weights(feature: Feature, source: Source) -> tuple[Feature, Codes]:
+    """A feature of a perturbed column, with what rows count for in its states; and what every row shows of it. Values
+    that count for the same everywhere, such as all numbers of a bin that one coin keeps, are one thing to show."""
+    state = feature.codes(plain(source.values[feature.name]))
+    member = np.arange(feature.size)[:, None] == state[None, :]
+    weights, alike = np.unique(source.weights(member.astype(np.float64)), axis=1, return_inverse=True)
+    return replace(feature, weights=weights), alike.reshape(-1)[source.states].astype(np.intp)
 
 
 def _edges(numbers: Floats, bins: int) -> Floats:
@@ -149,16 +175,6 @@ def _edges(numbers: Floats, bins: int) -> Floats:
     return result
 
 
-def _channel(feature: Feature, perturbed: PerturbedColumn) -> Factor:
-    """The replacing masses of the states; with a constant coin, joining values leaves a channel of the same kind."""
-    codes = feature.codes(perturbed.values)
-    masses = np.bincount(codes, weights=perturbed.masses[: len(codes)], minlength=feature.size).astype(np.float64)
-    if len(perturbed.masses) > len(codes):  # missing is a value like any other
-        masses[-1] = perturbed.masses[-1]
-        return Factor(perturbed.coin, masses)
-    return Factor(perturbed.coin, masses[:-1], fixed=1)
-
-
 def from_release(release: Any, target: str, columns: Sequence[str] | None, bins: int) -> Training:
     """Training rows of a release: every column but the target is a feature, unless some are named."""
     manifest = release.manifest
@@ -169,23 +185,29 @@ def from_release(release: Any, target: str, columns: Sequence[str] | None, bins:
             raise ColumnError(
                 f"The release has no column {name!r}.{did_you_mean(name, known)} It has: {listing(known)}."
             )
-    perturbed = perturbed_columns(manifest)
+    if release.manifest.form != "rows":
+        raise OptionError(
+            f"A release by {manifest.mechanism!r} has no perturbed rows to learn from: it is here to be compared with. "
+            "Fix: publish with another mechanism."
+        )
+    sources = {name: source for name in (*names, target) if (source := _source(release, name, (*names, target)))}
     table = release.table
-    return _training({name: plain(table[name]) for name in (*names, target)}, target, perturbed, bins)
+    return _training({name: plain(table[name]) for name in (*names, target)}, target, sources, bins)
 
 
-def perturbed_columns(manifest: Any) -> dict[str, PerturbedColumn]:
-    """The channel of every sensitive column; releases whose columns are not perturbed one by one are refused."""
-    found = {}
-    for part in manifest.parts:
-        if len(part.columns) != 1 or (part.range is None and len(part.channels) != 1):
-            raise OptionError(
-                f"This release perturbs {listing(list(part.columns))} together or in cells; classifiers learn from "
-                "columns that are perturbed one by one. Fix: publish with mechanism=Retention({..}) or 'uniform'."
-            )
-        name = part.columns[0]
-        found[name] = PerturbedColumn.of(part, manifest.types[name])
-    return found
+def _source(release: Any, name: str, used: Sequence[str]) -> Source | None:
+    """The values behind a perturbed column; columns that were perturbed together are not learned from together."""
+    part = release.manifest.part_of(name)
+    if part is None:
+        return None
+    both = [column for column in part.columns if column in used]
+    if len(both) > 1:
+        raise OptionError(
+            f"This release perturbs {listing(both)} together, and a classifier takes columns for perturbed one by one. "
+            f"Fix: name one of them, columns=[..], or publish with mechanism=Retention({{..}})."
+        )
+    (source,) = sources_of(release, [name])
+    return source
 
 
 def from_rows(X: Any, y: Any, bins: int) -> Training:
@@ -201,26 +223,24 @@ def from_rows(X: Any, y: Any, bins: int) -> Training:
     return _training({**columns, name: target}, name, {}, bins)
 
 
-def _training(
-    columns: Mapping[str, pa.Array], target: str, perturbed: Mapping[str, PerturbedColumn], bins: int
-) -> Training:
+def _training(columns: Mapping[str, pa.Array], target: str, sources: Mapping[str, Source], bins: int) -> Training:
     names = [name for name in columns if name != target]
     if not names:
         raise OptionError("There is no column to learn from.")
-    features = tuple(feature_of(name, columns[name], perturbed.get(name), bins) for name in names)
-    codes = tuple(feature.codes(columns[feature.name]) for feature in features)
-    goal = _target(target, columns[target], perturbed.get(target))
-    classes = goal.codes(columns[target])
-    if (classes == goal.size - 1).any():
+    features = [feature_of(name, columns[name], sources.get(name), bins) for name in names]
+    goal, classes = _target(target, columns[target], sources.get(target))
+    if goal.exact and (classes == goal.size - 1).any():
         raise TableError("The target is missing in some rows. Fix: remove those rows.")
     if goal.size - 1 < 2:
         raise TableError("The target has one single class: there is nothing to learn.")
-    return Training(features, codes, goal, classes)
+    return Training(tuple(feature for feature, _ in features), tuple(codes for _, codes in features), goal, classes)
 
 
-def _target(name: str, column: pa.Array, perturbed: PerturbedColumn | None) -> Feature:
-    known = pc.unique(column).drop_null() if perturbed is None else perturbed.values
+def _target(name: str, column: pa.Array, source: Source | None) -> tuple[Feature, Codes]:
+    known = pc.unique(column if source is None else source.values[name]).drop_null()
     if len(known) > MOST_CATEGORIES:
         raise ColumnError(f"The target {name!r} has {len(known):,} values: classes are at most {MOST_CATEGORIES:,}.")
-    feature = Feature(name, None, tuple(sorted(known.to_pylist(), key=lambda value: (str(type(value)), value))))
-    return feature if perturbed is None else Feature(name, None, feature.values, _channel(feature, perturbed))
+    feature = Feature(name, None, in_order(known))
+    if source is not None and source.values[name].null_count:
+        raise TableError(f"The target {name!r} may be missing. Fix: publish without the rows in which it is.")
+    return (feature, feature.codes(column)) if source is None else with_weights(feature, source)

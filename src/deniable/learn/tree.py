@@ -2,7 +2,7 @@
 
 A node is a set of states S_c for each column c on its path. Every published row counts in every node, with the weight
 
-    w(row) = prod_c (1[y_c in S_c] - (1 - p_c) b_c(S_c)) / p_c
+    w(row) = prod_c w_c(S_c, what the row shows of c)
 
 whose expectation is 1 if the original row is in the node, else 0: rows are never partitioned by perturbed values. A
 split is judged by the gini of the weighted counts, and made where the children's classes differ by more than the noise.
@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from deniable.core.errors import OptionError
-from deniable.estimation.model.tensor import Factor
 from deniable.learn.base import ReleaseClassifier
 from deniable.learn.features import Codes, Feature, Floats, Training
 
@@ -117,12 +115,12 @@ class _Grower:
     def __init__(self, training: Training, min_rows: int, caution: float) -> None:
         self.training, self.min_rows, self.caution = training, min_rows, caution
         self.known = training.target.size - 1
-        self.class_weights = _asked_for(training.target.factor, np.eye(self.known, training.target.size, dtype=bool))
-        self.exact = training.target.factor.coin == 1
+        self.class_weights = training.target.asked_for(np.eye(self.known, training.target.size))
+        self.exact = training.target.exact
         self.roots: dict[int, tuple[Floats, Floats]] = {}  # of each feature: what a shrunk table ultimately rests on
 
     def root(self, max_depth: int) -> Node:
-        seen = np.bincount(self.training.classes, minlength=self.training.target.size)
+        seen = np.bincount(self.training.classes, minlength=self.training.target.published)
         counts = np.maximum(self.class_weights @ seen, 0.0)
         sets = [np.ones(feature.size, bool) for feature in self.training.features]
         return self.grow(counts, sets, frozenset(), None, max_depth)
@@ -151,17 +149,18 @@ class _Grower:
         self, counts: Floats, sets: Sequence[Bools], path: frozenset[int], above: list[Floats] | None
     ) -> tuple[list[Floats], Split | None]:
         """The node's tables, and the split with the largest gain among those that stand out of the noise."""
-        rows = {c: _asked_for(self.training.features[c].factor, sets[c][None])[0][self.training.codes[c]] for c in path}
-        exact = self.exact and all(self.training.features[c].factor.coin == 1 for c in path)
+        features, codes = self.training.features, self.training.codes
+        rows = {c: features[c].asked_for(sets[c][None])[0][codes[c]] for c in path}
+        exact = self.exact and all(features[c].exact for c in path)
         tables: list[Floats] = []
         best: Split | None = None
-        for c, feature in enumerate(self.training.features):
+        for c, feature in enumerate(features):
             weight = np.ones(len(self.training.classes))
             for other, mine in rows.items():
                 if other != c:  # a feature's own condition restricts its states instead
                     weight = weight * mine
             prior = None if above is None else above[c] * sets[c][:, None]
-            table, kept, second = self._table(c, weight, sets[c], prior, counts, exact and feature.factor.coin == 1)
+            table, kept, second = self._table(c, weight, sets[c], prior, counts, exact and feature.exact)
             tables.append(table)
             split = self._split(c, table, kept, second, sets[c])
             if split is not None and (best is None or split.gain > best.gain):
@@ -172,15 +171,18 @@ class _Grower:
         self, c: int, weight: Floats, allowed: Bools, prior: Floats | None, counts: Floats, exact: bool
     ) -> tuple[Floats, float, Floats]:
         """A node's rows by (state, class), how much of the reconstruction was kept, and the sums of squared weights."""
-        feature, classes = self.training.features[c], self.training.target.size
-        key = self.training.codes[c] * classes + self.training.classes
-        shape = (feature.size, classes)
-        first = np.bincount(key, weights=weight, minlength=feature.size * classes).reshape(shape).astype(np.float64)
-        second = np.bincount(key, weights=weight**2, minlength=feature.size * classes).reshape(shape).astype(np.float64)
-        found = feature.factor.invert((first @ self.class_weights.T).T).T * allowed[:, None]
+        feature = self.training.features[c]
+        shape = (feature.published, self.training.target.published)
+        key = self.training.codes[c] * shape[1] + self.training.classes
+        first, second = (
+            np.bincount(key, weights=weight**power, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+            for power in (1, 2)
+        )
+        own = feature.asked_for(np.eye(feature.size))
+        found = own @ first @ self.class_weights.T * allowed[:, None]
         kept = 1.0
         if prior is not None and not exact:
-            squares = feature.factor.squares((second @ (self.class_weights**2).T).T).T * allowed[:, None]
+            squares = own**2 @ second @ (self.class_weights**2).T * allowed[:, None]
             prior = prior * (counts / np.maximum(prior.sum(axis=0), 1e-9))
             noise = np.maximum(squares - found, 0.0).sum()
             off = ((found - prior) ** 2).sum()
@@ -200,7 +202,7 @@ class _Grower:
         sizes = [np.maximum(side.sum(axis=1), 1e-9) for side in (left, right)]
         shares = [side / size[:, None] for side, size in zip((left, right), sizes, strict=True)]
         apart = ((shares[0] - shares[1]) ** 2).sum(axis=1)
-        asks = [_asked_for(feature.factor, each) for each in (masks, allowed & ~masks)]
+        asks = [feature.asked_for(states) for states in (masks, allowed & ~masks)]
         doubt = np.zeros(len(masks))
         at_root = self.roots.setdefault(c, (table, second))
         for ask, share, size, states in zip(asks, shares, sizes, (masks, allowed & ~masks), strict=True):
@@ -223,11 +225,6 @@ class _Grower:
         off = (self.class_weights[None] - share[:, :, None]) ** 2  # [candidates, class, published class]
         result: Floats = np.einsum("tp,tkp->t", ask**2 @ second, off) / size**2
         return result
-
-
-def _asked_for(factor: Factor, masks: npt.NDArray[Any]) -> Floats:
-    """What a published row counts for, by its state, for each set of states; exact where nothing is perturbed."""
-    return masks.astype(np.float64) if factor.coin == 1 else factor.weights(masks.astype(np.float64))
 
 
 def _candidates(feature: Feature, allowed: Bools, table: Floats) -> Bools:
