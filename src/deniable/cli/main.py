@@ -73,6 +73,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "collect:app",
         "Ask people in private: check a survey, serve it, try it with made-up respondents.",
     ),
+    "doctor": ("doctor:doctor", "Say what this machine has, and what is missing for what."),
     "demo": ("demo:demo", "Make up a census, publish it, verify the release and ask it questions."),
     "data": ("data:app", "Fetch public tables to try things on."),
 }
