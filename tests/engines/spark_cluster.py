@@ -1,5 +1,8 @@
 """Publish on a little cluster of this machine, and kill its executors meanwhile. A program: a session of its own.
 
+The cluster is a master and two workers on two loopback addresses: Spark starts a slow task a second time on another
+host only, and in its own `local-cluster` all workers have one.
+
     python spark_cluster.py FOLDER KILLS
 
 prints, as JSON, the digests of the release that nobody disturbed and of each that was, how many executors were killed,
@@ -10,6 +13,8 @@ import contextlib
 import json
 import os
 import signal
+import socket
+import subprocess
 import sys
 import threading
 import time
@@ -17,10 +22,13 @@ import warnings
 from pathlib import Path
 
 import psutil
+import pyspark
 
 import deniable as dn
 
 ROWS = 300_000
+KILLS_OF_ONE = 5  # publication
+HOSTS = ("127.0.0.1", "127.0.0.2")
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -30,6 +38,9 @@ SETTINGS = {
     "spark.stage.maxConsecutiveAttempts": "100",
     "spark.deploy.maxExecutorRetries": "-1",
     "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    "spark.driver.host": HOSTS[0],
+    "spark.driver.bindAddress": HOSTS[0],
     # A task that takes longer than most is started a second time.
     "spark.speculation": "true",
     "spark.speculation.interval": "50ms",
@@ -82,14 +93,41 @@ def executors():
 
 
 def killer(wanted, done, publishing):
-    """Kill an executor whenever a while has passed and one is at work, until ``wanted`` were."""
+    """Kill an executor whenever a while has passed and both are there, some in each publication, ``wanted`` in all."""
     while len(done) < wanted:
-        time.sleep(1.5 + 0.37 * (len(done) % 5))
+        time.sleep(1 + 0.37 * (len(done) % 5))
         alive = executors() if publishing.is_set() else []
         if len(alive) == 2:  # the other one goes on
             with contextlib.suppress(ProcessLookupError):
                 os.kill(alive[len(done) % 2].pid, signal.SIGKILL)
                 done.append(time.monotonic())
+                if len(done) % KILLS_OF_ONE == 0:
+                    publishing.clear()
+
+
+@contextlib.contextmanager
+def cluster(folder):
+    """The address of a master with two workers, each with a core."""
+    home = Path(pyspark.__file__).parent
+    with socket.socket() as free:
+        free.bind((HOSTS[0], 0))
+        port = free.getsockname()[1]
+    address = f"spark://{HOSTS[0]}:{port}"
+    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_WORKER_DIR": str(folder / "work")}
+    start = [str(home / "bin" / "spark-class"), "org.apache.spark.deploy.master.Master", "--host", HOSTS[0]]
+    commands = [[*start, "--port", str(port), "--webui-port", "0"]]
+    for host in HOSTS:
+        worker = [start[0], "org.apache.spark.deploy.worker.Worker", "--host", host, "--cores", "1"]
+        commands.append([*worker, "--memory", "600m", "--webui-port", "0", address])
+    started = []
+    try:
+        for command in commands:
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            started.append(subprocess.Popen(command, env=environment, **quiet))
+        yield address
+    finally:
+        for process in reversed(started):
+            process.terminate()
 
 
 def main(folder, wanted):
@@ -97,7 +135,13 @@ def main(folder, wanted):
 
     warnings.simplefilter("ignore")
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = SparkSession.builder.master("local-cluster[2,1,512]").config(map=SETTINGS).getOrCreate()
+    with cluster(folder) as address:
+        session = SparkSession.builder.master(address).config(map=SETTINGS).getOrCreate()
+        _publish_and_kill(session, folder, wanted)
+        session.stop()
+
+
+def _publish_and_kill(session, folder, wanted):
     attempts = folder / "attempts"
     attempts.touch()
     table, done, publishing = frame(session, str(attempts)), [], threading.Event()
@@ -114,7 +158,6 @@ def main(folder, wanted):
     again = len(attempts.read_text().splitlines()) - speculative
     counted = {"killed": len(done), "speculative": speculative, "again": again}
     print(json.dumps({"undisturbed": first, "disturbed": others, **counted}))
-    session.stop()
 
 
 if __name__ == "__main__":
