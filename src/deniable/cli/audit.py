@@ -30,6 +30,7 @@ def audit(
         bool,
         typer.Option("--attacks", help="Also play the attackers on these rows: how often is each right?"),
     ] = False,
+    quiet: console.Quiet = False,
     as_json: console.AsJson = False,
 ) -> None:
     """See, before anyone else does, what attackers learn from a release.
@@ -44,7 +45,8 @@ def audit(
     if out is not None:
         reports.refuse_inside(out, release)
     _refuse_redirected(release)
-    found = run(original, release, attacks=attacks)
+    with console.progress_bar(shown=not quiet and not as_json) as progress:
+        found = run(original, release, attacks=attacks, progress=progress)
     result = {"release": str(release), **found.to_dict()}
     if out is not None:
         text = json.dumps(result, indent=2, ensure_ascii=False) if as_json else str(found)

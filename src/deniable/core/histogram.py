@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,12 @@ import numpy.typing as npt
 from deniable.core.errors import TableError, did_you_mean, listing, shortened
 
 Counts = npt.NDArray[np.int64]
+
+
+def _plain(value: Any) -> Any:
+    """A value as Python has it: missing ones of other libraries are None."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return None if plain != plain else plain  # noqa: PLR0124
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +58,13 @@ class Histogram(Mapping[Hashable, int]):
         object.__setattr__(self, "_positions", positions)
 
     @classmethod
-    def of(cls, rows: Mapping[Hashable, int] | Histogram) -> Histogram:
-        """A histogram from ``rows``, any mapping value -> number of rows, in the mapping's order."""
+    def of(cls, rows: Mapping[Hashable, int] | Histogram | Any) -> Histogram:
+        """A histogram from ``rows``, any mapping value -> number of rows, or a pandas Series, in its order."""
         if isinstance(rows, Histogram):
             return rows
         try:
+            if not isinstance(rows, Mapping) and hasattr(rows, "items") and hasattr(rows, "index"):
+                return cls(tuple(_plain(value) for value, _ in rows.items()), np.array([n for _, n in rows.items()]))
             counts = np.array(list(rows.values()))
             return cls(tuple(rows), counts if len(counts) else np.zeros(0, np.int64))
         except (TypeError, ValueError):

@@ -195,3 +195,12 @@ def _not_below(low_name: str, low: object, high_name: str, high: object) -> str:
         f"{low_name} = {low} must be smaller than {high_name} = {high}: rho1 is what an attacker may believe before, "
         f"rho2 how sure they may become. Fix: lower {low_name} or raise {high_name}."
     )
+
+
+def as_privacy(given: Privacy | Probability | None) -> Privacy | None:
+    """A requirement, or rho2 alone: how sure an attacker may become.
+
+    >>> as_privacy("1/3").rho2
+    Fraction(1, 3)
+    """
+    return given if given is None or isinstance(given, Privacy) else Privacy(rho2=probability(given, "privacy"))

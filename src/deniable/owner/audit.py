@@ -24,7 +24,7 @@ from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
-from deniable.engines.base import CELL, Dataset
+from deniable.engines.base import CELL, Dataset, Progress, no_progress
 from deniable.mechanisms import MECHANISMS
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.owner.columns import joint_counts, with_intervals
@@ -36,6 +36,7 @@ from deniable.publishing.marginal import public_histogram
 from deniable.release.open import open_release
 from deniable.release.release import Release
 
+STEPS, AUDITING = 4, "looking for what gives values away"
 NOT_PLAYED = Finding(
     "caution",
     "attacks",
@@ -51,6 +52,7 @@ def audit(
     plan: Plan | None = None,
     categories: Mapping[Hashable, Hashable] | None = None,
     attacks: bool = False,
+    progress: Progress = no_progress,
 ) -> Audit:
     """What attackers learn from a release, for the eyes of its owner: it holds exact figures of the original table.
 
@@ -60,6 +62,7 @@ def audit(
         plan: the plan that was executed. Left out, it is made again where the mechanism allows it.
         categories: value -> category: is any cell of a single category?
         attacks: also play the attackers on these rows, and say how often each is right (``Audit.attacks``).
+        progress: called with (done, in all, what): rows read, then steps of the audit.
 
     >>> import pyarrow as pa
     >>> import deniable as dn
@@ -74,12 +77,12 @@ def audit(
     opened = release if isinstance(release, Release) else open_release(release)
     source = as_published(opened.engine.open(original), opened.manifest)
     if opened.manifest.form != "rows":
-        return _of_groups(source, opened, categories, attacks)
+        return _of_groups(source, opened, categories, attacks, progress)
     manifest, hidden = _with_hidden_cells(opened.manifest, source, plan)
     plan = plan or _plan_of_strata(manifest, source)
     manifest = with_intervals(manifest)
     table = opened.table
-    scans = [scanned(source, part) for part in manifest.parts if part.channels]
+    scans = [scanned(source, part, progress) for part in manifest.parts if part.channels]
     lined_up = [scanned(source, part) for part in manifest.parts if part.lineups is not None]
     plans = [_plan_for(scan, manifest, hidden.get(scan.part.columns) or plan) for scan in scans]
     published = [scan.codes(table) for scan in scans]
@@ -87,7 +90,8 @@ def audit(
         observed(table, scan, codes) if scan.part.cells_published and len(scan.part.channels) > 1 else None
         for scan, codes in zip(scans, published, strict=True)
     ]
-    rows = read_original(source, manifest)
+    rows = read_original(source, manifest, progress)
+    progress(0, STEPS, AUDITING)
     match = matched(rows, table, manifest.public_columns)
     found = audit_figures(
         manifest,
@@ -99,13 +103,17 @@ def audit(
         categories=categories or _categories(manifest),
         joints=joint_counts(source, [scan.part for scan in scans], [scan.found for scan in scans]),
     )
+    progress(1, STEPS, AUDITING)
     combined = combined_findings(rows, scans, plans, published, shown, found)
     found = dataclasses.replace(found, findings=by_grade((*found.findings, *combined)))
+    progress(2, STEPS, AUDITING)
     given_away, more = giveaways(match, [*scans, *lined_up], found)
     found = dataclasses.replace(found, dependence=given_away)
     found = dataclasses.replace(found, findings=by_grade((*found.findings, *more, *heaps(source, manifest, found))))
+    progress(3, STEPS, AUDITING)
     scenes = scenes_of(table, match, [*scans, *lined_up], found)
     found = dataclasses.replace(found, informed=informed_about(scenes))
+    progress(STEPS, STEPS, AUDITING)
     if not attacks:
         return found
     findings = by_grade((*found.findings, *(() if scenes else (NOT_PLAYED,))))
@@ -113,13 +121,17 @@ def audit(
 
 
 def _of_groups(
-    source: Dataset, release: Release, categories: Mapping[Hashable, Hashable] | None, attacks: bool
+    source: Dataset,
+    release: Release,
+    categories: Mapping[Hashable, Hashable] | None,
+    attacks: bool,
+    progress: Progress,
 ) -> Audit:
     """A release of groups that hold true values: what someone's group says about them."""
     manifest, table = release.manifest, release.table
-    scan = scanned(source, manifest.parts[0])
+    scan = scanned(source, manifest.parts[0], progress)
     groups = group_rows(release)
-    original = read_original(source, manifest)
+    original = read_original(source, manifest, progress)
     if manifest.form == "boxes":
         cells = np.asarray(table.column(CELL).to_numpy()).astype(np.int64)
         nothing = np.zeros(0, np.int64)

@@ -15,7 +15,7 @@ from deniable.audit.rows import Codes, Rows
 from deniable.core.histogram import Counts
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
-from deniable.engines.base import CELL, Dataset, Scan
+from deniable.engines.base import CELL, Dataset, Progress, Scan, no_progress
 from deniable.engines.batch.values import require_columns
 from deniable.owner.columns import IntervalScan, scan_intervals
 
@@ -50,14 +50,14 @@ def as_published(dataset: Dataset, manifest: Manifest) -> Dataset:
     return dataset.binned(numeric)
 
 
-def scanned(source: Dataset, part: Part) -> Scanned:
+def scanned(source: Dataset, part: Part, progress: Progress = no_progress) -> Scanned:
     """The original histogram over the part's domain; a table that does not fit is another table."""
     if part.range is not None:
         return Scanned(part, scan_intervals(source, part))
     domain: Any = list(part.domain)
     if len(part.columns) > 1:
         domain = {name: list(dict.fromkeys(part.column_values(name))) for name in part.columns}
-    return Scanned(part, source.scan(part.columns, part.missing, domain))
+    return Scanned(part, source.scan(part.columns, part.missing, domain, progress))
 
 
 def observed(table: pa.Table, scan: Scanned, published: Codes) -> list[Counts]:
@@ -97,12 +97,17 @@ class Matched:
         return self.combined[self.rows :]
 
 
-def read_original(source: Dataset, manifest: Manifest) -> pa.Table:
+def read_original(source: Dataset, manifest: Manifest, progress: Progress = no_progress) -> pa.Table:
     """The columns of the table that the release speaks of."""
     sensitive = [name for part in manifest.parts for name in part.columns]
     needed = list(dict.fromkeys([*manifest.public_columns, *sensitive]))
     require_columns(needed, source.names)
-    return pa.Table.from_batches(source.batches(needed), schema=pa.schema([source.schema.field(n) for n in needed]))
+    batches, done = [], 0
+    for batch in source.batches(needed):
+        batches.append(batch)
+        done += batch.num_rows
+        progress(done, source.rows, "reading the table")
+    return pa.Table.from_batches(batches, schema=pa.schema([source.schema.field(name) for name in needed]))
 
 
 def matched(original: pa.Table, table: pa.Table, names: Sequence[str]) -> Matched:

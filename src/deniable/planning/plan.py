@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from typing import Any
 
 from deniable.audit.attacks.informed import InformedAttacker
 from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
-from deniable.core.privacy import Privacy
+from deniable.core.privacy import Privacy, as_privacy
+from deniable.core.probability import Probability
 from deniable.mechanisms import Mechanism, mechanism_named
 from deniable.mechanisms.registry import AUTO
 from deniable.planning.beliefs import beliefs
@@ -34,13 +36,15 @@ def chosen_mechanism(
 
 
 def plan(
-    rows: Mapping[Hashable, int] | Histogram, privacy: Privacy | None = None, mechanism: str | Mechanism = "uniform"
+    rows: Mapping[Hashable, int] | Histogram | Any,
+    privacy: Privacy | Probability | None = None,
+    mechanism: str | Mechanism = "uniform",
 ) -> Plan:
     """Plan a release from a histogram alone.
 
     Args:
-        rows: how many rows hold each value: a mapping, or a ``Histogram``.
-        privacy: the requirement; None for mechanisms that need none.
+        rows: how many rows hold each value: a mapping, a ``Histogram``, or a pandas Series (``value_counts()``).
+        privacy: the requirement, or rho2 alone; None for mechanisms that need none.
         mechanism: a mechanism's name or object; ``"auto"``: the planner's choice.
 
     >>> import deniable as dn
@@ -50,5 +54,5 @@ def plan(
     >>> plan.cells[0].channel.gamma
     3.0
     """
-    histogram = Histogram.of(rows)
-    return chosen_mechanism(mechanism, histogram, privacy).plan(histogram, privacy)
+    histogram, required = Histogram.of(rows), as_privacy(privacy)
+    return chosen_mechanism(mechanism, histogram, required).plan(histogram, required)

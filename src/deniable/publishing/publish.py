@@ -22,7 +22,7 @@ from deniable.core.manifest import (
     software,
     with_sentence,
 )
-from deniable.core.privacy import Privacy
+from deniable.core.privacy import Privacy, as_privacy
 from deniable.core.probability import Probability
 from deniable.engines import Engine, engine_for
 from deniable.engines.base import CELL, Job, Progress, no_progress
@@ -63,7 +63,7 @@ def publish(
     table: Any,
     *,
     sensitive: str | Sequence[str] | None = None,
-    privacy: Privacy | None = None,
+    privacy: Privacy | Probability | None = None,
     mechanism: str | Mechanism = "uniform",
     drop: str | Sequence[str] = (),
     out: str | os.PathLike[str] | None = None,
@@ -102,7 +102,7 @@ def publish(
         sensitive: the column to perturb; several are compounded into one (every combination is a value), but for
             ``Decoys``, which groups each by itself. Left out where the mechanism names its columns, as ``Retention``
             does; these are perturbed one by one.
-        privacy: the requirement.
+        privacy: the requirement, or rho2 alone (``"1/3"``): how sure an attacker may become.
         mechanism: a mechanism's name or object.
         drop: columns that are not published.
         out: a folder to write to, in bounded memory when ``table`` is a path. Without it the release stays in memory.
@@ -156,9 +156,9 @@ def publish(
     (['sex', 'disease'], '3/4')
     """
     chosen: str | Mechanism = AUTO if mechanism == AUTO else mechanism_named(mechanism)
-    names = () if sensitive is None else as_names(sensitive)
+    names, required = () if sensitive is None else as_names(sensitive), as_privacy(privacy)
     if isinstance(chosen, Mechanism):
-        chosen = chosen.for_columns(names, privacy)
+        chosen = chosen.for_columns(names, required)
         names = chosen.columns_of(names)
     check_options(missing, format, name)
     signer = signer_for(sign, out)
@@ -173,7 +173,7 @@ def publish(
     opened = recoded(opened, recoding.steps(opened.schema, public, names))
     choices = {
         "mechanism": chosen,
-        "privacy": privacy,
+        "privacy": required,
         "columns": (public, names, row_id, person),
         "values": (missing, domain, bins),
         "published": (marginals, shuffle),
@@ -185,7 +185,7 @@ def publish(
         log.require_choices(canonical({**choices, "columns": (names, row_id, person), "published": (marginals,)}))
     dataset = binned(opened, bins or {}, names, Keystream(secret, "release", name, context, *names))
     request = Request(
-        dataset, names, public, privacy, secret, name, context, missing, domain, shuffle, marginals, progress, limit
+        dataset, names, public, required, secret, name, context, missing, domain, shuffle, marginals, progress, limit
     )
     if isinstance(chosen, Rival):
         return _publish_rival(

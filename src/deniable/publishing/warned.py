@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from deniable.core.errors import shortened
+from deniable.engines.base import PartJob
 from deniable.engines.request import Request
 from deniable.publishing.giveaways import giveaway_warnings
 from deniable.publishing.heaping import heaping_warnings
 from deniable.publishing.parts import Prepared
+
+SHOWN = 3  # pairs of values
+
+
+def spelling_warnings(jobs: Sequence[PartJob]) -> list[str]:
+    """Sensitive values that differ in case or surrounding blanks only: most often one value, written in two ways."""
+    warnings = []
+    for job in jobs:
+        domain = () if job.part.histogram is None else job.part.histogram.domain
+        for place, column in enumerate(job.part.columns):
+            several = len(job.part.columns) > 1
+            values = {value[place] if several and isinstance(value, tuple) else value for value in domain}
+            alike: dict[str, list[str]] = {}
+            for value in sorted(value for value in values if isinstance(value, str)):
+                alike.setdefault(" ".join(value.casefold().split()), []).append(value)
+            twins = [pair for pair in alike.values() if len(pair) > 1]
+            if twins:
+                warnings.append(
+                    f"Values of {column!r} differ in case or blanks only, and are different values to the release: "
+                    f"{'; '.join(' and '.join(map(shortened, pair)) for pair in twins[:SHOWN])}"
+                    f"{f' and {len(twins) - SHOWN:,} more' if len(twins) > SHOWN else ''}. Fix: write them in one way."
+                )
+    return warnings
 
 
 def warned(ready: Prepared, request: Request) -> list[str]:
     """The warnings about a table that is about to be published."""
     dataset, jobs = ready.dataset, ready.jobs
     return [
+        *spelling_warnings(jobs),
         *dataset.inspect(request.public, () if request.shuffle else jobs),
         *giveaway_warnings(dataset, jobs, request),
         *heaping_warnings(dataset, jobs),

@@ -162,17 +162,17 @@ class CsvPart:
         )
 
     def _not_utf8(self) -> TableError:
-        where = ""
+        where, encoding = "", "latin1"
         with self._stream() as stream:
             for number, line in enumerate(io.BufferedReader(stream), start=1):
                 try:
                     line.decode("utf-8")
                 except UnicodeDecodeError:
-                    where = f"line {number:,} holds"
+                    where, encoding = f"line {number:,} holds", _likely_encoding(line)
                     break
         return TableError(
             f"The CSV file '{self.path}' is not UTF-8: {where or 'it holds'} bytes that are no UTF-8 character. "
-            f"Fix: iconv -f latin1 -t utf8 '{self.path}' > fixed.csv"
+            f"Fix: iconv -f {encoding} -t utf8 '{self.path}' > fixed.csv"
         )
 
     def _refuse_open_quote(self, last: pa.RecordBatch) -> None:
@@ -182,6 +182,11 @@ class CsvPart:
             return
         if not _tail(self.path).rstrip(b"\r\n").endswith(b'"'):
             raise self._explain("")
+
+
+def _likely_encoding(line: bytes) -> str:
+    """What a line that is not UTF-8 was written in: Windows has letters where Latin 1 has control characters."""
+    return "cp1252" if any(0x80 <= byte <= 0x9F for byte in line) else "latin1"
 
 
 def _tail(path: Path) -> bytes:
@@ -201,9 +206,10 @@ def _header(form: FileFormat) -> tuple[str, list[str]]:
     delimiter = max(options, key=lambda mark: len(options[mark]))
     names = options[delimiter]
     if any("\udc80" <= letter <= "\udcff" for name in names for letter in name):
+        encoding = _likely_encoding(form.head.partition(b"\n")[0])
         raise TableError(
             f"The CSV file '{form.path}' is not UTF-8: line 1 holds bytes that are no UTF-8 character. "
-            f"Fix: iconv -f latin1 -t utf8 '{form.path}' > fixed.csv"
+            f"Fix: iconv -f {encoding} -t utf8 '{form.path}' > fixed.csv"
         )
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
