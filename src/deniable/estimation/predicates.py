@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.errors import QuestionError, did_you_mean, shortened
+from deniable.estimation.intervals import compare_intervals
 
 # A test takes the distinct values of a column and says for each whether it satisfies the condition.
 Test = Callable[[pa.Array], pa.Array]
@@ -183,13 +184,17 @@ COMPARISONS: dict[str, Any] = {
 
 
 def compare(operator: str, values: pa.Array, literal: Any) -> pa.Array:
-    """Compare values with a literal; texts that name a date or time are read as one."""
+    """Compare values with a literal; texts that name a date or time are read as one, and intervals by their edges."""
     kind = values.type
     try:
         if isinstance(literal, float) and math.isnan(literal):
             raise QuestionError("A comparison with NaN holds for no row: use None or IS NULL for missing values.")
         if isinstance(literal, float) and pa.types.is_decimal(kind) and math.isfinite(literal):
             literal = Decimal(repr(literal))  # Arrow would turn the column into floats, off by a last digit at times
+        if _is_text(kind) and isinstance(literal, int | float | Decimal) and not isinstance(literal, bool):
+            inside = compare_intervals(operator, values, float(literal))
+            if inside is not None:
+                return inside
         scalar = pa.scalar(literal)
         if pa.types.is_temporal(kind):
             scalar = scalar.cast(kind)
