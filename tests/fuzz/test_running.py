@@ -1,0 +1,20 @@
+"""`make fuzz` runs: every class is tried, and its cases are counted."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fuzz.classes import CLASSES
+
+
+@pytest.mark.long
+def test_a_minute_of_fuzzing_counts_the_cases_of_every_class() -> None:
+    words = [sys.executable, "-m", "fuzz", "--minutes", "0.5"]
+    folder = Path(__file__).parents[2]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in CLASSES:
+        assert re.search(rf"{re.escape(name)}\D+[1-9]", done.stdout), f"no case of {name}: {done.stdout}"
