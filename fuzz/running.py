@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import resource
+import sys
 import tempfile
 import time
 import warnings
@@ -37,11 +38,14 @@ def work(cases: Cases, seed: int, home: Path, pipe: Connection) -> None:
     """Take case after case and report: what begins, then what became of it."""
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_DATA, (HARD, HARD))
+    ignored: list[str] = []  # Python prints the traceback of an exception that has nowhere to go
+    sys.unraisablehook = lambda lost: ignored.append(repr(lost.exc_value))
     for case in cases(Random(seed), home):
         pipe.send(("begins", case.about, 0.0))
         started = time.monotonic()
         end = judged(case)
-        problem = end.problem
+        problem = end.problem or (f"an exception without a place to go: {ignored[0]}" if ignored else "")
+        ignored.clear()
         if peak_megabytes() > CEILING:
             problem = problem or f"{peak_megabytes():,.0f} MB, above the ceiling"
         pipe.send((end.verdict if not problem else "failed", problem, time.monotonic() - started))

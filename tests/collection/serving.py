@@ -46,7 +46,10 @@ class Server:
         arguments += ["--token-file", str(self.token_file), "--rate", str(self.rate)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen([sys.executable, "-m", "deniable", *arguments], stdout=log, stderr=log)
-        for _ in range(600):
+        until = (
+            time.monotonic() + 180
+        )  # on a busy machine imports take a while; a server that has ended is seen at once
+        while time.monotonic() < until:
             if self.process.poll() is not None:
                 raise AssertionError(self.log.read_text())
             try:
@@ -117,7 +120,10 @@ def postgres() -> Iterator[str]:
     with (home / "log").open("wb") as log:
         process = subprocess.Popen([*prefix, "postgres", "-D", str(data), *options], cwd=home, stdout=log, stderr=log)
     try:
-        for _ in range(600):
+        until = (
+            time.monotonic() + 180
+        )  # on a busy machine imports take a while; a server that has ended is seen at once
+        while time.monotonic() < until:
             ready = ["pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port), "-U", "tester", "-d", "postgres"]
             if subprocess.run(ready, check=False).returncode == 0:
                 break

@@ -45,6 +45,8 @@ def cell_report(
 ) -> CellReport:
     """Entropies of the cells; ``unit`` is how many units of ``CellRows.rows`` make a row."""
     used = [cell for cell in cells if cell.size]
+    if not used:  # a table without rows
+        return CellReport(0, 0.0, 0.0, 0, 0, None)
     totals: dict[int, int] = {}
     for cell in used:
         for place, rows in zip(cell.positions, cell.rows, strict=True):

@@ -13,6 +13,7 @@ from deniable.core.bins import Bins, BinsLike, Quantiles
 from deniable.core.errors import OptionError, did_you_mean
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
+from deniable.core.reading import small_text
 from deniable.core.sums import LargeSums, SmallSums
 from deniable.engines import Engine
 from deniable.mechanisms import MECHANISMS, read_requirements
@@ -164,7 +165,7 @@ def domains_of(texts: Sequence[str] | None) -> dict[str, list[Any]] | None:
         if not (column and sign and name):
             raise OptionError(f"--domain {text} is not understood. Fix: --domain COLUMN=FILE, one value a line.")
         try:
-            lines = Path(name).read_text(encoding="utf-8-sig").splitlines()
+            lines = small_text(Path(name)).splitlines()
         except (OSError, UnicodeDecodeError):
             raise OptionError(
                 f"--domain {text}: {name} cannot be read as text. Fix: one value a line, in UTF-8."

@@ -10,6 +10,7 @@ import typer
 
 from deniable.cli import console
 from deniable.core.errors import OptionError
+from deniable.core.reading import small_text
 
 
 def report(
@@ -89,7 +90,7 @@ def _read(file: Path) -> dict[str, Any]:
     from deniable.report.evaluation_file import is_evaluation
 
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(small_text(file))
     except (ValueError, RecursionError):
         content = None
     if not is_evaluation(content):

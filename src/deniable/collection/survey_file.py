@@ -14,6 +14,7 @@ from typing import Any
 from deniable.collection.survey import KINDS, NAME, NO_ANSWER, Choice, Question, Requirement, Survey, Texts, grid
 from deniable.core.errors import DeniableError, OptionError, did_you_mean, shortened
 from deniable.core.probability import probability
+from deniable.core.reading import small_text
 
 SURVEY_KEYS = ("name", "title", "consent", "languages", "codes", "respondents", "privacy", "question")
 PRIVACY_KEYS = ("rho1", "rho2", "epsilon", "coin")
@@ -31,7 +32,7 @@ class SurveyError(DeniableError):
 def read_survey(path: str | os.PathLike[str]) -> Survey:
     """The survey in a TOML file."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = small_text(Path(path))
     except OSError as problem:
         raise SurveyError(f"The survey {str(path)!r} cannot be read: {problem.strerror}.") from None
     except UnicodeDecodeError:

@@ -38,6 +38,7 @@ from deniable.planning.accuracy import Spread, spread, spreads
 from deniable.planning.pools import QuestionPool
 from deniable.planning.profiles import SELECTIVITIES
 
+MOST_DRAWS = 100_000
 DRAWS = 5
 
 
@@ -173,6 +174,8 @@ def run_experiment(
     """
     if draws < 1:
         raise OptionError(f"draws = {draws} is not allowed: draw at least once. Fix: draws=5.")
+    if draws > MOST_DRAWS:
+        raise OptionError(f"draws = {draws} is not allowed: at most {MOST_DRAWS:,} are drawn. Fix: draws=20.")
     labels = [setting.label for setting in settings]
     if len(set(labels)) < len(labels):
         raise OptionError("Two settings have the same label: give each its own, they name the rows of the table.")

@@ -12,6 +12,7 @@ from typing import Any
 from deniable.core.errors import RequirementError, listing, shortened
 from deniable.core.privacy import Adversary, Privacy
 from deniable.core.probability import Probability
+from deniable.core.reading import small_text
 
 Pairs = dict[Hashable, tuple[Probability, Probability]]
 
@@ -43,7 +44,7 @@ def read_requirements(path: str | Path, *, adversary: Adversary = "frequency") -
             raise RequirementError(f"The requirements file {file} cannot be read: there is no such file.")
         raise RequirementError(f"The requirements file {file.name} has an unknown format: name it .csv or .toml.")
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = small_text(file)
     except (OSError, UnicodeDecodeError) as problem:
         raise RequirementError(f"The requirements file {file} cannot be read: {problem}.") from None
     pairs = readers[file.suffix.lower()](text, file.name)

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from deniable.core.errors import OptionError, QuestionError, did_you_mean
 from deniable.core.profile import QuestionProfile
+from deniable.core.reading import small_text
 from deniable.engines.batch.columns import mixed
 from deniable.estimation.published import Counter
 from deniable.estimation.questions import Asked, Resolver
@@ -126,7 +127,7 @@ def pools_named(table: CodedTable, name: str, seed: int = 1) -> list[QuestionPoo
             f"Choose one of: {', '.join(POOLS)}."
         )
     try:
-        text = path.read_text(encoding="utf-8")
+        text = small_text(path)
     except (OSError, UnicodeDecodeError):
         raise OptionError(f"pool = {name!r} cannot be read as text. Fix: a file of SQL, in UTF-8.") from None
     return [sql_pool(table, text, name=path.name)]

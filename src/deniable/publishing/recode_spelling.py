@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.core.errors import OptionError, did_you_mean, shortened
+from deniable.core.reading import small_text
 from deniable.core.recode import KINDS, MOST_LEAVES, MOST_STEPS, UNITS, Calendar, Hierarchy, Number, Step, bands
 from deniable.core.recode import bottom as bottom_of
 from deniable.core.recode import prefix as prefix_of
@@ -45,7 +46,7 @@ def hierarchy(
         return Hierarchy(tuple((str(value), category) for value, category in source.items()), other)
     path = Path(source)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = small_text(path)
     except (OSError, UnicodeDecodeError):
         raise OptionError(f"The hierarchy {str(path)!r} cannot be read as text. Fix: a CSV file in UTF-8.") from None
     first = text.partition("\n")[0]
@@ -117,7 +118,7 @@ def as_steps(given: Any, home: Path | None = None) -> tuple[Step, ...]:
 def read_recode_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     """A TOML file with a table ``recode`` (column = text), and ``rare`` and ``suppress`` where they are wanted."""
     try:
-        raw = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        raw = tomllib.loads(small_text(Path(path)))
     except (OSError, UnicodeDecodeError):
         raise OptionError(f"The recoding file {os.fspath(path)!r} cannot be read as text.") from None
     except tomllib.TOMLDecodeError as problem:

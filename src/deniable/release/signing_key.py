@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deniable.core.errors import SecretError
+from deniable.core.reading import small_bytes
 
 if TYPE_CHECKING:  # importing it takes a tenth of a second, which only those wait for who sign
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -145,7 +146,7 @@ def _checked_fingerprint(text: str) -> str:
 
 def _public_key(path: Path) -> bytes:
     try:
-        content = path.read_bytes()[:LARGEST_FILE]
+        content = small_bytes(path, LARGEST_FILE)
     except OSError as problem:
         raise SecretError(
             f"The public key {str(path)!r} cannot be read: {problem.strerror}. Fix: a file, '{OPENSSH} AAAA..' or "

@@ -192,6 +192,8 @@ def test_no_permission_is_said(tmp_path, monkeypatch):
         (b"a,caf\xe9\n1,2\n", "line 1 holds bytes that are no UTF-8"),
         (b'a,b\n1,"secret\n2,3\n', "a quote"),
         (b"ORC,b\n1,2,secret\n", "row 2 has 3 fields"),
+        (b"a,b\n1,x\n\xff,y,secret\n2,y\n", "row 3 has 3 fields"),  # and is no UTF-8, which is said after it is mended
+        (b"\xef\xbb\xbfa,b\n1,x\n\xff,y,secret\n", "row 3 has 3 fields"),  # a byte order mark, as Excel writes it
     ],
 )
 def test_a_file_that_is_no_table_says_why_without_its_values(tmp_path, content, words):

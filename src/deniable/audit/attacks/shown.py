@@ -51,19 +51,23 @@ class NothingShown:
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """The table of all views by all values, where there is one: Pr[view | value]."""
+    """The table of all views by all values, where there is one: Pr[view | value].
+
+    Rows of a value that no view shows were left out of the release: they show nothing, which is the view -1.
+    """
 
     chances: Floats
 
     def draw(self, original: Ints, rng: np.random.Generator) -> Ints:
-        views = np.empty(len(original), np.int64)
+        views = np.full(len(original), -1, np.int64)
         for value in np.unique(original):
             chance, own = self.chances[:, value], original == value
-            views[own] = rng.choice(len(chance), size=int(own.sum()), p=chance / chance.sum())
+            if chance.any():
+                views[own] = rng.choice(len(chance), size=int(own.sum()), p=chance / chance.sum())
         return views
 
     def likelihood(self, views: Ints) -> Floats:
-        return self.chances[views]
+        return np.where(views[:, None] < 0, 1.0, self.chances[views])
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,5 +159,6 @@ class LineUpRows:
         sets, coin = self.design.sets, self.design.coin
         blind = (COIN - coin) * sets.lengths[views].astype(np.float64) * BLIND
         chance = np.repeat(blind[:, None], self.design.m, axis=1)
-        np.put_along_axis(chance, sets.members[views], coin * sets.hits[views] + blind[:, None], axis=1)
+        around = coin * sets.hits[views].astype(np.float64)  # whole numbers would overflow in sets of one
+        np.put_along_axis(chance, sets.members[views], around + blind[:, None], axis=1)
         return chance / (float(COIN) * self.design.orders * POINTS)

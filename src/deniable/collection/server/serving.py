@@ -14,6 +14,7 @@ from deniable.collection.server.app import make_app
 from deniable.collection.store.base import Store
 from deniable.collection.wire import Responses
 from deniable.core.errors import SecretError
+from deniable.core.reading import small_text
 
 LEAST_TOKEN = 20  # characters
 
@@ -22,7 +23,7 @@ def results_token(store: Store, file: Path | None) -> tuple[str, str | None]:
     """The hash of the token that results need, and the token itself where it was just made: it is told once."""
     if file is not None:
         try:
-            token = file.read_text(encoding="utf-8").strip()
+            token = small_text(file).strip()
         except (OSError, UnicodeDecodeError):
             raise SecretError(f"The token file {str(file)!r} cannot be read.") from None
         if len(token) < LEAST_TOKEN:

@@ -1,7 +1,6 @@
-"""The door that a manifest comes in by: whatever its schema cannot say is checked here, once, and trusted from then on.
-
-A schema knows types and ranges of single numbers. That names refer to something, that lists have equal lengths, that
-fractions are fractions and that nothing makes us allocate what no release needs, is said here.
+"""The door that a manifest comes in by: whatever its schema cannot say is checked here, once, and trusted from then on:
+that names refer to something, that lists have equal lengths, that fractions are fractions and that nothing makes us
+allocate what no release needs.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from deniable.core.errors import ManifestError, is_unicode
+from deniable.core.formats.promised import promise_problems
 from deniable.core.formats.recodings import recoding_problems
 
 Json = Mapping[str, Any]
@@ -186,6 +186,7 @@ def _part(part: Json, raw: Json) -> Iterator[str]:
         yield from _marginal(part["marginal"], m)
     if part["mixture"] is not None:
         yield from _mixture(part["mixture"], m)
+    yield from promise_problems(part)
     yield from _links(part, raw)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections.abc import Iterator, Sequence
@@ -85,6 +86,14 @@ class CsvPart:
     def _stream(self) -> Any:
         return pa.input_stream(str(self.path), compression="gzip" if self._gzipped else None)
 
+    def _after_mark(self) -> Any:
+        """The stream without a byte order mark, which the reader skips where it reads UTF-8, and only there."""
+        stream = self._stream()
+        if stream.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8:
+            return stream
+        stream.close()
+        return self._stream()
+
     def _reader(
         self,
         stream: Any,
@@ -105,7 +114,12 @@ class CsvPart:
 
         return pacsv.open_csv(
             stream,
-            read_options=pacsv.ReadOptions(block_size=self._block, use_threads=ragged is None),
+            read_options=pacsv.ReadOptions(
+                block_size=self._block,
+                use_threads=ragged is None,
+                # A row that is handed over becomes text, and every byte is a letter of Latin-1.
+                encoding="utf8" if ragged is None else "latin1",
+            ),
             parse_options=pacsv.ParseOptions(
                 delimiter=self._delimiter,
                 newlines_in_values=True,
@@ -133,13 +147,14 @@ class CsvPart:
     def _ragged(self) -> TableError:
         """Read once more on a single thread, the only way in which the reader numbers the rows."""
         ragged: list[Any] = []
-        with (
-            self._stream() as stream,
-            self._reader(stream, self.names[:1], {self.names[0]: pa.binary()}, ragged) as reader,
-        ):
-            for _ in reader:
-                if ragged:
-                    break
+        first = self.names[0].encode().decode("latin1")
+        try:
+            with self._after_mark() as stream, self._reader(stream, [first], {first: pa.binary()}, ragged) as reader:
+                for _ in reader:
+                    if ragged:
+                        break
+        except pa.ArrowException as error:
+            return self._explain(str(error))
         if not ragged:
             return self._explain("")
         row = ragged[0]

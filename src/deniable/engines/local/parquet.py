@@ -32,21 +32,21 @@ class ParquetPart:
                 wanted = pa.schema([self.schema.field(name) for name in columns])
                 for batch in file.iter_batches(batch_size=batch_rows, columns=list(columns)):
                     yield batch.select(list(columns)).cast(wanted)
-            except (pa.ArrowException, OSError):
+            except (pa.ArrowException, OSError, UnicodeDecodeError):
                 raise _damaged(self.path) from None
 
     def _open(self) -> Any:
         try:
             # Pre-buffering, the default, holds the whole file's bytes in memory while it is read.
             return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
-        except (pa.ArrowException, OSError):
+        except (pa.ArrowException, OSError, UnicodeDecodeError):
             raise _damaged(self.path) from None
 
 
 def _schema_of(file: Any, path: Path) -> pa.Schema:
     try:
         return pa.schema([field.with_type(without_view(field.type)) for field in file.schema_arrow])
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise _damaged(path) from None
 
 

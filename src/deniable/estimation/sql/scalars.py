@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from deniable.core.errors import QuestionError
+from deniable.core.errors import QuestionError, shortened
 from deniable.estimation.predicates import compare
 from deniable.estimation.sql.functions import FUNCTIONS, function_of
 from deniable.estimation.sql.literals import OPERATORS, SWAPPED, Node, is_literal, literal, shown
@@ -282,7 +282,10 @@ def _widened(values: pa.Array) -> pa.Array:
 
 def _repeated(value: Any, values: Values) -> pa.Array:
     length = len(next(iter(values.values())))
-    return pa.array([value] * length) if length < 2 else pa.repeat(pa.scalar(value), length)
+    try:
+        return pa.array([value] * length) if length < 2 else pa.repeat(pa.scalar(value), length)
+    except OverflowError:
+        raise QuestionError(f"{shortened(value)} is larger than any number of a table. Fix: a smaller one.") from None
 
 
 def _array(values: Any) -> pa.Array:

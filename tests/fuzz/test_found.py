@@ -1,0 +1,100 @@
+"""What fuzzing found, case by case."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import deniable as dn
+from deniable.audit.attacks.shown import LineUpRows, Views
+from deniable.core.errors import DeniableError, ManifestError
+from deniable.core.reading import small_bytes
+
+VALUES = list("abcdefgh")
+
+
+def people(rows: int = 400) -> pa.Table:
+    rng = np.random.default_rng(1)
+    shares = np.array([82, 80, 69, 54, 48, 36, 20, 11]) / 400
+    return pa.table({"age": rng.integers(0, 5, rows), "ill": rng.choice(VALUES, rows, p=shares)})
+
+
+@pytest.mark.parametrize(("rho2", "size"), [("9/10", 1), ("1/2", None)])
+def test_chances_of_line_ups_are_chances_in_sets_of_one_too(rho2: str, size: int | None) -> None:
+    """64 bits were too few for sets of a single value: an informed attacker weighed by negative chances."""
+    release = dn.publish(people(), sensitive="ill", privacy=dn.Privacy(rho2=rho2), mechanism="lineup", key=bytes(32))
+    design = release.manifest.parts[0].lineups
+    assert design is not None
+    assert size is None or design.size == size
+    chances = LineUpRows(design).likelihood(np.arange(len(design.sets.members)))
+    assert chances.min() >= 0
+    assert chances.sum(0) == pytest.approx(np.ones(8))
+    assert dn.audit(people(), release).informed
+
+
+def test_rows_that_no_view_shows_tell_nothing() -> None:
+    views = Views(np.array([[0.5, 0.0, 0.25], [0.5, 0.0, 0.75]]))
+    shown = views.draw(np.array([1, 0, 1, 2]), np.random.default_rng(1))
+    assert (shown[[0, 2]] == -1).all()
+    assert (shown[[1, 3]] >= 0).all()
+    assert views.likelihood(shown)[0].tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("field", "entry"),
+    [("above", 99), ("exempt", -1), ("per_value", [8, "1/4", "1/2"]), ("loose", [0, 99]), ("loose", [1, 0])],
+)
+def test_a_promise_about_values_that_are_not_there_is_refused(tmp_path: Path, field: str, entry: object) -> None:
+    dn.publish(people(), sensitive="ill", privacy=dn.Privacy(rho2="9/10"), mechanism="designed", out=tmp_path / "r")
+    path = tmp_path / "r" / "manifest.json"
+    raw = json.loads(path.read_text())
+    raw["parts"][0]["promise"][field] = [entry]
+    path.write_text(json.dumps(raw))
+    with pytest.raises(ManifestError, match="a promise names"):
+        dn.open_release(tmp_path / "r")
+
+
+def test_an_audit_of_a_table_without_rows_is_refused() -> None:
+    """It said that the requirement holds, of nobody."""
+    options = {"sensitive": "ill", "privacy": dn.Privacy(rho2="9/10"), "mechanism": "small-domain"}
+    release = dn.publish(people(4_000), **options, key=bytes(32))
+    with pytest.raises(DeniableError, match="has no rows"):
+        dn.audit(people().slice(0, 0), release)
+
+
+def test_a_number_beyond_all_tables_is_refused_in_a_question() -> None:
+    release = dn.publish(people(), sensitive="ill", privacy=dn.Privacy(rho2="9/10"), key=bytes(32))
+    with pytest.raises(DeniableError, match="larger than any number"):
+        release.sql("SELECT 99999999999999999999 AS n FROM release")
+
+
+def test_a_file_without_end_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DeniableError, match="holds more than"):
+        small_bytes(Path("/dev/zero"), 2**20)
+    (tmp_path / "t").write_bytes(b"x" * 11)
+    assert small_bytes(tmp_path / "t", 11) == b"x" * 11
+    with pytest.raises(DeniableError, match="holds more than"):
+        small_bytes(tmp_path / "t", 10)
+
+
+def test_a_parquet_file_with_names_that_are_no_text_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a" * 20: [1, 2]}), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"a" * 20, b"a" * 10 + b"\xf3" + b"a" * 9))
+    with pytest.raises(DeniableError, match="damaged or cut short"):
+        dn.publish(str(path), sensitive="a", privacy=dn.Privacy(rho2="9/10"))
+
+
+def test_more_draws_than_anyone_can_wait_for_are_refused() -> None:
+    from deniable.evaluation.experiment import run_experiment
+    from deniable.planning.pools import sdr_pool
+    from deniable.planning.tables import CodedTable
+
+    pool = sdr_pool(CodedTable.of(people(), "ill"), conditions=4)
+    with pytest.raises(DeniableError, match="at most 100,000"):
+        run_experiment(pool, [], draws=10**20)
