@@ -172,3 +172,14 @@ def test_numbers_are_learnt_from_in_classes_of_equal_size() -> None:
     rare = in_classes(np.repeat(np.arange(100), np.arange(100, 0, -1)), None, 50, 20)
     assert rare.max() == 49
     assert np.bincount(rare)[0] == 100
+
+
+def test_line_ups_of_one_value_have_likelihoods_that_add_up_to_one() -> None:
+    """Their hits times the coin pass 2^63: whole numbers would turn negative."""
+    counts = {"flu": 1_400, "cold": 1_000, "gout": 592, "scurvy": 8}
+    design = dn.plan(counts, dn.Privacy(rho2="4/5"), mechanism="lineup").parts[0].lineups
+    assert design is not None
+    assert design.size == 1
+    chances = LineUpRows(design).likelihood(np.arange(len(design.sets.members)))
+    assert np.allclose(chances.sum(axis=0), 1)
+    assert (np.diag(chances) > 0.5).all()

@@ -156,7 +156,7 @@ class LineUpRows:
         return views
 
     def likelihood(self, views: Ints) -> Floats:
-        sets, coin = self.design.sets, self.design.coin
+        sets, coin = self.design.sets, float(self.design.coin)  # a product of whole numbers can pass 2^63
         blind = (COIN - coin) * sets.lengths[views].astype(np.float64) * BLIND
         chance = np.repeat(blind[:, None], self.design.m, axis=1)
         around = coin * sets.hits[views].astype(np.float64)  # whole numbers would overflow in sets of one
