@@ -12,8 +12,9 @@ import pytest
 
 import deniable as dn
 from deniable.audit.attacks.shown import LineUpRows, Views
-from deniable.core.errors import DeniableError, ManifestError
+from deniable.core.errors import DeniableError, ManifestError, OutputError
 from deniable.core.reading import small_bytes
+from deniable.release.folder import write_file
 
 VALUES = list("abcdefgh")
 
@@ -98,3 +99,33 @@ def test_more_draws_than_anyone_can_wait_for_are_refused() -> None:
     pool = sdr_pool(CodedTable.of(people(), "ill"), conditions=4)
     with pytest.raises(DeniableError, match="at most 100,000"):
         run_experiment(pool, [], draws=10**20)
+
+
+def test_a_page_never_replaces_a_table(tmp_path: Path) -> None:
+    """`report release --out people.csv` did: the table was no input of that command."""
+    path = tmp_path / "people.csv"
+    path.write_text("the original table")
+    with pytest.raises(OutputError, match="is a table"):
+        write_file(path, "a page")
+    assert path.read_text() == "the original table"
+    write_file(path, "another table", table=True)
+    assert path.read_text() == "another table"
+
+
+def test_an_expression_without_its_end_is_refused() -> None:
+    release = dn.publish(people(), sensitive="ill", privacy=dn.Privacy(rho2="9/10"), key=bytes(32))
+    with pytest.raises(DeniableError):
+        release.sql("SELECT MIN( AS n FROM release WHERE age BETWEEN 20 AND 40 OR NOT (age = 3)")
+
+
+def test_groups_of_another_column_fail_in_words(tmp_path: Path) -> None:
+    out = tmp_path / "r"
+    dn.publish(people(), sensitive="ill", mechanism="anatomy:l=2", out=out)
+    path = out / "manifest.json"
+    raw = json.loads(path.read_text())
+    raw["parts"][0]["columns"] = ["job"]
+    for column in raw["columns"]:
+        column["name"] = "job" if column["name"] == "ill" else column["name"]
+    path.write_text(json.dumps(raw))
+    with pytest.raises(ManifestError, match="no column 'job'"):
+        dn.verify(out)

@@ -126,4 +126,4 @@ def _write(people: pa.Table, path: Path) -> None:
     text = sink.getvalue().to_pybytes()
     if path.exists() and path.read_bytes() != text:
         raise OutputError(f"{str(path)!r} exists and is another table: it is not overwritten. Fix: --out FOLDER.")
-    write_file(path, text)
+    write_file(path, text, table=True)

@@ -92,4 +92,4 @@ def _write(table: object, out: Path, form: str, files: list[str]) -> None:
     with tempfile.TemporaryDirectory() as home:  # mode 0700
         path = Path(home, "table")
         engine_named("local").write([table], table.schema, path, form)  # type: ignore[attr-defined]
-        write_file(out, path.read_bytes(), inputs=files, private=True)
+        write_file(out, path.read_bytes(), inputs=files, private=True, table=True)

@@ -31,6 +31,7 @@ README = "README.md"
 GROUPS = "groups.parquet"
 FILES = {MANIFEST, README, GROUPS, SIGNATURE, "data.parquet", "data.csv"}
 LOCK = "lock"
+TABLES = {".csv", ".tsv", ".gz", ".parquet", ".arrow", ".feather", ".xlsx", ".xls", ".sav", ".dta", ".sas7bdat"}
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # s3a:, hdfs: and the like, as a Path has them
 LARGEST_MANIFEST = 2**29  # bytes: a domain of 4 million values takes less
 YOUNG = 10  # seconds: an empty folder whose lock nobody holds is left alone for so long
@@ -169,9 +170,15 @@ def _to_disk(path: Path) -> None:
 
 
 def write_file(
-    path: Path, text: str | bytes, *, inputs: Sequence[str | os.PathLike[str]] = (), private: bool = False
+    path: Path,
+    text: str | bytes,
+    *,
+    inputs: Sequence[str | os.PathLike[str]] = (),
+    private: bool = False,
+    table: bool = False,
 ) -> None:
-    """Write a text file, the whole of it or nothing; never over one of the ``inputs``, nor over a release's own files.
+    """Write a text file, the whole of it or nothing; never over one of the ``inputs``, nor over a release's own files,
+    and over a table only where it is a ``table`` itself.
 
     A ``private`` file is readable by its owner alone.
     """
@@ -183,6 +190,8 @@ def write_file(
     real = target.resolve()  # a link stays a link
     if real.name in FILES and (real.parent / MANIFEST).exists():
         raise OutputError(f"The output {str(path)!r} is a file of a release. Fix: choose another name.")
+    if real.suffix.lower() in TABLES and real.exists() and not table:
+        raise OutputError(f"The output {str(path)!r} is a table: it is not overwritten. Fix: choose another name.")
     if real.exists() and not real.is_file():
         raise OutputError(f"The output {str(path)!r} is a pipe or a device. Fix: name a file.")
     temporary = real.parent / f".{real.name}.{secrets.token_hex(8)}"

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from deniable.audit.verify.checks import Check
 from deniable.core import values
-from deniable.core.errors import ManifestError
+from deniable.core.errors import ManifestError, shortened
 from deniable.core.manifest import Manifest
 from deniable.core.promise import Groups
 
@@ -35,6 +35,10 @@ class Published:
     def of(cls, table: pa.Table, columns: tuple[str, ...], rows: str | None) -> Published:
         """From a table with a line per row, or with a column of ``rows``."""
         keys = [CELL, *columns]
+        if lacking := [name for name in keys if name not in table.column_names]:
+            raise ManifestError(
+                f"The file of the groups has no column {shortened(lacking[0])}: it is another release's."
+            )
         if rows is None:
             counted = table.select(keys).append_column(ROWS, pa.array(np.ones(table.num_rows, np.int64)))
         else:

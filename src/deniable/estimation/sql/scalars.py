@@ -66,8 +66,10 @@ class Scalar:
 Found = Callable[[Node], Scalar | None]  # what stands for a node: a column of the release, of a lookup or of a result
 
 
-def scalar(node: Node, found: Found) -> Scalar:
+def scalar(node: Node | None, found: Found) -> Scalar:
     """An expression as a function of columns; a refusal where it is not understood."""
+    if node is None:  # as the parser reads MIN( without its end
+        raise QuestionError("The question lacks an expression, or a bracket is not closed. Fix: complete it.")
     known = found(node)
     if known is not None:
         return known
