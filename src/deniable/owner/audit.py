@@ -76,7 +76,7 @@ def audit(
     """
     opened = release if isinstance(release, Release) else open_release(release)
     source = as_published(opened.engine.open(original), opened.manifest)
-    if not source.rows:
+    if source.rows == 0:
         raise TableError("The table has no rows: it is not the one that was published. Fix: name that one.")
     if opened.manifest.form != "rows":
         return _of_groups(source, opened, categories, attacks, progress)
