@@ -49,7 +49,7 @@ def symptoms(seed: int = 1) -> CodedTable:
     columns."""
     rng = np.random.default_rng(seed)
     share = 1.0 / np.arange(1, SYMPTOMS + 1)
-    share = np.minimum(share / share.sum(), 0.09)
+    share = np.minimum(share / share.sum(), 0.08)
     public = {"sex": 3, "age": 10, "maker": 12, "serious": 2, "notifier": 6}
     columns = {name: rng.choice(k, size=ROWS, p=rng.dirichlet(np.full(k, 2.0))) for name, k in public.items()}
     tilts = {name: rng.normal(0, 0.3, (public[name], SYMPTOMS)) for name in ("sex", "age", "maker")}
