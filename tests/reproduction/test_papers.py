@@ -194,3 +194,10 @@ def test_designed_channels_are_as_accurate_as_claimed_and_ahead_of_anatomy() -> 
         assert all(error <= limit for error, limit in zip(errors, limits, strict=True)), (estimator, errors)
         for rival in ("anatomy", "independence"):
             assert all(e < other for e, other in zip(errors, result.row(rival).errors(shares), strict=True))
+
+
+def test_the_made_up_symptoms_can_be_grouped_as_the_paper_groups_its_own() -> None:
+    from reproduction.splu_medical import SIZES, symptoms
+
+    counts = symptoms().histogram
+    assert int(counts.counts.max()) * max(SIZES) <= counts.rows
