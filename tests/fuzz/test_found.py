@@ -129,3 +129,13 @@ def test_groups_of_another_column_fail_in_words(tmp_path: Path) -> None:
     path.write_text(json.dumps(raw))
     with pytest.raises(ManifestError, match="no column 'job'"):
         dn.verify(out)
+
+
+@pytest.mark.parametrize("mechanism", ["uniform", "anatomy:l=2", "generalize:l=2"])
+def test_a_manifest_without_its_file_fails_in_words(tmp_path: Path, mechanism: str) -> None:
+    out, privacy = tmp_path / "r", dn.Privacy(rho2="9/10") if mechanism == "uniform" else None
+    dn.publish(people(), sensitive="ill", privacy=privacy, mechanism=mechanism, out=out)
+    path = out / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "data": None}))
+    with pytest.raises(ManifestError, match="names no file"):
+        _ = dn.open_release(out).table

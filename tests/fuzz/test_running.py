@@ -12,9 +12,10 @@ from fuzz.classes import CLASSES
 
 @pytest.mark.long
 def test_a_minute_of_fuzzing_counts_the_cases_of_every_class() -> None:
-    words = [sys.executable, "-m", "fuzz", "--minutes", "0.5"]
+    """Whether it finds anything is not the question here: then it says so, and its exit code does, too."""
+    words = [sys.executable, "-m", "fuzz", "--minutes", "0.5", "--seed", "1"]
     folder = Path(__file__).parents[2]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == int("FAILED" in done.stdout), done.stdout + done.stderr
     for name in CLASSES:
         assert re.search(rf"{re.escape(name)}\D+[1-9]", done.stdout), f"no case of {name}: {done.stdout}"

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from deniable.audit.verify.checks import Certificate
 from deniable.core import html
-from deniable.core.errors import OutputError, QuestionError
+from deniable.core.errors import ManifestError, OutputError, QuestionError
 from deniable.core.manifest import Manifest, with_sentence
 from deniable.core.tally import Counter
 from deniable.engines import Engine, engine_named
@@ -29,6 +29,7 @@ from deniable.release.questions import Questions
 from deniable.release.signing_key import files_of_key, signer_of
 from deniable.release.verify import verify, verify_manifest
 
+NO_FILE = "manifest.json names no file of published rows: it is damaged. Fix: ask for the whole release."
 NO_ROWS = (
     "mechanism {!r} publishes no rows: it answers count(where=...) from the original table, which stays with its "
     "owner. Fix: leave out= out and ask the object, or publish with another mechanism."
@@ -93,7 +94,8 @@ class Release(Questions, Modelling):
         if self._table is not None:
             return self._table
         assert self.folder is not None
-        assert self.manifest.data is not None
+        if self.manifest.data is None:
+            raise ManifestError(NO_FILE)
         path = files.unchanged_file(self.folder, self.manifest.data)
         table = self.engine.read(path, self.manifest.data, {c.name: c.type for c in self.manifest.columns})
         files.require_shape(table.column_names, table.num_rows, self.manifest)
