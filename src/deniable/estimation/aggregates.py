@@ -113,5 +113,8 @@ def count_of(linear: Linear | Weighed, narrowed: Narrowed | None = None, method:
     ends = linear.bounds(term)
     if method == "mle":
         return Answers(rows.likely(), raw, raw, *ends)
-    counted = Answers(linear.value(term), variance, raw, *ends, rows.slope() if method == "inverse" else 0.0)
+    # What calibration takes from the variance it takes from its slope: a count of the whole table has but the noise.
+    left = np.divide(variance, raw, out=np.ones_like(variance), where=raw > 0)
+    slope = rows.slope() * np.minimum(left, 1.0) if method == "inverse" else 0.0
+    counted = Answers(linear.value(term), variance, raw, *ends, slope)
     return rows.shrunk(counted) if method == "shrunk" else counted

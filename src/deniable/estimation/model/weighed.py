@@ -51,7 +51,8 @@ class Answers:
     def spread(self, rows: Ints, labels: Ints) -> Answers:
         """At other groups and labels, given where each of them stands here; 0 where it is not (-1)."""
         there = (rows >= 0)[:, None] & (labels >= 0)[None, :]
-        columns = (self.value, self.variance, self.raw, self.smallest, self.largest)
+        slope = np.broadcast_to(self.slope, self.value.shape)
+        columns = (self.value, self.variance, self.raw, self.smallest, self.largest, slope)
         if not there.any():
             return Answers(*(np.zeros(there.shape) for _ in columns))
         return Answers(*(np.where(there, column[rows][:, labels], 0.0) for column in columns))
