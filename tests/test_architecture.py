@@ -42,6 +42,8 @@ ONLY_IN = {
     "altair": {"evaluation", "report"},
     "random": set(),
 }
+# Names that do not say what a value holds.
+EMPTY_NAMES = {"found", "each", "told", "asked"}
 CORE_STANDS_ON = {"numpy", "deniable", "jsonschema"}
 
 
@@ -111,6 +113,25 @@ def test_core_stands_on_numpy_alone() -> None:
 def test_a_file_can_be_read_in_one_sitting(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
     assert path.stem not in {"utils", "misc", "helpers", "common"}
+
+
+def empty_names(source: str) -> set[str]:
+    """Variables, parameters and functions with names that do not say what they hold."""
+    nodes = list(ast.walk(ast.parse(source)))
+    used = {node.id for node in nodes if isinstance(node, ast.Name)}
+    used |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    used |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    return {name for name in used if name.lower().lstrip("_") in EMPTY_NAMES}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_names_say_what_they_hold(path: Path) -> None:
+    if room_of(path) != "cli" or path.stem != "doctor":  # what a doctor has found is a word of its printed result
+        assert empty_names(path.read_text(encoding="utf-8")) == set()
+
+
+def test_the_check_sees_an_empty_name() -> None:
+    assert empty_names("def _told(each): return found") == {"_told", "each", "found"}
 
 
 @pytest.mark.parametrize(

@@ -136,17 +136,17 @@ def dependence(
         return None
     judge = _Judge.of(original, m, order, shown, rho2, entries)
     telling.sort(key=lambda name: (name not in exact, -gains[name].mean))
-    found = []
+    giveaways = []
     for place, name in enumerate(telling):
         ratios = judge.learn(columns[name], gains[name].smoothing, alone=WITH in name)
         if place < LISTED:
-            found.append(Giveaway(name, gains[name], judge.sure(ratios), exact.get(name, "")))
+            giveaways.append(Giveaway(name, gains[name], judge.sure(ratios), exact.get(name, "")))
     if len(columns) > 1:
         if joint.is_real:
             judge.learn(together, joint.smoothing, alone=True)
         best = max([joint, *gains.values()], key=lambda one: one.mean)
-        found.append(Giveaway(ALL, best, judge.surest()))
-    return Dependence(sensitive, tuple(found), judge.frequencies(), len(original), of or len(original))
+        giveaways.append(Giveaway(ALL, best, judge.surest()))
+    return Dependence(sensitive, tuple(giveaways), judge.frequencies(), len(original), of or len(original))
 
 
 def _pairs(
@@ -155,7 +155,7 @@ def _pairs(
     """Pairs of columns that say far more together than one by one; looked for in some rows, among the smallest."""
     sizes = {name: int(codes.max(initial=0)) + 1 for name, codes in columns.items()}
     some = slice(0, PAIR_ROWS)
-    found = {}
+    pairs = {}
     smallest = sorted(sizes, key=lambda name: sizes[name])[:PAIRED]
     for one, other in combinations([name for name in columns if name in smallest], 2):
         if min(sizes[one], sizes[other]) < 2 or sizes[one] * sizes[other] * 4 > min(len(original), PAIR_ROWS):
@@ -164,8 +164,8 @@ def _pairs(
         gain = gain_of(both[some], original[some], m, first[some])
         alone = max(gains[one].mean, 0) + max(gains[other].mean, 0)
         if gain.is_real and gain.explained > WORTH and gain.mean > MORE_TOGETHER * alone:
-            found[f"{one}{WITH}{other}"] = both
-    return found
+            pairs[f"{one}{WITH}{other}"] = both
+    return pairs
 
 
 @dataclass(eq=False)

@@ -79,7 +79,7 @@ class Exposure:
     def lines(self) -> list[str]:
         """For people."""
         total = max(self.rows, 1)
-        found = [
+        lines = [
             f"{self.unique:,} of {self.rows:,} rows ({percent(self.unique / total)}) are alone in these columns: "
             f"whoever knows them finds the row. k = {self.k:,}.",
             "Rows in groups of fewer than "
@@ -87,14 +87,14 @@ class Exposure:
             + ".",
         ]
         if self.l is not None and self.alike is not None:
-            found.append(
+            lines.append(
                 f"l = {self.l:,}; {self.alike:,} rows ({percent(self.alike / total)}) share these columns with others "
                 "and have the same sensitive value as all of them."
             )
         if self.alone_without:
-            each = ", ".join(f"{name} {rows:,}" for name, rows in self.alone_without.items())
-            found.append(f"Alone if one column were not known: {each}.")
-        return found
+            without = ", ".join(f"{name} {rows:,}" for name, rows in self.alone_without.items())
+            lines.append(f"Alone if one column were not known: {without}.")
+        return lines
 
 
 def combined(columns: Sequence[Codes], rows: int) -> Ints:

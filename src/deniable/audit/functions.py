@@ -17,13 +17,13 @@ NO_CHANCE = 20.7  # -log of the probability by which chance makes a function: 1e
 
 def functions_of(columns: Mapping[str, Codes], original: Ints) -> dict[str, str]:
     """Columns that determine the sensitive value or follow from it, exactly or nearly, and by no chance."""
-    found = {}
+    functions = {}
     for name, codes in columns.items():
         forth, back = _agreement(codes, original), _agreement(original, codes)
         if max(forth, back) >= NEARLY_ALL:
             exact, nearly = (DETERMINES, NEARLY_DETERMINES) if forth >= back else (FOLLOWS, NEARLY_FOLLOWS)
-            found[name] = exact if max(forth, back) == 1 else nearly
-    return found
+            functions[name] = exact if max(forth, back) == 1 else nearly
+    return functions
 
 
 def _agreement(arguments: Codes, results: Codes) -> float:

@@ -16,41 +16,43 @@ WORTH_A_WORD = 0.01
 NAMED = 4  # columns
 
 
-def about_dependence(found: Dependence | None, rho2: float | None, fixes: Mapping[str, str]) -> list[Finding]:
+def about_dependence(dependence: Dependence | None, rho2: float | None, fixes: Mapping[str, str]) -> list[Finding]:
     """At most one finding about a sensitive column. ``fixes``: what to do about each public column."""
-    if found is None:
+    if dependence is None:
         return []
-    culprits = serious_ones(found, rho2)
+    culprits = serious_ones(dependence, rho2)
     if culprits:
         return [
             Finding(
                 "serious",
                 "public columns",
-                told(found, culprits, rho2),
-                f"Publish again without that: {fix_of(culprits, found, fixes)}",
+                sentence_about(dependence, culprits, rho2),
+                f"Publish again without that: {fix_of(culprits, dependence, fixes)}",
             )
         ]
-    together = found.columns[-1]
-    if rho2 is None or _more(together, found, "above_rho2") < WORTH_A_WORD:
+    together = dependence.columns[-1]
+    if rho2 is None or _more(together, dependence, "above_rho2") < WORTH_A_WORD:
         return []
     advice = "This is what the columns say about groups of people; make them coarser if that is too much."
-    return [Finding("caution", "public columns", told(found, [together], rho2), advice)]
+    return [Finding("caution", "public columns", sentence_about(dependence, [together], rho2), advice)]
 
 
-def serious_ones(found: Dependence, rho2: float | None) -> list[Giveaway]:
+def serious_ones(dependence: Dependence, rho2: float | None) -> list[Giveaway]:
     """The columns that make values nearly certain; all together only where no single one does."""
     limit = "above_nearly" if rho2 is None or rho2 < NEARLY else "above_rho2"
     by_function = limit if rho2 is None else "above_rho2"
-    single = [one for one in found.columns if one.column != ALL]
+    single = [one for one in dependence.columns if one.column != ALL]
     culprits = [
         one
         for one in single
-        if _more(one, found, limit) >= SERIOUS or (one.function and _more(one, found, by_function) >= SERIOUS)
+        if _more(one, dependence, limit) >= SERIOUS or (one.function and _more(one, dependence, by_function) >= SERIOUS)
     ]
-    return culprits or [one for one in found.columns if one.column == ALL and _more(one, found, limit) >= SERIOUS]
+    return culprits or [
+        one for one in dependence.columns if one.column == ALL and _more(one, dependence, limit) >= SERIOUS
+    ]
 
 
-def told(found: Dependence, culprits: Sequence[Giveaway], rho2: float | None) -> str:
+def sentence_about(dependence: Dependence, culprits: Sequence[Giveaway], rho2: float | None) -> str:
     """Who gives how much away, in one paragraph: the worst in figures, the others by name."""
     worst, *others = culprits
     name = worst.column if worst.column == ALL else shortened(worst.column)
@@ -60,36 +62,37 @@ def told(found: Dependence, culprits: Sequence[Giveaway], rho2: float | None) ->
         if others
         else ""
     )
-    sample = "" if found.rows == found.of else f"a sample of {found.rows:,} of "
+    sample = "" if dependence.rows == dependence.of else f"a sample of {dependence.rows:,} of "
     people = max(worst.informed.people, 1)
     return (
-        f"{name} give{'s' * (worst.column != ALL)} {shortened(found.sensitive)} away ({why}). Who knows that and sees "
-        f"a person's row is {_shares(worst, found, rho2)}.{also} Learnt from some people and tried on {people:,} "
-        f"others, in {sample}{found.of:,} rows; shares are accurate to {percent(math.sqrt(0.25 / people) * 1.96)}."
+        f"{name} give{'s' * (worst.column != ALL)} {shortened(dependence.sensitive)} away ({why}). Who knows that "
+        f"and sees a person's row is {_shares(worst, dependence, rho2)}.{also} Learnt from some people and "
+        f"tried on {people:,} others, in {sample}{dependence.of:,} rows; "
+        f"shares are accurate to {percent(math.sqrt(0.25 / people) * 1.96)}."
     )
 
 
-def fix_of(culprits: Sequence[Giveaway], found: Dependence, fixes: Mapping[str, str]) -> str:
+def fix_of(culprits: Sequence[Giveaway], dependence: Dependence, fixes: Mapping[str, str]) -> str:
     """What to do about them."""
     named = [one.column for one in culprits if one.column != ALL] or [
-        one.column for one in sorted(found.columns, key=lambda one: -one.gain.mean) if one.column != ALL
+        one.column for one in sorted(dependence.columns, key=lambda one: -one.gain.mean) if one.column != ALL
     ]
     said = [fixes.get(name) or f"--drop {' or --drop '.join(name.split(WITH))}" for name in named[:NAMED]]
     return f"{'; '.join(said)}."
 
 
-def _shares(one: Giveaway, found: Dependence, rho2: float | None) -> str:
+def _shares(one: Giveaway, dependence: Dependence, rho2: float | None) -> str:
     limits = [] if rho2 is None else [("above_rho2", f"rho2, {percent(rho2)},")]
     limits += [("above_nearly", percent(NEARLY))] if rho2 is None or rho2 < NEARLY else []
     return " and ".join(
         f"surer than {limit} of the truth about {percent(_share(one.informed.after, which))} of the people "
-        f"({percent(_share(found.frequencies.after, which))} by the frequencies)"
+        f"({percent(_share(dependence.frequencies.after, which))} by the frequencies)"
         for which, limit in limits
     )
 
 
-def _more(one: Giveaway, found: Dependence, which: str) -> float:
-    return _share(one.informed.after, which) - _share(found.frequencies.after, which)
+def _more(one: Giveaway, dependence: Dependence, which: str) -> float:
+    return _share(one.informed.after, which) - _share(dependence.frequencies.after, which)
 
 
 def _share(sure: Sureness, which: str) -> float:

@@ -71,9 +71,9 @@ def heap_of(column: str, counts: Ints, grid: NumberRange) -> Heap | None:
         by_chance = expected + ALARM * np.sqrt(expected * (1 - expected) / max(rows, 1))
         if not 0 < expected < 1 or share < max(LEAST_SHARE, TIMES * expected, by_chance):
             continue
-        told = share * np.log(share / expected)
-        if told > most:
-            best, most = Heap(column, what, step, share, expected, grid.keep / 2**32), told
+        information = share * np.log(share / expected)
+        if information > most:
+            best, most = Heap(column, what, step, share, expected, grid.keep / 2**32), information
     return best
 
 

@@ -84,8 +84,8 @@ def joint_beliefs(
         place = int(np.argmax(np.where(inside, posterior, -1.0)))
         limit = limits[column][place]
         allowed = None if limit is None else limit[1]
-        found = float(posterior[place]), allowed, len(looked_at), len(np.unique(shown, axis=0))
-        made.append(JointBelief(column, len(channels), place, float(alone[column][place]), *found))
+        figures = float(posterior[place]), allowed, len(looked_at), len(np.unique(shown, axis=0))
+        made.append(JointBelief(column, len(channels), place, float(alone[column][place]), *figures))
     return made
 
 
@@ -118,10 +118,10 @@ def _sample(rows: Codes, most: int) -> Codes:
     return rows[np.linspace(0, len(rows) - 1, max(most, 1)).astype(np.int64)]
 
 
-def about_joint(found: Sequence[JointBelief], names: Sequence[str], values: Sequence[Name]) -> list[Finding]:
+def about_joint(beliefs: Sequence[JointBelief], names: Sequence[str], values: Sequence[Name]) -> list[Finding]:
     """A finding for each column of which the others say more."""
     made = []
-    for one in found:
+    for one in beliefs:
         beyond = one.allowed is not None and one.together > one.allowed
         if not beyond and one.together <= one.alone * (1 + 1e-9):
             continue

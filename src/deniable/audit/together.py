@@ -215,9 +215,9 @@ def surest(part: Part, limits: Limits, cells: Sequence[tuple[Counts, Counts]], r
     return worst
 
 
-def about_rows_together(found: Surest | None, name: Name) -> list[Finding]:
+def about_rows_together(gained: Surest | None, name: Name) -> list[Finding]:
     """The finding of an audit."""
-    if found is None:
+    if gained is None:
         return []
-    advice = "Lower rho2, or join rare values, if someone may know the exact counts." if found.beyond else ""
-    return [Finding("caution" if found.beyond else "info", "rows together", found.in_words(name), advice)]
+    advice = "Lower rho2, or join rare values, if someone may know the exact counts." if gained.beyond else ""
+    return [Finding("caution" if gained.beyond else "info", "rows together", gained.in_words(name), advice)]

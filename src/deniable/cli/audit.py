@@ -14,7 +14,7 @@ from deniable.cli import console
 from deniable.core.errors import OutputError
 
 STDOUT = 1  # the file that a shell gave us, whatever prints to it now
-FOUND = 1  # the audit ran, and found something serious
+SERIOUS_EXIT = 1  # the audit ran, and found something serious
 
 
 def audit(
@@ -46,18 +46,18 @@ def audit(
         reports.refuse_inside(out, release)
     _refuse_redirected(release)
     with console.progress_bar(shown=not quiet and not as_json) as progress:
-        found = run(original, release, attacks=attacks, progress=progress)
-    result = {"release": str(release), **found.to_dict()}
+        figures = run(original, release, attacks=attacks, progress=progress)
+    result = {"release": str(release), **figures.to_dict()}
     if out is not None:
-        text = json.dumps(result, indent=2, ensure_ascii=False) if as_json else str(found)
+        text = json.dumps(result, indent=2, ensure_ascii=False) if as_json else str(figures)
         write_file(out, text + "\n", inputs=[original], private=True)
         console.say(f"The audit is in {out}. It is for you alone.")
     elif as_json:
         console.emit(result)
     else:
-        console.show(found)
-    if found.serious:
-        raise typer.Exit(FOUND)
+        console.show(figures)
+    if figures.serious:
+        raise typer.Exit(SERIOUS_EXIT)
 
 
 def _refuse_redirected(release: Path) -> None:

@@ -41,12 +41,12 @@ def breach(
     manifest = dn.open_release(release).manifest
     about = dn.breach(manifest, _conditions(manifest, where), rho1=rho1, rho2=rho2)
     if as_json:
-        found = {"posterior": about.posterior, "limit": about.limit, "covered": about.covered}
+        figures = {"posterior": about.posterior, "limit": about.limit, "covered": about.covered}
         columns = [
             {"column": name, "coin": coin, "mass": mass}
             for name, coin, mass in zip(about.columns, about.coins, about.masses, strict=True)
         ]
-        console.emit({"release": str(release), "holds": about.holds, "columns": columns, **found})
+        console.emit({"release": str(release), "holds": about.holds, "columns": columns, **figures})
     else:
         print(about)
     if not about.holds:
@@ -57,19 +57,19 @@ def _conditions(manifest: Manifest, where: list[str]) -> dict[str, Any]:
     """column -> what is asked, as ``dn.breach`` takes it; values are those of the column whose text is the same."""
     import deniable as dn
 
-    asked: dict[str, Any] = {}
+    conditions: dict[str, Any] = {}
     for text in where:
         column, equals, values = text.partition("=")
         if not equals or not column or not values:
             raise OptionError(f"{text!r} is not COLUMN=VALUES. Fix: job=judge, job=judge,cook or age=20..30.")
-        if column in asked:
+        if column in conditions:
             raise OptionError(f"{column!r} is named twice. Fix: {column}=.. once, with all its values.")
         low, dots, high = values.partition("..")
         if dots:
-            asked[column] = dn.between(_number(column, low), _number(column, high))
+            conditions[column] = dn.between(_number(column, low), _number(column, high))
         else:
-            asked[column] = [_value(manifest, column, value) for value in values.split(",")]
-    return asked
+            conditions[column] = [_value(manifest, column, value) for value in values.split(",")]
+    return conditions
 
 
 def _number(column: str, text: str) -> float:

@@ -129,8 +129,8 @@ def serve(
     def ready() -> None:
         base = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
         if as_json:
-            told = {"survey": f"{base}#{responses.fingerprint}", "results": f"{base}results.html", "token": token}
-            print(json.dumps(told), file=sys.__stdout__, flush=True)  # now: a server's result is not its end
+            addresses = {"survey": f"{base}#{responses.fingerprint}", "results": f"{base}results.html", "token": token}
+            print(json.dumps(addresses), file=sys.__stdout__, flush=True)  # now: a server's result is not its end
             return
         console.say(f"Survey:  {base}#{responses.fingerprint}")
         console.say(f"Results: {base}results.html")

@@ -36,7 +36,7 @@ def visible(text: str) -> str:
     >>> visible("a\\x1b[2Jb\\nc")
     'a\\\\x1b[2Jb\\nc'
     """
-    return _ACTIVE.sub(lambda found: repr(found[0])[1:-1], text)
+    return _ACTIVE.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def show(result: object = "") -> None:
@@ -57,7 +57,7 @@ def warn(text: str) -> None:
 def emit(result: Mapping[str, Any]) -> None:
     """A result for programs: one JSON object on stdout. What JSON has no number for becomes null."""
     text = json.dumps(_plain(result), indent=2, ensure_ascii=False, default=str, allow_nan=False)
-    print(_ACTIVE.sub(lambda found: json.dumps(found[0])[1:-1], text))
+    print(_ACTIVE.sub(lambda match: json.dumps(match[0])[1:-1], text))
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

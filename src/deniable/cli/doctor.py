@@ -47,13 +47,13 @@ def doctor(as_json: console.AsJson = False) -> None:
     Publishing, asking and verifying on this machine need nothing but deniable. Everything else is said with what it is
     for. The exit code is 0, whatever is missing.
     """
-    found = findings()
+    things = findings()
     if as_json:
-        console.emit({"findings": [asdict(one) for one in found]})
+        console.emit({"findings": [asdict(one) for one in things]})
         return
-    rows = [("ok" if one.enough else "missing" if one.found is None else "not enough", *_shown(one)) for one in found]
+    rows = [("ok" if one.enough else "missing" if one.found is None else "not enough", *_shown(one)) for one in things]
     console.show_table(["", "what", "found", "needed for"], [row[:4] for row in rows])
-    for one in found:
+    for one in things:
         if not one.enough:
             console.say(f"{one.what}: {one.fix}")
 

@@ -73,7 +73,7 @@ def _ended(problem: BaseException, *, as_json: bool) -> int:
     if isinstance(problem, BrokenPipeError):  # `deniable query ... | head` is no mistake
         _discard_stdout()
         return 0
-    return _told(outcome(problem), as_json=as_json)
+    return _reported(outcome(problem), as_json=as_json)
 
 
 def _require_unicode(words: Sequence[str]) -> None:
@@ -115,7 +115,7 @@ def outcome(problem: BaseException) -> Outcome:
     return Outcome("InternalError", message, INTERNAL)
 
 
-def _told(end: Outcome, *, as_json: bool) -> int:
+def _reported(end: Outcome, *, as_json: bool) -> int:
     try:
         if as_json:
             console.emit({"error": {"type": end.kind, "message": end.message}})
@@ -146,10 +146,10 @@ def _usage(problem: Any) -> str:
 
 def _too_much(problem: MemoryError) -> str:
     """What did not fit, in the words of whoever asked for it (NumPy and Arrow name the size)."""
-    asked = str(problem).splitlines()[0][:120] if str(problem) else "no size was named"
+    size = str(problem).splitlines()[0][:120] if str(problem) else "no size was named"
     whole = memory.in_words(memory.of_the_machine())
     return (
-        f"This takes more memory than it may ({asked}). Fix: fewer groups or columns in one question, fewer rows, or a "
+        f"This takes more memory than it may ({size}). Fix: fewer groups or columns in one question, fewer rows, or a "
         f"higher ceiling, --memory SIZE; this machine has {whole}."
     )
 

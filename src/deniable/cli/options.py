@@ -257,33 +257,33 @@ def requirement(
 
 def _terms(option: str, text: str, size: str, chance: str) -> dict[str, Any]:
     """``error=0.3,below=3,at-least=0.6``: terms that are left out keep their defaults."""
-    found: dict[str, Any] = {}
-    for each in text.split(","):
-        name, _, value = (part.strip() for part in each.partition("="))
+    terms: dict[str, Any] = {}
+    for entry in text.split(","):
+        name, _, value = (part.strip() for part in entry.partition("="))
         term = name.replace("-", "_")
-        if term not in ("error", size, chance) or not value or term in found:
+        if term not in ("error", size, chance) or not value or term in terms:
             known = ("error", size, chance.replace("_", "-"))
             raise OptionError(
-                f"{option} {text} is not understood at {each!r}.{did_you_mean(name, known)} "
+                f"{option} {text} is not understood at {entry!r}.{did_you_mean(name, known)} "
                 f"Fix: {option} {','.join(f'{term}=..' for term in known)}, each once."
             )
-        found[term] = int(value) if term == size and value.isdecimal() else value
-    return found
+        terms[term] = int(value) if term == size and value.isdecimal() else value
+    return terms
 
 
 def bins_of(texts: Sequence[str] | None) -> dict[str, BinsLike]:
     """``column=edge,edge,...``, ``column=equal:low:high:count`` or ``column=quantiles:10``."""
-    found: dict[str, BinsLike] = {}
+    bins: dict[str, BinsLike] = {}
     for text in texts or ():
         column, _, edges = text.partition("=")
         try:
-            found[column] = _bins(edges)
+            bins[column] = _bins(edges)
         except ValueError:
             raise OptionError(
                 f"--bins {text} is not understood. Fix: COLUMN=EDGE,EDGE,EDGE with numbers, "
                 "COLUMN=equal:LOW:HIGH:COUNT, or COLUMN=quantiles:10."
             ) from None
-    return found
+    return bins
 
 
 def _bins(text: str) -> BinsLike:

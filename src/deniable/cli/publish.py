@@ -282,11 +282,11 @@ def _chosen_for(
     )
     if mechanism in MADE_FOR:
         return MADE_FOR[mechanism](questions.profile)
-    found = compare(
+    comparison = compare(
         questions.table.histogram,
         privacy,
         pool=questions,
         attacker=informed_attacker(questions.table),
         informed_limit=None if informed_limit is None else float(probability(informed_limit, "informed-limit")),
     )
-    return found.recommended.mechanism
+    return comparison.recommended.mechanism

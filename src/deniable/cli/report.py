@@ -72,14 +72,14 @@ def report(
     if format_ == "html":
         reports.charts.require()
     measured = None if evaluation is None else _read(evaluation)
-    found = None if original is None else audit(original, release, attacks=True).to_dict()
-    content = reports.document(release, audience=who, audit=found, evaluation=measured)  # type: ignore[arg-type]
+    figures = None if original is None else audit(original, release, attacks=True).to_dict()
+    content = reports.document(release, audience=who, audit=figures, evaluation=measured)  # type: ignore[arg-type]
     inputs = [str(given) for given in (original, evaluation) if given is not None]
     reports.write(content, place, format_, release, inputs=inputs)
     if as_json:
-        grades = [] if found is None else [finding["grade"] for finding in found["findings"]]
+        grades = [] if figures is None else [finding["grade"] for finding in figures["findings"]]
         counts = {grade: grades.count(grade) for grade in ("serious", "caution", "info")}
-        console.emit({"report": str(place), "for": who, "format": format_, "findings": counts if found else None})
+        console.emit({"report": str(place), "for": who, "format": format_, "findings": counts if figures else None})
     else:
         console.show(place)
         console.say("It is for you alone: do not publish it." if who == "owner" else "It may go with the release.")

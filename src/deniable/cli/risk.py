@@ -60,7 +60,7 @@ def risk(
     if out is not None and not recoding and suppress_to_k is None:
         raise OptionError("--out writes the table made coarser, and nothing does. Fix: --recode, --suppress-to-k.")
     with console.progress_bar(shown=not quiet and not as_json) as progress:
-        found = look(
+        figures = look(
             options.one_or_many(files),
             names,
             sensitive=sensitive,
@@ -71,12 +71,12 @@ def risk(
             progress=progress,
         )
     if out is not None and form is not None:
-        _write(found.table(), out, form, files)
+        _write(figures.table(), out, form, files)
         console.say(f"The table is in {out}. It holds the sensitive values: it is for you alone.")
     if as_json:
-        console.emit(found.to_dict())
+        console.emit(figures.to_dict())
     else:
-        console.show(found)
+        console.show(figures)
 
 
 def _form(out: Path) -> str:

@@ -127,13 +127,13 @@ class Client:
         arrived = new = 0
         refused: list[str] = []
         while waiting := self._queue.first(self._batch):
-            told = self._posted(waiting)
-            if told is None:
+            answer = self._posted(waiting)
+            if answer is None:
                 break
             self._queue.remove([entry["id"] for entry in waiting])
-            refused += told["refused"]
-            arrived += len(waiting) - len(told["refused"])
-            new += told["new"]
+            refused += answer["refused"]
+            arrived += len(waiting) - len(answer["refused"])
+            new += answer["new"]
         return Submitted(arrived, new, len(self._queue), tuple(refused))
 
     async def asubmit(self, rows: Mapping[str, Any] | Sequence[Mapping[str, Any]], **options: Any) -> Submitted:
@@ -163,8 +163,8 @@ class Client:
                 pause = min(2 * pause, LONGEST_PAUSE)
             try:
                 with urllib.request.urlopen(request, timeout=self._timeout) as answer:
-                    told: dict[str, Any] = json.loads(answer.read())
-                return told
+                    content: dict[str, Any] = json.loads(answer.read())
+                return content
             except urllib.error.HTTPError as problem:
                 if problem.code < 500 and problem.code not in (408, 429):
                     raise ClientError(f"The server refused the batch ({problem.code}): {_said(problem)}") from None

@@ -77,7 +77,7 @@ def guarantee(sheet: Sheet) -> Guarantee:
     """What a sheet promises to whoever fills it in, whatever anyone believed before."""
     private = sheet.private
     gamma = sheet.gamma
-    each = " + ".join(f"{math.log(column.gamma):.4g} ({column.name})" for column in private)
+    epsilons = " + ".join(f"{math.log(column.gamma):.4g} ({column.name})" for column in private)
     return Guarantee(
         promises=tuple(column.part.promise for column in private if column.part is not None),
         adversary="any-prior",
@@ -89,7 +89,7 @@ def guarantee(sheet: Sheet) -> Guarantee:
             "Every private answer was changed at random by the respondent's own device before it was sent: nobody ever "
             "held the originals.",
             f"Each respondent's sheet satisfies epsilon-local differential privacy with epsilon = {sheet.epsilon:.4g}"
-            + (f": {each}" if private[1:] else "")
+            + (f": {epsilons}" if private[1:] else "")
             + ", whatever anyone believed and however the answers are correlated.",
             *(believed(column) for column in private),
         ),

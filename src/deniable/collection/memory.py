@@ -32,7 +32,7 @@ from deniable.release.folder import write_file
 
 FORMAT = "deniable-answers-1"
 KEY_BYTES = 32
-ASKED = (
+QUESTION_FIELDS = (
     "columns",
     "types",
     "missing",
@@ -103,7 +103,7 @@ class Memory:
 def question(part: Part) -> str:
     """The digest of all that the distribution of an answer depends on, and of nothing else."""
     raw = part_dict(part)
-    text = json.dumps({name: raw.get(name) for name in ASKED}, sort_keys=True)
+    text = json.dumps({name: raw.get(name) for name in QUESTION_FIELDS}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

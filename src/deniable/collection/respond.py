@@ -105,12 +105,12 @@ def _require_allowed(manifest: Manifest, columns: Sequence[str] | None, public: 
     """Nothing is asked for that the respondent does not allow."""
     if columns is None and public is None:
         return
-    for asked, allowed, how in (
+    for wanted, allowed, how in (
         (manifest.sensitive_columns, columns, "perturbed"),
         (manifest.public_columns, public, "as it is"),
     ):
         names = (allowed,) if isinstance(allowed, str) else tuple(allowed or ())
-        others = [name for name in asked if name not in names]
+        others = [name for name in wanted if name not in names]
         if others:
             raise ColumnError(
                 f"The request asks for {listing(others)} {how}, which you do not allow. Fix: do not answer, or name it "
@@ -146,9 +146,9 @@ def _require_within(limit: float, parts: Sequence[Part], gammas: Sequence[Fracti
         raise OptionError(f"limit = {limit} is not allowed: an epsilon above 0.")
     epsilons = [math.log(gamma) for gamma in gammas if gamma is not None]
     if sum(epsilons) > limit:
-        each = ", ".join(f"{part.columns[0]!r} {one:.4g}" for part, one in zip(parts, epsilons, strict=True))
+        shares = ", ".join(f"{part.columns[0]!r} {one:.4g}" for part, one in zip(parts, epsilons, strict=True))
         raise OptionError(
-            f"The request asks for epsilon {sum(epsilons):.4g} ({each}), and the limit is {limit:g}. Fix: do not "
+            f"The request asks for epsilon {sum(epsilons):.4g} ({shares}), and the limit is {limit:g}. Fix: do not "
             "answer, or raise limit=."
         )
 

@@ -90,12 +90,12 @@ class _Reader:
             self._wrong(f"codes = {shortened(codes)} is not allowed: true or false.")
         if not _whole(respondents) or not 0 < respondents <= 10**9:
             self._wrong(f"respondents = {shortened(respondents)} is not allowed: a whole number above 0.")
-        asked = raw.get("question", [])
-        if not isinstance(asked, list) or not 1 <= len(asked) <= MOST_QUESTIONS:
+        entries = raw.get("question", [])
+        if not isinstance(entries, list) or not 1 <= len(entries) <= MOST_QUESTIONS:
             self._wrong(f"A survey has 1 to {MOST_QUESTIONS} questions. Fix: a table [[question]] for each.")
             return None
         usual = self._requirement(raw.get("privacy", {}), "[privacy]")
-        questions = [self._question(entry, place, usual) for place, entry in enumerate(asked, start=1)]
+        questions = [self._question(entry, place, usual) for place, entry in enumerate(entries, start=1)]
         self._columns([question for question in questions if question is not None])
         if self.problems:
             return None

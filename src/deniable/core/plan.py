@@ -191,8 +191,8 @@ class Plan:
             raise InternalError("only a release of one part can publish the cells of its rows")
         if not self.guarantee.sentence:
             stated = zip(self.parts, self.guarantee.promises, strict=True)
-            told = [told_part(part, promise) for part, promise in stated]
-            computed = replace(self.guarantee, sentence=sentence_of(told, self.guarantee.adversary))
+            parts = [told_part(part, promise) for part, promise in stated]
+            computed = replace(self.guarantee, sentence=sentence_of(parts, self.guarantee.adversary))
             object.__setattr__(self, "guarantee", computed)
 
     @classmethod

@@ -34,8 +34,8 @@ def cube(
     """All 2^k combinations of conditions on k columns: for each whether it holds, then value, stderr and interval."""
     options = Options(method, calibrate, confidence)
     require_one_part_options(options)
-    asked = conjunction(conditions)
-    predicate = And((*conjunction(where).parts, *asked.parts))  # a column may be asked about and narrowed down, too
+    condition = conjunction(conditions)
+    predicate = And((*conjunction(where).parts, *condition.parts))  # a column may be asked about and narrowed down, too
     joint = Conditions(published.manifest, published.counter(), predicate)
     say_condition(joint, Labels((), ()))
     if joint.wide:
@@ -48,26 +48,26 @@ def cube(
     pairs = sum(one.of_label(inverse, one.whole(inverse)) for one in swapped)  # each combination is a label
     variance = np.maximum(joint.tensor.squares(counts) - inverse + pairs, 0.0)
     possible = joint.by_pattern(counts.reshape(len(counts), -1).sum(1))
-    return _cube_table(joint, asked, (fitted.reshape(-1), variance.reshape(-1), possible), options.z)
+    return _cube_table(joint, condition, (fitted.reshape(-1), variance.reshape(-1), possible), options.z)
 
 
 def _cube_by_counts(
     published: Published, conditions: Mapping[str, Any], where: Mapping[str, Any], options: Options
 ) -> pa.Table:
     """The cube one count at a time, where a column's channel cannot be seen through its conditions."""
-    told = list(conditions.items())
-    combinations = list(product((False, True), repeat=len(told)))
+    named = list(conditions.items())
+    combinations = list(product((False, True), repeat=len(named)))
     given = conjunction(where).parts
-    asked = [
+    predicates = [
         And(
             (
                 *given,
-                *conjunction({name: c if bit else not_(c) for bit, (name, c) in zip(bits, told, strict=True)}).parts,
+                *conjunction({name: c if bit else not_(c) for bit, (name, c) in zip(bits, named, strict=True)}).parts,
             )
         )
         for bits in combinations
     ]
-    counts = Answers.joined([_count(published, predicate, options) for predicate in asked], axis=1)
+    counts = Answers.joined([_count(published, predicate, options) for predicate in predicates], axis=1)
     low, high = interval(counts, options.z)
     truth = {name: [bits[place] for bits in combinations] for place, name in enumerate(conditions)}
     columns = {"value": counts.value, "stderr": np.sqrt(counts.variance), "value_low": low, "value_high": high}
@@ -80,14 +80,14 @@ def _count(published: Published, predicate: Predicate, options: Options) -> Answ
     return Count().estimate(Linear({None: rows}), linear_method(options), options.z, {})
 
 
-def _cube_table(joint: Conditions, asked: And, of_patterns: tuple[Floats, Floats, Floats], z: float) -> pa.Table:
+def _cube_table(joint: Conditions, condition: And, of_patterns: tuple[Floats, Floats, Floats], z: float) -> pa.Table:
     """Patterns as combinations of the conditions that are asked about, where all others hold."""
     value, variance, possible = of_patterns
     number = len(joint.flat)
     patterns = np.arange(2**number)
     places = {id(leaf): number - 1 - place for place, (_, leaf) in enumerate(joint.flat) if leaf is not None}
     bit = {leaf: ((patterns >> place) & 1).astype(bool) for leaf, place in places.items()}
-    wanted = [leaf for leaf in asked.parts if isinstance(leaf, Leaf)]
+    wanted = [leaf for leaf in condition.parts if isinstance(leaf, Leaf)]
     kept = np.ones(len(patterns), bool)
     for leaf in bit.keys() - {id(leaf) for leaf in wanted}:
         kept &= bit[leaf]

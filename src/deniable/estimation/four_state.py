@@ -64,9 +64,9 @@ def answer_four_state(
         raise OptionError(f"calibrate=True does not go with method = {options.method!r}. Fix: leave calibrate out.")
     hidden = [name for name in groups if name in manifest.sensitive_columns]
     public = [name for name in groups if name not in hidden]
-    condition, asked = _split(manifest, predicate)
-    columns = {name: _column(manifest, name) for name in dict.fromkeys((*hidden, *asked))}
-    sets = {name: _set(column, asked.get(name)) for name, column in columns.items()}
+    condition, leaves = _split(manifest, predicate)
+    columns = {name: _column(manifest, name) for name in dict.fromkeys((*hidden, *leaves))}
+    sets = {name: _set(column, leaves.get(name)) for name, column in columns.items()}
     columns = {name: column for name, column in columns.items() if name in hidden or not sets[name].all()}
     joint = Conditions(manifest, counter, condition)
     classes = np.where(joint.truth.reshape(-1) > 0, 0, 1).astype(np.int64)
@@ -86,10 +86,10 @@ def answer_four_state(
     kept = inside.sum(1) > 0 if public else np.ones(1, bool)
     labels = list(product(*(np.flatnonzero(sets[name]).tolist() for name in hidden)))
     fixed = [sets[name] for name in columns if name not in hidden]
-    found = states.answers([[*map(_only, shape, each), *fixed] for each in labels])
+    answers = states.answers([[*map(_only, shape, label), *fixed] for label in labels])
     lists = [column.label(np.arange(len(sets[name]))) for name, column in columns.items()]
-    named = tuple(tuple(lists[i][at] for i, at in enumerate(each)) for each in labels)
-    table = [np.stack([getattr(one, what) for one in found], 1)[kept] for what in _PARTS]
+    named = tuple(tuple(lists[i][at] for i, at in enumerate(label)) for label in labels)
+    table = [np.stack([getattr(one, what) for one in answers], 1)[kept] for what in _PARTS]
     return own[kept], named, Answers(*table)
 
 
@@ -117,21 +117,24 @@ class FourStates:
     others: Others
     columns: tuple[PerturbedColumn, ...]
 
-    def answers(self, asked: Sequence[Sequence[Bools]]) -> list[Answers]:
+    def answers(self, questions: Sequence[Sequence[Bools]]) -> list[Answers]:
         """Counts of the rows that have a value of each column's set (a mask over its states), for some such sets."""
         single = [
-            i for i, sets in enumerate(asked) if sets and all(one.sum() == 1 for one in sets) and not self._exempt
+            i for i, sets in enumerate(questions) if sets and all(one.sum() == 1 for one in sets) and not self._exempt
         ]
-        fixed = self._fixed_points([[int(np.argmax(one)) for one in asked[i]] for i in single])
+        fixed = self._fixed_points([[int(np.argmax(one)) for one in questions[i]] for i in single])
         values = dict(zip(single, fixed, strict=True))
-        return [self._answer(sets, values.get(i)) for i, sets in enumerate(asked)]
+        return [self._answer(sets, values.get(i)) for i, sets in enumerate(questions)]
 
     def _answer(self, sets: Sequence[Bools], fixed: Floats | None) -> Answers:
         rows = self.inside.sum(tuple(range(1, self.inside.ndim)))
         weights = [column.weights(chosen) for column, chosen in zip(self._weighing, sets, strict=True)]
         value = np.clip(_contracted(self.inside, weights) if fixed is None else fixed, 0.0, rows)
         variance = np.maximum(self._influences(sets, weights) - value, 0.0)
-        if any((chosen[: len(each.lost)] & each.lost).any() for each, chosen in zip(self._weighing, sets, strict=True)):
+        if any(
+            (chosen[: len(weighing.lost)] & weighing.lost).any()
+            for weighing, chosen in zip(self._weighing, sets, strict=True)
+        ):
             variance = np.where(rows > 0, np.inf, 0.0)
         return Answers(value, variance, variance, np.zeros_like(rows) if sets else rows, rows)
 
@@ -154,12 +157,12 @@ class FourStates:
             return []
         observed = np.stack([self._states(at) for at in places])
         k = len(self.columns)
-        found = (
+        points = (
             four_states(observed, self.c, others=self.others)
             if k == 1
             else several_columns(observed, [self.c] * k, others=self.others)
         )
-        return list(found.reshape(len(places), len(self.inside), -1)[:, :, -1])
+        return list(points.reshape(len(places), len(self.inside), -1)[:, :, -1])
 
     def _states(self, at: Sequence[int]) -> Floats:
         inside, whole = self.inside, self.total[None]
@@ -172,12 +175,12 @@ class FourStates:
         axes = tuple(range(1, self.inside.ndim))
         through = np.zeros_like(self.inside)  # what a row counts for through its columns' a
         own = np.ones_like(self.inside)
-        for axis, (each, chosen) in enumerate(zip(self._weighing, sets, strict=True)):
+        for axis, (weighing, chosen) in enumerate(zip(self._weighing, sets, strict=True)):
             along = tuple(len(chosen) if i == axis else 1 for i in range(len(sets)))
             own *= weights[axis].reshape(along)
             others = [np.ones_like(w) if i == axis else w for i, w in enumerate(weights)]
             rest = _contracted(self.inside, others, keep=axis)
-            through += (each.slopes(rest) * chosen).reshape(-1, *along)
+            through += (weighing.slopes(rest) * chosen).reshape(-1, *along)
         outside = np.maximum(self.total[None] - self.inside, 0.0)
         squares: Floats = (self.inside * (own + through) ** 2 + outside * through**2).sum(axes)
         return squares
@@ -227,8 +230,8 @@ class Weighing:
         dW(y)/da_s = ([y = s] - q) / (q - a_s)^2
         """
         mine = rest[:, : len(self.a)]
-        found = (mine - mine.sum(1, keepdims=True) / self.c) * np.where(self.lost, 0.0, self.slope / self.spread**2)
-        return np.pad(found, ((0, 0), (0, self.exempt)))
+        slopes = (mine - mine.sum(1, keepdims=True) / self.c) * np.where(self.lost, 0.0, self.slope / self.spread**2)
+        return np.pad(slopes, ((0, 0), (0, self.exempt)))
 
 
 def _contracted(x: Floats, weights: Sequence[Floats], keep: int | None = None) -> Floats:
@@ -269,17 +272,17 @@ def _split(manifest: Any, predicate: Predicate) -> tuple[Predicate, dict[str, Le
     """The condition on public columns, and the one on each sensitive column."""
     flat = merged(predicate)
     public: list[Predicate] = []
-    asked: dict[str, Leaf] = {}
+    leaves: dict[str, Leaf] = {}
     for part in flat.parts if isinstance(flat, And) else (flat,):
         for leaf in leaves_of(part):
             require_column(manifest, leaf.column)
         if not any(leaf.column in manifest.sensitive_columns for leaf in leaves_of(part)):
             public.append(part)
         elif isinstance(part, Leaf):
-            asked[part.column] = part
+            leaves[part.column] = part
         else:
             raise QuestionError(
                 "method = 'four-state' answers a condition on public columns AND values of sensitive columns; a "
                 "sensitive column stands inside an OR. Fix: method='inverse', or ask in parts that share no row."
             )
-    return And(tuple(public)), asked
+    return And(tuple(public)), leaves

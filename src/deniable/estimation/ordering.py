@@ -136,8 +136,8 @@ def _of_sensitive(published: Published, question: Question, what: Quantile) -> l
     for place in np.ndindex(*off.shape[1:]):
         at = (slice(None), *place)
         # At the largest value T = (1 - q) N: without rows there is no quantile.
-        found = crossing(every, off[at], error[at], question.options.z) if off[at][-1] > 0 else (np.nan,) * 3
-        result[(slice(None), *place)] = found
+        estimate = crossing(every, off[at], error[at], question.options.z) if off[at][-1] > 0 else (np.nan,) * 3
+        result[(slice(None), *place)] = estimate
     return list(result)
 
 

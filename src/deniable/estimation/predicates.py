@@ -167,10 +167,10 @@ def among(values: pa.Array, wanted: Iterable[Any]) -> pa.Array:
 
 
 def _one_by_one(values: pa.Array, wanted: Iterable[Any]) -> pa.Array:
-    found = nothing(values)
+    truth = nothing(values)
     for value in wanted:
-        found = pc.or_(found, compare("==", values, value))
-    return found
+        truth = pc.or_(truth, compare("==", values, value))
+    return truth
 
 
 COMPARISONS: dict[str, Any] = {

@@ -24,7 +24,7 @@ MOST_ENTRIES = 2**26  # patterns x values
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Resolved:
     """A resolved predicate.
 
     Attributes:
@@ -115,7 +115,7 @@ class Resolver:
         self.counter = counter
         self.m = len(manifest.domain)
 
-    def resolve(self, where: Predicate, conditions: Sequence[Predicate] = ()) -> Asked:
+    def resolve(self, where: Predicate, conditions: Sequence[Predicate] = ()) -> Resolved:
         """A condition, and further ones on the rows that satisfy it, all by the same classes of rows."""
         leaves: list[PublicLeaf] = []
         truths = [self._truth(merged(predicate), leaves) for predicate in (where, *conditions)]
@@ -131,7 +131,7 @@ class Resolver:
             sets[:, place] = truth(bits.astype(bool))
         sets[:, 1:] &= sets[:, :1]
         classes, distinct = _classes(sets)
-        return Asked(tuple(leaves), classes, distinct[:, 0], distinct[:, 1:].swapaxes(0, 1))
+        return Resolved(tuple(leaves), classes, distinct[:, 0], distinct[:, 1:].swapaxes(0, 1))
 
     def conjunction(self, predicate: Predicate) -> tuple[list[PublicLeaf], Bools]:
         """A plain conjunction as public leaves and one value set, for pools of questions."""
@@ -220,4 +220,4 @@ def _joined(leaves: Sequence[Leaf], both: bool) -> Leaf:
     return Leaf(leaves[0].column, test, missing, named)
 
 
-__all__ = ["And", "Asked", "Or", "Resolver", "require_column", "sensitive_part"]
+__all__ = ["And", "Or", "Resolved", "Resolver", "require_column", "sensitive_part"]

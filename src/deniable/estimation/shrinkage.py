@@ -68,8 +68,8 @@ class Shrinkage:
         mu = rows @ (sets @ self.share).T
         extra = rows @ (sets @ (self.share * self.more)).T  # each value's own excess, weighted by its share
         shape = _shape(rows.sum(axis=1, keepdims=True), self.rows, self.slope)
-        found: Floats = shape * mu * ((self.scale + errors * self.error) * mu + extra) + mu
-        return found
+        variance: Floats = shape * mu * ((self.scale + errors * self.error) * mu + extra) + mu
+        return variance
 
     def shrunk(self, linear: Answers, rows: Floats, sets: Bools) -> Answers:
         """Answers [groups, sets] drawn towards independence; rows [groups, classes], sets [sets, classes, m]."""
@@ -107,16 +107,16 @@ def fit_shrinkage(ask: Asking, control: Control | None) -> Shrinkage:
     margins = _margins(ask)
     above, below = np.zeros(len(chosen)), np.full(len(chosen), 1e-300)
     for margin in margins:
-        for count, found in _estimates(ask, margin, control, chosen):
+        for count, estimates in _estimates(ask, margin, control, chosen):
             mu = count[:, None] * share[chosen]
             trust = (mu / np.maximum(count[:, None] * per_row, 1e-9)) ** 2
             total = np.maximum((trust * mu**2).sum(axis=1), 1e-300)
             rows.append(count)
-            moment.append((trust * ((found.value - mu) ** 2 - found.variance - mu)).sum(axis=1) / total)
+            moment.append((trust * ((estimates.value - mu) ** 2 - estimates.variance - mu)).sum(axis=1) / total)
             weight.append(total)
             model = _shape(count, ask.manifest.rows, 0.0)[:, None] * mu**2
             noise = np.maximum(count[:, None] * per_row, 1e-9) ** 2
-            above += (((found.value - mu) ** 2 - found.variance - mu) * model / noise).sum(axis=0)
+            above += (((estimates.value - mu) ** 2 - estimates.variance - mu) * model / noise).sum(axis=0)
             below += (model**2 / noise).sum(axis=0)
     effect = _overlap(ask, margins)
     fitted = _fit(np.concatenate(rows), np.concatenate(moment), np.concatenate(weight), ask.manifest.rows, effect)

@@ -67,8 +67,8 @@ class Feature:
         if self.edges is not None:
             numbers = as_numbers(self.name, column)
             gone = np.isnan(numbers)
-            found = np.searchsorted(self.edges, np.where(gone, 0.0, numbers), side="left")
-            return np.where(gone, self.size - 1, found).astype(np.intp)
+            codes = np.searchsorted(self.edges, np.where(gone, 0.0, numbers), side="left")
+            return np.where(gone, self.size - 1, codes).astype(np.intp)
         known = pa.array(list(self.values))
         try:
             same = column.cast(known.type)

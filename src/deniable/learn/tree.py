@@ -138,10 +138,10 @@ class _Grower:
         node.feature, node.left_states = split.feature, split.left_states
         sides = (split.left_states, split.left), (~split.left_states, split.right)
         children = []
-        for states, found in sides:
+        for states, rows in sides:
             inner = list(sets)
             inner[split.feature] = sets[split.feature] & states
-            children.append(self.grow(found, inner, path | {split.feature}, tables, depth - 1))
+            children.append(self.grow(rows, inner, path | {split.feature}, tables, depth - 1))
         node.left, node.right = children
         return node
 
@@ -179,18 +179,18 @@ class _Grower:
             for power in (1, 2)
         )
         own = feature.asked_for(np.eye(feature.size))
-        found = own @ first @ self.class_weights.T * allowed[:, None]
+        table = own @ first @ self.class_weights.T * allowed[:, None]
         kept = 1.0
         if prior is not None and not exact:
             squares = own**2 @ second @ (self.class_weights**2).T * allowed[:, None]
             prior = prior * (counts / np.maximum(prior.sum(axis=0), 1e-9))
-            noise = np.maximum(squares - found, 0.0).sum()
-            off = ((found - prior) ** 2).sum()
+            noise = np.maximum(squares - table, 0.0).sum()
+            off = ((table - prior) ** 2).sum()
             margin = 1 + 2 * np.sqrt(2 / (allowed.sum() * self.known))  # noise alone rarely moves a table further
             kept = float(max(0.0, 1.0 - margin * noise / off)) if off > 0 else 0.0
-            found = prior + kept * (found - prior)
-        found = np.maximum(found, 0.0)
-        return found * (counts / np.maximum(found.sum(axis=0), 1e-9)), kept, second
+            table = prior + kept * (table - prior)
+        table = np.maximum(table, 0.0)
+        return table * (counts / np.maximum(table.sum(axis=0), 1e-9)), kept, second
 
     def _split(self, c: int, table: Floats, kept: float, second: Floats, allowed: Bools) -> Split | None:
         feature = self.training.features[c]

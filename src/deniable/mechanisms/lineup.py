@@ -140,14 +140,15 @@ class Lineup(Mechanism):
 
     def _too_much(self, histogram: Histogram, limits: Limits, known: Any) -> str:
         """What cannot be met, and the nearest that can."""
-        asked = ", ".join(
+        wanted = ", ".join(
             f"{name} = {value}" for name, value in (("size", self.size), ("truth", self.exact_truth())) if value
         )
-        free = by_frequency(histogram.counts, known, limits, None, None, DEFAULT_TRUTH) if asked else None
+        free = by_frequency(histogram.counts, known, limits, None, None, DEFAULT_TRUTH) if wanted else None
         if free is not None:
             reached = f"size={free.design.size}, truth='{_readable(free.design)}'"
             return (
-                f"Line-ups with {asked} would let an attacker become surer than rho2. Fix: {reached}, or a higher rho2."
+                f"Line-ups with {wanted} would let an attacker become surer than rho2. "
+                f"Fix: {reached}, or a higher rho2."
             )
         return (
             "No line-up keeps this requirement: some value is almost as frequent as its rho2 allows to be believed. "

@@ -80,8 +80,8 @@ def predicted_error(share: Floats, inclusion: Floats, truth: float) -> float:
     inverse = 1 / own - c * ratio**2 / (1 + c * float((inclusion * ratio).sum()))
     variance = (inclusion / truth) ** 2 * (inverse - (1 - truth**2) / size**2) - share
     variance = np.maximum(variance, 1e-12)
-    asked = [a for a in SELECTIVITIES if (share >= a).any()] or [float(np.median(share))]
-    errors = [float(np.sqrt(variance / (share * a)).compress(share >= a).mean()) for a in asked]
+    selectivities = [a for a in SELECTIVITIES if (share >= a).any()] or [float(np.median(share))]
+    errors = [float(np.sqrt(variance / (share * a)).compress(share >= a).mean()) for a in selectivities]
     return float(np.exp(np.mean(np.log(errors))))
 
 

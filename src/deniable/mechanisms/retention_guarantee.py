@@ -107,16 +107,16 @@ def guarantee(columns: Sequence[Perturbed]) -> Guarantee:
 
 
 def _epsilons(columns: Sequence[Perturbed]) -> str:
-    each = " + ".join(f"{column.epsilon:.4g} ({column.column})" for column in columns if column.gamma is not None)
+    epsilons = " + ".join(f"{column.epsilon:.4g} ({column.column})" for column in columns if column.gamma is not None)
     open_ended = [column.column for column in columns if column.gamma is None]
     if open_ended:
-        known = f" Epsilon of the others: {each}." if each else ""
+        known = f" Epsilon of the others: {epsilons}." if epsilons else ""
         return (
             f"No local differential privacy is claimed: the amplification of {listing(open_ended)} is unbounded.{known}"
         )
     return (
         f"Each row satisfies epsilon-local differential privacy with epsilon = {sum(c.epsilon for c in columns):.4g}"
-        + (f": {each}" if columns[1:] else "")
+        + (f": {epsilons}" if columns[1:] else "")
         + (", noisy histograms included" if any(column.noise for column in columns) else "")
         + ", whatever an attacker believed and however the columns are correlated"
         + ("." if all(column.declared for column in columns) else "; the list of values, read off the table, apart.")
@@ -184,26 +184,26 @@ def _together(columns: Sequence[Perturbed]) -> list[str]:
 
 
 def _limits(columns: Sequence[Perturbed]) -> list[str]:
-    found = []
+    limits = []
     if len(columns) > 1:
-        found.append(
+        limits.append(
             "The sentences about one column are about that column alone. Columns that are correlated speak for each "
             "other: whoever combines a row's perturbed columns can become surer, up to the sum of their epsilons."
         )
     for column in columns:
         if column.replacing == "identity":
-            found.append(
+            limits.append(
                 f"{column.column!r} is replaced by values of its own noisy distribution: someone who knows more than "
                 "the frequencies, such as who holds the rarest value, can recognise it. By how many rows that "
                 "distribution is raised above the noisy histogram can depend on the table, beyond epsilon."
             )
         if column.replacing == "swapping":
-            found.append(
+            limits.append(
                 f"{column.column!r} is swapped among the rows: its exact histogram is published, and the rows are not "
                 "independent of each other."
             )
         if column.rounded is not None:
-            found.append(
+            limits.append(
                 f"{column.column!r} is published on a grid of steps of {column.rounded:g}, originals included."
             )
-    return found
+    return limits

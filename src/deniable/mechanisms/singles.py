@@ -32,7 +32,7 @@ def covered_singles(histogram: Histogram, privacy: Privacy | None, public: Histo
     if privacy is None or privacy.rho2 is None or privacy.adversary != "frequency":
         return []
     line = float((privacy.rho1 or privacy.rho2) * histogram.rows)
-    found: Covered = []
+    covered: Covered = []
     for column in single_values(histogram.domain):
         named = np.array([value not in privacy.exempt for value in column.values])
         true = named & _below(_counts(histogram, column), line, strictly=privacy.rho1 is None)
@@ -44,8 +44,8 @@ def covered_singles(histogram: Histogram, privacy: Privacy | None, public: Histo
                 for margin in margins_for(histogram)
                 if not (true & ~(wide := named & _below(noisy - margin, line, strictly=privacy.rho1 is None))).any()
             )
-        found.append((column, mask))
-    return found
+        covered.append((column, mask))
+    return covered
 
 
 def loose_singles(covered: Covered) -> tuple[Single, ...]:

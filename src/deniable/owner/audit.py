@@ -95,7 +95,7 @@ def audit(
     rows = read_original(source, manifest, progress)
     progress(0, STEPS, AUDITING)
     match = matched(rows, table, manifest.public_columns)
-    found = audit_figures(
+    result = audit_figures(
         manifest,
         [Histogram(scan.part.domain, scan.counts) for scan in scans],
         plans=plans,
@@ -103,23 +103,23 @@ def audit(
         lineups=[Histogram(scan.part.domain, scan.counts) for scan in lined_up],
         rows=audited_rows(match, table, manifest, [*scans, *lined_up], published) if scans or lined_up else None,
         categories=categories or _categories(manifest),
-        joints=joint_counts(source, [scan.part for scan in scans], [scan.found for scan in scans]),
+        joints=joint_counts(source, [scan.part for scan in scans], [scan.scan for scan in scans]),
     )
     progress(1, STEPS, AUDITING)
-    combined = combined_findings(rows, scans, plans, published, shown, found)
-    found = dataclasses.replace(found, findings=by_grade((*found.findings, *combined)))
+    combined = combined_findings(rows, scans, plans, published, shown, result)
+    result = dataclasses.replace(result, findings=by_grade((*result.findings, *combined)))
     progress(2, STEPS, AUDITING)
-    given_away, more = giveaways(match, [*scans, *lined_up], found)
-    found = dataclasses.replace(found, dependence=given_away)
-    found = dataclasses.replace(found, findings=by_grade((*found.findings, *more, *heaps(source, manifest, found))))
+    given_away, more = giveaways(match, [*scans, *lined_up], result)
+    result = dataclasses.replace(result, dependence=given_away)
+    result = dataclasses.replace(result, findings=by_grade((*result.findings, *more, *heaps(source, manifest, result))))
     progress(3, STEPS, AUDITING)
-    scenes = scenes_of(table, match, [*scans, *lined_up], found)
-    found = dataclasses.replace(found, informed=informed_about(scenes))
+    scenes = scenes_of(table, match, [*scans, *lined_up], result)
+    result = dataclasses.replace(result, informed=informed_about(scenes))
     progress(STEPS, STEPS, AUDITING)
     if not attacks:
-        return found
-    findings = by_grade((*found.findings, *(() if scenes else (NOT_PLAYED,))))
-    return dataclasses.replace(found, findings=findings, attacks=attacks_on_rows(scenes))
+        return result
+    findings = by_grade((*result.findings, *(() if scenes else (NOT_PLAYED,))))
+    return dataclasses.replace(result, findings=findings, attacks=attacks_on_rows(scenes))
 
 
 def _of_groups(
@@ -142,24 +142,24 @@ def _of_groups(
         match = matched(original, table, manifest.public_columns)
         columns = {name: both[: match.rows] for name, both in match.public.items()}
         rows = Rows(columns, match.published, scan.codes(original), match.people)
-    found = audit_figures(manifest, [], groups=groups, rows=rows, categories=categories)
+    result = audit_figures(manifest, [], groups=groups, rows=rows, categories=categories)
     if not attacks:
-        return found
-    return dataclasses.replace(found, attacks=attacks_on_groups(release, original, scan, groups))
+        return result
+    return dataclasses.replace(result, attacks=attacks_on_groups(release, original, scan, groups))
 
 
 def group_rows(release: Release) -> GroupRows:
     """How many rows of each group have each value, from the tables that are published."""
     columns = release.manifest.parts[0].columns
     if release.manifest.form == "boxes":
-        found = Published.of(release.table, columns, None)
+        published = Published.of(release.table, columns, None)
     else:
-        found = Published.of(release.groups, columns, ROWS)
+        published = Published.of(release.groups, columns, ROWS)
     place = {value: i for i, value in enumerate(release.manifest.parts[0].domain)}
-    there = [i for i, value in enumerate(found.value) if value in place]
+    there = [i for i, value in enumerate(published.value) if value in place]
     group, value, rows = (
         np.array([numbers[i] for i in there], dtype=np.int64)
-        for numbers in (found.cell, [place.get(value, -1) for value in found.value], found.rows)
+        for numbers in (published.cell, [place.get(value, -1) for value in published.value], published.rows)
     )
     return GroupRows(group, value, rows)
 
@@ -238,13 +238,15 @@ def _privacy(manifest: Manifest, part: Part) -> Privacy | None:
     stated = manifest.privacy
     if stated is None:
         return None
-    back = {(type(told).__name__, told): value for value in part.domain if (told := values.to_json(value)) is not None}
+    back = {
+        (type(stored).__name__, stored): value for value in part.domain if (stored := values.to_json(value)) is not None
+    }
 
-    def value_of(told: Any) -> Hashable:
-        if told is None:
+    def value_of(stored: Any) -> Hashable:
+        if stored is None:
             return None
         try:
-            return back[(type(told).__name__, told)]
+            return back[(type(stored).__name__, stored)]
         except KeyError:
             raise TableError("The manifest's requirement names a value that is not in its domain.") from None
 

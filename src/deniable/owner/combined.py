@@ -27,10 +27,10 @@ def combined_findings(
     plans: Sequence[Plan | None],
     published: Sequence[Codes],
     observed: Sequence[Sequence[Counts] | None],
-    found: Audit,
+    figures: Audit,
 ) -> list[Finding]:
     """Findings about those who weigh rows against each other, and about those who combine columns."""
-    known = {part.columns: part for part in found.parts}
+    known = {part.columns: part for part in figures.parts}
     findings = []
     for scan, plan, codes, shown in zip(scans, plans, published, observed, strict=True):
         part = scan.part
@@ -41,7 +41,7 @@ def combined_findings(
             continue
         said = about_rows_together(surest(part, known[part.columns].limits, cells), namer(part.domain))
         findings += [of_column(finding, part) for finding in said] if len(scans) > 1 else said
-    return findings + _of_columns(original, scans, published, found)
+    return findings + _of_columns(original, scans, published, figures)
 
 
 def _counted(
@@ -58,13 +58,13 @@ def _counted(
 
 
 def _of_columns(
-    original: pa.Table, scans: Sequence[Scanned], published: Sequence[Codes], found: Audit
+    original: pa.Table, scans: Sequence[Scanned], published: Sequence[Codes], figures: Audit
 ) -> list[Finding]:
     """Columns with one channel each, perturbed independently of each other."""
     several = [(scan, codes) for scan, codes in zip(scans, published, strict=True) if len(scan.part.channels) == 1]
     if len(several) < 2:
         return []
-    known = {part.columns: part for part in found.parts}
+    known = {part.columns: part for part in figures.parts}
     parts = [scan.part for scan, _ in several]
     held = np.stack([scan.codes(original) for scan, _ in several], axis=1)
     shown = np.stack([codes for _, codes in several], axis=1)

@@ -29,9 +29,9 @@ ROWS = 100_000  # learnt from and attacked, at the most; functions are looked fo
 ENTRIES = 2**22  # beliefs at once: people x values
 
 
-def giveaways(match: Matched, scans: Sequence[Scanned], found: Audit) -> tuple[tuple[Dependence, ...], list[Finding]]:
+def giveaways(match: Matched, scans: Sequence[Scanned], figures: Audit) -> tuple[tuple[Dependence, ...], list[Finding]]:
     """What public columns say about each sensitive column, and the findings about it."""
-    parts = {part.columns: part for part in found.parts}
+    parts = {part.columns: part for part in figures.parts}
     schema = match.original.schema
     fixes = {name: fix(name, schema.field(name).type) for name in match.public}
     results, findings = [], []
@@ -45,9 +45,9 @@ def giveaways(match: Matched, scans: Sequence[Scanned], found: Audit) -> tuple[t
     return tuple(results), findings
 
 
-def heaps(source: Dataset, manifest: Manifest, found: Audit) -> list[Finding]:
+def heaps(source: Dataset, manifest: Manifest, figures: Audit) -> list[Finding]:
     """Findings about numbers that pile up, at the points of their grids: intervals would hide them."""
-    parts = {part.columns: part for part in found.parts}
+    parts = {part.columns: part for part in figures.parts}
     findings = []
     for part in manifest.parts:
         if part.range is None:

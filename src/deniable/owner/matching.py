@@ -25,16 +25,16 @@ class Scanned:
     """One part of a release, and the original table over its values."""
 
     part: Part
-    found: Scan | IntervalScan
+    scan: Scan | IntervalScan
 
     @property
     def counts(self) -> Counts:
         """The rows of each value."""
-        return self.found.histogram.counts if isinstance(self.found, Scan) else self.found.counts
+        return self.scan.histogram.counts if isinstance(self.scan, Scan) else self.scan.counts
 
     def codes(self, table: pa.Table) -> npt.NDArray[np.int64]:
         """Where each row's value stands in the domain; after its last value where the row is exempt."""
-        encoder = self.found.encoder
+        encoder = self.scan.encoder
         batches = table.select(encoder.columns).combine_chunks().to_batches()
         pieces = [encoder.encode(batch).astype(np.int64) for batch in batches]
         return np.concatenate(pieces) if pieces else np.zeros(0, np.int64)

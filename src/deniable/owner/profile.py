@@ -58,8 +58,8 @@ def question_profile(
     """
     require_fixed(bins or {}, "a profile")
     recoding = Recoding.of(recode, rare, suppress)
-    asked = asked_table(table, sensitive, drop=drop, bins=bins, missing=missing, recoding=recoding)
-    return one_pool(asked, questions, seed).profile
+    questioned = asked_table(table, sensitive, drop=drop, bins=bins, missing=missing, recoding=recoding)
+    return one_pool(questioned, questions, seed).profile
 
 
 def asked_table(

@@ -87,7 +87,7 @@ class Risk:
 
     def __str__(self) -> str:
         lines = [f"What {', '.join(self.columns)} expose. {FOR_OWNER}", *(f"  {line}" for line in self.before.lines())]
-        lines += [f"  {line}" for line in _told(self.tells[0])]
+        lines += [f"  {line}" for line in _about_columns(self.tells[0])]
         if self.suppression is not None:
             cells = ", ".join(f"{name} {count:,}" for name, count in self.suppression.cells.items())
             total = sum(self.suppression.cells.values()) / max(self.before.rows * len(self.columns), 1)
@@ -96,7 +96,7 @@ class Risk:
                 f"{cells}."
             )
         if self.after is not None:
-            lines += ["Afterwards:", *(f"  {line}" for line in (*self.after.lines(), *_told(self.tells[1])))]
+            lines += ["Afterwards:", *(f"  {line}" for line in (*self.after.lines(), *_about_columns(self.tells[1])))]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -197,12 +197,12 @@ def _tells(
     )
 
 
-def _told(found: Dependence | None) -> list[str]:
-    if found is None:
+def _about_columns(of_columns: Dependence | None) -> list[str]:
+    if of_columns is None:
         return []
-    blind = percent(found.frequencies.before.right)
-    lines = [f"What they say about {found.sensitive} (right by the frequencies: {blind} of other people):"]
-    for one in found.columns:
+    blind = percent(of_columns.frequencies.before.right)
+    lines = [f"What they say about {of_columns.sensitive} (right by the frequencies: {blind} of other people):"]
+    for one in of_columns.columns:
         before, why = one.informed.before, f"; {one.function}" if one.function else ""
         lines.append(
             f"  {one.column}: right {percent(before.right)}, surer than 90 % of {percent(before.above_nearly)}{why}"

@@ -54,9 +54,9 @@ class Staged(NamedTuple):
     rho2: float | None
 
 
-def scenes_of(table: pa.Table, match: Matched, scans: Sequence[Scanned], found: Audit) -> list[Staged]:
+def scenes_of(table: pa.Table, match: Matched, scans: Sequence[Scanned], figures: Audit) -> list[Staged]:
     """Every sensitive column as attackers see it; columns of too many values are left out."""
-    parts = {part.columns: part for part in found.parts}
+    parts = {part.columns: part for part in figures.parts}
     staged = []
     for scan in scans:
         part = parts[scan.part.columns]
@@ -77,7 +77,7 @@ def attacks_on_rows(scenes: Sequence[Staged]) -> tuple[AttackResult, ...]:
     for scan, scene, _ in scenes:
         played = [*played_on_rows(scene, np.random.default_rng(SEED)), *_minimality(scene, scan)]
         about = f" ({', '.join(scan.part.columns)})" if len(scenes) > 1 else ""
-        results += [replace(each, name=each.name + about) for each in played]
+        results += [replace(result, name=result.name + about) for result in played]
     return tuple(results)
 
 
@@ -145,19 +145,19 @@ def _lineup_scene(table: pa.Table, match: Matched, scan: Scanned, design: LineUp
 
 def _columns(table: pa.Table, match: Matched) -> list[tuple[Ints, Ints]]:
     """Public columns as a classifier learns from them: numbers in classes, rare values as one."""
-    found = []
+    columns = []
     for name, both in match.public.items():
         if int(both.max(initial=0)) >= MANY:
             both = _classes([table.column(name), match.original.column(name)], both)
-        found.append((both[: match.rows], both[match.rows :]))
-    return found
+        columns.append((both[: match.rows], both[match.rows :]))
+    return columns
 
 
 def _classes(columns: Sequence[pa.ChunkedArray], codes: Ints) -> Ints:
     kind = columns[0].type
     numbers = None
     if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and columns[1].type == kind:
-        numbers = np.concatenate([pc.cast(each, pa.float64(), safe=False).to_numpy() for each in columns])
+        numbers = np.concatenate([pc.cast(values, pa.float64(), safe=False).to_numpy() for values in columns])
     return in_classes(codes, numbers, MANY, CLASSES)
 
 
@@ -193,12 +193,14 @@ def attacks_on_groups(
 
 def _looked_into(scene: GroupScene) -> list[AttackResult]:
     """De Finetti and foreground, of people whose group is known; left out where rows x values are too many to hold."""
-    seen, found = scene.seen, np.flatnonzero(scene.located >= 0)
-    if not seen.columns or seen.weights is None or not len(found) or len(seen.views) * seen.m > ENTRIES:
+    seen, located = scene.seen, np.flatnonzero(scene.located >= 0)
+    if not seen.columns or seen.weights is None or not len(located) or len(seen.views) * seen.m > ENTRIES:
         return []
     buckets = Buckets(seen.views, seen.weights, [ours for ours, _ in seen.columns])
-    people = [theirs[found] for _, theirs in seen.columns]
-    return [attack(buckets, people, scene.located[found], seen.original[found]) for attack in (foreground, de_finetti)]
+    people = [theirs[located] for _, theirs in seen.columns]
+    return [
+        attack(buckets, people, scene.located[located], seen.original[located]) for attack in (foreground, de_finetti)
+    ]
 
 
 def _boxes(release: Release, original: pa.Table, scan: Scanned, groups: GroupRows) -> GroupScene:
@@ -262,8 +264,8 @@ def _regrouped(release: Release, scene: GroupScene) -> list[AttackResult]:
         members = np.flatnonzero(np.isin(groups, looked_at))
         rows = np.zeros((len(looked_at), seen.m))
         np.add.at(rows, (np.searchsorted(looked_at, groups[members]), seen.original[members]), 1.0)
-        views.append(own + sum(len(each) for each in likelihood))
+        views.append(own + sum(len(channel) for channel in likelihood))
         likelihood.append(rows / np.maximum(counts, 1))
     evidence = Evidence(np.concatenate(likelihood), counts / counts.sum())
-    found = repeated(views, evidence, seen.original[people])
-    return [replace(found, note=f"if the rows were published {RELEASES} times, each time in fresh groups")]
+    result = repeated(views, evidence, seen.original[people])
+    return [replace(result, note=f"if the rows were published {RELEASES} times, each time in fresh groups")]

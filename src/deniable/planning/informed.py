@@ -63,13 +63,13 @@ def _learnt_from(column: Encoded) -> Ints:
 
 def classes_of(columns: Mapping[str, Encoded]) -> dict[str, Ints]:
     """Columns of many numbers or dates in classes of equal size: what single numbers are too rare to say."""
-    found = {}
+    classes = {}
     for name, column in columns.items():
         codes = column.codes.astype(np.int64)
         numbers = _numbers(column, codes) if column.size > CLASSES else None
         if numbers is not None and np.isfinite(numbers).any():
-            found[name] = in_classes(codes, np.where(np.isinf(numbers), np.nan, numbers), MANY, CLASSES)
-    return found
+            classes[name] = in_classes(codes, np.where(np.isinf(numbers), np.nan, numbers), MANY, CLASSES)
+    return classes
 
 
 def _numbers(column: Encoded, codes: Ints) -> Floats | None:

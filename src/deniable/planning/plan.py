@@ -31,8 +31,8 @@ def chosen_mechanism(
         return mechanism_named(mechanism)
     if privacy is None:
         raise RequirementError("mechanism 'auto' needs a requirement to choose for: privacy=Privacy(rho2='1/6').")
-    found = compare(histogram, privacy, attacker=attacker, informed_limit=informed_limit)
-    return found.recommended.mechanism
+    comparison = compare(histogram, privacy, attacker=attacker, informed_limit=informed_limit)
+    return comparison.recommended.mechanism
 
 
 def plan(

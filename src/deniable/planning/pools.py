@@ -24,7 +24,7 @@ from deniable.core.profile import QuestionProfile
 from deniable.core.reading import small_text
 from deniable.engines.batch.columns import mixed
 from deniable.estimation.published import Counter
-from deniable.estimation.questions import Asked, Resolver
+from deniable.estimation.questions import Resolved, Resolver
 from deniable.estimation.sql.parsing import parse
 from deniable.estimation.sql.scope import Scope
 from deniable.planning.tables import CodedTable
@@ -280,7 +280,7 @@ def _resolved(table: CodedTable, question: str) -> tuple[Rows, Bools, dict[str, 
     return _matching(table, condition), condition.sets[0], _conjunction(condition)
 
 
-def _conjunction(condition: Asked) -> dict[str, Bools] | None:
+def _conjunction(condition: Resolved) -> dict[str, Bools] | None:
     """Which codes of each column are asked for, where all leaves must hold; None for any other formula."""
     if np.flatnonzero(condition.classes >= 0).tolist() != [len(condition.classes) - 1]:
         return None
@@ -290,7 +290,7 @@ def _conjunction(condition: Asked) -> dict[str, Bools] | None:
     return masks
 
 
-def _matching(table: CodedTable, condition: Asked) -> Rows:
+def _matching(table: CodedTable, condition: Resolved) -> Rows:
     pattern = np.zeros(table.rows, np.int64)
     for bit, (column, mask) in enumerate(condition.leaves):
         pattern |= mask[table.columns[column].codes].astype(np.int64) << bit

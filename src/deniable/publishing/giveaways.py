@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from deniable.audit.dependence import Dependence, dependence
 from deniable.audit.functions import DETERMINES, FOLLOWS, NEARLY_DETERMINES, NEARLY_FOLLOWS, functions_of
-from deniable.audit.giveaways import fix_of, serious_ones, told
+from deniable.audit.giveaways import fix_of, sentence_about, serious_ones
 from deniable.core.privacy import Privacy
 from deniable.engines.base import Dataset, PartJob
 from deniable.engines.request import Request
@@ -31,18 +31,18 @@ def giveaway_warnings(dataset: Dataset, jobs: Sequence[PartJob], request: Reques
     sample = sampled(dataset, request.public, [job.encoder for job in listed], listed[0].rows, ROWS, request.progress)
     for place, job in enumerate(listed):
         rho2 = rho2_of(job, request.privacy)
-        found = _found(dataset, job, request, sample, place, rho2)
-        culprits = [] if found is None else serious_ones(found, rho2)
-        if found is not None and culprits:
+        gained = _dependence_of(dataset, job, request, sample, place, rho2)
+        culprits = [] if gained is None else serious_ones(gained, rho2)
+        if gained is not None and culprits:
             fixes = {name: fix(name, dataset.schema.field(name).type) for name in request.public}
             return [
-                f"Public columns give values away: {told(found, culprits, rho2)} The guarantee is about attackers who "
-                f"do not know this. Fix: {fix_of(culprits, found, fixes)}"
+                f"Public columns give values away: {sentence_about(gained, culprits, rho2)} The guarantee is about "
+                f"attackers who do not know this. Fix: {fix_of(culprits, gained, fixes)}"
             ]
     return []
 
 
-def _found(
+def _dependence_of(
     dataset: Dataset, job: PartJob, request: Request, sample: Sample, place: int, rho2: float | None
 ) -> Dependence | None:
     assert job.part.histogram is not None

@@ -25,22 +25,22 @@ NOT_WITH_ANY_PRIOR = (
 
 
 def is_wanted(
-    asked: bool | None, privacy: Privacy | None, rule: Literal["default", "always", "asked"] = "default"
+    wish: bool | None, privacy: Privacy | None, rule: Literal["default", "always", "asked"] = "default"
 ) -> bool:
     """Whether a part publishes it; by default where the adversary knows the distribution anyway, and no small sum must
     stay uncertain."""
     if rule != "default":
-        return rule == "always" or bool(asked)
+        return rule == "always" or bool(wish)
     knows = privacy is None or privacy.adversary == "frequency"
     uncertain = privacy is not None and privacy.small_sums is not None
-    if asked and not knows:
+    if wish and not knows:
         raise RequirementError(NOT_WITH_ANY_PRIOR)
-    if asked and uncertain:
+    if wish and uncertain:
         raise RequirementError(
             "marginals = True does not go with small_sums: the noisy histogram tells every count, small ones too, to "
             "within about two rows. Fix: leave marginals out."
         )
-    return knows and not uncertain if asked is None else asked
+    return knows and not uncertain if wish is None else wish
 
 
 def noisy(keys: Keystream, histogram: Histogram) -> Marginal:

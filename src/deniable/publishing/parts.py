@@ -59,7 +59,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Examined:
     """One part as it was scanned: for the mechanism, for the engine, and its noisy histogram."""
 
     scan: Scanned
@@ -76,29 +76,29 @@ def prepared(mechanism: str | Mechanism, request: Request) -> Prepared:
         mechanism = chosen_mechanism(mechanism, scan.histogram, request.privacy, attacker, request.informed_limit)
     needs = mechanism.layout(request.sensitive)
     domains = _domains(request.domain, needs)
-    found = [
+    scanned = [
         _scanned(need, domain, request, several=len(needs) > 1) for need, domain in zip(needs, domains, strict=True)
     ]
-    left_out = mechanism.left_over([one.scan for one in found], request.privacy)
+    left_out = mechanism.left_over([one.scan for one in scanned], request.privacy)
     if left_out:
-        rows = drawn_rows(request.keys.subkey("leftovers"), found[0].scan.rows, left_out)
+        rows = drawn_rows(request.keys.subkey("leftovers"), scanned[0].scan.rows, left_out)
         request = request.without(rows)
         # A value of which no row remains stays in the domain: the list of values is that of the table.
-        kept = [one.scan.values.domain for one in found]
-        found = [
+        kept = [one.scan.values.domain for one in scanned]
+        scanned = [
             _scanned(need, domain, request, several=len(needs) > 1) for need, domain in zip(needs, kept, strict=True)
         ]
-    plan = mechanism.plan_scanned([one.scan for one in found], request.privacy, left_out)
+    plan = mechanism.plan_scanned([one.scan for one in scanned], request.privacy, left_out)
     for need, domain in zip(needs, domains, strict=True):
         require_declared(need, domain, request.privacy, plan.guarantee.adversary)
     jobs = tuple(
         PartJob(
             part, one.encoder if part.grid is None else one.encoder.with_range(part.grid), one.scan.rows, one.strata
         )
-        for part, one in zip(plan.parts, found, strict=True)
+        for part, one in zip(plan.parts, scanned, strict=True)
     )
-    marginals = tuple(one.marginal for one in found)
-    noisily = any(one.scan.public is not None for one in found)
+    marginals = tuple(one.marginal for one in scanned)
+    noisily = any(one.scan.public is not None for one in scanned)
     return Prepared(_said(plan, needs, marginals, noisily), request.dataset, jobs, marginals)
 
 
@@ -114,7 +114,7 @@ def _said(plan: Plan, needs: Sequence[Need], marginals: Sequence[Marginal | None
     return dataclasses.replace(plan, guarantee=promised)
 
 
-def _scanned(need: Need, domain: Any, request: Request, *, several: bool) -> _Found:
+def _scanned(need: Need, domain: Any, request: Request, *, several: bool) -> _Examined:
     if need.range is not None:
         return _scanned_range(need, domain, request)
     scan = request.scan(need.columns, domain)
@@ -130,7 +130,7 @@ def _scanned(need: Need, domain: Any, request: Request, *, several: bool) -> _Fo
     # Plans are made from noisy counts, whether or not these are published (mathematics 13.4).
     planned = wanted or marginal.is_wanted(None, request.privacy, need.noisy)
     drawn = marginal.noisy(keys, scan.histogram) if planned else None
-    found = Scanned(
+    scanned = Scanned(
         columns=need.columns,
         rows=scan.rows,
         histogram=scan.histogram,
@@ -140,26 +140,26 @@ def _scanned(need: Need, domain: Any, request: Request, *, several: bool) -> _Fo
     )
     drawn = drawn if wanted else None
     if not need.strata:
-        return _Found(found, scan.encoder, drawn)
+        return _Examined(scanned, scan.encoder, drawn)
     _require_public(need.strata, request.public)
     strata = request.dataset.scan_strata(need.strata, scan.encoder, request.progress)
     histograms = strata.histograms(scan.histogram.domain)
     noise = [marginal.noisy(keys.subkey("stratum", str(number)), one) for number, one in enumerate(histograms)]
     shown = [marginal.public_histogram(one, drawn) for one, drawn in zip(histograms, noise, strict=True)]
-    found = dataclasses.replace(
-        found, strata=tuple(histograms), public_strata=tuple(one for one in shown if one is not None)
+    scanned = dataclasses.replace(
+        scanned, strata=tuple(histograms), public_strata=tuple(one for one in shown if one is not None)
     )
-    return _Found(found, scan.encoder, drawn, strata)
+    return _Examined(scanned, scan.encoder, drawn, strata)
 
 
-def _scanned_range(need: Need, domain: Any, request: Request) -> _Found:
+def _scanned_range(need: Need, domain: Any, request: Request) -> _Examined:
     (column,) = need.columns
     assert need.range is not None
     if domain is not None:
         raise OptionError(f"domain lists values of {column!r}, which is replaced within a range. Fix: leave it out.")
     wanted = _on_its_grid(need.range, request.dataset.recodes.get(column, ()))
     scan = request.dataset.scan_range(column, wanted, request.missing, request.progress)
-    return _Found(Scanned(need.columns, scan.rows, grid=scan.grid, declared=True), scan.encoder)
+    return _Examined(Scanned(need.columns, scan.rows, grid=scan.grid, declared=True), scan.encoder)
 
 
 def _on_its_grid(wanted: Replace, steps: Sequence[Step]) -> Replace:

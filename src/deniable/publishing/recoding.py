@@ -52,13 +52,13 @@ class Recoding:
         """The steps of each column of a table, in the order of its columns."""
         for column in self.columns:
             self._require_published(column, "recode", schema, [*public, *sensitive])
-        found = {name: self.columns[name] for name in (*public, *sensitive) if name in self.columns}
+        steps = {name: self.columns[name] for name in (*public, *sensitive) if name in self.columns}
         for column, below in self._rare(schema, public).items():
             text = is_text(self._type(schema, column))
-            found[column] = (*found.get(column, ()), Rare(below) if text else Rare(below, None))
+            steps[column] = (*steps.get(column, ()), Rare(below) if text else Rare(below, None))
         for column, below in self._suppressed(schema, sensitive).items():
-            found[column] = (*found.get(column, ()), Rare(below, None))
-        return {name: found[name] for name in schema.names if name in found}
+            steps[column] = (*steps.get(column, ()), Rare(below, None))
+        return {name: steps[name] for name in schema.names if name in steps}
 
     def _rare(self, schema: pa.Schema, public: Sequence[str]) -> Mapping[str, int]:
         if not isinstance(self.rare, Mapping):

@@ -254,14 +254,14 @@ class Series:
             "all publications together promise what one does. A changed value is drawn afresh, and that it changed can "
             f"be seen; that happens to a person {self.changes:,} times at most: {looks}."
         )
-        told = (
+        repeated = (
             f"The noisy histograms of all {number:,} publications add up: epsilon {number * COST:g} to whoever does "
             "not know the distributions.",
         )
         return replace(
             promised,
             also=(*promised.also, total),
-            not_protected=(*promised.not_protected, *(told if histograms and number > 1 else ())),
+            not_protected=(*promised.not_protected, *(repeated if histograms and number > 1 else ())),
         )
 
 

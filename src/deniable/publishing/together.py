@@ -25,7 +25,7 @@ def warnings_about_counts(jobs: Sequence[PartJob], release: Release) -> list[str
     """
     if release.manifest.rows > SMALL_TABLE:
         return []
-    found = []
+    warnings = []
     for job, part in zip(jobs, release.manifest.parts, strict=True):
         histogram, known = job.part.histogram, part.channels and part.swapped is None and part.groups is None
         if histogram is None or not known or int(histogram.counts.min()) > RARE:
@@ -33,11 +33,11 @@ def warnings_about_counts(jobs: Sequence[PartJob], release: Release) -> list[str
         limits = limits_of_part(release.manifest, part, histogram)
         worst = surest(part, limits, _counted(job, part, release), RARE)
         if worst is not None and worst.beyond:
-            found.append(
+            warnings.append(
                 f"Rows together: {worst.in_words(namer(part.domain))} Fix: a lower rho2, or rare values joined, if "
                 "someone may know the exact counts."
             )
-    return found
+    return warnings
 
 
 def _counted(job: PartJob, part: Part, release: Release) -> list[tuple[Counts, Counts]]:

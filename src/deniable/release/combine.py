@@ -126,10 +126,10 @@ def _added(marginals: Sequence[Marginal | None]) -> Marginal | None:
     )
 
 
-def _randomness(each: Sequence[Randomness]) -> Randomness:
+def _randomness(sources: Sequence[Randomness]) -> Randomness:
     """The weakest of all sources: one seed is enough to undo a share of the rows."""
-    weakest = next((one for one in each if one.source == "seed"), each[0])
-    return replace(weakest, shuffled=all(one.shuffled for one in each))
+    weakest = next((one for one in sources if one.source == "seed"), sources[0])
+    return replace(weakest, shuffled=all(one.shuffled for one in sources))
 
 
 def join(left: Release, right: Release, on: str) -> Release:

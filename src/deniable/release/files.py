@@ -32,10 +32,10 @@ def unchanged_file(folder: Path, file: DataFile | None) -> Path:
             raise ManifestError(f"{path.name} of the release is no file.")
         digests = [_digest(part, about.st_ino, about.st_size, about.st_mtime_ns) for part, about in parts]
         names = [part.name for part, _ in parts]
-        found = digest_of_parts(zip(names, digests, strict=True)) if path.is_dir() else digests[0]
+        present = digest_of_parts(zip(names, digests, strict=True)) if path.is_dir() else digests[0]
     except OSError as problem:
         raise ManifestError(f"{path.name} of the release cannot be read: {problem.strerror}.") from None
-    if found != file.sha256:
+    if present != file.sha256:
         raise ManifestError(
             f"{path.name} was changed since it was published (its SHA-256 differs from the one in manifest.json), so "
             "answers from it would mean nothing. Fix: get the release again; `deniable verify` says what else differs."

@@ -110,26 +110,28 @@ def signature_check(path: Path, digests: Mapping[str, str | None], trusted: str 
     try:
         if not path.is_file() or path.stat().st_size > LARGEST:
             return Check("signature", False, f"{SIGNATURE} is missing, or no file that a release has")
-        found = Signature.from_json(path.read_text(encoding="utf-8"))
+        signature = Signature.from_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
         return Check("signature", False, f"{SIGNATURE} cannot be read")
     except ManifestError as damage:
         return Check("signature", False, str(damage))
-    problem = _problem(found, digests, trusted)
+    problem = _problem(signature, digests, trusted)
     if problem is not None:
         return Check("signature", False, problem)
-    told = f"signed by {found.signer}"
-    return Check("signature", True, f"{told}: {ELSEWHERE}" if trusted is None else f"{told}, the key that is trusted")
+    by_whom = f"signed by {signature.signer}"
+    return Check(
+        "signature", True, f"{by_whom}: {ELSEWHERE}" if trusted is None else f"{by_whom}, the key that is trusted"
+    )
 
 
-def _problem(found: Signature, digests: Mapping[str, str | None], trusted: str | None) -> str | None:
-    if trusted is not None and found.signer != trusted:
-        return f"is of another key: {found.signer}, not {trusted}"
-    if not found.is_genuine():
+def _problem(signature: Signature, digests: Mapping[str, str | None], trusted: str | None) -> str | None:
+    if trusted is not None and signature.signer != trusted:
+        return f"is of another key: {signature.signer}, not {trusted}"
+    if not signature.is_genuine():
         return f"is forged, or {SIGNATURE} was changed: it is not the key's signature of these files"
-    added = sorted(digests.keys() - found.files.keys())
-    gone = sorted(found.files.keys() - digests.keys())
-    changed = sorted(name for name in found.files.keys() & digests.keys() if found.files[name] != digests[name])
+    added = sorted(digests.keys() - signature.files.keys())
+    gone = sorted(signature.files.keys() - digests.keys())
+    changed = sorted(name for name in signature.files.keys() & digests.keys() if signature.files[name] != digests[name])
     for names, what in ((changed, "was changed after signing"), (added, "was added"), (gone, "was taken away")):
         if names:
             return f"is not of this folder: {names[0]!r} {what}"
@@ -159,9 +161,9 @@ def _is_digest(text: Any) -> bool:
 
 def _bytes(text: Any, size: int) -> bytes:
     try:
-        found = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
+        decoded = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
     except (binascii.Error, ValueError):
-        found = b""
-    if len(found) != size or base64.b64encode(found).decode() != text:
+        decoded = b""
+    if len(decoded) != size or base64.b64encode(decoded).decode() != text:
         raise ManifestError(f"{SIGNATURE} is damaged: a key or a signature has the wrong length")
-    return found
+    return decoded

@@ -112,8 +112,10 @@ def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]
     known = Check("values", True, "every row holds a value that its column, or its cell, has")
     finer = [name for name in manifest.public_columns if _is_finer(counter.distinct, manifest, name)]
     if manifest.recoded:
-        told = "columns are as coarse as stated" if not finer else f"{listing(finer)} is finer than its recoding gives"
-        checks.append(Check("recoded", not finer, told))
+        detail = (
+            "columns are as coarse as stated" if not finer else f"{listing(finer)} is finer than its recoding gives"
+        )
+        checks.append(Check("recoded", not finer, detail))
     return [known, *(check for check in checks if check is not None)]
 
 
@@ -137,15 +139,15 @@ def _written_checks(folder: Path, manifest: Manifest) -> list[Check]:
     checks = []
     if manifest.form == "rows":
         same = with_sentence(manifest).guarantee == manifest.guarantee
-        told = "says what the parts promise" if same else "is not the one that the parts give"
-        checks.append(Check("sentence", same, told))
+        detail = "says what the parts promise" if same else "is not the one that the parts give"
+        checks.append(Check("sentence", same, detail))
     try:
         text = (folder / folders.README).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return [*checks, Check("README", False, f"{folders.README} is missing, or cannot be read")]
     same = text == analyst_readme(manifest)
-    told = "says what the manifest says" if same else "is not the one that the manifest gives"
-    return [*checks, Check("README", same, told)]
+    detail = "says what the manifest says" if same else "is not the one that the manifest gives"
+    return [*checks, Check("README", same, detail)]
 
 
 def _unchanged(what: str, folder: Path, file: DataFile | None) -> Check:

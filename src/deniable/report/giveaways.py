@@ -20,14 +20,14 @@ ABOUT = (
 
 def giveaways_section(evidence: Evidence) -> Section | None:
     """A table for each sensitive column that public columns say something about."""
-    found = [] if evidence.audit is None else evidence.audit.get("dependence", [])
-    blocks: list[Block] = [Text(ABOUT)] if found else []
-    for one in found:
+    dependences = [] if evidence.audit is None else evidence.audit.get("dependence", [])
+    blocks: list[Block] = [Text(ABOUT)] if dependences else []
+    for one in dependences:
         blocks.append(_table(one))
     return Section("giveaways", "What public columns give away", tuple(blocks)) if blocks else None
 
 
-def _table(found: Mapping[str, Any]) -> Table:
+def _table(dependence: Mapping[str, Any]) -> Table:
     columns: dict[str, Kind] = {
         "public column": "text",
         "explains": "share",
@@ -38,11 +38,15 @@ def _table(found: Mapping[str, Any]) -> Table:
         "above 90 %, no row": "share",
         "because": "text",
     }
-    known = {"column": "the frequencies alone", "explained": None, "function": None, **found["frequencies"]}
-    rows = [_row(one) for one in (*found["columns"], known)]
-    sample = "" if found["rows"] == found["of"] else f" In a sample of {found['rows']:,} of {found['of']:,} rows."
-    error = percent(1.96 * (0.25 / max(found["frequencies"]["people"], 1)) ** 0.5)
-    caption = f"About {shown(found['sensitive'])}; shares are accurate to {error}.{sample}"
+    known = {"column": "the frequencies alone", "explained": None, "function": None, **dependence["frequencies"]}
+    rows = [_row(one) for one in (*dependence["columns"], known)]
+    sample = (
+        ""
+        if dependence["rows"] == dependence["of"]
+        else f" In a sample of {dependence['rows']:,} of {dependence['of']:,} rows."
+    )
+    error = percent(1.96 * (0.25 / max(dependence["frequencies"]["people"], 1)) ** 0.5)
+    caption = f"About {shown(dependence['sensitive'])}; shares are accurate to {error}.{sample}"
     return Table.of(caption, columns, rows)
 
 

@@ -67,6 +67,6 @@ def _conditional(counts: Floats, variance: Floats, share: Floats, prior: Floats)
     apart = counts - counts.sum(1, keepdims=True) * share
     signal, noise = (apart**2).sum(1, keepdims=True), variance.sum(1, keepdims=True)
     kept = np.divide(np.maximum(signal - noise, 0.0), signal, out=np.zeros_like(signal), where=signal > 0)
-    found = np.maximum(share + kept * apart / total, 0.0)
-    smooth: Floats = (total * found + SMOOTHING * (share + 1e-12)) / (total * found.sum(1, keepdims=True) + SMOOTHING)
+    fitted = np.maximum(share + kept * apart / total, 0.0)
+    smooth: Floats = (total * fitted + SMOOTHING * (share + 1e-12)) / (total * fitted.sum(1, keepdims=True) + SMOOTHING)
     return smooth

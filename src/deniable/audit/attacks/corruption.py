@@ -85,9 +85,9 @@ def _by_counting(groups: Codes, shown: Codes, original: Codes, known: Flags) -> 
     pairs, place = np.unique(keys, return_inverse=True)
     left = np.bincount(place, weights=weights)
     order = np.lexsort((pairs % m, -left, pairs // m))  # in each group the most frequent first, then the first value
-    found, first = np.unique(pairs[order] // m, return_index=True)
+    counted, first = np.unique(pairs[order] // m, return_index=True)
     target = _targets(groups, known)
-    guess = (pairs[order] % m)[first][np.searchsorted(found, groups[target])]
+    guess = (pairs[order] % m)[first][np.searchsorted(counted, groups[target])]
     return _judged(guess == original[target], original[target], known)
 
 

@@ -91,9 +91,9 @@ class Evidence:
     def weights(self) -> Floats:
         """One row per view, one column per value: E[weight of x | value k] = 1[x = k] where the channel allows it."""
         possible = self.likelihood.any(axis=1)
-        found = np.zeros_like(self.likelihood)
-        found[possible] = np.linalg.pinv(self.likelihood[possible]).T
-        return found
+        weights = np.zeros_like(self.likelihood)
+        weights[possible] = np.linalg.pinv(self.likelihood[possible]).T
+        return weights
 
 
 def shares_of(positions: Sequence[Codes], dealt: Sequence[npt.ArrayLike] | None, m: int) -> Floats:

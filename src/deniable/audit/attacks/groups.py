@@ -36,10 +36,10 @@ class GroupScene:
 def played_on_groups(scene: GroupScene, rng: np.random.Generator) -> list[AttackResult]:
     """Every attack on groups of true values."""
     seen, groups = scene.seen, scene.groups
-    found = np.flatnonzero(scene.located >= 0)
+    located = np.flatnonzero(scene.located >= 0)
     return [
         linking(seen.public, seen.views, seen.evidence, seen.people, seen.original),
-        homogeneity(groups.group, groups.value, scene.located[found], seen.original[found]),
+        homogeneity(groups.group, groups.value, scene.located[located], seen.original[located]),
         *_corruption(scene, rng),
         *learnt(seen, rng),
     ]

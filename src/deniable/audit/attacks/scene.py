@@ -72,15 +72,15 @@ class Scene:
 def played_on_rows(scene: Scene, rng: np.random.Generator) -> list[AttackResult]:
     """Every attack on rows that show a perturbed value, or a line-up."""
     assert scene.shown is not None
-    found = [
+    results = [
         linking(scene.public, scene.views, scene.evidence, scene.people, scene.original),
         homogeneity(scene.public, scene.shown, scene.people, scene.original),
         *_row_corruption(scene, rng),
         republished(scene, rng),
     ]
-    found += learnt(scene, rng)
+    results += learnt(scene, rng)
     m = scene.m
-    return [*found, duplicates(scene.public * m + scene.shown, scene.people * m + scene.original, m)]
+    return [*results, duplicates(scene.public * m + scene.shown, scene.people * m + scene.original, m)]
 
 
 def learnt(scene: Scene, rng: np.random.Generator) -> list[AttackResult]:
@@ -94,7 +94,7 @@ def learnt(scene: Scene, rng: np.random.Generator) -> list[AttackResult]:
     people = _some(people, scene.m, rng)
     if not len(rows) or not len(people):
         return []
-    found = classifier(
+    result = classifier(
         [column[rows] for column, _ in scene.columns],
         scene.views[rows],
         weights,
@@ -102,8 +102,8 @@ def learnt(scene: Scene, rng: np.random.Generator) -> list[AttackResult]:
         [own[people] for _, own in scene.columns],
         scene.original[people],
     )
-    note = f"{found.note}; trained on other people's rows: what it knows it would know without the person's row"
-    return [replace(found, note=note)]
+    note = f"{result.note}; trained on other people's rows: what it knows it would know without the person's row"
+    return [replace(result, note=note)]
 
 
 def informed(scene: Scene, rho2: float | None, rng: np.random.Generator) -> list[Informed]:
@@ -131,8 +131,8 @@ def republished(scene: Scene, rng: np.random.Generator, releases: int = RELEASES
     people = _some(np.arange(len(scene.original)), scene.m, rng)
     original = scene.original[people]
     every = Views(scene.evidence.likelihood).draw(np.tile(original, releases), rng)
-    found = repeated(list(every.reshape(releases, -1)), scene.evidence, original)
-    return replace(found, note=f"if the rows were published {releases} times, each time under a fresh key")
+    result = repeated(list(every.reshape(releases, -1)), scene.evidence, original)
+    return replace(result, note=f"if the rows were published {releases} times, each time under a fresh key")
 
 
 def rebuilt_decoys(scene: Scene, rebuilt: Evidence, promised: float) -> AttackResult:
@@ -157,8 +157,8 @@ def _row_corruption(scene: Scene, rng: np.random.Generator) -> list[AttackResult
     results = []
     for name, share in KNOWN.items():
         known = known_of(groups, share)
-        found = corruption(groups, scene.views[rows], scene.evidence, scene.original[people], known)
-        results.append(replace(found, note=f"{name} of the others with the same public values are known"))
+        result = corruption(groups, scene.views[rows], scene.evidence, scene.original[people], known)
+        results.append(replace(result, note=f"{name} of the others with the same public values are known"))
     return results
 
 

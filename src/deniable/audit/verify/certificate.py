@@ -123,9 +123,9 @@ def _amplification(manifest: Mapping[str, Any]) -> list[Check]:
     gammas = [part_amplification(part) for part in manifest["parts"]]
     whole = _product(gammas)
     holds = whole is not None and whole <= Fraction(stated)
-    told = "unbounded" if whole is None else f"{float(whole):.6g}"
+    gamma_text = "unbounded" if whole is None else f"{float(whole):.6g}"
     by_part = ", ".join("unbounded" if gamma is None else f"{math.log(gamma):.3g}" for gamma in gammas[:16])
-    detail = f"gamma is {told}, promised {float(Fraction(stated)):.6g}; epsilon {by_part}"
+    detail = f"gamma is {gamma_text}, promised {float(Fraction(stated)):.6g}; epsilon {by_part}"
     return [Check("amplification", holds, detail)]
 
 
@@ -145,9 +145,9 @@ def _requirement(manifest: Mapping[str, Any]) -> list[Check]:
         if required[name] is None:
             continue
         if promised[name] is not None:
-            said, asked = Fraction(promised[name]), Fraction(required[name])
-            holds = said >= asked if name == "rho1" else said <= asked
-            checks.append(Check(name, holds, f"required {asked}, promised {said}"))
+            said, needed = Fraction(promised[name]), Fraction(required[name])
+            holds = said >= needed if name == "rho1" else said <= needed
+            checks.append(Check(name, holds, f"required {needed}, promised {said}"))
         elif name == "rho2" or promised["adversary"] == "any-prior":  # without rho1, values have their frequencies
             checks.append(Check(name, False, f"required {required[name]}, and none is promised"))
     for name in ("small_sums", "large_sums"):

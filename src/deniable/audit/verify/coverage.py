@@ -30,8 +30,8 @@ def above_checks(promise: Amplification | Cells | Frequency | LineUps, part: Jso
         return [Check("left out", True, f"NOT CHECKED: that {len(promise.above)} values are more frequent than rho1")]
     line, slack = promise.rho1 * rows, 2 * noise_slack(part)
     wrong = sum(part["marginal"]["counts"][place] + slack <= line for place in promise.above)
-    told = f"{len(promise.above)} values, more frequent than rho1 = {float(promise.rho1):.4g}"
-    return [Check("left out", not wrong, f"{wrong} of {told} are not, by the noisy histogram" if wrong else told)]
+    values = f"{len(promise.above)} values, more frequent than rho1 = {float(promise.rho1):.4g}"
+    return [Check("left out", not wrong, f"{wrong} of {values} are not, by the noisy histogram" if wrong else values)]
 
 
 def single_checks(promise: Cells | Frequency, part: Json, manifest: Json) -> list[Check]:
@@ -59,8 +59,8 @@ def single_checks(promise: Cells | Frequency, part: Json, manifest: Json) -> lis
             checked += 1
             inside = [repr(entry[column]) == value for entry in entries]
             wrong += _at_least(cell, noisy, inside, spread) > promise.rho2
-    told = f"{checked} single values of {len(order)} columns"
-    return [Check("single values", not wrong, f"{wrong} of {told} exceed rho2" if wrong else f"{told} within rho2")]
+    values = f"{checked} single values of {len(order)} columns"
+    return [Check("single values", not wrong, f"{wrong} of {values} exceed rho2" if wrong else f"{values} within rho2")]
 
 
 def _at_least(cell: Json, noisy: list[int], inside: list[bool], spread: int) -> Fraction:

@@ -45,8 +45,8 @@ class Published:
             counted = table.select([*keys, rows])
         summed = counted.group_by(keys).aggregate([(ROWS, "sum")])
         own = list(zip(*(summed[name].to_pylist() for name in columns), strict=True))
-        found = own if len(columns) > 1 else [value for (value,) in own]
-        return cls(summed[CELL].to_pylist(), found, summed[f"{ROWS}_sum"].to_pylist())
+        own_values = own if len(columns) > 1 else [value for (value,) in own]
+        return cls(summed[CELL].to_pylist(), own_values, summed[f"{ROWS}_sum"].to_pylist())
 
     def sizes(self) -> dict[Any, int]:
         sizes: dict[Any, int] = {}
@@ -70,17 +70,17 @@ class Published:
 
 def bucket_checks(manifest: Manifest, groups: pa.Table) -> list[Check]:
     """l different values in every group, each once (l-diversity)."""
-    found = Published.of(groups, manifest.parts[0].columns, ROWS)
-    least, repeated = min(found.sizes().values(), default=0), max(found.rows, default=0)
+    published = Published.of(groups, manifest.parts[0].columns, ROWS)
+    least, repeated = min(published.sizes().values(), default=0), max(published.rows, default=0)
     holds = least >= _promised(manifest).l and repeated <= 1
     detail = f"every group has {least} or more values, each at most {repeated} times"
-    return [Check("groups", holds, detail), *_requirement(manifest.privacy, found)]
+    return [Check("groups", holds, detail), *_requirement(manifest.privacy, published)]
 
 
 def box_checks(manifest: Manifest, table: pa.Table, groups: pa.Table) -> list[Check]:
     """k rows in every group, no value with more than 1/l of them, and one look for all rows of a group."""
-    found = Published.of(table, manifest.parts[0].columns, None)
-    sizes, shares = found.sizes(), found.shares()
+    published = Published.of(table, manifest.parts[0].columns, None)
+    sizes, shares = published.sizes(), published.shares()
     least, most = min(sizes.values(), default=0), max(shares.values(), default=Fraction(0))
     k, l = _promised(manifest).k, _promised(manifest).l
     described = dict(zip(groups[CELL].to_pylist(), groups[ROWS].to_pylist(), strict=True))
@@ -92,7 +92,7 @@ def box_checks(manifest: Manifest, table: pa.Table, groups: pa.Table) -> list[Ch
         Check("shares", most * l <= 1, f"no value has more than {most} of a group, promised 1/{l}"),
         Check("boxes", same, f"{len(described)} boxes, with as many rows as the table has in their groups"),
         Check("looks", looks == len(sizes), f"{looks} combinations of public values in {len(sizes)} groups"),
-        *_requirement(manifest.privacy, found),
+        *_requirement(manifest.privacy, published),
     ]
 
 
@@ -103,15 +103,15 @@ def _promised(manifest: Manifest) -> Groups:
     return promise
 
 
-def _requirement(privacy: Mapping[str, Any] | None, found: Published) -> list[Check]:
+def _requirement(privacy: Mapping[str, Any] | None, published: Published) -> list[Check]:
     """Every protected value's largest share of a group against its rho2."""
     if privacy is None:
         return []
     own = {repr(value): Fraction(rho2) for value, _, rho2 in privacy["per_value"]}
-    frequencies = found.frequencies()
+    frequencies = published.frequencies()
     rho1, rho2 = (None if privacy[name] is None else Fraction(privacy[name]) for name in ("rho1", "rho2"))
     too_sure = 0
-    for value, share in found.shares().items():
+    for value, share in published.shares().items():
         plain = values.to_json(value)
         limit = own.get(repr(plain))
         exempt = plain in privacy["exempt"] or (rho1 is not None and frequencies[value] > rho1)

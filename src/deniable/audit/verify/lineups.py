@@ -43,14 +43,14 @@ def is_design(design: Mapping[str, Any], m: int) -> bool:
 
 def lines(design: Mapping[str, Any]) -> list[Line]:
     """All sets of a design, each once."""
-    found: dict[tuple[int, ...], list[int]] = {}
+    numbers: dict[tuple[int, ...], list[int]] = {}
     arcs = [arc * TURN // FULL for arc in design["arcs"]]
     for number in range(design["orders"]):
         for members, points, draws in _walk(arcs, _order(design["seed"], number, len(arcs))):
-            row = found.setdefault(members, [0] * (len(members) + 1))
+            row = numbers.setdefault(members, [0] * (len(members) + 1))
             for place, count in enumerate((points, *draws)):
                 row[place] += count
-    return [Line(members, row[0], row[1:]) for members, row in found.items()]
+    return [Line(members, row[0], row[1:]) for members, row in numbers.items()]
 
 
 def _order(seed: int, number: int, m: int) -> list[int]:

@@ -33,10 +33,12 @@ NOT_CHECKED = "NOT CHECKED: it needs the distribution, which this release does n
 def by_amplification(promise: Amplification, part: Json, manifest: Json) -> list[Check]:
     """(rho1, rho2)-privacy through the amplification of one channel (THESIS Thm 1)."""
     gamma = part_amplification(part)
-    told = "unbounded" if gamma is None else f"{float(gamma):.6g}"
+    gamma_text = "unbounded" if gamma is None else f"{float(gamma):.6g}"
     holds = gamma is not None and gamma <= promise.gamma
     named = ", ".join(map(repr, part["columns"]))
-    checks = [Check("part amplification", holds, f"{named}: gamma is {told}, promised {float(promise.gamma):.6g}")]
+    checks = [
+        Check("part amplification", holds, f"{named}: gamma is {gamma_text}, promised {float(promise.gamma):.6g}")
+    ]
     if promise.rho1 is not None and promise.rho2 is not None:
         rho1, rho2 = promise.rho1, promise.rho2
         posterior = None if gamma is None else rho1 * gamma / (1 - rho1 + rho1 * gamma)
@@ -71,9 +73,9 @@ def by_frequency(promise: Frequency, part: Json, manifest: Json) -> list[Check]:
         posterior = Fraction(mine, mine + others) if mine + others > 0 else Fraction(0)
         worst, wrong, checked = max(worst, posterior), wrong + (posterior > rho2), checked + 1
     allowed = "each its own" if promise.rho2 is None else f"{float(promise.rho2):.4g}"
-    told = f"{checked} values, at least {float(worst):.4g} of an allowed {allowed}, by the noisy histogram"
+    detail = f"{checked} values, at least {float(worst):.4g} of an allowed {allowed}, by the noisy histogram"
     return [
-        Check("posterior", wrong == 0, f"{wrong} values exceed it: {told}" if wrong else told),
+        Check("posterior", wrong == 0, f"{wrong} values exceed it: {detail}" if wrong else detail),
         *above_checks(promise, part, manifest),
         *single_checks(promise, part, manifest),
     ]
@@ -153,8 +155,8 @@ def by_stratum(promise: Strata, part: Json, manifest: Json) -> list[Check]:
             seen = mine + w * (sum(kept) - own)
             worst = max(worst, Fraction(mine, seen) if seen else Fraction(0))
     holds = promise.partly or (promise.rows > 0 and worst <= promise.rho2 + Fraction(2 * 28, promise.rows))
-    told = f"up to {float(worst):.4g} by the replacing distributions, allowed {float(promise.rho2):.4g}"
-    return [_inside_cells(promise, part), Check("posterior in strata", bool(part["strata"]) and holds, told)]
+    detail = f"up to {float(worst):.4g} by the replacing distributions, allowed {float(promise.rho2):.4g}"
+    return [_inside_cells(promise, part), Check("posterior in strata", bool(part["strata"]) and holds, detail)]
 
 
 def by_relative_prior(promise: RelativePrior, part: Json, manifest: Json) -> list[Check]:
@@ -189,9 +191,9 @@ def _replacements(s: Fraction, part: Json, rows: int) -> Check:
     slack = noise_slack(part)
     least = [max(part["marginal"]["counts"][place] - slack, 0) for place in cell["values"]]
     wrong = sum(count * FULL > s * rows * weight for count, weight in zip(least, cell["replace"], strict=True))
-    told = f"values are at most {float(s):.4g} times as likely as their replacements, by the noisy histogram"
+    detail = f"values are at most {float(s):.4g} times as likely as their replacements, by the noisy histogram"
     name = f"replacements of {part['columns'][0]!r}"
-    return Check(name, not wrong, f"{wrong} values exceed it: {told}" if wrong else told)
+    return Check(name, not wrong, f"{wrong} values exceed it: {detail}" if wrong else detail)
 
 
 def by_lineups(promise: LineUps, part: Json, manifest: Json) -> list[Check]:
@@ -202,9 +204,9 @@ def by_lineups(promise: LineUps, part: Json, manifest: Json) -> list[Check]:
     if promise.adversary != manifest["guarantee"]["adversary"]:
         return [Check("line-ups", False, f"{name}: promised against {promise.adversary!r}, stated otherwise")]
     stays = 1 - Fraction(design["truth"], FULL)
-    told = f"{name}: no belief falls below {float(stays):.4g} of what it was, promised {float(promise.stays):.4g}"
+    detail = f"{name}: no belief falls below {float(stays):.4g} of what it was, promised {float(promise.stays):.4g}"
     return [
-        Check("downward", promise.stays <= stays, told),
+        Check("downward", promise.stays <= stays, detail),
         *(_lineup_amplification(promise, part) if promise.gamma is not None else []),
         *(_lineup_posteriors(promise, part, manifest) if promise.adversary == "frequency" else []),
         *([Check("gamma", False, f"{name}: none is stated")] if _needs_gamma(promise) else []),
@@ -219,9 +221,9 @@ def _lineup_amplification(promise: LineUps, part: Json) -> list[Check]:
     """Against any prior the amplification decides, for the belief of every pair (rho1, rho2) that is promised."""
     gamma, name = lineups.amplification(part["lineups"]), ", ".join(part["columns"])
     assert promise.gamma is not None
-    told = "unbounded" if gamma is None else f"{float(gamma):.6g}"
+    gamma_text = "unbounded" if gamma is None else f"{float(gamma):.6g}"
     holds = gamma is not None and gamma <= promise.gamma
-    checks = [Check("part amplification", holds, f"{name}: gamma is {told}, promised {float(promise.gamma):.6g}")]
+    checks = [Check("part amplification", holds, f"{name}: gamma is {gamma_text}, promised {float(promise.gamma):.6g}")]
     if promise.adversary == "frequency":
         return checks
     pairs = [(rho1, rho2) for _, rho1, rho2 in promise.per_value]
@@ -245,11 +247,11 @@ def _lineup_posteriors(promise: LineUps, part: Json, manifest: Json) -> list[Che
             continue
         worst, wrong, checked = max(worst, least), wrong + (least > rho2), checked + 1
     allowed = "each its own" if promise.rho2 is None else f"{float(promise.rho2):.4g}"
-    told = (
+    detail = (
         f"{checked} values in all line-ups, at least {float(worst):.4g} of an allowed {allowed}, by the noisy histogram"
     )
     return [
-        Check("posterior", wrong == 0, f"{wrong} values exceed it: {told}" if wrong else told),
+        Check("posterior", wrong == 0, f"{wrong} values exceed it: {detail}" if wrong else detail),
         *above_checks(promise, part, manifest),
     ]
 
@@ -272,8 +274,8 @@ def by_decoys(promise: DecoyGroups, part: Json, manifest: Json) -> list[Check]:
     if promise.small_sums is not None:
         small, untold = promise.small_sums, part["marginal"] is None
         detail = f"off with probability {float(small.reached(c)):.4g} at the least, required {small.at_least}"
-        told = "" if untold else "; but a noisy histogram tells them"
-        checks.append(Check("small sums", small.holds(c) and untold, detail + told))
+        objection = "" if untold else "; but a noisy histogram tells them"
+        checks.append(Check("small sums", small.holds(c) and untold, detail + objection))
     if promise.large_sums is not None:
         large = promise.large_sums
         detail = f"off with probability {float(large.reached(c)):.4g} at {large.above:,} rows, allowed {large.at_most}"

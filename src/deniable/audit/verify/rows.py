@@ -32,6 +32,10 @@ def counts_check(part: Part, shown: Floats) -> Check | None:
     size = np.append(spread[~rare], max(spread[rare].sum(), 1.0))
     statistic = float((off**2 / size).sum())
     likely = float(chi2.sf(statistic, max(len(off) - 1, 1)))
-    told = f"chi-square {statistic:.4g} with {max(len(off) - 1, 1)} degrees of freedom"
-    detail = f"{told}: the channel does not make such counts of the noisy histogram" if likely < IMPOSSIBLE else told
+    statistics = f"chi-square {statistic:.4g} with {max(len(off) - 1, 1)} degrees of freedom"
+    detail = (
+        f"{statistics}: the channel does not make such counts of the noisy histogram"
+        if likely < IMPOSSIBLE
+        else statistics
+    )
     return Check("published counts", likely >= IMPOSSIBLE, detail)

@@ -61,15 +61,15 @@ class Results:
 
     def _column(self, release: Release, column: SheetColumn) -> dict[str, Any]:
         rows = release.manifest.rows
-        told = {bar.label: _told(release, bar.where) for bar in bars_of(column)}
-        precise = max(bar["high"] - bar["low"] for bar in told.values()) / 2 / rows
+        bars = {bar.label: _bar(release, bar.where) for bar in bars_of(column)}
+        precise = max(bar["high"] - bar["low"] for bar in bars.values()) / 2 / rows
         needed = 0 if column.part is None else column.respondents_for(ERROR)
         return {
             "column": column.name,
             "question": dict(column.question.text),
             "option": column.option,
             "public": column.part is None,
-            "bars": [{"label": label, **bar} for label, bar in told.items()],
+            "bars": [{"label": label, **bar} for label, bar in bars.items()],
             "precise_to": precise,
             "needed_for": {"error": ERROR, "respondents": needed, "more": max(needed - rows, 0)},
         }
@@ -81,7 +81,7 @@ class Results:
             raise QuestionError("A question against itself tells nothing. Fix: name two columns.")
         release = self.release()
         rows, columns = bars_of(pair[0]), bars_of(pair[1])
-        table = [[_told(release, {**mine.where, **theirs.where}) for theirs in columns] for mine in rows]
+        table = [[_bar(release, {**mine.where, **theirs.where}) for theirs in columns] for mine in rows]
         labels = {"rows": [bar.label for bar in rows], "columns": [bar.label for bar in columns]}
         return {"one": one, "other": other, **labels, "cells": table}
 
@@ -115,7 +115,7 @@ class Results:
         return archive.getvalue()
 
 
-def _told(release: Release, where: Mapping[str, Any]) -> dict[str, float]:
+def _bar(release: Release, where: Mapping[str, Any]) -> dict[str, float]:
     if any(not _there(release, column, value) for column, value in where.items()):
         return {"count": 0.0, "low": 0.0, "high": 0.0}
     estimate = release.count(where)

@@ -98,8 +98,8 @@ class PostgresStore:
                 "INSERT INTO deniable_settings VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                 (name, value),
             )
-        found = self._run("SELECT value FROM deniable_settings WHERE name = %s", (name,))
-        return str(found[0][0]) if found else None
+        rows = self._run("SELECT value FROM deniable_settings WHERE name = %s", (name,))
+        return str(rows[0][0]) if rows else None
 
     def close(self) -> None:
         with self._lock:

@@ -68,12 +68,12 @@ def describe(path: Path, form: str, types: Mapping[str, str]) -> tuple[list[str]
         table = read_table(path, form, types)
         return list(table.column_names), table.num_rows
     try:
-        found = [pq.read_metadata(part) for part in parts_of(path)]
+        described = [pq.read_metadata(part) for part in parts_of(path)]
     except (pa.ArrowInvalid, OSError) as error:
         raise ManifestError(f"{path.name} is damaged, it cannot be read: {str(error).splitlines()[0]}") from None
-    names = [list(metadata.schema.to_arrow_schema().names) for metadata in found]
+    names = [list(metadata.schema.to_arrow_schema().names) for metadata in described]
     _require_alike(path, names)
-    return names[0], sum(int(metadata.num_rows) for metadata in found)
+    return names[0], sum(int(metadata.num_rows) for metadata in described)
 
 
 def _read_parquet(path: Path) -> pa.Table:

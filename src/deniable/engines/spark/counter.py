@@ -80,20 +80,20 @@ class SparkCounter:
         """Rows by group, class and state (see ``core.tally.Counter``)."""
         columns = [*groups, *(column for column, _ in masks), *values]
         work = partial(_tallied, list(groups), list(masks), classes, list(values), states)
-        yield _added(self._each(columns, work))
+        yield _added(self._on_partitions(columns, work))
 
     def coded(self, columns: Sequence[str], masks: Sequence[CodeMask], *, states: bool = False) -> CodedRows:
         """Every row's codes, pattern and state, on this machine (see ``core.tally.Counter``)."""
         work = partial(_coded, list(columns), list(masks), states)
-        made = self._each([*columns, *(column for column, _ in masks)], work)
+        made = self._on_partitions([*columns, *(column for column, _ in masks)], work)
         arrays = zip(*((one.keys, one.patterns, one.states) for one in made), strict=True)
         return CodedRows(*(np.concatenate(pieces) for pieces in arrays))
 
     def conjunctions(self, questions: Sequence[Sequence[CodeMask]]) -> Floats:
         """For each conjunction of masks, the rows that satisfy it, by state."""
-        asked = [list(masks) for masks in questions]
-        columns = [column for masks in asked for column, _ in masks]
-        counts: Floats = sum(self._each(columns, partial(_conjunctions, asked)))
+        conditions = [list(masks) for masks in questions]
+        columns = [column for masks in conditions for column, _ in masks]
+        counts: Floats = sum(self._on_partitions(columns, partial(_conjunctions, conditions)))
         return counts
 
     def with_columns(self, derived: Sequence[Derived]) -> SparkCounter:
@@ -112,7 +112,7 @@ class SparkCounter:
         for name, arrays in zip(wanted, zip(*made, strict=True), strict=True):
             self._values[name] = pc.unique(pa.chunked_array(arrays))
 
-    def _each(self, columns: Sequence[str], work: Callable[[CodeCounter], Any]) -> list[Any]:
+    def _on_partitions(self, columns: Sequence[str], work: Callable[[CodeCounter], Any]) -> list[Any]:
         self._know(columns)
         known = {name: self._values[name] for name in dict.fromkeys(columns)}
         return self._run(replace(self._counting, values=known), work)

@@ -131,10 +131,10 @@ class SparkDataset:
         binning.require_numbers(list(bins), self.schema)
         edges: dict[str, Bins] = {}
         for column, given in bins.items():
-            asked = as_bins(given)
-            if not isinstance(asked, Bins):
+            wanted = as_bins(given)
+            if not isinstance(wanted, Bins):
                 raise OptionError(QUANTILES.format(column=column))
-            edges[column] = asked
+            edges[column] = wanted
         return SparkDataset(self._frame, {**self.bins, **edges}, self._gone, self._rows, self.recodes, self._plans)
 
     def recoded(self, recodes: Steps) -> SparkDataset:

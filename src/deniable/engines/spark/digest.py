@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from deniable.engines.batch.content import PIECE_ROWS, content_schema, digest_of_piece, digest_of_pieces
 from deniable.engines.spark.reading import Reading, changed, starts_of
-from deniable.engines.spark.tasks import Batches, large_batches, mapped, spark_problems, told
+from deniable.engines.spark.tasks import Batches, carried_errors, large_batches, mapped, spark_problems
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,8 +37,8 @@ def digest_of_frame(frame: DataFrame, reading: Reading, rows: Mapping[int, int])
     with spark_problems(), large_batches(frame.sparkSession):
         fragments = mapped(frame, work, FRAGMENTS)
         join = _grouped(partial(_joined, total))
-        found = fragments.groupBy("piece").applyInArrow(join, "piece long, digest binary").collect()
-    digests = {row.piece: bytes(row.digest) for row in found}
+        joined = fragments.groupBy("piece").applyInArrow(join, "piece long, digest binary").collect()
+    digests = {row.piece: bytes(row.digest) for row in joined}
     if not digests:
         return digest_of_pieces([digest_of_piece(content_schema(reading.read).empty_table(), True)])
     return digest_of_pieces(digests[number] for number in range(len(digests)))
@@ -46,7 +46,7 @@ def digest_of_frame(frame: DataFrame, reading: Reading, rows: Mapping[int, int])
 
 def _grouped(join: Any) -> Any:
     def task(table: pa.Table) -> pa.Table:
-        with told():
+        with carried_errors():
             return join(table)
 
     return task

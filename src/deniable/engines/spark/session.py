@@ -50,9 +50,9 @@ def session_of(master: str | None = None) -> SparkSession:
                 "Fix: leave master out, or stop that session."
             )
         return active
-    found = java_version()
-    if found is None or found < OLDEST_JAVA:
-        what = "there is none" if found is None else f"this is Java {found}"
+    version = java_version()
+    if version is None or version < OLDEST_JAVA:
+        what = "there is none" if version is None else f"this is Java {version}"
         raise ExtraMissingError(
             f"Spark needs Java {OLDEST_JAVA} or newer; {what}. Fix: install it (Debian: openjdk-17-jre-headless), or "
             "set JAVA_HOME to where it is."

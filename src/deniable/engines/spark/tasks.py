@@ -30,7 +30,7 @@ def each_partition(frame: DataFrame, work: Work) -> dict[int, Any]:
     """What ``work(partition, batches)`` returns for each partition, in their order."""
 
     def task(batches: Batches) -> Iterator[pa.RecordBatch]:
-        with told():
+        with carried_errors():
             partition = partition_number()
             result = pickle.dumps(work(partition, batches))
         yield pa.RecordBatch.from_pydict({"partition": [partition], "result": [result]}, schema=_RESULT_SCHEMA)
@@ -44,7 +44,7 @@ def mapped(frame: DataFrame, work: Callable[[int, Batches], Iterator[pa.RecordBa
     """The batches that ``work(partition, batches)`` makes, as another data frame."""
 
     def task(batches: Batches) -> Iterator[pa.RecordBatch]:
-        with told():
+        with carried_errors():
             yield from work(partition_number(), batches)
 
     return frame.mapInArrow(task, schema)
@@ -72,7 +72,7 @@ def partition_number() -> int:
 
 
 @contextlib.contextmanager
-def told() -> Iterator[None]:
+def carried_errors() -> Iterator[None]:
     """In a task: an error that is meant for the user, in words that survive the way through the cluster."""
     try:
         yield

@@ -126,7 +126,7 @@ class Model:
         steep: Floats = mean * (1 - mean)
         return steep
 
-    def _each(self, theta: Floats) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
+    def _blocks(self, theta: Floats) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
         """Weight of each kind of row in the model, x, psi / x, and the slope of the mean."""
         for combination in self.rows:
             kept, x, y = self.at(combination)
@@ -147,7 +147,7 @@ class Model:
     def _total(self, theta: Floats) -> Floats:
         """sum psi*."""
         total = np.zeros(len(theta))
-        for weight, x, left, _ in self._each(theta):
+        for weight, x, left, _ in self._blocks(theta):
             total += (self.rows.counts * weight * left) @ x
         return total
 
@@ -175,7 +175,7 @@ class Model:
     def _doubt(self, theta: Floats, values: Floats, vectors: Floats, z: float) -> Floats:
         """g of each direction: how far the perturbation may have moved its eigenvalue."""
         star, own = np.zeros((len(self.rows.counts), len(values))), np.zeros(len(values))
-        for weight, x, _, steep in self._each(theta):
+        for weight, x, _, steep in self._blocks(theta):
             size = (x @ vectors) ** 2 * steep[:, None]
             star += size * weight[:, None]
             own += (self.rows.counts * weight) @ size**2

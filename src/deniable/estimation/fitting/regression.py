@@ -107,8 +107,8 @@ def regression(
         twice = next(name for name in names if names.count(name) > 1)
         raise QuestionError(f"The regressor {twice!r} is given twice. Fix: name it once.")
     fit = Model.of(published, y, x, condition_atoms(published, where), kind).fitted(options.z, population)
-    told = outcome if isinstance(outcome, str) else said(outcome)
-    return Regression(kind, told, names, fit.coefficients, fit.covariance, fit.rows, options.confidence, population)
+    response = outcome if isinstance(outcome, str) else said(outcome)
+    return Regression(kind, response, names, fit.coefficients, fit.covariance, fit.rows, options.confidence, population)
 
 
 def _require_truth(published: Published, outcome: str) -> None:

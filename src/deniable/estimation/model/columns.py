@@ -28,8 +28,8 @@ EPOCH_ORDINAL = 719163  # of 1970-01-01
 
 def holds(leaf: Leaf, values: pa.Array) -> Bools:
     """For which values a condition holds."""
-    found: Bools = np.asarray(leaf.test(values).fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
-    return found
+    truth: Bools = np.asarray(leaf.test(values).fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
+    return truth
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +100,14 @@ class PerturbedColumn:
                 f"Fix: group by {self.name!r}, or ask for values of the function in a condition."
             )
         known = function.compute(self.values)
-        found = function.compute(pa.nulls(1, self.values.type))[0].as_py()
+        of_missing = function.compute(pa.nulls(1, self.values.type))[0].as_py()
         values = known.drop_null().unique()
         missing = len(self.masses) > len(self.values)
         places = pc.index_in(known, value_set=values).fill_null(len(values)).to_numpy().astype(np.int64)
         if missing or self.exempt:
-            if found is not None and (self.exempt or found not in values.to_pylist()):
+            if of_missing is not None and (self.exempt or of_missing not in values.to_pylist()):
                 raise QuestionError(f"{function.name} makes a value of missing ones, which cannot be grouped by here.")
-            last = len(values) if found is None else values.to_pylist().index(found)
+            last = len(values) if of_missing is None else values.to_pylist().index(of_missing)
             if self.exempt and known.null_count:
                 raise QuestionError(f"{function.name} has no value for some values of {self.name!r}. Fix: COALESCE.")
             places = np.append(places, last)
@@ -150,10 +150,10 @@ class PerturbedColumn:
             same = distinct.cast(self.values.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise _strange(self.name) from None
-        found = pc.index_in(same, value_set=self.values)
-        if found.null_count:
+        position = pc.index_in(same, value_set=self.values)
+        if position.null_count:
             raise _strange(self.name)
-        return np.append(found.to_numpy(zero_copy_only=False), len(self.values)).astype(np.int64)
+        return np.append(position.to_numpy(zero_copy_only=False), len(self.values)).astype(np.int64)
 
     def label(self, places: Ints) -> list[Hashable]:
         """The values at states."""

@@ -45,12 +45,12 @@ def most_likely(channel: Channel, observed: Floats) -> Floats:
     share = observed / np.maximum(rows, 1.0)
     p, r = channel.coins, channel.replacing
     if not channel.invertible:
-        found = np.broadcast_to(r, share.shape) if (channel.keep == 0).all() else bayesian(channel.matrix(), share)
+        shares = np.broadcast_to(r, share.shape) if (channel.keep == 0).all() else bayesian(channel.matrix(), share)
     elif (channel.keep == channel.keep[0]).all():
-        found = one_coin(float(p[0]), r, share)
+        shares = one_coin(float(p[0]), r, share)
     else:
-        found = many_coins(p, r, share)
-    result: Floats = found * rows
+        shares = many_coins(p, r, share)
+    result: Floats = shares * rows
     return result
 
 

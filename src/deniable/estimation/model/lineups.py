@@ -73,14 +73,14 @@ class LineUpStates:
         """w over states, for value sets or numbers [..., m] -> [..., states]; 1 and 0 where all or nothing is asked
         for, and the number that all values share."""
         shape = chosen.shape[:-1]
-        asked = chosen[..., : self.design.m].reshape(-1, self.design.m)
-        weight = np.zeros((len(asked), self.count))
+        wanted = chosen[..., : self.design.m].reshape(-1, self.design.m)
+        weight = np.zeros((len(wanted), self.count))
         own = weight[:, : len(self.design.sets.lengths)]
-        most = asked.max(axis=1)
-        some = asked.min(axis=1) < most
+        most = wanted.max(axis=1)
+        some = wanted.min(axis=1) < most
         own[~some] = most[~some, None]
         if some.any():
-            own[some] = self._added(self._scores(asked[some].astype(np.float64)))
+            own[some] = self._added(self._scores(wanted[some].astype(np.float64)))
         if self.exempt:
             weight[:, -1] = chosen[..., -1].reshape(-1)
         return weight.reshape(*shape, self.count)
@@ -131,8 +131,8 @@ class LineUpStates:
 
     def references(self, chosen: Bools | Floats) -> list[tuple[slice, Floats]]:
         """How often sets are published: half as they are dealt, half as those that hold a value asked for."""
-        asked = np.abs(chosen[..., : self.design.m].astype(np.float64)).reshape(-1, self.design.m)
-        holding = self._added(asked / np.maximum(asked.sum(-1, keepdims=True), 1e-300)) * self.design.distribution
+        wanted = np.abs(chosen[..., : self.design.m].astype(np.float64)).reshape(-1, self.design.m)
+        holding = self._added(wanted / np.maximum(wanted.sum(-1, keepdims=True), 1e-300)) * self.design.distribution
         total = holding.sum(-1, keepdims=True)
         often = self.design.distribution / 2 + holding / np.where(total > 0, 2 * total, np.inf)
         return [(self.slices()[0], often)]
@@ -204,11 +204,11 @@ class LineUpStates:
         inverse: Floats = linalg.cho_solve(self._factor, np.diag(scale)) * scale[:, None]
         return inverse
 
-    def _scores(self, asked: Floats) -> Floats:
+    def _scores(self, wanted: Floats) -> Floats:
         """(B^-T 1_A)_x for value sets [sets, m]."""
         self._require_unbiased()
         t, size, pi = self.design.share_true, self.design.size, self.design.inclusion
-        scores: Floats = (self._solved(asked * pi) - (1 - t) * (asked @ pi)[:, None] / size**2) / t
+        scores: Floats = (self._solved(wanted * pi) - (1 - t) * (wanted @ pi)[:, None] / size**2) / t
         return scores
 
     def _added(self, scores: Floats) -> Floats:

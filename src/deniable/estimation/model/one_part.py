@@ -44,22 +44,22 @@ def weighed(
 ) -> tuple[Labels, Iterator[Iterator[list[Weighed]]]]:
     """The labels, and block by block of public groups the rows weighed by some labels after the other: by the condition
     itself, then by each of some further conditions on its rows."""
-    asked = ask.resolver().resolve(where, [one.condition for one in narrowed])
-    every: list[Bools | Floats] = [asked.sets]
-    for one, sets in zip(narrowed, asked.narrowed, strict=True):
+    resolved = ask.resolver().resolve(where, [one.condition for one in narrowed])
+    every: list[Bools | Floats] = [resolved.sets]
+    for one, sets in zip(narrowed, resolved.narrowed, strict=True):
         every.append(sets if one.numbers is None else sets * domain_numbers(ask.manifest, one.numbers))
     control = ask.control(options)
     public = [name for name in groups if isinstance(name, str) and name not in ask.manifest.sensitive_columns]
     hidden = [group for group in groups if column_of(group) in ask.manifest.sensitive_columns]
-    blocks = ask.counter.tally(public, asked.leaves, asked.classes, values, states=True)
+    blocks = ask.counter.tally(public, resolved.leaves, resolved.classes, values, states=True)
     plain = not any(isinstance(group, Mapped) for group in hidden)
     if plain and len(hidden) == len(ask.manifest.sensitive_columns) and ask.states.m > 1:
-        chosen = np.flatnonzero(asked.sets.any(axis=0))
+        chosen = np.flatnonzero(resolved.sets.any(axis=0))
         columns = [sensitive_part(ask.manifest, column) for column in hidden]
         labels = tuple(tuple(column[place] for column in columns) for place in chosen.tolist())
         return labels, (iter([[SingleValues(ask, block, sets, chosen, control) for sets in every]]) for block in blocks)
-    labels, member = _members(ask, hidden, asked.sets)
-    step = max(1, SET_ENTRIES // (len(asked.sets) * ask.states.count))
+    labels, member = _members(ask, hidden, resolved.sets)
+    step = max(1, SET_ENTRIES // (len(resolved.sets) * ask.states.count))
     starts = range(0, max(len(member), 1), step)  # a condition that no value satisfies leaves no label, and no rows
     parts = [member[start : start + step, None, :] for start in starts]
     return labels, (
@@ -70,29 +70,29 @@ def weighed(
 
 def row_weights(ask: Asking, where: Predicate, numbers: Mapped | None = None) -> Floats:
     """w of every row, in the order of the table: its class says which set is asked for, its state what is published."""
-    asked = ask.resolver().resolve(where)
+    resolved = ask.resolver().resolve(where)
     if not ask.states.unbiased:
         raise QuestionError(
             "This release has no weights: its channel cannot be inverted, so no sum over its rows is unbiased. "
             "Fix: ask count(where=...), which says what is possible at all."
         )
-    rows = ask.counter.coded((), asked.leaves, states=True)
-    own = asked.classes[rows.patterns]
-    sets = asked.sets if numbers is None else asked.sets * domain_numbers(ask.manifest, numbers)
+    rows = ask.counter.coded((), resolved.leaves, states=True)
+    own = resolved.classes[rows.patterns]
+    sets = resolved.sets if numbers is None else resolved.sets * domain_numbers(ask.manifest, numbers)
     return np.where(own >= 0, ask.states.weights(sets)[own, rows.states], 0.0)
 
 
-def _members(ask: Asking, columns: Sequence[Grouped], asked: Bools) -> tuple[Labels, Bools]:
+def _members(ask: Asking, columns: Sequence[Grouped], sets: Bools) -> tuple[Labels, Bools]:
     """The groups that sensitive columns form, where something is asked of them: their values, and which values of the
     domain belong to each [labels, m]."""
     if not columns:
-        return ((),), np.ones((1, asked.shape[1]), bool)
+        return ((),), np.ones((1, sets.shape[1]), bool)
     parts = list(zip(*(sensitive_part(ask.manifest, column) for column in columns), strict=True))
     labels = list(dict.fromkeys(parts))
     place = {label: i for i, label in enumerate(labels)}
     member = np.zeros((len(labels), len(parts)), bool)
     member[[place[part] for part in parts], np.arange(len(parts))] = True
-    chosen = np.flatnonzero((member @ asked.any(axis=0)).astype(bool))
+    chosen = np.flatnonzero((member @ sets.any(axis=0)).astype(bool))
     return tuple(labels[i] for i in chosen), member[chosen]
 
 
@@ -173,14 +173,14 @@ class SingleValues(_OnePart):
     """Labels are single values, each asked for in the classes whose set holds it; O(states) a group and class. What is
     asked for may be a number for each value, too."""
 
-    def __init__(self, ask: Asking, block: Block, asked: Bools | Floats, chosen: Ints, control: Control | None) -> None:
+    def __init__(self, ask: Asking, block: Block, sets: Bools | Floats, chosen: Ints, control: Control | None) -> None:
         super().__init__(ask, block)
-        self._asked, self._chosen = asked, chosen
+        self._sets, self._chosen = sets, chosen
         self.control = None if control is None else calibration.of_values(self.states, control).picked(chosen)
 
     def _of_labels(self, by_value: Floats) -> Floats:
         """[group, class, m] to [group, labels]: only what is asked for."""
-        return (by_value * self._asked).sum(axis=1)[:, self._chosen]
+        return (by_value * self._sets).sum(axis=1)[:, self._chosen]
 
     def _variances(self, tally: Floats) -> Floats:
         return self.states.squares(tally) - self.states.invert(tally)
@@ -190,8 +190,8 @@ class SingleValues(_OnePart):
 
     def common(self, other: SingleValues, tally: Floats) -> Floats:
         own = self._variances(tally)
-        same = other is self and self._asked.dtype == bool
-        return self._of_labels(own if same else own * other._asked)
+        same = other is self and self._sets.dtype == bool
+        return self._of_labels(own if same else own * other._sets)
 
     def followed(self, other: SingleValues, tally: Floats) -> Floats:
         return self._of_labels(self._variances(tally))  # every condition follows the label's value in the whole table
@@ -218,10 +218,10 @@ class SingleValues(_OnePart):
 
     def shrunk(self, linear: Answers) -> Answers:
         rows, fitted, parts = self.counts.sum(axis=2), self.ask.shrinkage(), []
-        for start in range(0, max(len(self._chosen), 1), step := max(1, SET_ENTRIES // self._asked.size)):
+        for start in range(0, max(len(self._chosen), 1), step := max(1, SET_ENTRIES // self._sets.size)):
             places = self._chosen[start : start + step]
-            sets = np.zeros((len(places), *self._asked.shape), bool)
-            sets[np.arange(len(places)), :, places] = self._asked[:, places].T
+            sets = np.zeros((len(places), *self._sets.shape), bool)
+            sets[np.arange(len(places)), :, places] = self._sets[:, places].T
             some = linear.picked(np.arange(start, start + len(places)))
             parts.append(fitted.shrunk(some, rows, sets))
         return Answers.joined(parts, axis=1)

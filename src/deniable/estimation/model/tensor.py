@@ -189,22 +189,22 @@ class Tensor:
 
     def apply(self, x: Floats) -> Floats:
         """A x: what is expected to be published."""
-        return self._each(x, [factor.apply for factor in self.factors], self.shape, self.published)
+        return self._along_axes(x, [factor.apply for factor in self.factors], self.shape, self.published)
 
     def transposed(self, z: Floats) -> Floats:
-        return self._each(z, [factor.transposed for factor in self.factors], self.published, self.shape)
+        return self._along_axes(z, [factor.transposed for factor in self.factors], self.published, self.shape)
 
     def invert(self, y: Floats) -> Floats:
         """A^-1 y: unbiased, may be negative."""
-        return self._each(y, [factor.invert for factor in self.factors], self.published, self.shape)
+        return self._along_axes(y, [factor.invert for factor in self.factors], self.published, self.shape)
 
     def weights(self, t: Floats) -> Floats:
         """A^-T t: the product of the columns' weights, summed over the states that t asks for."""
-        return self._each(t, [factor.weights for factor in self.factors], self.shape, self.published)
+        return self._along_axes(t, [factor.weights for factor in self.factors], self.shape, self.published)
 
     def squares(self, y: Floats) -> Floats:
         """For each state the sum over rows of its squared weight."""
-        return self._each(y, [factor.squares for factor in self.factors], self.published, self.shape)
+        return self._along_axes(y, [factor.squares for factor in self.factors], self.published, self.shape)
 
     @property
     def condition(self) -> float:
@@ -236,7 +236,7 @@ class Tensor:
         true, seen = math.prod(self.shape), math.prod(self.published)
         return fixed_point(partial(_through, forward, seen), partial(_through, back, true), flat, true)
 
-    def _each(
+    def _along_axes(
         self, x: Floats, operations: Sequence[Operation], before: tuple[int, ...], after: tuple[int, ...]
     ) -> Floats:
         lead = x.ndim - len(self.factors)

@@ -118,11 +118,11 @@ class Conditions:
             raise QuestionError(f"{shown(node)} asks about no column.")
         unknown = negated and values.null_count > 0
 
-        def truth(found: pa.Array) -> pa.Array:
-            inside = pc.is_in(found, value_set=matched(values.drop_null(), found.type, name))
-            inside = pc.if_else(found.is_valid(), inside, pa.scalar(None, pa.bool_()))
+        def truth(results: pa.Array) -> pa.Array:
+            inside = pc.is_in(results, value_set=matched(values.drop_null(), results.type, name))
+            inside = pc.if_else(results.is_valid(), inside, pa.scalar(None, pa.bool_()))
             if unknown:  # x NOT IN (.., NULL) is never true
-                return pa.array([False] * len(found))
+                return pa.array([False] * len(results))
             return pc.invert(inside) if negated else inside
 
         return self.holds(Scalar(made.columns, lambda columns: truth(made.compute(columns))), node, negated)

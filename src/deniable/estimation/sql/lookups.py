@@ -53,8 +53,8 @@ class Lookup:
                 f"Lookup {self.name!r} has no column {column!r}.{near} Its columns are: "
                 f"{listing(self.table.column_names, most=20)}."
             )
-        found = self.table[own].combine_chunks()
-        return Scalar(self.source.columns, lambda values: found.take(self._places(values)))
+        content = self.table[own].combine_chunks()
+        return Scalar(self.source.columns, lambda values: content.take(self._places(values)))
 
     def matches(self) -> Scalar:
         """Whether a row has a partner."""

@@ -63,18 +63,18 @@ class Scalar:
         return self.compute({"": pa.nulls(1)})[0].as_py()
 
 
-Found = Callable[[Node], Scalar | None]  # what stands for a node: a column of the release, of a lookup or of a result
+KnownAs = Callable[[Node], Scalar | None]  # what stands for a node: a column of the release, of a lookup or of a result
 
 
-def scalar(node: Node | None, found: Found) -> Scalar:
+def scalar(node: Node | None, known_as: KnownAs) -> Scalar:
     """An expression as a function of columns; a refusal where it is not understood."""
     if node is None:  # as the parser reads MIN( without its end
         raise QuestionError("The question lacks an expression, or a bracket is not closed. Fix: complete it.")
-    known = found(node)
+    known = known_as(node)
     if known is not None:
         return known
     if isinstance(node, exp.Paren):
-        return scalar(node.this, found)
+        return scalar(node.this, known_as)
     if is_literal(node):
         value = literal(node)
         return Scalar((), lambda values: _repeated(value, values))
@@ -85,7 +85,7 @@ def scalar(node: Node | None, found: Found) -> Scalar:
             f"comparisons, or one of {', '.join(sorted(FUNCTIONS))}."
         )
     inner, compute = make
-    parts = [scalar(part, found) for part in inner]
+    parts = [scalar(part, known_as) for part in inner]
     columns = tuple(dict.fromkeys(column for part in parts for column in part.columns))
 
     def computed(values: Values) -> pa.Array:
@@ -164,7 +164,7 @@ def _between(node: Node) -> tuple[list[Node], Combine]:
 def _among(node: Node) -> tuple[list[Node], Combine]:
     if node.args.get("query") or node.args.get("unnest"):
         raise QuestionError(f"{shown(node)}: IN (SELECT ..) reads a lookup table only, and stands in WHERE.")
-    each: list[Node] = [exp.EQ(this=node.this, expression=item) for item in node.expressions]
+    comparisons: list[Node] = [exp.EQ(this=node.this, expression=item) for item in node.expressions]
 
     def any_of(arrays: list[pa.Array]) -> pa.Array:
         result = arrays[0]
@@ -172,7 +172,7 @@ def _among(node: Node) -> tuple[list[Node], Combine]:
             result = pc.or_kleene(result, array)
         return result
 
-    return each, any_of
+    return comparisons, any_of
 
 
 def _is(node: Node, negate: bool) -> tuple[list[Node], Combine]:

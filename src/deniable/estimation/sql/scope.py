@@ -62,9 +62,9 @@ class Scope:
 
     def scalar(self, node: Node) -> Scalar:
         """An expression as a function of the release's columns."""
-        return scalar(node, self._found)
+        return scalar(node, self._known_as)
 
-    def _found(self, node: Node) -> Scalar | None:
+    def _known_as(self, node: Node) -> Scalar | None:
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
             return None
         table = node.table.lower()

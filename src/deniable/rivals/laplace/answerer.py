@@ -48,7 +48,7 @@ class _Spending:
 
     def __init__(self, questions: int) -> None:
         self.left = questions
-        self._asked = 0
+        self._questions = 0
         self._turn = threading.Lock()
 
     def next(self) -> int | None:
@@ -57,8 +57,8 @@ class _Spending:
             if self.left <= 0:
                 return None
             self.left -= 1
-            self._asked += 1
-            return self._asked
+            self._questions += 1
+            return self._questions
 
 
 class NoisyAnswerer(CountsOnly):
