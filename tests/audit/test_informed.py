@@ -13,7 +13,7 @@ import pytest
 import deniable as dn
 from deniable.audit.attacks import Evidence
 from deniable.audit.attacks.informed import InformedAttacker, Sureness, from_population, in_classes
-from deniable.audit.attacks.shown import ChannelRows, LineUpRows, Shown
+from deniable.audit.attacks.shown import ChannelRows, LineUpRows, NothingShown, Shown, judged_by_likelihood
 from deniable.core import lineup_exact
 from deniable.core.arrays import Floats
 from deniable.core.histogram import Histogram
@@ -80,6 +80,27 @@ def test_rows_that_hide_their_cells_are_weighed_over_all_cells() -> None:
     assert np.allclose(hidden.likelihood(np.arange(COUNTS.m)), mixed)
 
 
+@pytest.mark.parametrize("name", [*PLANS, "hidden cells"])
+def test_what_is_believed_afterwards_is_judged_as_the_likelihood_of_every_value_says(name: str) -> None:
+    rng, m = np.random.default_rng(3), COUNTS.m
+    if name in PLANS:
+        shown = shown_by(PLANS[name])
+    else:
+        cells = PLANS["small-domain"].cells
+        places, dealt = [PLANS["small-domain"].positions(cell) for cell in cells], [cell.rows.counts for cell in cells]
+        shown = ChannelRows.of(m, [cell.channel for cell in cells], places, dealt, cells_shown=False)
+    beliefs = rng.dirichlet(np.full(m, 0.3), 60)
+    beliefs[:20, : m - 1] = 0.0  # sure of one value, which many rows cannot show
+    beliefs[:20, m - 1] = 1.0
+    people = np.tile(np.arange(60), 30)
+    original = rng.integers(0, m, len(people))
+    views = shown.draw(original, rng)
+    own, right = shown.judged(beliefs, people, views, original)
+    expected, guessed = judged_by_likelihood(shown, beliefs, people, views, original)
+    assert np.allclose(own, expected, atol=1e-12)
+    assert (right == guessed).all()
+
+
 def exactly_right(beliefs: Floats, original: Floats, chances: Floats) -> float:
     """How often the likeliest value is right, over everything that a row can show."""
     total = 0.0
@@ -104,21 +125,15 @@ def test_beliefs_after_a_row_are_those_of_bayes_rule(name: str) -> None:
     assert found.before == Sureness.of(beliefs, original, 0.5)
 
 
-class Nothing:
-    """Rows that show nothing."""
-
-    def draw(self, original: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return np.zeros(len(original), np.int64)
-
-    def likelihood(self, views: np.ndarray) -> Floats:
-        return np.ones((len(views), COUNTS.m))
-
-
 def test_rows_that_show_nothing_change_nothing() -> None:
     beliefs = np.random.default_rng(1).dirichlet(np.ones(COUNTS.m), 50)
-    shown: Shown = Nothing()
-    found = InformedAttacker(beliefs, np.arange(50) % COUNTS.m).against(shown, 0.3, np.random.default_rng(1))
+    shown: Shown = NothingShown(COUNTS.m)
+    original, people = np.arange(50) % COUNTS.m, np.arange(50)
+    found = InformedAttacker(beliefs, original).against(shown, 0.3, np.random.default_rng(1))
     assert found.after == found.before
+    own, right = judged_by_likelihood(shown, beliefs, people, np.zeros(50, np.int64), original)
+    assert np.allclose(own, beliefs[people, original])
+    assert (right == (beliefs.argmax(1) == original)).all()
 
 
 def test_sureness_counts_people_whose_truth_is_believed() -> None:

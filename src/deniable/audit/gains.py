@@ -19,6 +19,7 @@ from deniable.core.arrays import Bools, Codes, Floats, Ints
 
 ALARM = 6.0  # standard errors
 LEAST = 1e-4  # of the uncertainty: less is rounding
+DENSE = 4  # pairs of values a row: of more, most never occur
 SMOOTHING = (0.5, 2.0, 8.0, 32.0, 128.0, 512.0, 2048.0)
 
 
@@ -55,8 +56,9 @@ def gain_of(codes: Codes, original: Ints, m: int, first: Bools) -> Gain:
         with_value, in_all = _seen(codes, original, m, learnt, tried)
         # As learnt, without smoothing: a column that is always the same must gain exactly nothing.
         share = np.maximum(np.bincount(original[learnt], minlength=m), 0.5)[original[tried]] / len(learnt)
-        plain.append(-np.log(share))
-        gains.append(np.array([np.log((with_value + a * share) / (in_all + a)) - np.log(share) for a in SMOOTHING]))
+        known = np.log(share)
+        plain.append(-known)
+        gains.append(np.array([np.log((with_value + a * share) / (in_all + a)) - known for a in SMOOTHING]))
     chosen = [int(np.argmax(gains[1 - side].mean(axis=1))) for side in (0, 1)]  # by the rows of the other half
     every = np.concatenate([gains[0][chosen[0]], gains[1][chosen[1]]])
     error = float(every.std() / np.sqrt(len(every)))
@@ -75,6 +77,8 @@ def _seen(codes: Codes, original: Ints, m: int, learnt: Ints, tried: Ints) -> tu
     size = int(codes.max(initial=0)) + 1
     in_all = np.bincount(codes[learnt], minlength=size)[codes[tried]].astype(np.float64)
     keys = codes.astype(np.int64) * m + original
+    if size * m <= DENSE * len(keys):
+        return np.bincount(keys[learnt], minlength=size * m)[keys[tried]].astype(np.float64), in_all
     known, rows = np.unique(keys[learnt], return_counts=True)
     place = np.minimum(np.searchsorted(known, keys[tried]), max(len(known) - 1, 0))
     there = known[place] == keys[tried]

@@ -24,6 +24,7 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy.special import gammaln, xlogy
 
 from deniable.audit.breaches import Limits
@@ -39,6 +40,7 @@ RARE = 1000
 NEGLIGIBLE = 1e-18  # of the likeliest number of kept rows
 ROUNDING = 1e-13  # of the likeliest K
 TENTH = 1.1  # of a promise: more is said aloud
+TILTS = 40  # halvings
 WIDTH = 16  # standard deviations on either side that are summed over
 
 
@@ -93,7 +95,8 @@ def true_among_shown(channel: Channel, held: Counts, shown: Counts, rare: int = 
             window = round(centre - float(q @ kind.kept)) - size // 2 + np.arange(size)
             others = np.fft.irfft(product, size)[window % size]  # a transform knows K up to its size
             there = others > ROUNDING * others.max()  # (n - K)! would make mountains of what is only rounding
-            expected = _expected(kind, q, others[there], window[there], rows, log_z)
+            reach = slice(*np.flatnonzero(there)[[0, -1]] + (0, 1))
+            expected = _expected(kind, q, np.where(there, others, 0.0)[reach], window[reach], rows, log_z)
             share[kind.members] = expected / kind.shown
     return share
 
@@ -111,11 +114,20 @@ def _kinds(channel: Channel, held: Counts, shown: Counts) -> list[Kind]:
 
 
 def _tilt(kinds: Sequence[Kind], rows: int) -> float:
-    """ln z with z (n - mean K) = 1: near the middle of K's distribution, (n - K)! falls by that for each kept row."""
+    """ln z with z (n - mean K) = 1: near the middle of K's distribution, (n - K)! falls by that for each kept row.
+
+    It need only be near: any z gives the same answer but for rounding.
+    """
+    lengths = np.array([len(kind.kept) for kind in kinds])
+    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    kept, logs = (np.concatenate([getattr(kind, name) for kind in kinds]) for name in ("kept", "logs"))
+    times = np.array([len(kind.members) for kind in kinds])
     low, high = -np.log(rows + 1.0), 0.0
-    for _ in range(60):
+    for _ in range(TILTS):
         log_z = (low + high) / 2
-        mean = sum(float(kind.tilted(log_z) @ kind.kept) * len(kind.members) for kind in kinds)
+        tilted = logs + kept * log_z
+        weights = np.exp(tilted - np.repeat(np.maximum.reduceat(tilted, starts), lengths))
+        mean = times @ (np.add.reduceat(weights * kept, starts) / np.add.reduceat(weights, starts))
         low, high = (log_z, high) if np.exp(log_z) * (rows - mean + 1) < 1 else (low, log_z)
     return float(low + high) / 2
 
@@ -141,20 +153,24 @@ def _without_one(transforms: Sequence[tuple[Complex, int]]) -> list[Complex]:
 
 
 def _expected(kind: Kind, q: Floats, others: Floats, window: Counts, rows: int, log_z: float) -> float:
-    """E[k + (f-k)(g-k) / (n-K)] of one value of a kind, K being its k and what the others keep."""
-    above = below = 0.0
-    matter = q > NEGLIGIBLE * q.max()
+    """E[k + (f-k)(g-k) / (n-K)] of one value of a kind, K being its k and what the others keep.
+
+    ``others`` are the chances of ``window``, whole numbers that follow each other.
+    """
+    matter = np.flatnonzero(q > NEGLIGIBLE * q.max())
+    kept, chance = kind.kept[matter], q[matter]
+    total = np.arange(window[0] + int(kept[0]), window[-1] + int(kept[-1]) + 1)
+    left = np.maximum(rows - total, 0)
     middle = float(others @ window / others.sum())
     base = gammaln(rows + 1 - middle) - middle * log_z
-    for k, chance in zip(kind.kept[matter], q[matter], strict=True):
-        total = window + k
-        possible = (total >= 0) & (total <= rows)
-        left = rows - total[possible]
-        weights = chance * others[possible] * np.exp(gammaln(left + 1) - total[possible] * log_z - base)
-        again = (kind.held - k) * (kind.shown - k) / np.maximum(left, 1)
-        below += float(weights.sum())
-        above += float(weights @ (k + again))
-    return above / below if below else 0.0
+    falls = np.where((total >= 0) & (total <= rows), np.exp(gammaln(left + 1) - total * log_z - base), 0.0)
+    places = matter - matter[0]
+    weight, by_left = (
+        chance * (sliding_window_view(row, len(window)) @ others)[places]
+        for row in (falls, falls / np.maximum(left, 1))
+    )
+    above = weight @ kept + by_left @ ((kind.held - kept) * (kind.shown - kept))
+    return float(above / weight.sum()) if weight.any() else 0.0
 
 
 @dataclass(frozen=True)

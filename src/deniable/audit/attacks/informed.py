@@ -22,7 +22,7 @@ import numpy as np
 
 from deniable.audit.attacks.classifier import column_scores
 from deniable.audit.attacks.shown import Shown
-from deniable.core.arrays import Floats, Ints
+from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.probability import percent
 
 ENTRIES = 2**22  # beliefs that are held at once: people x values
@@ -52,9 +52,13 @@ class Sureness:
         """From beliefs [people, values] that add up to 1."""
         if not len(original):
             return cls(*[float("nan")] * 4)
-        own = beliefs[np.arange(len(original)), original]
+        return cls.judged(beliefs[np.arange(len(original)), original], beliefs.argmax(1) == original, rho2)
+
+    @classmethod
+    def judged(cls, own: Floats, right: Bools, rho2: float | None) -> Sureness:
+        """From how much the truth is believed of each of the people, and whether nothing is believed more."""
         sure = [float("nan") if limit is None else float((own > limit).mean()) for limit in (rho2, HALF, NEARLY)]
-        return cls(float((beliefs.argmax(1) == original).mean()), *sure)
+        return cls(float(right.mean()), *sure)
 
     def to_dict(self) -> dict[str, float | None]:
         """As JSON has it."""
@@ -129,12 +133,10 @@ class InformedAttacker:
         So how often the attacker is right differs between mechanisms by what they show, and little by chance.
         """
         again = max(1, min(ATTACKED // max(len(self.original), 1), ENTRIES // max(self.beliefs.size, 1)))
-        original, before = np.tile(self.original, again), np.tile(self.beliefs, (again, 1))
-        joint = before * shown.likelihood(shown.draw(original, rng))
-        total = joint.sum(1, keepdims=True)
-        after = np.where(total > 0, joint / np.where(total > 0, total, 1.0), before)
+        original, people = np.tile(self.original, again), np.tile(np.arange(len(self.original)), again)
+        after = shown.judged(self.beliefs, people, shown.draw(original, rng), original)
         return Informed(
-            Sureness.of(after, original, rho2),
+            Sureness.judged(*after, rho2) if len(original) else Sureness.of(self.beliefs, self.original, rho2),
             Sureness.of(self.beliefs, self.original, rho2),
             len(self.original),
             self.learnt_from,

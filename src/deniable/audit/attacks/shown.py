@@ -5,6 +5,9 @@ under every value, up to a factor that is the same for all values:
 
     channels    cell c, then y:  s_cx (r_y (1 - p_x) + [y = x] p_x)
     line-ups    a set S:         t D(S) [x in S] / pi_x + (1-t) D(S)
+
+Both are one number for all values of a cell, and more for the few that are shown: what someone believes afterwards
+takes one look at their beliefs, however many rows are drawn.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.audit.attacks.evidence import shares_of
-from deniable.core.arrays import Floats, Ints
+from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.channel import Channel
 from deniable.core.lineup import COIN, POINTS, LineUpDesign
 from deniable.core.lineup_exact import BLIND
@@ -35,6 +38,22 @@ class Shown(Protocol):
         """Pr[view | value], [views, values], each row up to a factor."""
         ...
 
+    def judged(self, beliefs: Floats, people: Ints, views: Ints, original: Ints) -> tuple[Floats, Bools]:
+        """For each view of one of the people, whose value is ``original``: how much the truth is believed afterwards,
+        and whether nothing is believed more. ``beliefs`` are those before, [people, values]."""
+        ...
+
+
+def judged_by_likelihood(
+    shown: Shown, beliefs: Floats, people: Ints, views: Ints, original: Ints
+) -> tuple[Floats, Bools]:
+    """``judged`` from the likelihood of every value."""
+    before = beliefs[people]
+    joint = before * shown.likelihood(views)
+    total = joint.sum(1, keepdims=True)
+    after = np.where(total > 0, joint / np.where(total > 0, total, 1.0), before)
+    return after[np.arange(len(views)), original], after.argmax(1) == original
+
 
 @dataclass(frozen=True)
 class NothingShown:
@@ -47,6 +66,9 @@ class NothingShown:
 
     def likelihood(self, views: Ints) -> Floats:
         return np.ones((len(views), self.m))
+
+    def judged(self, beliefs: Floats, people: Ints, views: Ints, original: Ints) -> tuple[Floats, Bools]:
+        return beliefs[people, original], beliefs.argmax(1)[people] == original
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +90,9 @@ class Views:
 
     def likelihood(self, views: Ints) -> Floats:
         return np.where(views[:, None] < 0, 1.0, self.chances[views])
+
+    def judged(self, beliefs: Floats, people: Ints, views: Ints, original: Ints) -> tuple[Floats, Bools]:
+        return judged_by_likelihood(self, beliefs, people, views, original)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +153,32 @@ class ChannelRows:
         weighed: Floats = chance * self.shares[cells]
         return weighed
 
+    def judged(self, beliefs: Floats, people: Ints, views: Ints, original: Ints) -> tuple[Floats, Bools]:
+        if not self.cells_shown and len(self.shares) > 1:
+            return judged_by_likelihood(self, beliefs, people, views, original)
+        cells, published = np.divmod(views, self.shares.shape[1])
+        own, right = np.empty(len(views)), np.empty(len(views), dtype=bool)
+        for cell in np.unique(cells):
+            rows = np.flatnonzero(cells == cell)
+            own[rows], right[rows] = self._judged_in(cell, beliefs, people[rows], published[rows], original[rows])
+        return own, right
+
+    def _judged_in(
+        self, cell: int, beliefs: Floats, people: Ints, published: Ints, original: Ints
+    ) -> tuple[Floats, Bools]:
+        """In one cell: r_y times the belief that was replaced, and more for the value y that is shown."""
+        places = np.flatnonzero(self.shares[cell])
+        lost, kept = (1 - self.coins[cell]) * self.shares[cell], self.coins[cell] * self.shares[cell]
+        replaced = beliefs[:, places] * lost[places]
+        first, height = places[replaced.argmax(1)][people], replaced.max(1)[people]
+        r, more = self.replacing[cell, published], beliefs[people, published] * kept[published]
+        total = r * replaced.sum(1)[people] + more
+        own = r * beliefs[people, original] * lost[original] + np.where(published == original, more, 0.0)
+        guess = np.where(r * beliefs[people, published] * lost[published] + more > r * height, published, first)
+        known = total > 0  # a belief of 0 in all that can show this: nothing is learnt
+        own = np.where(known, own / np.where(known, total, 1.0), beliefs[people, original])
+        return own, np.where(known, guess, beliefs.argmax(1)[people]) == original
+
 
 @dataclass(frozen=True, eq=False)
 class LineUpRows:
@@ -162,3 +213,19 @@ class LineUpRows:
         around = coin * sets.hits[views].astype(np.float64)  # whole numbers would overflow in sets of one
         np.put_along_axis(chance, sets.members[views], around + blind[:, None], axis=1)
         return chance / (float(COIN) * self.design.orders * POINTS)
+
+    def judged(self, beliefs: Floats, people: Ints, views: Ints, original: Ints) -> tuple[Floats, Bools]:
+        sets, coin = self.design.sets, float(self.design.coin)
+        blind = (COIN - coin) * sets.lengths[views].astype(np.float64) * BLIND
+        around, members = coin * sets.hits[views].astype(np.float64), sets.members[views]
+        inside = beliefs[people[:, None], members]
+        first, height = beliefs.argmax(1)[people], beliefs.max(1)[people]
+        raised = inside * (around + blind[:, None])
+        total = blind * beliefs.sum(1)[people] + (inside * around).sum(1)
+        before = beliefs[people, original]
+        own = before * (blind + np.where(members == original[:, None], around, 0.0).sum(1))
+        largest = raised.argmax(1)[:, None]
+        rises = np.take_along_axis(raised, largest, 1)[:, 0] > blind * height
+        guess = np.where(rises, np.take_along_axis(members, largest, 1)[:, 0], first)
+        known = total > 0
+        return np.where(known, own / np.where(known, total, 1.0), before), np.where(known, guess, first) == original
