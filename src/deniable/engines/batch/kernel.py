@@ -3,14 +3,17 @@
     coin:         the high 32 bits of the row's word; the value is kept iff they are below keep[value]
     replacement:  the low 32 bits; value j owns exactly replace[j] of their 2^32 numbers
 
-Each row is a pure function of its code, its word and its cell, so chunks and threads cannot change a release.
+Each row is a pure function of its code, its word and its cell, so chunks and threads cannot change a release. Where
+there are many rows, a guide (``batch.guide``) does the same in two look-ups a row.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,8 +21,10 @@ import numpy.typing as npt
 
 from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import InternalError
+from deniable.engines.batch.guide import Buffers, Guide, Steps, blend
 
-CHUNK = 64 * 1024  # rows; all work buffers of a chunk fit into the second-level cache
+CHUNK = 128 * 1024  # rows; work buffers stay near the processor, and calls cost little beside the arithmetic
+GUIDED_ROWS = 2**14  # from here on a guide costs less than it saves
 DENSE_PAIRS = 2**22  # (cell, value) pairs up to here are looked up in a dense table, above by binary search
 
 Codes = npt.NDArray[Any]  # unsigned integers of any width
@@ -52,6 +57,7 @@ class Kernel:
         self.cells = len(channels)
         self._largest = max(int(place.max()) for place in places)
         whole = len(places) == 1 and np.array_equal(places[0], np.arange(len(places[0])))
+        self._guides: dict[np.dtype[Any], Guide | None] = {}
         self._path: _Path
         if whole and channels[0].is_uniform:
             self._path = _WholeDomain(channels[0])
@@ -66,10 +72,10 @@ class Kernel:
         """Perturbed codes, of the same type; row k uses the word draws[k] and the channel of cells[k]."""
         self._check(codes, cells)
         out = np.empty_like(codes)
-        work = _Work(min(chunk, len(codes)), codes.dtype)
+        run = self._runner(codes, chunk)
         for first in range(0, len(codes), chunk):
             rows = slice(first, min(first + chunk, len(codes)))
-            self._path.run(codes[rows], draws[rows], None if cells is None else cells[rows], out[rows], work)
+            run(codes[rows], draws[rows], None if cells is None else cells[rows], out[rows])
         return out
 
     def perturb_rows(
@@ -90,21 +96,33 @@ class Kernel:
         out = np.empty_like(codes)
         chunks = -(-len(codes) // chunk)
 
-        def run(first_chunk: int, last_chunk: int) -> None:
-            work = _Work(min(chunk, len(codes)), codes.dtype)
+        def run_chunks(first_chunk: int, last_chunk: int) -> None:
+            words = np.empty(min(chunk, len(codes)), dtype=np.uint64)
+            run = self._runner(codes, chunk)
             for first in range(first_chunk * chunk, min(last_chunk * chunk, len(codes)), chunk):
                 rows = slice(first, min(first + chunk, len(codes)))
-                draws = source.words(start + first, rows.stop - first, work.draws[: rows.stop - first])
-                self._path.run(codes[rows], draws, None if cells is None else cells[rows], out[rows], work)
+                draws = source.words(start + first, rows.stop - first, words[: rows.stop - first])
+                run(codes[rows], draws, None if cells is None else cells[rows], out[rows])
 
         workers = max(1, min(threads, chunks))
         edges = [chunks * worker // workers for worker in range(workers + 1)]
         if workers == 1:
-            run(0, chunks)
+            run_chunks(0, chunks)
         else:
             with ThreadPoolExecutor(workers) as pool:
-                list(pool.map(run, edges[:-1], edges[1:]))
+                list(pool.map(run_chunks, edges[:-1], edges[1:]))
         return out
+
+    def _runner(self, codes: Codes, chunk: int) -> Callable[[Codes, Words, npt.NDArray[Any] | None, Codes], None]:
+        """What perturbs chunks of these codes, with buffers that one thread reuses."""
+        rows, kind = min(chunk, len(codes)), codes.dtype
+        if len(codes) >= GUIDED_ROWS and not isinstance(self._path, _WholeDomain):
+            if kind not in self._guides:
+                self._guides[kind] = Guide.of(self._path, kind)
+            guide = self._guides[kind]
+            if guide is not None:
+                return partial(guide.run, work=Buffers.of(rows, kind))
+        return partial(self._path.run, work=_Work(rows, kind))
 
     def _check(self, codes: Codes, cells: npt.NDArray[np.integer] | None) -> None:
         if codes.dtype.kind not in "ui" or self._largest > np.iinfo(codes.dtype).max:
@@ -117,22 +135,9 @@ class _Work:
     """Buffers that a thread reuses for every chunk: allocating them anew would cost more than the arithmetic."""
 
     def __init__(self, rows: int, codes: np.dtype[Any]) -> None:
-        self.draws = np.empty(rows, dtype=np.uint64)
         self.low = np.empty(rows, dtype=np.uint64)
         self.kept = np.empty(rows, dtype=bool)
-        self.difference = np.empty(rows, dtype=codes)
-
-    def blend(self, codes: Codes, out: Codes) -> None:
-        """out = codes where kept, without a branch: a random coin defeats branch prediction."""
-        n = len(codes)
-        difference = self.difference[:n]
-        np.subtract(codes, out, out=difference)
-        np.multiply(difference, self.kept[:n].view(np.uint8), out=difference, casting="unsafe")
-        np.add(out, difference, out=out)
-
-
-class _Path(Protocol):
-    def run(self, codes: Codes, draws: Words, cells: npt.NDArray[Any] | None, out: Codes, work: _Work) -> None: ...
+        self.spare = np.empty(rows, dtype=codes)
 
 
 class _WholeDomain:
@@ -152,63 +157,91 @@ class _WholeDomain:
         np.bitwise_and(draws, _LOW, out=low)
         np.multiply(low, self.m, out=low)
         np.copyto(out, low.view(np.uint32)[_HIGH_HALF], casting="unsafe")  # floor(low m / 2^32)
-        work.blend(codes, out)
+        blend(codes, work.kept[:n], out, work.spare[:n])
 
 
-class _UniformCells:
+class _Cells(Steps):
+    """Channels of several cells, or of one over some other domain: a coin, and a step function to draw from."""
+
+    def run(self, codes: Codes, draws: Words, cells: npt.NDArray[Any] | None, out: Codes, work: _Work) -> None:
+        n = len(codes)
+        low, kept = work.low[:n], work.kept[:n]
+        np.right_shift(draws, _32, out=low)
+        np.less(low, self.thresholds(codes, cells), out=kept)
+        np.bitwise_and(draws, _LOW, out=low)
+        np.copyto(out, self.drawn(low, cells), casting="unsafe")
+        blend(codes, kept, out, work.spare[:n])
+
+    @abstractmethod
+    def thresholds(self, codes: Codes, cells: npt.NDArray[Any] | None) -> Words | np.uint64:
+        """What the high half of a row's word must be below for its value to be kept."""
+
+
+class _UniformCells(_Cells):
     """Uniform channels over sub-domains: the coin and the size depend on the cell alone."""
 
     def __init__(self, channels: Sequence[Channel], places: Sequence[Integers]) -> None:
+        self.cells = len(channels)
         self.keep = np.array([channel.keep[0] for channel in channels], dtype=np.uint64)
         self.m = np.array([channel.m for channel in channels], dtype=np.uint64)
         self.start = np.concatenate([[0], np.cumsum(self.m)[:-1]]).astype(np.int64)
         self.places = np.concatenate(places)
 
-    def run(self, codes: Codes, draws: Words, cells: npt.NDArray[Any] | None, out: Codes, work: _Work) -> None:
-        n = len(codes)
-        low = work.low[:n]
+    def thresholds(self, codes: Codes, cells: npt.NDArray[Any] | None) -> Words | np.uint64:
+        kept: Words | np.uint64 = self.keep[0 if cells is None else cells]
+        return kept
+
+    def drawn(self, low: Words, cells: npt.NDArray[Any] | None) -> Integers:
         cell = 0 if cells is None else cells
-        np.right_shift(draws, _32, out=low)
-        np.less(low, self.keep[cell], out=work.kept[:n])
-        np.bitwise_and(draws, _LOW, out=low)
-        np.multiply(low, self.m[cell], out=low)
-        np.right_shift(low, _32, out=low)
-        index = low.view(np.int64)
-        np.add(index, self.start[cell], out=index)
-        np.copyto(out, self.places[index], casting="unsafe")
-        work.blend(codes, out)
+        index = (low * self.m[cell] >> _32).view(np.int64)
+        return self.places[index + self.start[cell]]
+
+    def steps(self, cell: int) -> tuple[Integers, Integers]:
+        m, start = int(self.m[cell]), int(self.start[cell])
+        return -(-np.arange(m, dtype=np.int64) * SCALE // m), self.places[start : start + m]
+
+    def keeps(self) -> tuple[Integers, int] | None:
+        return self.keep.astype(np.int64), 0
 
 
-class _AliasCells:
+class _AliasCells(_Cells):
     """Any channels: a coin per (cell, value), replacements from one integer alias table per cell."""
 
     def __init__(self, channels: Sequence[Channel], places: Sequence[Integers]) -> None:
+        self.cells = len(channels)
         self.pairs = _Pairs(places)
         self.keep = np.concatenate([channel.keep for channel in channels]).astype(np.uint64)[self.pairs.order]
         tables = [alias_table(channel.replace) for channel in channels]
         bits = np.array([len(threshold).bit_length() - 1 for threshold, _ in tables])
         self.shift = (32 - bits).astype(np.uint64)
         self.within = (np.left_shift(1, 32 - bits) - 1).astype(np.uint64)
-        self.first = np.concatenate([[0], np.cumsum(np.left_shift(1, bits))[:-1]]).astype(np.int64)
+        self.first = np.concatenate([[0], np.cumsum(np.left_shift(1, bits))]).astype(np.int64)
         self.threshold = np.concatenate([threshold for threshold, _ in tables]).astype(np.uint64)
         self.choice = np.concatenate([place[choice].ravel() for (_, choice), place in zip(tables, places, strict=True)])
 
-    def run(self, codes: Codes, draws: Words, cells: npt.NDArray[Any] | None, out: Codes, work: _Work) -> None:
-        n = len(codes)
-        low = work.low[:n]
+    def thresholds(self, codes: Codes, cells: npt.NDArray[Any] | None) -> Words | np.uint64:
+        return self.keep[self.pairs.of(codes, cells)]
+
+    def drawn(self, low: Words, cells: npt.NDArray[Any] | None) -> Integers:
         cell = 0 if cells is None else cells
-        np.right_shift(draws, _32, out=low)
-        np.less(low, self.keep[self.pairs.of(codes, cells)], out=work.kept[:n])
-        np.bitwise_and(draws, _LOW, out=low)
-        offset = low & self.within[cell]
-        np.right_shift(low, self.shift[cell], out=low)
-        bucket = low.view(np.int64)
-        np.add(bucket, self.first[cell], out=bucket)
-        alias = offset >= self.threshold[bucket]
-        np.left_shift(bucket, 1, out=bucket)
-        np.add(bucket, alias, out=bucket)
-        np.copyto(out, self.choice[bucket], casting="unsafe")
-        work.blend(codes, out)
+        bucket = (low >> self.shift[cell]).view(np.int64) + self.first[cell]
+        alias = low & self.within[cell] >= self.threshold[bucket]
+        return self.choice[2 * bucket + alias]
+
+    def steps(self, cell: int) -> tuple[Integers, Integers]:
+        first, end = self.first[cell : cell + 2]
+        begins = np.arange(end - first, dtype=np.int64) << int(self.shift[cell])
+        edges = np.stack([begins, begins + self.threshold[first:end].astype(np.int64)], axis=1)
+        return edges.ravel(), self.choice[2 * first : 2 * end]
+
+    def keeps(self) -> tuple[Integers, int] | None:
+        if self.pairs.dense is None:
+            return None
+        keep = np.append(self.keep.astype(np.int64), -1)
+        return keep[self.pairs.dense], self.pairs.m
+
+
+_Path = _WholeDomain | _Cells
 
 
 class _Pairs:
