@@ -14,13 +14,21 @@ import deniable as dn
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "explanation" / "line-ups.md"
 
 
-@pytest.mark.parametrize("adversary", ["frequency", "any-prior"])
-def test_the_program_of_the_page_equals_deniable(adversary, tmp_path, monkeypatch):
+JOBS = ["Secretary", "Nurse", "Cook", "Clerk", "Driver", "Farmer", "Miner", "Tailor"]
+MANY = [f"Job {number:02d}" for number in range(80)]
+CASES = {
+    "frequency": (JOBS, dn.Privacy(rho1="1/4", rho2="1/3")),
+    "any prior": (JOBS, dn.Privacy(rho1="1/4", rho2="1/3", adversary="any-prior")),
+    "codes": (MANY, dn.Privacy(rho1="1/13", rho2="1/6", adversary="any-prior")),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_program_of_the_page_equals_deniable(case, tmp_path, monkeypatch):
     rng = np.random.default_rng(3)
-    jobs = ["Secretary", "Nurse", "Cook", "Clerk", "Driver", "Farmer", "Miner", "Tailor"]
-    share = np.array([20, 18, 15, 14, 12, 10, 6, 5]) / 100
+    jobs, privacy = CASES[case]
+    share = np.arange(len(jobs), 0, -1) / np.arange(len(jobs) + 1).sum()
     table = pa.table({"gender": rng.choice(["Female", "Male"], 4000), "occupation": rng.choice(jobs, 4000, p=share)})
-    privacy = dn.Privacy(rho1="1/4", rho2="1/3", adversary=adversary)
     release = dn.publish(
         table,
         sensitive="occupation",
@@ -32,8 +40,13 @@ def test_the_program_of_the_page_equals_deniable(adversary, tmp_path, monkeypatc
     )
     (program,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    exec(program, names)
-    assert names["domain"] == sorted(jobs)
-    for job, estimated in zip(names["domain"], names["f"], strict=True):
-        assert release.count(where={"occupation": job}, calibrate=False).value == pytest.approx(estimated, abs=1e-6)
+    assert (tmp_path / "release" / "lineups.parquet").exists() == (case == "codes")
+    of_women = program.replace('condition = "true"', "condition = \"gender = 'Female'\"")
+    assert of_women != program
+    for written, where in ((program, {}), (of_women, {"gender": "Female"})):
+        names: dict[str, object] = {}
+        exec(written, names)
+        assert names["domain"] == sorted(jobs)
+        for job, estimated in zip(names["domain"], names["f"], strict=True):
+            counted = release.count(where={**where, "occupation": job}, calibrate=False)
+            assert counted.value == pytest.approx(estimated, abs=1e-6)

@@ -13,6 +13,9 @@ import pyarrow as pa
 from deniable.collection.respond import row_local
 from deniable.core.errors import ColumnError, ManifestError, OptionError, TableError, listing
 from deniable.core.manifest import Manifest, Randomness, guarantee_dict, with_sentence
+from deniable.core.part import Part
+from deniable.core.promise import LineUps
+from deniable.engines.batch.lineup_columns import states_of
 from deniable.engines.batch.values import arrow_type
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.mechanisms.retention_guarantee import guarantee
@@ -27,8 +30,8 @@ def collect(rows: Any, release: Release | Manifest) -> Release:
 
     Args:
         rows: mappings column -> value, or a table, with the columns of the release.
-        release: the one that was given to ``respond``. Its columns must be replaced uniformly: replacements that are
-            drawn like its own rows' values say nothing about other people's.
+        release: the one that was given to ``respond``. Its columns must be replaced uniformly, or show line-ups
+            against any prior: what is drawn like its own rows' values protects nobody else.
 
     >>> import pyarrow as pa
     >>> import deniable as dn
@@ -39,14 +42,19 @@ def collect(rows: Any, release: Release | Manifest) -> Release:
     """
     manifest = row_local(release)
     for part in manifest.parts:
-        if part.range is None and not part.channels[0].is_uniform:
+        if part.lineups is not None:
+            _require_any_prior(part)
+        elif part.range is None and not part.channels[0].is_uniform:
             raise ColumnError(
                 f"{listing(list(part.columns))} is replaced by values as frequent as in the release, which protects "
                 "the people in it alone. Fix: replacing='uniform' for columns that people perturb themselves."
             )
     table = _table(rows, manifest)
     for part in manifest.parts:
-        _require_possible(table[part.columns[0]], PerturbedColumn.of(part, manifest.types[part.columns[0]]))
+        if part.lineups is not None:
+            _require_sets(table[part.columns[0]], part)
+        else:
+            _require_possible(table[part.columns[0]], PerturbedColumn.of(part, manifest.types[part.columns[0]]))
     parts = tuple(replace(part, marginal=None) for part in manifest.parts)  # of the release's rows, not of these
     collected = replace(
         manifest,
@@ -54,6 +62,7 @@ def collect(rows: Any, release: Release | Manifest) -> Release:
         parts=parts,
         randomness=Randomness("operating system", None, True, "row number"),
         data=None,
+        lineups=None,
     )
     if manifest.privacy is None:  # columns promise each for itself; a histogram that is not published costs nothing
         promised = guarantee([perturbed_of(part, collected) for part in parts])
@@ -85,15 +94,38 @@ def _table(rows: Any, manifest: Manifest) -> pa.Table:
         raise TableError(f"The rows do not have the types of the release. Fix: {types}.") from None
 
 
+def _require_any_prior(part: Part) -> None:
+    if not isinstance(part.promise, LineUps) or part.promise.adversary != "any-prior":
+        raise ColumnError(
+            f"{listing(list(part.columns))} shows line-ups that were made for the frequencies of the release's own "
+            "rows, which protects the people in it alone. Fix: publish with adversary 'any-prior' what people answer to."
+        )
+
+
+def _require_sets(column: pa.ChunkedArray, part: Part) -> None:
+    """Refuse what is no line-up of the design."""
+    assert part.lineups is not None
+    try:
+        states = states_of(column, part.lineups, pa.array(list(part.domain), arrow_type(part.types[0])))
+    except ManifestError:
+        raise _no_answer(part.columns[0]) from None
+    if (states < 0).any() and not part.exempt:
+        raise TableError(f"The column {part.columns[0]!r} has missing values, which the release does not know.")
+
+
+def _no_answer(name: str) -> TableError:
+    return TableError(
+        f"The column {name!r} holds values that no row can have after `respond`. Fix: perturb every row with respond "
+        "before it is sent."
+    )
+
+
 def _require_possible(values: pa.ChunkedArray, column: PerturbedColumn) -> None:
     """Refuse what ``respond`` cannot have given: it would be an original at sight."""
     seen = values.unique()
     try:
         column.states(seen.drop_null())
     except ManifestError:
-        raise TableError(
-            f"The column {column.name!r} holds values that no row can have after `respond`. Fix: perturb every row "
-            "with respond before it is sent."
-        ) from None
+        raise _no_answer(column.name) from None
     if seen.null_count and not column.exempt and len(column.masses) == len(column.values):
         raise TableError(f"The column {column.name!r} has missing values, which the release does not know.")

@@ -134,7 +134,8 @@ def _require_true(manifest: Manifest, gammas: Sequence[Fraction | None]) -> None
 def _require_bounded(parts: Sequence[Part], gammas: Sequence[Fraction | None]) -> None:
     for part, gamma in zip(parts, gammas, strict=True):
         if gamma is None or part.exempt:
-            why = "publishes missing values as they are" if part.exempt else "keeps or never draws some values"
+            kept = "keeps or never draws some values" if part.lineups is None else "rules values out"
+            why = "publishes missing values as they are" if part.exempt else kept
             raise OptionError(
                 f"The request has no epsilon: {listing(list(part.columns))} {why}, so an answer can be certain. Fix: "
                 "do not answer, or leave limit= and memory= out."
@@ -181,9 +182,10 @@ def row_local(release: Release | Manifest) -> Manifest:
             "Fix: replacing='uniform' for columns that people perturb themselves."
         )
     for part in manifest.parts:
-        if len(part.columns) > 1 or (part.range is None and len(part.channels) != 1):
+        alone = part.range is not None or part.lineups is not None or len(part.channels) == 1
+        if len(part.columns) > 1 or not alone:
             raise ColumnError(
                 f"{listing(list(part.columns))} is perturbed by {manifest.mechanism!r} in cells or together, which "
-                "depends on other rows. Fix: respond to releases of 'uniform' or Retention({..})."
+                "depends on other rows. Fix: respond to releases of 'uniform', 'lineup' or Retention({..})."
             )
     return manifest

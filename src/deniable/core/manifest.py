@@ -71,6 +71,7 @@ class Manifest:
         randomness: where the draws came from.
         data: the file of the published table; None as long as it is in memory.
         groups: the file of the second table.
+        lineups: the file of the table of line-ups, where rows show them by codes.
         recoded: the columns that were made coarser before anything else, and how.
     """
 
@@ -87,6 +88,7 @@ class Manifest:
     randomness: Randomness
     data: DataFile | None = None
     groups: DataFile | None = None
+    lineups: DataFile | None = None
     recoded: Steps = field(default_factory=dict)
 
     @property
@@ -162,6 +164,7 @@ class Manifest:
             "randomness": asdict(self.randomness),
             "data": None if self.data is None else asdict(self.data),
             "groups": None if self.groups is None else asdict(self.groups),
+            **({} if self.lineups is None else {"lineups": asdict(self.lineups)}),
             **({"recoded": self._recoded_dict()} if self.recoded else {}),
         }
 
@@ -194,6 +197,7 @@ class Manifest:
             randomness=Randomness(**raw["randomness"]),
             data=None if raw["data"] is None else DataFile(**raw["data"]),
             groups=None if raw["groups"] is None else DataFile(**raw["groups"]),
+            lineups=DataFile(**raw["lineups"]) if raw.get("lineups") else None,
             recoded={column: tuple(map(step_of, steps)) for column, steps in raw.get("recoded", {}).items()},
         )
 

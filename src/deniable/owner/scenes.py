@@ -28,7 +28,7 @@ from deniable.core.histogram import Histogram
 from deniable.core.lineup import LineUpDesign
 from deniable.core.promise import Groups
 from deniable.engines.base import CELL
-from deniable.engines.batch.lineups import states_of
+from deniable.engines.batch.lineup_columns import states_of
 from deniable.engines.batch.values import arrow_type
 from deniable.engines.randomness import Keystream, Secret
 from deniable.estimation.model.lineups import LineUpStates

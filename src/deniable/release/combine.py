@@ -72,6 +72,7 @@ def pool(releases: Sequence[Release]) -> Release:
         guarantee=promised,
         randomness=_randomness([release.manifest.randomness for release in several]),
         data=None,
+        lineups=None,
     )
     return Release(with_sentence(manifest), table=table)
 
@@ -202,6 +203,7 @@ def join(left: Release, right: Release, on: str) -> Release:
         guarantee=guarantee_dict(promised),
         randomness=_randomness([manifest.randomness for manifest in manifests]),
         data=None,
+        lineups=None,
         recoded={**right.manifest.recoded, **left.manifest.recoded},
     )
     return Release(with_sentence(manifest), table=table.select([column.name for column in ordered]))

@@ -21,6 +21,7 @@ import pyarrow as pa
 from deniable.core.errors import DeniableError, ManifestError, OutputError, is_unicode
 from deniable.core.manifest import Manifest, read_json
 from deniable.engines import Engine
+from deniable.engines.batch.lineup_columns import coded_part, ranges_table
 from deniable.release.files import digest
 from deniable.release.readme import analyst_readme
 from deniable.release.signature import SIGNATURE, sign_files
@@ -29,7 +30,9 @@ from deniable.release.signing_key import Signer
 MANIFEST = "manifest.json"
 README = "README.md"
 GROUPS = "groups.parquet"
-FILES = {MANIFEST, README, GROUPS, SIGNATURE, "data.parquet", "data.csv"}
+LINEUPS = "lineups"
+FORMATS = ("parquet", "csv")
+FILES = {MANIFEST, README, GROUPS, SIGNATURE, *(f"{name}.{form}" for name in ("data", LINEUPS) for form in FORMATS)}
 LOCK = "lock"
 TABLES = {".csv", ".tsv", ".gz", ".parquet", ".arrow", ".feather", ".xlsx", ".xls", ".sav", ".dta", ".sas7bdat"}
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # s3a:, hdfs: and the like, as a Path has them
@@ -255,13 +258,18 @@ def finish_folder(
     groups: Iterable[pa.Table] | None = None,
     signer: Signer | None = None,
 ) -> Manifest:
-    """Write data, groups where there are some, manifest, README and a signature into a folder not yet in place."""
+    """Write data, groups or line-ups where there are some, manifest, README and a signature into a folder not yet in
+    place."""
     if groups is not None:
         tables = iter(groups)
         first = next(tables)
         written = engine.write(_chained(first, tables), first.schema, partial / GROUPS, "parquet")
         manifest = replace(manifest, groups=written)
-    manifest = replace(manifest, data=engine.write(pieces, schema, partial / f"data.{form}", form))
+    manifest = replace(manifest, data=engine.write(pieces, schema, partial / f"data.{form}", form), lineups=None)
+    if (coded := coded_part(manifest)) is not None:
+        listed = ranges_table(coded)
+        written = engine.write([listed], listed.schema, partial / f"{LINEUPS}.{form}", form)
+        manifest = replace(manifest, lineups=written)
     (partial / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
     (partial / README).write_text(analyst_readme(manifest), encoding="utf-8")
     if signer is not None:

@@ -19,6 +19,12 @@ probability that a value x is published as y, as the noisy histogram tells it. C
 UNSAID = """which rows lend each other values is not published,
 nor is a histogram. The number of rows that show a value estimates how many have it, in the whole table and nowhere
 else. For the rows of a question deniable plans the groups once more, from these numbers, and has P from that."""
+LINE_UPS = """rows show sets of values, and c_x, the number of rows
+whose set holds x, is B f on average, with B[x][y] = t J[x][y] / pi_y + (1 - t) pi_x. `manifest.json` holds, under
+`lineups` of the part, t = truth/2^32 and pi = arcs/2^32; J[x][y], the probability that a set made without looking holds
+both x and y, follows from its orders ("Line-ups" in the documentation of deniable has a program of twenty lines)."""
+CODED = """ A set is
+shown by a number: `{file}` lists, for every value, the numbers of the sets that hold it, from `first` to `last`."""
 OF_GROUPS = {
     "buckets": """Public columns are as they were. The values of {sensitive} are not beside them: `groups.parquet`
 says how often each value occurs among the rows of a group (column `cell`), not which row has which. Count the rows of
@@ -50,17 +56,15 @@ def analyst_readme(manifest: Manifest) -> str:
         if manifest.randomness.source == "seed"
         else ""
     )
-    known = HIDDEN if any(part.mixture is not None for part in manifest.parts) else UNSAID
-    how = known if any(part.groups is not None for part in manifest.parts) else CHANNELS
-    published = any(part.cells_published for part in manifest.parts)
-    by_cell = ", cell by cell (column `cell`), and add up" if published else ""
+    shows = "each row shows a set of values" if _shows_sets(manifest) else "any single one may be replaced"
+    distort = "the others in a set" if _shows_sets(manifest) else "replaced values"
     return f"""# A release with deniable values
 
 {manifest.rows:,} rows. The values of {sensitive} were perturbed at random, row by row (mechanism
-{mechanism}): any single one may be replaced, so no row says what a person's value was. Counts over many rows can be
+{mechanism}): {shows}, so no row says what a person's value was. Counts over many rows can be
 reconstructed. {_others(manifest)}
 {seed}
-Do not count {sensitive} directly: replaced values distort every count. Ask like this instead:
+Do not count {sensitive} directly: {distort} distort every count. Ask like this instead:
 
     pip install deniable
     deniable query . {_in_shell(question)}
@@ -71,8 +75,7 @@ or in Python:
     release = dn.open_release(".")
     print(release.count(where={{{first!r}: {example!r}}}))
 
-`deniable verify .` recomputes the guarantee. Without deniable: {how}
-Solve P f = o for the true counts f, o being the counts you see among the rows of your question{by_cell}.
+`deniable verify .` recomputes the guarantee. Without deniable: {_without(manifest)}
 {_coarser(manifest)}
 ## What is promised
 
@@ -82,6 +85,23 @@ Solve P f = o for the true counts f, o being the counts you see among the rows o
 
 {limits}
 """
+
+
+def _without(manifest: Manifest) -> str:
+    """How counts are reconstructed by other means."""
+    if _shows_sets(manifest):
+        coded = "" if manifest.lineups is None else CODED.format(file=manifest.lineups.file)
+        return f"{LINE_UPS}{coded}\nSolve B f = c for the true counts f, among the rows of your question."
+    known = HIDDEN if any(part.mixture is not None for part in manifest.parts) else UNSAID
+    how = known if any(part.groups is not None for part in manifest.parts) else CHANNELS
+    published = any(part.cells_published for part in manifest.parts)
+    by_cell = ", cell by cell (column `cell`), and add up" if published else ""
+    return f"""{how}
+Solve P f = o for the true counts f, o being the counts you see among the rows of your question{by_cell}."""
+
+
+def _shows_sets(manifest: Manifest) -> bool:
+    return all(part.lineups is not None for part in manifest.parts)
 
 
 def _groups_readme(manifest: Manifest) -> str:

@@ -20,6 +20,7 @@ from deniable.core.errors import ManifestError, OutputError, QuestionError
 from deniable.core.manifest import Manifest, with_sentence
 from deniable.core.tally import Counter
 from deniable.engines import Engine, engine_named
+from deniable.engines.batch.lineup_columns import coded_part, ranges_table
 from deniable.estimation.question import Answerer
 from deniable.release import files
 from deniable.release import folder as folders
@@ -110,6 +111,15 @@ class Release(Questions, Modelling):
             raise QuestionError(f"A release by {self.manifest.mechanism!r} has no table of groups.")
         path = files.unchanged_file(self.folder, self.manifest.groups)
         return self.engine.read(path, self.manifest.groups, {})
+
+    @cached_property
+    def lineups(self) -> pa.Table:
+        """The table of line-ups, of releases whose rows show them by codes: which codes stand for sets that hold a
+        value. It follows from the manifest alone."""
+        coded = coded_part(self.manifest)
+        if coded is None:
+            raise QuestionError("The rows of this release show no codes of line-ups, so it has no table of them.")
+        return ranges_table(coded)
 
     @cached_property
     def answerer(self) -> Answerer:

@@ -14,10 +14,12 @@ import pyarrow as pa
 from deniable.audit.verify.certificate import certificate
 from deniable.audit.verify.checks import Certificate, Check
 from deniable.audit.verify.groups import box_checks, bucket_checks
+from deniable.audit.verify.lineup_table import table_check
 from deniable.audit.verify.rows import counts_check
 from deniable.core.errors import ManifestError, VerificationError, listing
 from deniable.core.manifest import FORMAT_VERSION, DataFile, Manifest, read_json, software, with_sentence
 from deniable.engines import Engine, engine_named
+from deniable.engines.batch.lineup_columns import CODE, coded_part
 from deniable.engines.batch.recoding import fits
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.release import files
@@ -82,6 +84,7 @@ def _file_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check
         checks.append(Check("columns", names == expected, f"{len(names)} columns, {len(expected)} in the manifest"))
         checks.append(Check("rows", rows == manifest.rows, f"{rows:,} rows, {manifest.rows:,} in the manifest"))
     if manifest.form == "rows":
+        checks += _lineup_checks(folder, manifest, engine)
         return [*checks, *(_row_checks(folder, manifest, engine) if all(check.holds for check in checks) else ())]
     described = _unchanged("groups", folder, manifest.groups)
     if not described.holds or not unchanged.holds or manifest.groups is None or manifest.data is None:
@@ -90,6 +93,22 @@ def _file_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check
     if manifest.form == "buckets":
         return [*checks, *bucket_checks(manifest, groups)]
     return [*checks, *box_checks(manifest, engine.read(folder / manifest.data.file, manifest.data, types), groups)]
+
+
+def _lineup_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]:
+    """Codes of line-ups come with a table that says what they stand for, and nothing else does."""
+    coded = coded_part(manifest)
+    if coded is None:
+        return [] if manifest.lineups is None else [Check("line-ups", False, "a table of them, and rows without codes")]
+    unchanged = _unchanged("line-ups", folder, manifest.lineups)
+    if not unchanged.holds or manifest.lineups is None:
+        return [unchanged]
+    types = {"value": coded.types[0], "first": str(CODE), "last": str(CODE)}
+    table = engine.read(folder / manifest.lineups.file, manifest.lineups, types)
+    if {field.name: str(field.type) for field in table.schema} != types:
+        return [Check("line-ups", False, f"its columns are not {listing(list(types))} as they should be")]
+    rows = zip(*(table[name].to_pylist() for name in types), strict=True)
+    return [unchanged, table_check(coded, rows)]
 
 
 def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]:

@@ -9,10 +9,14 @@ by point, and for every set the numbers of draws that lead to it are counted in 
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
+
+import numpy as np
+
+from deniable.core.arrays import Ints
 
 FULL, TURN, COINS, DRAWS = 2**32, 2**24, 2**18, 2**40
 MOST = 2**23  # members of all sets that are walked through
@@ -24,6 +28,14 @@ class Line(NamedTuple):
     members: tuple[int, ...]
     points: int
     draws: list[int]
+
+
+class Sets(NamedTuple):
+    """Several of them: members [sets, L], points [sets], draws [sets, L]."""
+
+    members: Ints
+    points: Ints
+    draws: Ints
 
 
 def is_design(design: Mapping[str, Any], m: int) -> bool:
@@ -41,16 +53,31 @@ def is_design(design: Mapping[str, Any], m: int) -> bool:
     )
 
 
-def lines(design: Mapping[str, Any]) -> list[Line]:
+def lines(design: Mapping[str, Any]) -> Iterator[Line]:
     """All sets of a design, each once."""
-    numbers: dict[tuple[int, ...], list[int]] = {}
-    arcs = [arc * TURN // FULL for arc in design["arcs"]]
-    for number in range(design["orders"]):
-        for members, points, draws in _walk(arcs, _order(design["seed"], number, len(arcs))):
-            row = numbers.setdefault(members, [0] * (len(members) + 1))
-            for place, count in enumerate((points, *draws)):
-                row[place] += count
-    return [Line(members, row[0], row[1:]) for members, row in numbers.items()]
+    sets = _all_sets(tuple(design["arcs"]), design["orders"], design["seed"])
+    for members, points, draws in zip(*sets, strict=True):
+        yield Line(tuple(members.tolist()), int(points), draws.tolist())
+
+
+@lru_cache(maxsize=2)
+def _all_sets(arcs: tuple[int, ...], orders: int, seed: int) -> Sets:
+    """The same as arrays; what several intervals lead to is added up. The truth does not matter for it."""
+    walks = [_walk(arcs, _order(seed, number, len(arcs))) for number in range(orders)]
+    members, points, draws = (np.concatenate(pieces) for pieces in zip(*walks, strict=True))
+    first: dict[bytes, int] = {}
+    place = np.array([first.setdefault(row.tobytes(), len(first)) for row in members])
+    if len(first) == len(members):
+        return Sets(members, points, draws)
+    added = Sets(np.empty((len(first), members.shape[1]), np.int64), *(_zeros(len(first), a) for a in (points, draws)))
+    added.members[place] = members
+    np.add.at(added.points, place, points)
+    np.add.at(added.draws, place, draws)
+    return added
+
+
+def _zeros(rows: int, like: Ints) -> Ints:
+    return np.zeros((rows, *like.shape[1:]), np.int64)
 
 
 def _order(seed: int, number: int, m: int) -> list[int]:
@@ -59,36 +86,53 @@ def _order(seed: int, number: int, m: int) -> list[int]:
     return sorted(range(m), key=lambda x: (int.from_bytes(stream[8 * x : 8 * x + 8], "little"), x))
 
 
-def _walk(arcs: list[int], order: list[int]) -> list[tuple[tuple[int, ...], int, list[int]]]:
+def _walk(arcs: Sequence[int], order: list[int]) -> Sets:
     """Along one order: from each point at which the set changes to the next, who is hit, and by how many draws."""
-    ends, end = [], 0
-    for x in order:
-        end += arcs[x]
-        ends.append(end)
-    changes = sorted({0, *(end % TURN for end in ends)})
-    result = []
-    for low, high in zip(changes, [*changes[1:], TURN], strict=True):
-        hit = []
-        for layer in range(0, end, TURN):
-            place = bisect_right(ends, low + layer)
-            x = order[place]
-            begin = low + layer - (ends[place] - arcs[x])
-            first, last = (-(-offset * DRAWS // arcs[x]) for offset in (begin, begin + high - low))
-            hit.append((x, last - first))
-        hit.sort()
-        result.append((tuple(x for x, _ in hit), high - low, [draws for _, draws in hit]))
-    return result
+    values = np.array(order)
+    steps = np.array([arcs[x] * TURN // FULL for x in order])
+    ends = np.cumsum(steps)
+    low = np.unique(np.append(ends % TURN, 0))
+    high = np.append(low[1:], TURN)
+    at = low[:, None] + np.arange(0, int(ends[-1]), TURN)  # [intervals, L]
+    place = np.searchsorted(ends, at, side="right")
+    begin = at - (ends - steps)[place]
+    arc = steps[place]
+    draws = _draws_before(begin + (high - low)[:, None], arc) - _draws_before(begin, arc)
+    by_value = np.argsort(values[place], axis=1)
+    sorted_by = partial(np.take_along_axis, indices=by_value, axis=1)
+    return Sets(sorted_by(values[place]), high - low, sorted_by(draws))
+
+
+def _draws_before(offset: Ints, arc: Ints) -> Ints:
+    """ceil(offset 2^40 / arc): how many draws fall before an offset of an arc; nothing exceeds 64 bits."""
+    inside = np.minimum(offset, arc - 1).astype(np.uint64) * np.uint64(DRAWS)
+    whole, rest = np.divmod(inside, arc.astype(np.uint64))
+    return np.where(offset >= arc, DRAWS, (whole + (rest > 0)).astype(np.int64))
+
+
+def code_ranges(design: Mapping[str, Any]) -> list[tuple[int, int, int]]:
+    """For each value the codes of the sets that hold it, as (value, first, last): intervals are numbered along the
+    orders, one after the other, and a range ends with its order."""
+    arcs, listed, code = design["arcs"], [], 0
+    for number in range(design["orders"]):
+        begun: dict[int, int] = {}
+        for members in _walk(arcs, _order(design["seed"], number, len(arcs))).members:
+            here = dict.fromkeys(members.tolist(), code)
+            listed += [(x, begun.pop(x), code - 1) for x in begun.keys() - here.keys()]
+            begun = here | begun
+            code += 1
+        listed += [(x, first, code - 1) for x, first in begun.items()]
+    return sorted(listed)
 
 
 def amplification(design: Mapping[str, Any]) -> Fraction | None:
     """The largest P(S | x) / P(S | x') over all sets; None where a set rules values out."""
-    return _amplification(lines(design), design["truth"] * COINS // FULL)
-
-
-def _amplification(rows: list[Line], coin: int) -> Fraction | None:
+    coin = design["truth"] * COINS // FULL
     if coin == COINS:
         return None
-    largest = max(Fraction(max(row.draws), row.points) for row in rows)
+    sets = _all_sets(tuple(design["arcs"]), design["orders"], design["seed"])
+    pairs = zip(sets.draws.max(axis=1).tolist(), sets.points.tolist(), strict=True)
+    largest = max(Fraction(draws, points) for draws, points in pairs)
     return 1 + Fraction(coin, COINS - coin) * largest * Fraction(TURN, DRAWS)
 
 

@@ -139,7 +139,7 @@ def _roles(raw: Json) -> Iterator[str]:
 
 
 def _files(raw: Json) -> Iterator[str]:
-    for file in (raw["data"], raw["groups"]):
+    for file in (raw["data"], raw["groups"], raw.get("lineups")):
         if file is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", file["file"]):
             yield "it names a data file outside the release"
 

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import operator
 import secrets
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from deniable.core import lineup_codes
+from deniable.core.arrays import Ints
 from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import ColumnError, TableError
+from deniable.core.lineup import LineUpDesign
 from deniable.core.part import Part
 from deniable.core.replace import NumberRange
 from deniable.engines.batch.kernel import alias_table
+from deniable.engines.batch.lineups import LineUpKernel
 from deniable.engines.batch.ranges import RangeEncoder, numbers_of, require_inside
 from deniable.engines.batch.values import arrow_type
 
@@ -85,9 +90,15 @@ def _point(column: str, value: Any, grid: NumberRange) -> int:
 
 
 def perturbed(part: Part, code: int, word: int) -> int:
-    """The code that is published for a code and a random word of 64 bits."""
+    """The code that is published for a code and a random word of 64 bits; of line-ups the number of the set.
+
+    How long the search for a set takes depends on its point. Of the points that stand for a set none is likelier for
+    one value than for another that may publish it, so the time tells nothing that the set does not.
+    """
     if code == EXEMPT:
         return EXEMPT
+    if part.lineups is not None:
+        return int(_kernel(part.lineups).perturb(np.array([code]), np.array([word], np.uint64))[0])
     low = word & 0xFFFFFFFF
     if part.range is not None:
         keep, drawn = part.range.keep, low * part.range.points >> 32
@@ -95,6 +106,16 @@ def perturbed(part: Part, code: int, word: int) -> int:
         channel = part.channels[0]
         keep, drawn = int(channel.keep[code]), _replacement(channel, low)
     return drawn + (code - drawn) * (word >> 32 < keep)
+
+
+@lru_cache(maxsize=8)
+def _kernel(design: LineUpDesign) -> LineUpKernel:
+    return LineUpKernel(design)
+
+
+@lru_cache(maxsize=8)
+def _codes(design: LineUpDesign) -> Ints:
+    return lineup_codes.codes(design)
 
 
 def _replacement(channel: Channel, low: int) -> int:
@@ -106,12 +127,16 @@ def _replacement(channel: Channel, low: int) -> int:
     return int(choice[bucket][int(offset >= threshold[bucket])])
 
 
-def decoded(part: Part, code: int) -> Hashable:
-    """The value of a code, in the column's own type, whatever type the row had it in."""
+def decoded(part: Part, code: int) -> Any:
+    """The value of a code, in the column's own type, whatever type the row had it in; of line-ups the list of values,
+    or the code of a set that is too large for one."""
     if code == EXEMPT:
         return None
+    if part.lineups is not None:
+        if lineup_codes.is_coded(part.lineups):
+            return int(_codes(part.lineups)[code])
+        return [part.domain[place] for place in part.lineups.sets.members[code].tolist()]
     if part.range is None:
         return part.domain[code]
     encoder = RangeEncoder(part.columns[0], arrow_type(part.types[0]), part.range)
-    value: Hashable = encoder.decode(np.array([code], encoder.dtype))[0][0].as_py()
-    return value
+    return encoder.decode(np.array([code], encoder.dtype))[0][0].as_py()

@@ -18,7 +18,8 @@ from deniable.engines.base import CELL, Job, PartJob
 from deniable.engines.batch.dealing import Dealer, DrawnCells, require_all_dealt
 from deniable.engines.batch.encoding import Encoder
 from deniable.engines.batch.kernel import Kernel
-from deniable.engines.batch.lineups import LineUpKernel, list_type
+from deniable.engines.batch.lineup_columns import Publisher, column_type
+from deniable.engines.batch.lineups import LineUpKernel
 from deniable.engines.batch.ranges import RangeEncoder, RangeKernel
 from deniable.engines.batch.strata import StrataDealer
 
@@ -47,9 +48,11 @@ class PartWorker:
         self.drawn: DrawnCells | None = None
         self.kernel: Kernel | RangeKernel
         self.lineups: LineUpKernel | None = None
+        self.shown: Publisher | None = None
         self.swapped: Codes | None = None
         if work.part.lineups is not None:
             self.lineups = LineUpKernel(work.part.lineups)
+            self.shown = Publisher(self.lineups, work.encoder.values[0])
             return
         if work.part.grid is not None:
             self.kernel = RangeKernel(work.part.grid)
@@ -113,7 +116,7 @@ class PartWorker:
         exempt = self.encoder.exempt_mask(codes)
         cells = self.cells(job, batch, codes, exempt) if self.drawn is not None else coded.cells
         if self.lineups is not None:
-            return [self._lists(self.lineups, codes, self.words(job, batch, start, codes), exempt)]
+            return [self._line_ups(self.lineups, codes, self.words(job, batch, start, codes), exempt)]
         if self.swapped is not None:
             published = self.swapped[start : start + len(codes)]
         elif exempt is None:
@@ -129,13 +132,13 @@ class PartWorker:
             arrays.append(pa.array(dealt, mask=exempt))
         return arrays
 
-    def _lists(self, kernel: LineUpKernel, codes: Codes, words: Words, exempt: Bools | None) -> pa.Array:
+    def _line_ups(self, kernel: LineUpKernel, codes: Codes, words: Words, exempt: Bools | None) -> pa.Array:
         """The published line-ups; missing where a row is exempt."""
-        assert isinstance(self.encoder, Encoder)
+        assert self.shown is not None
         some = slice(None) if exempt is None else ~exempt
         states = np.full(len(codes), -1, dtype=np.int64)
         states[some] = kernel.perturb(codes[some], words[some])
-        return kernel.lists(states, self.encoder.values[0])
+        return self.shown.column(states)
 
     def replaced(self, job: Job, batch: pa.RecordBatch, start: int) -> tuple[Codes, Bools]:
         """For swapping: the codes of a batch, and which of its rows no coin keeps."""
@@ -204,7 +207,8 @@ def published_schema(schema: pa.Schema, job: Job) -> pa.Schema:
     """The published table's schema, without any metadata of the input."""
     fields = [pa.field(name, plain_type(schema.field(name).type)) for name in job.public]
     for work in job.parts:
-        types = work.encoder.types if work.part.lineups is None else [list_type(kind) for kind in work.encoder.types]
+        design, types = work.part.lineups, work.encoder.types
+        types = types if design is None else [column_type(design, kind) for kind in types]
         fields += [pa.field(name, kind) for name, kind in zip(work.part.columns, types, strict=True)]
     return pa.schema([*fields, *([pa.field(CELL, pa.int32())] if job.cells_published else [])])
 

@@ -22,7 +22,7 @@ from deniable.core.part import Part
 from deniable.engines.base import CELL
 from deniable.engines.batch.columns import Encoded, encode, mixed, plain, smallest
 from deniable.engines.batch.counting import CodeCounter
-from deniable.engines.batch.lineups import states_of
+from deniable.engines.batch.lineup_columns import states_of
 from deniable.engines.batch.values import arrow_type
 from deniable.engines.local.stored import StoredRows
 
