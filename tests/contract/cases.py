@@ -12,6 +12,11 @@ VALUES = np.array(list("abcdefghij"))
 PRIVACY = dn.Privacy(rho1="1/4", rho2="1/3")
 ANY_PRIOR = dn.Privacy(rho1="1/4", rho2="1/3", adversary="any-prior")
 PER_VALUE = dn.Privacy(per_value=dict.fromkeys("fghij", ("1/10", "1/4")))
+# The values that are declared; for large line-ups many that no row has.
+DECLARED = {
+    "lineup, any prior": list(VALUES),
+    "lineup, codes": [*VALUES, *(f"z{number}" for number in range(30))],
+}
 
 RETENTION = mechanisms.Retention(
     {"disease": dn.Replace(coin=0.6), "age": dn.Replace(coin=0.5, low=18, high=89), "sex": dn.Replace(coin=0.9)}
@@ -27,6 +32,7 @@ MADE = {
     "designed": lambda: (mechanisms.Designed(), PRIVACY),
     "lineup": lambda: (mechanisms.Lineup(), PRIVACY),
     "lineup, any prior": lambda: (mechanisms.Lineup(), ANY_PRIOR),
+    "lineup, codes": lambda: (mechanisms.Lineup(size=20), ANY_PRIOR),
     "pram": lambda: (mechanisms.Pram(), None),
     "pram, fitted": lambda: (mechanisms.Pram(), PRIVACY),
     "pram, strata": lambda: (mechanisms.Pram(strata="sex"), PRIVACY),
@@ -53,6 +59,6 @@ def publish(table, name, engine, **options):
     """A release of the table by a mechanism of this list."""
     mechanism, privacy = {**MADE, **ANSWERED}[name]()
     sensitive = {} if mechanism.name == "retention" else {"sensitive": "disease"}
-    declared = {"domain": list(VALUES)} if privacy is ANY_PRIOR else {}
+    declared = {"domain": DECLARED[name]} if name in DECLARED else {}
     options = {"key": KEY, "engine": engine, **declared, **options}
     return dn.publish(table, **sensitive, privacy=privacy, mechanism=mechanism, **options)

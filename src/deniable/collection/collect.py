@@ -98,7 +98,7 @@ def _require_any_prior(part: Part) -> None:
     if not isinstance(part.promise, LineUps) or part.promise.adversary != "any-prior":
         raise ColumnError(
             f"{listing(list(part.columns))} shows line-ups that were made for the frequencies of the release's own "
-            "rows, which protects the people in it alone. Fix: publish with adversary 'any-prior' what people answer to."
+            "rows, which protects the people in it alone. Fix: ask with a release against 'any-prior'."
         )
 
 
