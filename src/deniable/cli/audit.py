@@ -19,7 +19,7 @@ SERIOUS_EXIT = 1  # the audit ran, and found something serious
 
 def audit(
     original: Annotated[
-        str, typer.Argument(metavar="TABLE", help="The table that was published: a CSV or Parquet file, or a pattern.")
+        str, typer.Argument(metavar="TABLE", help="The table that was published: a file, or a pattern.")
     ],
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="The folder of the release.")],
     out: Annotated[

@@ -116,6 +116,8 @@ def _packages() -> list[Finding]:
         ("altair", "report", "deniable report, charts of evaluate"),
         ("vl-convert-python", "report", "deniable report, charts of evaluate"),
         ("scikit-learn", "learn", "classifiers (deniable.learn)"),
+        ("pyreadstat", "files", "tables of SPSS, Stata and SAS"),
+        ("openpyxl", "files", "Excel workbooks"),
         ("fastapi", "collect", "deniable collect serve"),
         ("uvicorn", "collect", "deniable collect serve"),
         ("psycopg", "collect", "answers of a survey in PostgreSQL"),

@@ -31,6 +31,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Check a release: recompute its guarantee from its own numbers, and check its data against its manifest.",
     ),
     "query": ("query:query", "Ask a release a question in SQL; the table is called `release`."),
+    "export": (
+        "export:export",
+        "Write a release's rows as a file of SPSS, Stata or SAS, with the labels that its table came with.",
+    ),
     "audit": ("audit:audit", "See, before anyone else does, what attackers learn from a release."),
     "breach": (
         "breach:breach",

@@ -24,7 +24,11 @@ from deniable.publishing.recoding import Recoding, Rows
 NAMES = ", ".join(MECHANISMS)
 
 Files = Annotated[
-    list[str], typer.Argument(metavar="FILE", help="The table: CSV or Parquet; several files, or a pattern.")
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        help="The table: CSV, Parquet, SPSS, Stata, SAS or Excel (book.xlsx#sheet); several files, or a pattern.",
+    ),
 ]
 Rho2 = Annotated[
     str | None,

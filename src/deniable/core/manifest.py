@@ -16,6 +16,7 @@ from deniable.core import html, values
 from deniable.core.errors import ManifestError
 from deniable.core.formats import format1, soundness
 from deniable.core.guarantee import Guarantee
+from deniable.core.labels import Labels, labels_dict, labels_of
 from deniable.core.part import Part, part_dict, part_of
 from deniable.core.privacy import Privacy
 from deniable.core.recode import Steps, step_dict, step_of
@@ -73,6 +74,7 @@ class Manifest:
         groups: the file of the second table.
         lineups: the file of the table of line-ups, where rows show them by codes.
         recoded: the columns that were made coarser before anything else, and how.
+        labels: what the codes of a column stand for, where the table that was published said it.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Manifest:
     groups: DataFile | None = None
     lineups: DataFile | None = None
     recoded: Steps = field(default_factory=dict)
+    labels: Mapping[str, Labels] = field(default_factory=dict)
 
     @property
     def sensitive_columns(self) -> tuple[str, ...]:
@@ -127,7 +130,6 @@ class Manifest:
         return f"<Manifest of {self.rows:,} rows, {sensitive} by {self.mechanism}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
         return html.title(repr(self)) + self.columns_html()
 
     def columns_html(self) -> str:
@@ -166,6 +168,7 @@ class Manifest:
             "groups": None if self.groups is None else asdict(self.groups),
             **({} if self.lineups is None else {"lineups": asdict(self.lineups)}),
             **({"recoded": self._recoded_dict()} if self.recoded else {}),
+            **({"labels": labels_dict(self.labels)} if self.labels else {}),
         }
 
     def _recoded_dict(self) -> dict[str, Any]:
@@ -199,6 +202,7 @@ class Manifest:
             groups=None if raw["groups"] is None else DataFile(**raw["groups"]),
             lineups=DataFile(**raw["lineups"]) if raw.get("lineups") else None,
             recoded={column: tuple(map(step_of, steps)) for column, steps in raw.get("recoded", {}).items()},
+            labels=labels_of(raw.get("labels", {})),
         )
 
 

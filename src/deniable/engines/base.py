@@ -16,6 +16,7 @@ import pyarrow as pa
 from deniable.core.arrays import Ints
 from deniable.core.bins import Bins, BinsLike
 from deniable.core.histogram import Histogram
+from deniable.core.labels import Labels
 from deniable.core.manifest import DataFile, Manifest
 from deniable.core.plan import PlannedPart
 from deniable.core.recode import Steps
@@ -146,6 +147,11 @@ class Dataset(Protocol):
         """What reading the table so gives away, for a release to say."""
         ...
 
+    @property
+    def labels(self) -> Mapping[str, Labels]:
+        """What the codes of a column stand for, where the table says it."""
+        ...
+
     def digest(self, columns: Sequence[str] | None = None, by: str | None = None) -> str:
         """A digest of some or all columns: equal exactly when their content is, in this order or in the order of a
         column that names the rows."""
@@ -187,6 +193,10 @@ class Dataset(Protocol):
 
     def inspect(self, public: Sequence[str], parts: Sequence[PartJob] = ()) -> list[str]:
         """What the owner should know: public columns that look like identifiers; parts that the row order predicts."""
+        ...
+
+    def said_of_reading(self, columns: Sequence[str]) -> list[str]:
+        """What an owner should know of how these columns were read."""
         ...
 
     def published_schema(self, job: Job) -> pa.Schema:

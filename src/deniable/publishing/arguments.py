@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ def files_of(table: Any) -> list[str]:
     """The files that a table is read from; none where it is in memory."""
     paths = table if isinstance(table, list | tuple) else [table]
     named = [os.fspath(path) for path in paths if isinstance(path, str | os.PathLike)]
-    return [file for path in named for file in (glob.glob(path, recursive=True) or [path])]
+    files = [path if os.path.exists(path) else re.sub(r"(?i)(\.xls[xm])#.*", r"\1", path) for path in named]
+    return [file for path in files for file in (glob.glob(path, recursive=True) or [path])]
 
 
 def as_names(names: str | Sequence[str]) -> tuple[str, ...]:

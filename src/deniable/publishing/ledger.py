@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -61,3 +62,13 @@ class Ledger:
         """Write it down, if there is something new."""
         if self.changed:
             write_file(self.path, json.dumps(self.entries, indent=1) + "\n", private=True)
+
+
+def noted(
+    key_file: str | os.PathLike[str] | None, name: str, draws: tuple[str, ...], gamma: Fraction | None, again: bool
+) -> Ledger | None:
+    """The ledger of a key file, with what is about to be published in it; None where there is no such file."""
+    ledger = None if key_file is None else Ledger.beside(Path(key_file))
+    if ledger is not None:
+        ledger.note(name, draws, gamma, again=again)
+    return ledger

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from deniable.core.bins import BinsLike
 from deniable.core.errors import OptionError
+from deniable.core.labels import of_columns
 from deniable.core.manifest import (
     Column,
     Manifest,
@@ -43,7 +44,7 @@ from deniable.publishing.arguments import (
     signer_for,
 )
 from deniable.publishing.context import canonical, context_of
-from deniable.publishing.ledger import Ledger
+from deniable.publishing.ledger import Ledger, noted
 from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.people import drawn_by, require_own_draws, said_of_looks, series_of
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
@@ -97,8 +98,9 @@ def publish(
 
     Args:
         table: anything with the Arrow C stream interface (pandas, polars, pyarrow, DuckDB), or a path, a glob or a list
-            of paths to CSV or Parquet files; a Spark data frame; with ``engine="spark"`` a path, or the name of a
-            table, that Spark can read.
+            of paths to files: CSV, Parquet, and with the extra ``files`` SPSS, Stata, SAS and Excel
+            (``"book.xlsx#sheet"``), whose labelled codes are read as their labels; a Spark data frame; with
+            ``engine="spark"`` a path, or the name of a table, that Spark can read.
         sensitive: the column to perturb; several are compounded into one (every combination is a value), but for
             ``Decoys``, which groups each by itself. Left out where the mechanism names its columns, as ``Retention``
             does; these are perturbed one by one.
@@ -219,7 +221,7 @@ def publish(
     )
     if by_value:
         ready = said_of_looks(ready, request, log, who or "")
-    ledger = _noted(key_file, name, job, ready, again)
+    ledger = noted(key_file, name, job.keys.purpose, ready.plan.guarantee.gamma, again)
     warnings = warned(ready, request)
     schema = ready.dataset.published_schema(job)
     if format == "csv":
@@ -238,14 +240,6 @@ def publish(
     release = open_release(out, engine=runs_on)
     release.warnings = (*warnings, *warnings_about_counts(ready.jobs, release))
     return release
-
-
-def _noted(key_file: str | os.PathLike[str] | None, name: str, job: Job, ready: Prepared, again: bool) -> Ledger | None:
-    """The ledger of a key file, with what is about to be published in it."""
-    ledger = None if key_file is None else Ledger.beside(Path(key_file))
-    if ledger is not None:
-        ledger.note(name, job.keys.purpose, ready.plan.guarantee.gamma, again=again)
-    return ledger
 
 
 def _keep(log: Series | None, ledger: Ledger | None) -> None:
@@ -275,7 +269,8 @@ def _publish_rival(
     made = mechanism.published(request)
     promised = dict(made.manifest.guarantee)
     promised["not_protected"] = [*promised["not_protected"], *request.dataset.said]
-    manifest = replace(made.manifest, guarantee=promised, recoded=request.dataset.recodes)
+    labels = of_columns(request.dataset.labels, [column.name for column in made.manifest.columns])
+    manifest = replace(made.manifest, guarantee=promised, recoded=request.dataset.recodes, labels=labels)
     if made.rows is None or made.groups is None or made.schema is None:
         release = Release(manifest, answerer=made.answerer, engine=engine)
         return release if out is None else release.save(out)
@@ -315,5 +310,6 @@ def _manifest(ready: Prepared, job: Job, request: Request, schema: pa.Schema) ->
         guarantee=guarantee_dict(said),
         randomness=Randomness(request.secret.source, request.secret.seed, job.shuffle, drawn_by(job)),
         recoded=ready.dataset.recodes,
+        labels=of_columns(ready.dataset.labels, schema.names),
     )
     return with_sentence(manifest)

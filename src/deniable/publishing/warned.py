@@ -40,6 +40,7 @@ def warned(ready: Prepared, request: Request) -> list[str]:
     dataset, jobs = ready.dataset, ready.jobs
     return [
         *spelling_warnings(jobs),
+        *dataset.said_of_reading([*request.public, *(column for job in jobs for column in job.part.columns)]),
         *dataset.inspect(request.public, () if request.shuffle else jobs),
         *giveaway_warnings(dataset, jobs, request),
         *heaping_warnings(dataset, jobs),

@@ -205,6 +205,7 @@ def join(left: Release, right: Release, on: str) -> Release:
         data=None,
         lineups=None,
         recoded={**right.manifest.recoded, **left.manifest.recoded},
+        labels={**right.manifest.labels, **left.manifest.labels},
     )
     return Release(with_sentence(manifest), table=table.select([column.name for column in ordered]))
 

@@ -25,6 +25,7 @@ from deniable.estimation.question import Answerer
 from deniable.release import files
 from deniable.release import folder as folders
 from deniable.release.answerer import answerer_of
+from deniable.release.export import export_rows
 from deniable.release.modelling import Modelling
 from deniable.release.questions import Questions
 from deniable.release.signing_key import files_of_key, signer_of
@@ -163,6 +164,18 @@ class Release(Questions, Modelling):
                 partial, stated, [self.table], self.table.schema, format, self.engine, groups, signer
             )
         return Release(manifest, folder=folder, groups=self._groups, warnings=self.warnings, engine=self.engine)
+
+    def export(self, out: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the published rows as a file of SPSS (``.sav``, ``.zsav``), Stata (``.dta``) or SAS (``.xpt``).
+
+        Columns that came with labels of values go back to their codes, with the labels. Sensitive columns hold what is
+        published, and say so in their own label: ``weights`` gives numbers to count them with.
+
+        Args:
+            out: the file; its suffix says for which program. Needs the extra ``files``.
+            overwrite: replace the file that is there.
+        """
+        return export_rows(self, out, overwrite)
 
     def verify(self, *, signed_by: Any | None = None) -> Certificate:
         """Recompute the certificate, of its files where it has some; see ``deniable.verify``.

@@ -1,4 +1,4 @@
-"""What a manifest says of recoded columns, checked as everything else in it is."""
+"""What a manifest says of recoded and labelled columns, checked as everything else in it is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from deniable.core.errors import OptionError, shortened
 from deniable.core.recode import MOST_STEPS, step_of
 
 
-def recoding_problems(raw: Mapping[str, Any]) -> Iterator[str]:
+def column_problems(raw: Mapping[str, Any]) -> Iterator[str]:
+    """Labels are of columns that are published, and a code has one; recodings are sound."""
+    published = {column["name"] for column in raw["columns"]}
+    for column, pairs in raw.get("labels", {}).items():
+        if column not in published or len({code for code, _ in pairs}) < len(pairs):
+            yield "it labels a column that it does not publish, or one code twice"
+    yield from _recoding_problems(raw)
+
+
+def _recoding_problems(raw: Mapping[str, Any]) -> Iterator[str]:
     """Recodings are of columns that there are, and each step is one."""
     known = {column["name"] for column in raw["columns"]} | {name for part in raw["parts"] for name in part["columns"]}
     for column, steps in raw.get("recoded", {}).items():

@@ -15,7 +15,7 @@ from typing import Any
 
 from deniable.core.errors import ManifestError, is_unicode
 from deniable.core.formats.promised import promise_problems
-from deniable.core.formats.recodings import recoding_problems
+from deniable.core.formats.recodings import column_problems
 
 Json = Mapping[str, Any]
 
@@ -116,7 +116,7 @@ def _problems(raw: Json) -> Iterator[str]:
         yield from _privacy(raw["privacy"])
     for part in raw["parts"]:
         yield from _part(part, raw)
-    yield from recoding_problems(raw)
+    yield from column_problems(raw)
 
 
 def _roles(raw: Json) -> Iterator[str]:

@@ -39,6 +39,7 @@ class LocalDataset:
     Attributes:
         recodes: the columns that are read coarser, and how.
         said: what reading it so gives away, for a release to say.
+        labels: what the codes of a column stand for, where the table says it.
     """
 
     def __init__(
@@ -60,6 +61,9 @@ class LocalDataset:
         self.bins: Mapping[str, Bins] = bins or {}
         self.schema: pa.Schema = binning.binned_schema(recoding.recoded_schema(source.schema, self._plans), self.bins)
         self.names: list[str] = list(source.names)
+        # A column that is read coarser, or as intervals, has other values than those that its labels are of.
+        changed = {*self.recodes, *self.bins}
+        self.labels = {name: labels for name, labels in source.labels.items() if name not in changed}
         self.in_memory = source.in_memory
 
     @property
@@ -195,6 +199,10 @@ class LocalDataset:
                 watch.update(work.encoder.encode(batch))
             warned += [warning.message for warning in watch.warnings(", ".join(work.part.columns))]
         return [*warned, *self._warned]
+
+    def said_of_reading(self, columns: Sequence[str]) -> list[str]:
+        """What an owner should know of how these columns were read."""
+        return [words for column in columns for words in self._source.warned.get(column, ())]
 
     # -- execution -----------------------------------------------------------------------------------------------------
 

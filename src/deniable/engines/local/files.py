@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from deniable.core.errors import ColumnError, TableError, listing
+from deniable.core.labels import Labels
 from deniable.engines.base import BATCH_ROWS
 from deniable.engines.batch.values import require_columns
+from deniable.engines.local.coded import CodedPart
 from deniable.engines.local.csv import CsvPart
 from deniable.engines.local.csv_types import TypeInference
-from deniable.engines.local.formats import recognise
+from deniable.engines.local.formats import FileFormat, recognise
 from deniable.engines.local.frames import to_table
 from deniable.engines.local.parquet import ParquetPart
+from deniable.engines.local.workbook import SheetPart
+
+FilePart = CsvPart | ParquetPart | CodedPart | SheetPart
 
 
 class Source(Protocol):
@@ -43,6 +48,14 @@ class Source(Protocol):
     def in_memory(self) -> bool:
         """Whether the rows are held in memory already."""
 
+    @property
+    def labels(self) -> Mapping[str, Labels]:
+        """What the codes of a column stand for, where the table says it."""
+
+    @property
+    def warned(self) -> Mapping[str, Sequence[str]]:
+        """What an owner should know about how a column was read."""
+
     def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The columns in the order asked for, at most ``batch_rows`` rows at a time, in row order."""
 
@@ -53,7 +66,7 @@ def open_source(table: Any) -> Source:
         return FileSource(_expand(table))
     if isinstance(table, list | tuple) and all(isinstance(path, str | os.PathLike) for path in table):
         if not table:
-            raise TableError("The list of paths is empty. Fix: give at least one CSV or Parquet file.")
+            raise TableError("The list of paths is empty. Fix: give at least one file.")
         return FileSource([path for pattern in table for path in _expand(pattern)])
     return TableSource(to_table(table))
 
@@ -65,6 +78,8 @@ class TableSource:
 
     def __init__(self, table: pa.Table) -> None:
         _refuse_duplicates(table.schema.names, "The table")
+        self.labels: Mapping[str, Labels] = {}
+        self.warned: Mapping[str, Sequence[str]] = {}
         self._table = table
         self.schema: pa.Schema = table.schema
         self.names: list[str] = list(table.schema.names)
@@ -84,15 +99,15 @@ class FileSource:
 
     def __init__(self, paths: Sequence[Path]) -> None:
         forms = [recognise(path) for path in paths]
-        self._stamps = [_stamp(path) for path in paths]
-        self._parts: list[CsvPart | ParquetPart] = [
-            CsvPart(form) if form.kind == "csv" else ParquetPart(form.path) for form in forms
-        ]
+        self._stamps = [_stamp(form.path) for form in forms]
+        self._parts: list[FilePart] = [_part(form) for form in forms]
         for part in self._parts:
             _refuse_duplicates(part.schema.names, f"The file '{part.path}'")
         self._refuse_different_names()
         self._infer_csv_types()
         self._refuse_different_types()
+        self.labels: Mapping[str, Labels] = self._common_labels()
+        self.warned: Mapping[str, Sequence[str]] = self._said_of_columns()
         self.schema: pa.Schema = self._parts[0].schema
         self.names: list[str] = list(self.schema.names)
         self.rows: int = sum(part.rows for part in self._parts)
@@ -117,6 +132,18 @@ class FileSource:
         for part in files:
             part.set_types(inference.types())
 
+    def _common_labels(self) -> dict[str, Labels]:
+        """Labels that all files agree on: one code must not stand for two answers."""
+        books = [part.labels if isinstance(part, CodedPart) else {} for part in self._parts]
+        return {name: labels for name, labels in books[0].items() if all(book.get(name) == labels for book in books)}
+
+    def _said_of_columns(self) -> dict[str, list[str]]:
+        said: dict[str, list[str]] = {}
+        for part in self._parts:
+            for name, warnings in part.warned.items() if isinstance(part, CodedPart) else ():
+                said.setdefault(name, []).extend(words for words in warnings if words not in said.get(name, ()))
+        return said
+
     def _refuse_different_names(self) -> None:
         first = self._parts[0]
         for part in self._parts[1:]:
@@ -137,6 +164,14 @@ class FileSource:
                         f"The column {field.name!r} is {field.type} in '{first.path}' and {other} in '{part.path}'. "
                         "Fix: give it the same type in all files."
                     )
+
+
+def _part(form: FileFormat) -> FilePart:
+    if form.kind == "csv":
+        return CsvPart(form)
+    if form.kind == "parquet":
+        return ParquetPart(form.path)
+    return SheetPart(form) if form.kind == "excel" else CodedPart(form)
 
 
 def _refuse_duplicates(names: Sequence[str], what: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import stat
+import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,8 @@ _FOREIGN = (
     (b"\xff\xd8\xff", "a JPEG image"),
     (b"GIF8", "a GIF image"),
     (b"%PDF", "a PDF document"),
-    (b"PK\x03\x04", "a zip archive or an Excel workbook"),
-    (b"\xd0\xcf\x11\xe0", "an old Excel or Word file"),
+    (b"PK\x03\x04", "a zip archive or an Excel workbook that is damaged"),
+    (b"\xd0\xcf\x11\xe0", "an Excel or Word file that is old or has a password"),
     (b"SQLite format 3", "an SQLite database"),
     (b"ARROW1", "an Arrow IPC (Feather) file"),
     (b"ORC", "an ORC file"),
@@ -30,26 +31,46 @@ _FOREIGN = (
     (b"7z\xbc\xaf", "a 7z archive"),
 )
 
+Kind = Literal["csv", "parquet", "excel", "spss", "stata", "sas", "xport"]
+_SAS = bytes(12) + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\x00\x09\xc7\x31\x8c\x18\x1f\x10\x11"
+_STATISTICAL: tuple[tuple[bytes, Kind], ...] = (
+    (b"$FL2", "spss"),
+    (b"$FL3", "spss"),
+    (b"<stata_dta>", "stata"),
+    (_SAS, "sas"),
+    (b"HEADER RECORD*******LIB", "xport"),
+)
+_OLD_STATA = range(104, 116)  # the first byte, the format's version, of Stata 4 to 12
+
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How to read one file; ``head`` is the start of its (unpacked) text."""
+    """How to read one file; ``head`` is the start of its (unpacked) text, ``sheet`` the one to take of a workbook."""
 
     path: Path
-    kind: Literal["csv", "parquet"]
+    kind: Kind
     gzipped: bool
     head: bytes
+    sheet: str | None = None
 
 
 def recognise(path: Path) -> FileFormat:
     """Look at the first bytes of a file, or say why it cannot be a table."""
     if not is_unicode(str(path)):
         raise TableError(f"The name {str(path)!r} is no valid Unicode, so it cannot be read. Fix: rename the file.")
+    path, sheet = file_and_sheet(path)
     head = _first_bytes(path)
     if not head:
         raise TableError(f"The file '{path}' is empty. Fix: give a CSV file with a header line, or a Parquet file.")
     if head[:4] == b"PAR1":
         return FileFormat(path, "parquet", gzipped=False, head=b"")
+    if head[:4] == b"PK\x03\x04" and _is_workbook(path):
+        return FileFormat(path, "excel", gzipped=False, head=b"", sheet=sheet)
+    statistical = next((kind for magic, kind in _STATISTICAL if head.startswith(magic)), None)
+    if statistical is None and len(head) > 3 and head[0] in _OLD_STATA and head[1] in (1, 2) and head[2] == 1:
+        statistical = "stata"
+    if statistical is not None:
+        return FileFormat(path, statistical, gzipped=False, head=b"")
     gzipped = head[:2] == b"\x1f\x8b"
     if gzipped:
         head = _first_unpacked_bytes(path)
@@ -59,6 +80,22 @@ def recognise(path: Path) -> FileFormat:
     if not head.removeprefix(b"\xef\xbb\xbf").strip():
         raise TableError(f"The file '{path}' holds only blank lines. Fix: give a CSV file with a header line.")
     return FileFormat(path, "csv", gzipped, head)
+
+
+def file_and_sheet(path: Path) -> tuple[Path, str | None]:
+    """A workbook's name, and the sheet that is written after it: ``survey.xlsx#Sheet2``."""
+    file, mark, sheet = path.name.partition("#")
+    if not mark or path.exists() or not file.lower().endswith((".xlsx", ".xlsm")):
+        return path, None
+    return path.with_name(file), sheet
+
+
+def _is_workbook(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "xl/workbook.xml" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def _first_bytes(path: Path) -> bytes:
@@ -108,8 +145,8 @@ def _refuse_binary(path: Path, head: bytes) -> None:
         what = "a binary file"
     if what is not None:
         raise TableError(
-            f"The file '{path}' is neither CSV nor Parquet; it looks like {what}. "
-            "Fix: export the table as CSV or Parquet."
+            f"The file '{path}' is neither CSV nor Parquet, nor a file of Excel, SPSS, Stata or SAS; it looks like "
+            f"{what}. Fix: export the table as CSV or Parquet."
         )
 
 

@@ -76,6 +76,6 @@ def without_view(dtype: pa.DataType) -> pa.DataType:
 def _unsupported(value: Any) -> TableError:
     kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
     return TableError(
-        f"A {kind} is not a table. Fix: give a path to CSV or Parquet, a list of paths, or a data frame "
+        f"A {kind} is not a table. Fix: give a path to a file, a list of paths, or a data frame "
         "(pandas, polars, pyarrow, duckdb, or anything with the Arrow C stream interface)."
     )

@@ -13,6 +13,7 @@ import pyarrow as pa
 from deniable.core.arrays import Ints
 from deniable.core.bins import Bins, BinsLike, as_bins
 from deniable.core.errors import ColumnError, OptionError, TableError
+from deniable.core.labels import Labels
 from deniable.core.recode import Steps
 from deniable.core.replace import Replace
 from deniable.engines.base import BATCH_ROWS, Domain, Job, PartJob, Progress, RangeScan, Scan, no_progress
@@ -67,6 +68,7 @@ class SparkDataset:
         self._plans: recoding.Plans = plans or {}
         self.recodes: Steps = recodes or {}
         self.said: tuple[str, ...] = recoding.said_of(self.recodes)
+        self.labels: Mapping[str, Labels] = {}  # no table that Spark reads has some
         self.bins: Mapping[str, Bins] = bins or {}
         self.schema: pa.Schema = Reading(self._raw, self.bins, plans=self._plans).read
         self.names: list[str] = list(frame.columns)
@@ -198,6 +200,10 @@ class SparkDataset:
                 f"row_id = {row_id!r} does not name rows: a value of it occurs more than once, and equal ids get equal "
                 "draws. Fix: choose a column without repetitions, or leave row_id out."
             )
+
+    def said_of_reading(self, columns: Sequence[str]) -> list[str]:
+        """Nothing: what Spark hands over is read as it is."""
+        return []
 
     def inspect(self, public: Sequence[str], parts: Sequence[PartJob] = ()) -> list[str]:
         """Public columns that look like identifiers; parts whose values the order of the rows predicts."""

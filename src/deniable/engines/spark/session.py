@@ -20,6 +20,7 @@ OLDEST_JAVA = 17
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
 CSV = {"header": True, "inferSchema": True, "enforceSchema": False}
+OTHERS = {".sav", ".zsav", ".dta", ".sas7bdat", ".xpt", ".xlsx", ".xlsm", ".xls"}
 
 
 def java_version() -> int | None:
@@ -102,6 +103,8 @@ def _read(session: SparkSession, paths: list[str]) -> DataFrame:
     first = paths[0]
     suffix = Path(first.rstrip("/")).suffix.lower()
     suffix = Path(first).with_suffix("").suffix.lower() if suffix == ".gz" else suffix
+    if suffix in OTHERS:
+        raise TableError(f"Spark does not read {suffix} files. Fix: leave --engine spark out, or write it as Parquet.")
     a_path = suffix in FORMATS or "/" in first or SCHEME.match(first) is not None or os.path.exists(first)
     with spark_problems():
         if not a_path:

@@ -1,0 +1,140 @@
+"""Published rows as a file of SPSS, Stata or SAS, with the labels that the original table had."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deniable.core.errors import OutputError, did_you_mean, extra_missing, listing
+from deniable.core.labels import Labels, texts_of
+
+# Suffix -> the program, and how many letters a name of a column may have there.
+PROGRAMS = {".sav": ("SPSS", 64), ".zsav": ("SPSS", 64), ".dta": ("Stata", 32), ".xpt": ("SAS", 32)}
+LONGEST_TEXT = {"SPSS": 32_767, "Stata": 2_045, "SAS": 200}  # bytes
+_RESERVED = frozenset(  # words of SPSS, then of Stata
+    [
+        *("all", "and", "by", "eq", "ge", "gt", "le", "lt", "ne", "not", "or", "to", "with"),
+        *("byte", "double", "float", "if", "in", "int", "long", "str", "strl", "using"),
+    ]
+)
+
+
+def program_of(path: Path) -> str:
+    """The program that a file is for, by its suffix."""
+    suffix = path.suffix.lower()
+    if suffix not in PROGRAMS:
+        raise OutputError(
+            f"The output {str(path)!r} is no file that rows can be exported to: choose one of {', '.join(PROGRAMS)}."
+            f"{did_you_mean(suffix, PROGRAMS)}"
+        )
+    return PROGRAMS[suffix][0]
+
+
+def export(table: pa.Table, labels: Mapping[str, Labels], remarks: Mapping[str, str], note: str, path: Path) -> None:
+    """Write a table. ``remarks`` are words about single columns, ``note`` is a sentence about the whole file."""
+    program = program_of(path)
+    try:
+        import pandas as pd
+        import pyreadstat
+    except ImportError as problem:
+        raise extra_missing(problem.name or "pyreadstat", "files") from None
+    _refuse_what_does_not_fit(table, program)
+    names = _names(table.column_names, PROGRAMS[path.suffix.lower()][1])
+    numbered = {name: _numbers(table[name], labels[name], program) for name in labels}
+    books = {name: book for name, book in numbered.items() if book}
+    frame = pd.DataFrame({names[name]: _column(table[name], books.get(name)) for name in table.column_names})
+    about: dict[str, Any] = {"column_labels": {names[name]: remarks.get(name, name) for name in table.column_names}}
+    coded = {names[name]: {code: text for text, code in book.items()} for name, book in books.items()}
+    if program == "SPSS":
+        about |= {
+            "variable_value_labels": coded,
+            "note": textwrap.wrap(note, 80),
+            "compress": path.suffix.lower() == ".zsav",
+        }
+    elif program == "Stata":
+        about |= {"variable_value_labels": coded}
+    write = {"SPSS": pyreadstat.write_sav, "Stata": pyreadstat.write_dta, "SAS": pyreadstat.write_xport}[program]
+    try:
+        write(frame, str(path), **about)
+    except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError):
+        raise OutputError(
+            f"{str(path)!r} cannot be written: {program} cannot hold this table. Fix: save the release as CSV."
+        ) from None
+
+
+def _refuse_what_does_not_fit(table: pa.Table, program: str) -> None:
+    lists = [field.name for field in table.schema if pa.types.is_list(field.type)]
+    if lists:
+        raise OutputError(
+            f"{listing(lists)}: each row shows several values (a line-up), and a column of {program} holds one. "
+            "Fix: release.pseudo_table() gives rows with weights, or save the release as CSV."
+        )
+    for field in table.schema:
+        if _is_text(field.type):
+            longest = pc.max(pc.binary_length(table[field.name])).as_py() or 0
+            if longest > LONGEST_TEXT[program]:
+                raise OutputError(
+                    f"The column {field.name!r} has a text of {longest:,} bytes, and {program} holds "
+                    f"{LONGEST_TEXT[program]:,}. Fix: drop the column, or save the release as CSV."
+                )
+
+
+def _names(columns: Sequence[str], longest: int) -> dict[str, str]:
+    """A name that the programs accept for each column; they do not tell capital letters from small ones."""
+    taken: set[str] = set()
+    names = {}
+    for column in columns:
+        plain = re.sub(r"[^A-Za-z0-9_]", "_", column)[:longest] or "column"
+        if not plain[0].isalpha() or plain.lower() in _RESERVED:
+            plain = f"v_{plain}"[:longest]
+        name, number = plain, 1
+        while name.lower() in taken:
+            number += 1
+            name = f"{plain[: longest - len(str(number)) - 1]}_{number}"
+        taken.add(name.lower())
+        names[column] = name
+    return names
+
+
+def _numbers(column: pa.ChunkedArray, labels: Labels, program: str) -> dict[Hashable, Any]:
+    """Text -> code, of a column that becomes codes with labels, or has some; empty where texts are written as texts.
+
+    Transport files have no labels of values, Stata's are of whole numbers, and codes that are texts are none to compute
+    with.
+    """
+    whole = all(isinstance(code, int) for code in labels)
+    if program == "SAS" or any(isinstance(code, str) for code in labels) or (program == "Stata" and not whole):
+        return {}
+    codes: dict[Hashable, Any] = {text: code for code, text in texts_of(labels).items()}
+    if not _is_text(column.type):
+        return codes
+    others = sorted(set(column.unique().to_pylist()) - {None, *codes})
+    free = int(max(codes.values())) + 1
+    return {**codes, **{text: free + place for place, text in enumerate(others)}}
+
+
+def _column(column: pa.ChunkedArray, codes: Mapping[Hashable, Any] | None) -> Any:
+    """A column as pandas has it: codes where its texts have some, and nothing that the programs do not know."""
+    kind = column.type
+    if codes and _is_text(kind):
+        texts, numbers = [*codes], pa.array([float(code) for code in codes.values()])
+        return numbers.take(pc.index_in(column, pa.array(texts, kind)).combine_chunks()).to_pandas()
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    elif pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    elif pa.types.is_timestamp(kind):
+        column = column.cast(pa.timestamp("us"))
+    if _is_text(kind):
+        column = pc.fill_null(column, "")
+    return column.to_pandas(date_as_object=True)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -1,0 +1,38 @@
+"""Rows of a release as files of other programs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deniable.core.errors import OutputError, QuestionError
+from deniable.engines.exporting import export, program_of
+from deniable.release.folder import write_file
+
+if TYPE_CHECKING:
+    from deniable.release.release import Release
+
+
+def export_rows(release: Release, out: str | os.PathLike[str], overwrite: bool) -> Path:
+    """Write the published rows into a file of SPSS, Stata or SAS."""
+    path, manifest = Path(out), release.manifest
+    program_of(path)
+    if manifest.form != "rows":
+        raise QuestionError(
+            f"A release by {manifest.mechanism!r} has no perturbed rows to export. Fix: release.save writes its tables."
+        )
+    if path.exists() and not overwrite:
+        raise OutputError(f"The output {str(path)!r} exists already. Fix: choose another name, or --overwrite it.")
+    perturbed = ", ".join(manifest.sensitive_columns)
+    note = (
+        f"Published by deniable. {perturbed}: changed at random in each row, so that it stays deniable; counts of "
+        "these rows are no estimates. How to get some: the release's README.md and manifest.json."
+    )
+    remarks = {name: f"{name} (changed at random: see the notes)" for name in manifest.sensitive_columns}
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder, f"rows{path.suffix.lower()}")
+        export(release.table, manifest.labels, remarks, note, written)
+        write_file(path, written.read_bytes(), table=True)
+    return path
