@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,12 @@ _RESERVED = frozenset(  # words of SPSS, then of Stata
 )
 
 
+def errors_of(pyreadstat: Any) -> tuple[type[Exception], ...]:
+    """What the package raises; older versions show one class of their own only, and others leak through."""
+    other = getattr(pyreadstat, "PyreadstatError", pyreadstat.ReadstatError)
+    return pyreadstat.ReadstatError, other, ValueError, OverflowError, OSError
+
+
 def program_of(path: Path) -> str:
     """The program that a file is for, by its suffix."""
     suffix = path.suffix.lower()
@@ -37,7 +42,7 @@ def program_of(path: Path) -> str:
 
 
 def export(table: pa.Table, labels: Mapping[str, Labels], remarks: Mapping[str, str], note: str, path: Path) -> None:
-    """Write a table. ``remarks`` are words about single columns, ``note`` is a sentence about the whole file."""
+    """Write a table. ``remarks`` are words about columns, ``note``, of at most 80 letters, about the whole."""
     program = program_of(path)
     try:
         import pandas as pd
@@ -54,7 +59,7 @@ def export(table: pa.Table, labels: Mapping[str, Labels], remarks: Mapping[str, 
     if program == "SPSS":
         about |= {
             "variable_value_labels": coded,
-            "note": textwrap.wrap(note, 80),
+            "note": note,
             "compress": path.suffix.lower() == ".zsav",
         }
     elif program == "Stata":
@@ -62,7 +67,7 @@ def export(table: pa.Table, labels: Mapping[str, Labels], remarks: Mapping[str, 
     write = {"SPSS": pyreadstat.write_sav, "Stata": pyreadstat.write_dta, "SAS": pyreadstat.write_xport}[program]
     try:
         write(frame, str(path), **about)
-    except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError):
+    except errors_of(pyreadstat):
         raise OutputError(
             f"{str(path)!r} cannot be written: {program} cannot hold this table. Fix: save the release as CSV."
         ) from None

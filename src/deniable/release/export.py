@@ -14,6 +14,8 @@ from deniable.release.folder import write_file
 if TYPE_CHECKING:
     from deniable.release.release import Release
 
+NOTE = "Columns that say so were changed at random: see README.md of the release."  # SPSS takes 80 letters
+
 
 def export_rows(release: Release, out: str | os.PathLike[str], overwrite: bool) -> Path:
     """Write the published rows into a file of SPSS, Stata or SAS."""
@@ -25,14 +27,9 @@ def export_rows(release: Release, out: str | os.PathLike[str], overwrite: bool) 
         )
     if path.exists() and not overwrite:
         raise OutputError(f"The output {str(path)!r} exists already. Fix: choose another name, or --overwrite it.")
-    perturbed = ", ".join(manifest.sensitive_columns)
-    note = (
-        f"Published by deniable. {perturbed}: changed at random in each row, so that it stays deniable; counts of "
-        "these rows are no estimates. How to get some: the release's README.md and manifest.json."
-    )
     remarks = {name: f"{name} (changed at random: see the notes)" for name in manifest.sensitive_columns}
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder, f"rows{path.suffix.lower()}")
-        export(release.table, manifest.labels, remarks, note, written)
+        export(release.table, manifest.labels, remarks, NOTE, written)
         write_file(path, written.read_bytes(), table=True)
     return path

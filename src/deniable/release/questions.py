@@ -24,6 +24,7 @@ from deniable.estimation.published import Published
 from deniable.estimation.question import Answerer, Question
 from deniable.estimation.sql.answering import sql
 from deniable.estimation.sql.weights import weights_of
+from deniable.estimation.survey import Survey
 
 
 class Questions(ABC):
@@ -254,6 +255,24 @@ class Questions(ABC):
                 or ``"age * 12"``; all rows when absent.
         """
         return weights_of(self._rows, where) if isinstance(where, str) else row_weights(self._rows, conjunction(where))
+
+    def survey(self, weights: str, *, strata: str | None = None, clusters: str | None = None) -> Survey:
+        """The release as a sample: weighted counts, shares, sums and means, with the errors of both draws.
+
+        Args:
+            weights: the public column that says for how many people each row stands.
+            strata: the public column of the strata that people were drawn from, if there were some.
+            clusters: the public column of what was drawn first (households, schools), if anything was.
+
+        >>> import pyarrow as pa
+        >>> import deniable as dn
+        >>> table = pa.table({"w": [1.0, 3.0] * 500, "ill": ["yes", "no", "no", "yes", "no"] * 200})
+        >>> release = dn.publish(table, sensitive="ill", privacy=dn.Privacy(rho2="4/5"), seed=1)
+        >>> ill = release.survey(weights="w").share({"ill": "yes"})
+        >>> 0.3 < ill.value < 0.5, ill.stderr**2 >= ill.randomization**2
+        (True, True)
+        """
+        return Survey(self._rows, weights, strata, clusters)
 
     def sql(
         self,

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from deniable.core.errors import TableError, extra_missing, shortened
 from deniable.core.labels import Labels, texts_of
+from deniable.engines.exporting import errors_of
 from deniable.engines.local.formats import FileFormat
 
 NAMES = {"spss": "SPSS", "stata": "Stata", "sas": "SAS", "xport": "SAS transport"}
@@ -75,7 +76,7 @@ class CodedPart:
         kind = self.schema.field(name).type
         texts = self._texts.get(name)
         if texts is not None:
-            return pa.array([None if value is None else texts[value] for value in values], kind)
+            return pa.array([None if value is None else texts[value] for value in _as_array(values).to_pylist()], kind)
         return _as_array(values).cast(kind)
 
     # -- what the file says of its columns -----------------------------------------------------------------------------
@@ -150,7 +151,7 @@ class CodedPart:
         try:
             read = getattr(pyreadstat, _READERS[self._kind])
             columns, about = read(str(self.path), output_format="dict", **options)
-        except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError, OverflowError, OSError) as problem:
+        except errors_of(pyreadstat) as problem:
             raise self._explained(str(problem)) from None
         return columns, about
 
