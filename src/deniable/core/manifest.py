@@ -10,8 +10,6 @@ from functools import cache, cached_property
 from importlib import metadata, resources
 from typing import Any, Literal
 
-import numpy as np
-
 from deniable.core import html, values
 from deniable.core.errors import ManifestError
 from deniable.core.formats import format1, soundness
@@ -156,7 +154,7 @@ class Manifest:
             "format_version": FORMAT_VERSION,
             "software": dict(self.software),
             "name": self.name,
-            "mechanism": {"name": self.mechanism, "options": _plain(self.options)},
+            "mechanism": {"name": self.mechanism, "options": values.plain(self.options)},
             "form": self.form,
             "rows": self.rows,
             "columns": [asdict(column) for column in self.columns],
@@ -238,19 +236,6 @@ def software() -> dict[str, str]:
 def _version() -> str:
     """Of the installed package; looked up once, since it is read from a file."""
     return metadata.version("deniable")
-
-
-def _plain(value: Any) -> Any:
-    """Options as JSON has them: mappings as lists of pairs where their keys are not text, tuples and sets as lists."""
-    if isinstance(value, Mapping):
-        if all(isinstance(key, str) for key in value):
-            return {key: _plain(item) for key, item in value.items()}
-        return [[_plain(key), _plain(item)] for key, item in value.items()]
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    return values.to_json(value)
 
 
 def privacy_dict(privacy: Privacy | None) -> dict[str, Any] | None:

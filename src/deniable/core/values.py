@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
+
+import numpy as np
 
 from deniable.core.errors import ManifestError
 
@@ -43,3 +45,16 @@ def from_json(value: Any, arrow_type: str) -> Hashable:
         raise ManifestError("The manifest's domain holds something that is not a single value.")
     result: Hashable = float(value) if isinstance(value, int) and arrow_type in ("double", "float") else value
     return result
+
+
+def plain(value: Any) -> Any:
+    """Options as JSON has them: mappings as lists of pairs where their keys are not text, tuples and sets as lists."""
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) for key in value):
+            return {key: plain(item) for key, item in value.items()}
+        return [[plain(key), plain(item)] for key, item in value.items()]
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return to_json(value)

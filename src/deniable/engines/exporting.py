@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.errors import OutputError, did_you_mean, extra_missing, listing
+from deniable.core.errors import OutputError, did_you_mean, extra_missing
 from deniable.core.labels import Labels, texts_of
 
 # Suffix -> the program, and how many letters a name of a column may have there.
@@ -49,7 +49,7 @@ def export(table: pa.Table, labels: Mapping[str, Labels], remarks: Mapping[str, 
         import pyreadstat
     except ImportError as problem:
         raise extra_missing(problem.name or "pyreadstat", "files") from None
-    _refuse_what_does_not_fit(table, program)
+    _refuse_long_texts(table, program)
     names = _names(table.column_names, PROGRAMS[path.suffix.lower()][1])
     numbered = {name: _numbers(table[name], labels[name], program) for name in labels}
     books = {name: book for name, book in numbered.items() if book}
@@ -73,13 +73,7 @@ def export(table: pa.Table, labels: Mapping[str, Labels], remarks: Mapping[str, 
         ) from None
 
 
-def _refuse_what_does_not_fit(table: pa.Table, program: str) -> None:
-    lists = [field.name for field in table.schema if pa.types.is_list(field.type)]
-    if lists:
-        raise OutputError(
-            f"{listing(lists)}: each row shows several values (a line-up), and a column of {program} holds one. "
-            "Fix: release.pseudo_table() gives rows with weights, or save the release as CSV."
-        )
+def _refuse_long_texts(table: pa.Table, program: str) -> None:
     for field in table.schema:
         if _is_text(field.type):
             longest = pc.max(pc.binary_length(table[field.name])).as_py() or 0

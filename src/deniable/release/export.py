@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deniable.core.errors import OutputError, QuestionError
+from deniable.core.errors import OutputError, QuestionError, listing
 from deniable.engines.exporting import export, program_of
 from deniable.release.folder import write_file
 
@@ -24,6 +24,12 @@ def export_rows(release: Release, out: str | os.PathLike[str], overwrite: bool) 
     if manifest.form != "rows":
         raise QuestionError(
             f"A release by {manifest.mechanism!r} has no perturbed rows to export. Fix: release.save writes its tables."
+        )
+    lineups = [column for part in manifest.parts if part.lineups is not None for column in part.columns]
+    if lineups:
+        raise OutputError(
+            f"{listing(lineups)}: each row shows several values (a line-up), and a column of {program_of(path)} holds "
+            "one. Fix: release.pseudo_table() gives rows with weights, or save the release as CSV."
         )
     if path.exists() and not overwrite:
         raise OutputError(f"The output {str(path)!r} exists already. Fix: choose another name, or --overwrite it.")
