@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from deniable.core.channel import Channel
+from deniable.estimation.model import likelihood
 from deniable.estimation.model.likelihood import bayesian, most_likely
 
 
@@ -83,3 +85,17 @@ def test_a_batch_is_its_questions_one_by_one():
     batch = most_likely(channel, observed)
     np.testing.assert_allclose(batch, np.concatenate([most_likely(channel, row[None]) for row in observed]), atol=1e-9)
     assert (batch[7] == 0).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_channels_with_few_entries_are_fitted_as_if_all_were_multiplied(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    m = 12
+    matrix = 0.5 * np.eye(m) + 0.5 * np.roll(np.eye(m), 1 + seed, axis=0)
+    observed = rng.multinomial(500, rng.dirichlet(np.ones(m)), size=3).astype(float)
+    dense = bayesian(matrix, observed)
+    monkeypatch.setattr(likelihood, "SMALL", 0)
+    monkeypatch.setattr(likelihood, "csr_array", lambda given: made.append(given) or csr_array(given))
+    made: list[np.ndarray] = []
+    np.testing.assert_allclose(bayesian(matrix, observed), dense, rtol=1e-9, atol=1e-9 * 500)
+    assert len(made) == 2

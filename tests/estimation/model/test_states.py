@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from deniable.core.channel import Channel
@@ -82,3 +82,28 @@ def test_every_row_counts_once_in_all(found: States) -> None:
     everything = np.ones(found.m, dtype=bool)
     assert (found.weights(everything) == 1).all()
     assert (found.weights(~everything) == 0).all()
+
+
+@settings(max_examples=200, deadline=None)
+@given(mixtures(), st.floats(0, 9))
+def test_one_inverse_decides_and_weighs_as_singular_values_and_a_solution_each_would(
+    hidden: States, nearer: float
+) -> None:
+    assert hidden.mixture is not None
+    alike = np.tile(hidden.mixture.mean(1, keepdims=True), hidden.m)  # the nearer to it, the worse its inverse
+    channel = alike + 10.0**-nearer * (hidden.mixture - alike)
+    condition = np.linalg.cond(channel)
+    assume(not 0.999e6 < condition < 1.001e6)  # there the last digits decide
+    made = States(hidden.m, (), (np.arange(hidden.m),), channel)
+    assert made.unbiased == (condition < 1e6)
+    if made.unbiased and hidden.m > 1:
+        every = np.eye(hidden.m, dtype=bool)
+        solved = np.linalg.solve(channel.T, every.astype(float).T).T
+        np.testing.assert_allclose(made.weights(every), solved, rtol=1e-9, atol=1e-9 * np.abs(solved).max())
+
+
+def test_many_hidden_values_are_inverted_without_their_singular_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(np.linalg, "cond", lambda *_: pytest.fail("singular values of a channel that is far from one"))
+    rng = np.random.default_rng(0)
+    channel = 0.2 * np.eye(300) + 0.8 * rng.dirichlet(np.ones(300), 300).T
+    assert States(300, (), (np.arange(300),), channel).unbiased

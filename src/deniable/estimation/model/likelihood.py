@@ -13,7 +13,10 @@ scan, and sum f grows with u: a bracketing search in one number, for a whole bat
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from scipy.sparse import csr_array
 
 from deniable.core.channel import Channel
 from deniable.estimation.model.lineups import LineUpStates
@@ -22,6 +25,8 @@ from deniable.estimation.model.states import States
 from deniable.estimation.published import Floats
 
 SEARCH_STEPS = 120
+SMALL = 2**12  # entries of a channel; fewer are multiplied as they are
+SPARSE = 0.2  # the share of entries that are not zero from which skipping the others costs more than it saves
 
 
 def likelihood_counts(states: States | LineUpStates, counts: Floats) -> Floats:
@@ -148,15 +153,20 @@ def bayesian(matrix: Floats, observed: Floats, steps: int = 3000, tolerance: flo
     """The iterative Bayesian rule with SQUAREM's extrapolation, for channels without structure; batches at once.
 
     x_p <- x_p sum_q a_qp y_q / (sum_r a_qr x_r)
+
+    Of many values few share groups with each other: what is not there is not multiplied.
     """
     if not len(observed):
         return np.zeros((0, matrix.shape[1]))
     rows = observed.sum(axis=1, keepdims=True)
     x = np.broadcast_to(rows / matrix.shape[1], (len(observed), matrix.shape[1])).copy()
+    few = matrix.size > SMALL and np.count_nonzero(matrix) < SPARSE * matrix.size
+    forward: Any = csr_array(matrix) if few else matrix
+    back: Any = csr_array(matrix.T) if few else matrix.T
 
     def rule(now: Floats) -> Floats:
-        expected = np.maximum(now @ matrix.T, 1e-300)
-        stepped: Floats = now * ((observed / expected) @ matrix)
+        expected = np.maximum((forward @ now.T).T, 1e-300)
+        stepped: Floats = now * (back @ (observed / expected).T).T
         return stepped
 
     return squarem(rule, x, steps, tolerance * max(float(rows.max(initial=1.0)), 1.0))

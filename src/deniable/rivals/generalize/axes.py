@@ -6,7 +6,7 @@ in the order of its sorted values, one step apart (``listed``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,8 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deniable.core.arrays import Codes
 from deniable.core.errors import ColumnError, TableError
-from deniable.engines.batch.columns import Encoded, encode
+from deniable.engines.base import Dataset, Progress, no_progress
+from deniable.engines.batch.columns import Encoded, coded_columns, encode, smallest
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -37,7 +39,7 @@ class Axis:
 
     kind: Kind
     values: pa.Array
-    codes: Ints
+    codes: Codes
     places: Floats
     order: Ints
 
@@ -67,15 +69,41 @@ def axes_of(table: pa.Table) -> dict[str, Axis]:
         try:
             encoded[name] = encode(table[name])
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            raise ColumnError(
-                f"The column {name!r} of type {table[name].type} has no ranges. Fix: drop={name!r}."
-            ) from None
+            raise _no_ranges(name, table[name].type) from None
     return axes_of_codes(encoded)
 
 
 def axes_of_codes(columns: Mapping[str, Encoded]) -> dict[str, Axis]:
     """Axes of columns that are codes already, in any order of their values."""
     return {name: _axis(name, column) for name, column in columns.items()}
+
+
+def axes_of_rows(
+    dataset: Dataset, names: Sequence[str], rows: Ints, progress: Progress = no_progress
+) -> dict[str, Axis]:
+    """Columns of a dataset as axes, of some of its rows in their order; one column is decoded at a time."""
+    axes: dict[str, Axis] = {}
+    for name in names:
+        try:
+            column = coded_columns(dataset, [name], progress)[name]
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            raise _no_ranges(name, dataset.schema.field(name).type) from None
+        axes[name] = _axis(name, _only_those(column, rows))
+    return axes
+
+
+def _only_those(column: Encoded, rows: Ints) -> Encoded:
+    """Some rows of a column; values that none of them has are not on its axis."""
+    codes = column.codes[rows]
+    occurs = np.bincount(codes, minlength=column.size)[:-1] > 0
+    if occurs.all():
+        return Encoded(column.values, codes)
+    place = np.append(np.cumsum(occurs) - 1, occurs.sum()).astype(codes.dtype)
+    return Encoded(column.values.filter(pa.array(occurs)), place[codes])
+
+
+def _no_ranges(name: str, kind: pa.DataType) -> ColumnError:
+    return ColumnError(f"The column {name!r} of type {kind} has no ranges. Fix: drop={name!r}.")
 
 
 def _axis(name: str, column: Encoded) -> Axis:
@@ -93,7 +121,8 @@ def _axis(name: str, column: Encoded) -> Axis:
         rank[order] = np.arange(len(order))
     ordered = values.take(pa.array(order))
     places = np.arange(len(order) + 1.0) if kind == "listed" else _with_missing(places_of(ordered))
-    return Axis(kind, ordered, np.where(rank < 0, len(order), rank)[column.codes], places, order)
+    codes = smallest(np.where(rank < 0, len(order), rank), len(order) + 1)[column.codes]
+    return Axis(kind, ordered, codes, places, order)
 
 
 def _sorted(values: pa.Array) -> Ints:

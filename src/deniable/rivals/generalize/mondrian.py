@@ -15,14 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.core.errors import InternalError
+from deniable.engines.batch.columns import code_type
 from deniable.rivals.generalize.axes import Axis
 
 Ints = npt.NDArray[np.int64]
+Whole = npt.NDArray[np.integer]  # of the smallest type that holds them: a table is held in codes
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 
-def mondrian(axes: Sequence[Axis], values: npt.NDArray[np.integer], k: int, l: int) -> Ints:
+def mondrian(axes: Sequence[Axis], values: Whole, k: int, l: int) -> Ints:
     """The group of each row, numbered along the axes.
 
     Args:
@@ -31,8 +33,8 @@ def mondrian(axes: Sequence[Axis], values: npt.NDArray[np.integer], k: int, l: i
         k: the fewest rows of a group.
         l: no value may have more than 1/l of a group's rows.
     """
-    own = np.asarray(values).astype(np.int64)
-    everybody = np.arange(len(own))
+    own = np.asarray(values)
+    everybody: Whole = np.arange(len(own), dtype=np.uint32 if len(own) < 2**32 else np.int64)
     if len(own) < k or not diverse(own, l):
         raise InternalError("these rows cannot be grouped: they are too few, or a value has more than 1/l of them")
     space = _Space(axes)
@@ -49,7 +51,7 @@ def mondrian(axes: Sequence[Axis], values: npt.NDArray[np.integer], k: int, l: i
     return groups
 
 
-def diverse(values: Ints, l: int) -> bool:
+def diverse(values: Whole, l: int) -> bool:
     """Whether no value has more than 1/l of the rows: then no two equal ones stand n // l apart when sorted.
 
     >>> diverse(np.array([3, 1, 3, 2]), 2), diverse(np.array([3, 1, 3, 3]), 2)
@@ -67,7 +69,8 @@ class _Space:
 
     def __init__(self, axes: Sequence[Axis]) -> None:
         longest = max((len(axis.places) for axis in axes), default=0)
-        self.codes = np.array([axis.codes for axis in axes], dtype=np.int64).reshape(len(axes), -1)
+        kind = code_type(longest)
+        self.codes = np.array([axis.codes for axis in axes], dtype=kind).reshape(len(axes), -1)
         self.places = np.array([np.pad(axis.places, (0, longest - len(axis.places))) for axis in axes])
         self.number = np.arange(len(axes))
         self.whole: Floats = np.ones(len(axes))
@@ -75,7 +78,7 @@ class _Space:
             widths = self._widths(self.codes)
             self.whole = np.where(widths > 0, widths, 1.0)
 
-    def cut(self, rows: Ints, values: Ints, k: int, l: int) -> Flags | None:
+    def cut(self, rows: Whole, values: Whole, k: int, l: int) -> Flags | None:
         """Which rows go to the lower half; None where no cut is allowed."""
         inside = self.codes[:, rows]
         widths = self._widths(inside) / self.whole
@@ -87,7 +90,7 @@ class _Space:
                     return left
         return None
 
-    def _widths(self, inside: Ints) -> Floats:
+    def _widths(self, inside: Whole) -> Floats:
         if not len(self.number):
             return np.zeros(0)
         high, low = inside.max(axis=1), inside.min(axis=1)
@@ -95,7 +98,7 @@ class _Space:
         return widths
 
 
-def _halves(codes: Ints, k: int) -> list[Flags]:
+def _halves(codes: Whole, k: int) -> list[Flags]:
     """The two cuts at the median that leave k rows on both sides, the more even one first."""
     middle = (len(codes) - 1) // 2
     median = np.partition(codes, middle)[middle]
