@@ -58,11 +58,12 @@ def new(survey: SurveyFile, as_json: console.AsJson = False) -> None:
     from importlib import resources
 
     from deniable.core.errors import OutputError
+    from deniable.release.folder import write_file
 
     if survey.exists():
         raise OutputError(f"{str(survey)!r} exists already. Fix: choose another name.")
     example = resources.files("deniable.collection").joinpath("example.toml").read_text(encoding="utf-8")
-    survey.write_text(example, encoding="utf-8")
+    write_file(survey, example)
     if as_json:
         console.emit({"survey": str(survey)})
     else:

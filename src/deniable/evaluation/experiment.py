@@ -247,7 +247,7 @@ class _Log:
                 text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
                 self._kept = text[: text.rfind("\n") + 1]
                 if self._kept != text:
-                    self.path.write_text(self._kept, encoding="utf-8")
+                    os.truncate(self.path, len(self._kept.encode()))  # what is whole stays, even on a full disk
                 self._file = open(self.path, "a", encoding="utf-8", opener=_for_the_owner)
             except OSError as problem:
                 raise OutputError(f"{str(self.path)!r} cannot be used: {problem.strerror}.") from None
