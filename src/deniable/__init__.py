@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from deniable.estimation.estimate import Estimate as Estimate
     from deniable.estimation.precision import rows_needed as rows_needed
     from deniable.estimation.predicates import between as between
+    from deniable.estimation.predicates import contains as contains
     from deniable.estimation.predicates import not_ as not_
     from deniable.estimation.survey import Survey as Survey
     from deniable.estimation.survey import SurveyEstimate as SurveyEstimate
@@ -84,6 +85,7 @@ _PLACES = {
     "bottom": "core.recode",
     "breach": "owner.breach",
     "collect": "collection.collect",
+    "contains": "estimation.predicates",
     "hierarchy": "publishing.recode_spelling",
     "join": "release.combine",
     "largest_coin": "core.breach",

@@ -41,6 +41,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "relative-prior like the column": {"mechanism": Retention({"job": dn.Replace(coin=0.5, replacing="identity")})},
     "line-ups": {"mechanism": "lineup", "privacy": dn.Privacy(rho2="1/2")},
     "line-ups for all": {"mechanism": "lineup", "privacy": dn.Privacy("1/4", "1/2", adversary="any-prior")},
+    "items": {"mechanism": "items:separator=;,most=1", "privacy": dn.Privacy("1/4", "1/2")},
+    "items within a budget": {"mechanism": "items:separator=;,most=2,budget=3"},
     "decoys": {"mechanism": "decoys:c=4", "privacy": dn.Privacy(rho2="1/4")},
     "groups": {"mechanism": Anatomy(l=4)},
     "groups in boxes": {"mechanism": Generalize(k=8, l=3)},
@@ -78,7 +80,7 @@ def honest() -> dict[str, dict[str, Any]]:
 
 
 def rechecked(manifest: dict[str, Any]) -> list[Check]:
-    (part,) = manifest["parts"]
+    part = manifest["parts"][0]  # of lists one item, whose promise is about all of them
     stated = promise.from_dict(part["promise"])
     return RECHECKS[type(stated)](stated, part, manifest)
 
@@ -131,6 +133,7 @@ LOWERED = [
     *[(way, "gammas") for way in ("cells", "strata")],
     *[(way, "rho2") for way in ("amplification", "amplification of a column", "frequency")],
     *[("frequency without a requirement", "rho2"), ("decoys", "rho2")],
+    *[("items", "rho2"), ("items", "gamma"), ("items within a budget", "gamma")],
     *[("line-ups", "rho2"), ("line-ups for all", "rho2"), ("line-ups for all", "gamma")],
     *[(way, "rho2") for way in OF_CHANNELS if kind_of(way) == "relative-prior"],
     *[("per-value", "limits"), ("per-value for all", "limits"), ("frequency of each value", "per_value")],

@@ -20,6 +20,7 @@ BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 WITH_EXAMPLES = [
     ROOT / "README.md",
     ROOT / "docs" / "how-to" / "public-columns.md",
+    ROOT / "docs" / "how-to" / "lists.md",
     *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
 ]
 

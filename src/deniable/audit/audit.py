@@ -47,6 +47,7 @@ from deniable.audit.findings import (
 )
 from deniable.audit.grouped import GroupRows
 from deniable.audit.lineups import LineUpPosteriors
+from deniable.audit.lists import ListAudit
 from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors, cells_from
 from deniable.audit.rows import RowReport, Rows, row_report
@@ -75,6 +76,7 @@ class Audit:
         attacks: how often played attackers are right, where they were asked for.
         informed: how sure those become who have learnt which values go with which public columns.
         dependence: which public columns give something away, and how much.
+        lists: what is learnt about a column of lists, where the release publishes its items.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Audit:
     attacks: tuple[AttackResult, ...] = ()
     informed: tuple[Informed, ...] = ()
     dependence: tuple[Dependence, ...] = ()
+    lists: ListAudit | None = None
 
     @property
     def serious(self) -> tuple[Finding, ...]:
@@ -95,7 +98,7 @@ class Audit:
     @property
     def epsilon(self) -> float:
         """The epsilon of all columns together; infinite when one is unbounded."""
-        gammas = [part.gamma for part in self.parts]
+        gammas = [part.gamma for part in self.parts] if self.lists is None else [self.lists.gamma]
         return math.inf if None in gammas else sum(math.log(gamma) for gamma in gammas if gamma is not None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -111,12 +114,15 @@ class Audit:
             "attacks": [attack.to_dict() for attack in self.attacks],
             "informed": [one.to_dict() for one in self.informed],
             "dependence": [one.to_dict() for one in self.dependence],
+            **({} if self.lists is None else {"lists": self.lists.to_dict()}),
         }
 
     def __str__(self) -> str:
         lines = [f"Audit of {self.name!r} ({self.mechanism}). {FOR_OWNER}"]
         for part in self.parts:
             lines += ["", *part.lines()]
+        if self.lists is not None:
+            lines += ["", *self.lists.lines()]
         lines += ["", *(str(finding) for finding in self.findings)]
         if self.informed:
             lines += ["", *(str(one) for one in self.informed)]

@@ -182,6 +182,11 @@ def row_local(release: Release | Manifest) -> Manifest:
             "Fix: replacing='uniform' for columns that people perturb themselves."
         )
     for part in manifest.parts:
+        if part.item is not None:
+            raise ColumnError(
+                f"{part.item.list!r} is published item by item under one budget for a list, and respond answers column "
+                "by column. Fix: publish the table with mechanism 'items', or ask for each item with Retention({..})."
+            )
         alone = part.range is not None or part.lineups is not None or len(part.channels) == 1
         if len(part.columns) > 1 or not alone:
             raise ColumnError(

@@ -15,7 +15,7 @@ from deniable.core.errors import ManifestError
 from deniable.core.formats import format1, soundness
 from deniable.core.guarantee import Guarantee
 from deniable.core.labels import Labels, labels_dict, labels_of
-from deniable.core.part import Part, part_dict, part_of
+from deniable.core.part import Part, part_dict, part_of, perturbed_names
 from deniable.core.privacy import Privacy
 from deniable.core.recode import Steps, step_dict, step_of
 from deniable.core.sentence import sentence_of
@@ -124,8 +124,7 @@ class Manifest:
     # -- for people ---------------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        sensitive = html.shown(", ".join(map(str, self.sensitive_columns)))
-        return f"<Manifest of {self.rows:,} rows, {sensitive} by {self.mechanism}>"
+        return f"<Manifest of {self.rows:,} rows, {html.shown(perturbed_names(self.parts))} by {self.mechanism}>"
 
     def _repr_html_(self) -> str:
         return html.title(repr(self)) + self.columns_html()

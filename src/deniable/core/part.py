@@ -5,7 +5,7 @@ Whoever estimates, verifies or audits reads parts, and nothing else of how a rel
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from deniable.core.bins import Bins
 from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import ManifestError
 from deniable.core.histogram import Counts
+from deniable.core.items import ListItem
 from deniable.core.lineup import LineUpDesign, design_dict, design_of
 from deniable.core.promise import Promise
 from deniable.core.replace import NumberRange, Requirement
@@ -77,6 +78,7 @@ class Part:
         bins: column -> its bins, where its values are intervals of a number.
         requirement: the part's own, where columns have their own.
         lineups: where rows publish sets of values, the design of the sets.
+        item: where it is an item of a column of lists, which one, and how lists were read.
         promise: what is promised of it.
     """
 
@@ -97,6 +99,7 @@ class Part:
     bins: Mapping[str, Bins] = field(default_factory=dict)
     requirement: Requirement | None = None
     lineups: LineUpDesign | None = None
+    item: ListItem | None = None
 
     @property
     def m(self) -> int:
@@ -122,6 +125,14 @@ class Part:
             return self.domain
         place = self.columns.index(column)
         return tuple(entry[place] for entry in self.domain if isinstance(entry, tuple))
+
+
+def perturbed_names(parts: Sequence[Part]) -> str:
+    """What was perturbed, for people: the columns, or the list whose items they are."""
+    item = parts[0].item
+    if item is not None:
+        return f"{item.list} ({len(parts)} item{'s' * (len(parts) != 1)})"
+    return ", ".join(str(name) for part in parts for name in part.columns)
 
 
 def part_dict(part: Part) -> dict[str, Any]:
@@ -150,6 +161,7 @@ def part_dict(part: Part) -> dict[str, Any]:
         "requirement": None if part.requirement is None else _requirement_dict(part.requirement),
         "promise": promise.to_dict(part.promise),
         **({} if part.lineups is None else {"lineups": design_dict(part.lineups)}),
+        **({} if part.item is None else {"item": part.item.to_dict()}),
     }
 
 
@@ -188,6 +200,7 @@ def part_of(raw: Mapping[str, Any]) -> Part:
         bins={name: Bins(tuple(b["edges"]), b["open_ends"]) for name, b in raw["bins"].items()},
         requirement=None if stated is None else _requirement(stated),
         lineups=None if raw.get("lineups") is None else design_of(raw["lineups"], len(domain)),
+        item=None if raw.get("item") is None else ListItem.from_dict(raw["item"]),
     )
 
 

@@ -81,3 +81,9 @@ def percent(value: Fraction | float, digits: int = 3) -> str:
     if float(text) >= 100 > number:  # never round "almost sure" up to "sure"
         text = f"{number:.{digits + 2}g}"
     return f"{text} %"
+
+
+def factor(gamma: Fraction) -> str:
+    """A factor in three digits, rounded up."""
+    digits = max(math.floor(math.log10(gamma)) - 2, -2)
+    return f"{float(math.ceil(gamma / Fraction(10) ** digits) * Fraction(10) ** digits):,g}"

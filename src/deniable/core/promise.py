@@ -6,18 +6,14 @@ A promise of an unknown kind cannot be read, and ``verify`` rechecks every kind.
 from __future__ import annotations
 
 import dataclasses
-import math
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from deniable.core.errors import InternalError, ManifestError, RequirementError
+from deniable.core.promise_numbers import READERS, Limit, Single
 from deniable.core.sums import LargeSums, SmallSums
-
-Limit = tuple[int, Fraction, Fraction]  # position, rho1, rho2
-Single = tuple[int, int]  # a column, and a place among its values
 
 
 @dataclass(frozen=True)
@@ -139,6 +135,22 @@ class LineUps:
 
 
 @dataclass(frozen=True)
+class OneOfItems:
+    """P(row | list) / P(row | list') <= gamma for any two lists of at most ``most`` items (mathematics 14).
+
+    It is about the whole list, and stands with each of its items. So anything about a person's list that was believed
+    at up to rho1 is believed at up to rho2 afterwards.
+    """
+
+    kind: ClassVar[str] = "items"
+
+    gamma: Fraction
+    most: int
+    rho1: Fraction | None = None
+    rho2: Fraction | None = None
+
+
+@dataclass(frozen=True)
 class DecoyGroups:
     """Every published value speaks for no value with more than 1/c; sums as required (mathematics 7)."""
 
@@ -179,13 +191,13 @@ class Nothing:
     why: str
 
 
-OfRows = Amplification | Frequency | PerValue | Cells | Strata | RelativePrior | LineUps | DecoyGroups
+OfRows = Amplification | Frequency | PerValue | Cells | Strata | RelativePrior | LineUps | OneOfItems | DecoyGroups
 Promise = OfRows | Groups | NoisyAnswers | Nothing
 KINDS: dict[str, type[Promise]] = {
     promise.kind: promise
     for promise in (
         *(Amplification, Frequency, PerValue, Cells, Strata),
-        *(RelativePrior, LineUps, DecoyGroups, Groups, NoisyAnswers, Nothing),
+        *(RelativePrior, LineUps, OneOfItems, DecoyGroups, Groups, NoisyAnswers, Nothing),
     )
 }
 
@@ -223,7 +235,7 @@ def from_dict(raw: Mapping[str, Any]) -> Promise:
     kind = KINDS.get(str(stated.pop("kind", None)))
     if kind is None:
         raise ManifestError(f"manifest.json states a promise of an unknown kind: {str(raw.get('kind'))[:40]!r}.")
-    fields = {field.name: _READERS[str(field.type)] for field in dataclasses.fields(kind)}
+    fields = {field.name: READERS[str(field.type)] for field in dataclasses.fields(kind)}
     if set(stated) != set(fields):
         off = ", ".join(sorted(set(stated) ^ set(fields)))
         raise ManifestError(
@@ -243,78 +255,3 @@ def _probabilities(promise: Promise) -> list[Fraction]:
     limits: tuple[Limit, ...] = getattr(promise, "limits", getattr(promise, "per_value", ()))
     pairs = [(getattr(promise, "rho1", None), getattr(promise, "rho2", None)), *((low, up) for _, low, up in limits)]
     return [probability for pair in pairs for probability in pair if probability is not None]
-
-
-def _fraction(value: Any) -> Fraction:
-    if not isinstance(value, str) or not _FRACTION.fullmatch(value):
-        raise TypeError
-    return Fraction(value)
-
-
-def _optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else read(value)
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError
-    return value
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise TypeError
-    return float(value)
-
-
-def _items(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
-    return lambda value: tuple(read(item) for item in _exactly(list)(value))
-
-
-def _limit(value: Any) -> Limit:
-    place, rho1, rho2 = _exactly(list)(value)
-    return _whole(place), _fraction(rho1), _fraction(rho2)
-
-
-def _single(value: Any) -> Single:
-    column, place = _exactly(list)(value)
-    return _whole(column), _whole(place)
-
-
-def _sums(kind: type[SmallSums | LargeSums]) -> Callable[[Any], SmallSums | LargeSums]:
-    def read(value: Any) -> SmallSums | LargeSums:
-        try:
-            wanted = kind(**value)
-        except RequirementError:
-            raise ValueError from None
-        if wanted.to_dict() != value:  # a number that is missing is not the default
-            raise ValueError
-        return wanted
-
-    return read
-
-
-def _exactly(kind: type) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        if type(value) is not kind:
-            raise TypeError
-        return value
-
-    return read
-
-
-_FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")  # Fraction itself reads 1e999999999, too, and takes all memory for it
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "Fraction": _fraction,
-    "Fraction | None": _optional(_fraction),
-    "tuple[Fraction | None, ...]": _items(_optional(_fraction)),
-    "tuple[int, ...]": _items(_whole),
-    "tuple[Limit, ...]": _items(_limit),
-    "tuple[Single, ...]": _items(_single),
-    "SmallSums | None": _optional(_sums(SmallSums)),
-    "LargeSums | None": _optional(_sums(LargeSums)),
-    "bool": _exactly(bool),
-    "int": _whole,
-    "float": _number,
-    "str": _exactly(str),
-}

@@ -15,9 +15,20 @@ import numpy as np
 
 from deniable.core import lineup_exact
 from deniable.core.exact import SCALE, posterior_other, posterior_same
+from deniable.core.items import list_sentence
 from deniable.core.part import Marginal, Part
-from deniable.core.probability import percent
-from deniable.core.promise import Amplification, Cells, DecoyGroups, Frequency, LineUps, PerValue, Promise, Strata
+from deniable.core.probability import factor, percent
+from deniable.core.promise import (
+    Amplification,
+    Cells,
+    DecoyGroups,
+    Frequency,
+    LineUps,
+    OneOfItems,
+    PerValue,
+    Promise,
+    Strata,
+)
 from deniable.core.singles import single_values
 
 if TYPE_CHECKING:
@@ -31,6 +42,8 @@ def sentence_of(parts: Sequence[Part], adversary: str) -> str:
     """The promise of a release of rows."""
     if all(isinstance(part.promise, DecoyGroups) for part in parts):
         return _decoys(parts[0], "value" if len(parts) == 1 else "value in a sensitive column")
+    if isinstance(parts[0].promise, OneOfItems):
+        return list_sentence(parts[0].promise, parts[0].item)
     if len(parts) == 1 and type(parts[0].promise) in _SENTENCES and _is_bound(parts[0]):
         return _SENTENCES[type(parts[0].promise)](parts[0], adversary) + _not_covered(parts[0], adversary)
     return _retained(parts)
@@ -165,7 +178,7 @@ def _retained(parts: Sequence[Part]) -> str:
     swapped = any(part.swapped is not None for part in parts)
     total = math.prod(known, start=Fraction(1))
     first = (
-        f"A row's published values together can multiply the odds of any belief by at most {_factor(total)} "
+        f"A row's published values together can multiply the odds of any belief by at most {factor(total)} "
         f"(epsilon {math.log(total):.4g}). "
         if len(known) == len(parts)
         else ""
@@ -191,12 +204,6 @@ def _gamma(part: Part) -> Fraction | None:
     if part.range is not None:
         return part.range.exact_gamma
     return part.channels[0].exact_gamma if len(part.channels) == 1 else None
-
-
-def _factor(gamma: Fraction) -> str:
-    """A factor in three digits, rounded up."""
-    digits = max(math.floor(math.log10(gamma)) - 2, -2)
-    return f"{float(math.ceil(gamma / Fraction(10) ** digits) * Fraction(10) ** digits):,g}"
 
 
 def _known(probability: Fraction | None) -> Fraction:

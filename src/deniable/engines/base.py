@@ -16,6 +16,7 @@ import pyarrow as pa
 from deniable.core.arrays import Ints
 from deniable.core.bins import Bins, BinsLike
 from deniable.core.histogram import Histogram
+from deniable.core.items import ListItem, Unfolding
 from deniable.core.labels import Labels
 from deniable.core.manifest import DataFile, Manifest
 from deniable.core.plan import PlannedPart
@@ -208,6 +209,32 @@ class Dataset(Protocol):
 
         An engine may hand its own object to its ``write``, which need not bring the rows to this machine."""
         ...
+
+
+@runtime_checkable
+class Unfolds(Protocol):
+    """A dataset that can read a column of lists; one that cannot is refused where a mechanism needs it."""
+
+    @property
+    def items(self) -> Mapping[str, ListItem]:
+        """The columns that are items of a column of lists."""
+        ...
+
+    def unfolded(
+        self, column: str, how: Unfolding, items: Sequence[Any] | None = None, person: str | None = None
+    ) -> UnfoldedDataset:
+        """The same table, with a column of yes and no for each item instead of a column of lists; before anything else
+        is done to it. ``items`` declares them; ``person`` then names people together with their lists."""
+        ...
+
+
+class UnfoldedDataset(Dataset, Unfolds, Protocol):
+    """A dataset with the items of a column of lists as columns."""
+
+
+def items_of(dataset: Dataset) -> Mapping[str, ListItem]:
+    """The columns of a dataset that are items of a column of lists."""
+    return dataset.items if isinstance(dataset, Unfolds) else {}
 
 
 @runtime_checkable

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.errors import QuestionError, did_you_mean, shortened
+from deniable.core.items import item_column
 from deniable.estimation.intervals import compare_intervals
 
 # A test takes the distinct values of a column and says for each whether it satisfies the condition.
@@ -71,6 +72,32 @@ class Not:
     condition: Any
 
 
+@dataclass(frozen=True)
+class Contains:
+    """A list that holds all of these items."""
+
+    items: tuple[str, ...]
+
+
+def contains(*items: str | int) -> Contains:
+    """A condition on a column of lists: it holds all of these items.
+
+    Args:
+        items: one or several; an item is known by its text.
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> patients = pa.table({"diagnoses": [["E11", "I10"], [], ["J45"], ["I10"]] * 500})
+    >>> release = dn.publish(patients, sensitive="diagnoses", mechanism="items:budget=8,most=2")
+    >>> asthma = release.count({"diagnoses": dn.contains("J45")})
+    >>> asthma.low < 500 < asthma.high
+    True
+    """
+    if not items or any(isinstance(item, bool) or not isinstance(item, str | int) for item in items):
+        raise QuestionError("contains(..) needs one item or several, each a text or a whole number.")
+    return Contains(tuple(dict.fromkeys(map(str, items))))
+
+
 def between(low: Any, high: Any) -> Between:
     """A range for a condition, both ends in.
 
@@ -121,7 +148,17 @@ def conjunction(where: Mapping[str, Any] | None) -> And:
             f"where = {shortened(where)} is not a mapping: write where={{'column': value}}, with a value, a list of "
             "values, between(low, high), not_(..) or None for missing."
         )
-    return And(tuple(replace(_leaf(column, condition), condition=condition) for column, condition in where.items()))
+    return And(tuple(part for column, condition in where.items() for part in _parts(column, condition)))
+
+
+def _parts(column: str, condition: Any) -> tuple[Predicate, ...]:
+    """What a column and its condition say: of lists, one thing for each item."""
+    if isinstance(condition, Contains):
+        return tuple(replace(_leaf(item_column(column, item), True), condition=True) for item in condition.items)
+    if isinstance(condition, Not) and isinstance(condition.condition, Contains):
+        leaves = [_leaf(item_column(column, item), False) for item in condition.condition.items]
+        return (replace(leaves[0], condition=False),) if len(leaves) == 1 else (Or(tuple(leaves)),)
+    return (replace(_leaf(column, condition), condition=condition),)
 
 
 def _leaf(column: str, condition: Any) -> Leaf:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from deniable.mechanisms.designed import Designed as Designed
     from deniable.mechanisms.designed import Identity as Identity
     from deniable.mechanisms.fine_grain import FineGrain as FineGrain
+    from deniable.mechanisms.items import Items as Items
     from deniable.mechanisms.lineup import Lineup as Lineup
     from deniable.mechanisms.pram import Pram as Pram
     from deniable.mechanisms.redraw import Redraw as Redraw

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from deniable.core.histogram import Histogram
+from deniable.core.items import Unfolding
 from deniable.core.manifest import Form
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
@@ -32,6 +33,7 @@ class Need:
         noisy: whether the part publishes its histogram with noise: by the rule for all releases (``default``), in any
             case, or only where the owner asks for it.
         any_prior: whether the part has a requirement of its own that holds whatever was believed.
+        yes_or_no: whether its values are those two, whatever the table shows.
     """
 
     columns: tuple[str, ...]
@@ -39,6 +41,7 @@ class Need:
     strata: tuple[str, ...] = ()
     noisy: Literal["default", "always", "asked"] = "default"
     any_prior: bool = False
+    yes_or_no: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,11 @@ class Mechanism(ABC):
     def options(self) -> dict[str, Any]:
         """What the owner chose, for the manifest."""
         return options_of(self)
+
+    @property
+    def unfolding(self) -> Unfolding | None:
+        """How a sensitive column of lists is read, of a mechanism that perturbs its items one by one."""
+        return None
 
     def for_columns(self, names: tuple[str, ...], privacy: Privacy | None) -> Mechanism:
         """The mechanism for the sensitive columns ``names`` and ``privacy``; itself, unless columns have parameters."""

@@ -26,7 +26,8 @@ from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
-from deniable.core.promise import PerValue, Promise, Single
+from deniable.core.promise import PerValue, Promise
+from deniable.core.promise_numbers import Single
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.fine_grain_solver import Floats, solve_coins
 from deniable.mechanisms.requirement import (

@@ -17,7 +17,8 @@ from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, amplification_limit
 from deniable.core.probability import percent
-from deniable.core.promise import Frequency, Promise, Single
+from deniable.core.promise import Frequency, Promise
+from deniable.core.promise_numbers import Single
 from deniable.mechanisms.requirement import (
     EVERY_RELEASE,
     frequency_promise,

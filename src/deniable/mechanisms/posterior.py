@@ -16,7 +16,7 @@ from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
-from deniable.core.promise import Single
+from deniable.core.promise_numbers import Single
 from deniable.mechanisms.requirement import EVERY_RELEASE, frequency_promise
 from deniable.mechanisms.view import beyond_rho1
 

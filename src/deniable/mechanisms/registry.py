@@ -24,6 +24,7 @@ PLACES = {
     "generalize": "deniable.rivals.generalize.mechanism:Generalize",
     "laplace": "deniable.rivals.laplace.mechanism:Laplace",
     "retention": "deniable.mechanisms.retention:Retention",
+    "items": "deniable.mechanisms.items:Items",
 }
 
 

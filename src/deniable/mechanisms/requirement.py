@@ -13,7 +13,8 @@ from deniable.core.histogram import Histogram
 from deniable.core.manifest import rounded
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
-from deniable.core.promise import Frequency, Single
+from deniable.core.promise import Frequency
+from deniable.core.promise_numbers import Single
 from deniable.core.singles import single_values
 
 # What holds for every release of this kind, whatever the mechanism.

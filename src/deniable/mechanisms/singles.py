@@ -16,7 +16,7 @@ from deniable.core.channel import Channel, coarsened
 from deniable.core.exact import posterior_of_sets
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.privacy import Privacy
-from deniable.core.promise import Single
+from deniable.core.promise_numbers import Single
 from deniable.core.singles import SingleValues, single_values
 from deniable.mechanisms.view import margins_for, too_close
 

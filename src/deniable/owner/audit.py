@@ -30,6 +30,7 @@ from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.owner.columns import joint_counts, with_intervals
 from deniable.owner.combined import combined_findings
 from deniable.owner.giveaways import giveaways, heaps
+from deniable.owner.lists import audit_of_lists
 from deniable.owner.matching import Scanned, as_published, audited_rows, matched, observed, read_original, scanned
 from deniable.owner.scenes import attacks_on_groups, attacks_on_rows, informed_about, scenes_of
 from deniable.publishing.marginal import public_histogram
@@ -78,6 +79,9 @@ def audit(
     source = as_published(opened.engine.open(original), opened.manifest)
     if source.rows == 0:
         raise TableError("The table has no rows: it is not the one that was published. Fix: name that one.")
+    item = opened.manifest.parts[0].item
+    if item is not None:
+        return audit_of_lists(source, opened, item, attacks, progress)
     if opened.manifest.form != "rows":
         return _of_groups(source, opened, categories, attacks, progress)
     manifest, hidden = _with_hidden_cells(opened.manifest, source, plan)

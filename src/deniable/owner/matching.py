@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.audit.rows import Codes, Rows
+from deniable.core.errors import TableError
 from deniable.core.histogram import Counts
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
-from deniable.engines.base import CELL, Dataset, Progress, Scan, no_progress
+from deniable.engines.base import CELL, Dataset, Progress, Scan, Unfolds, no_progress
 from deniable.engines.batch.values import require_columns
 from deniable.owner.columns import IntervalScan, scan_intervals
 
@@ -42,12 +43,24 @@ class Scanned:
 
 def as_published(dataset: Dataset, manifest: Manifest) -> Dataset:
     """The table with its columns as coarse as the release has them, and its sensitive numbers as intervals."""
+    dataset = _unfolded(dataset, manifest)
     require_columns([*manifest.recoded], dataset.names)
     if manifest.recoded:
         dataset = dataset.recoded(manifest.recoded)
     bins = {name: bins for part in manifest.parts for name, bins in part.bins.items() if name in dataset.names}
     numeric = {name: edges for name, edges in bins.items() if not pa.types.is_string(dataset.schema.field(name).type)}
     return dataset.binned(numeric)
+
+
+def _unfolded(dataset: Dataset, manifest: Manifest) -> Dataset:
+    """With the items of its lists as columns, where the release has them so."""
+    items = [part.item for part in manifest.parts if part.item is not None]
+    if not items or all(item.column in dataset.names for item in items):
+        return dataset
+    require_columns([items[0].list], dataset.names)
+    if not isinstance(dataset, Unfolds):
+        raise TableError(f"This engine cannot read the lists of {items[0].list!r}. Fix: audit it on one machine.")
+    return dataset.unfolded(items[0].list, items[0].unfolding, [item.item for item in items])
 
 
 def scanned(source: Dataset, part: Part, progress: Progress = no_progress) -> Scanned:

@@ -13,7 +13,7 @@ from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.recode import Snap, Step
 from deniable.core.replace import Replace
-from deniable.engines.base import Dataset, PartJob
+from deniable.engines.base import Dataset, PartJob, items_of
 from deniable.engines.randomness import drawn_rows
 from deniable.engines.request import Request
 from deniable.mechanisms.base import Mechanism, Need, Scanned
@@ -53,6 +53,7 @@ class Prepared:
                 bins={name: bins for name, bins in self.dataset.bins.items() if name in job.part.columns},
                 requirement=job.part.requirement,
                 lineups=job.part.lineups,
+                item=items_of(self.dataset).get(job.part.columns[0]),
             )
             for job, promise, noisy in zip(self.jobs, self.plan.guarantee.promises, self.marginals, strict=True)
         )
@@ -117,7 +118,7 @@ def _said(plan: Plan, needs: Sequence[Need], marginals: Sequence[Marginal | None
 def _scanned(need: Need, domain: Any, request: Request, *, several: bool) -> _Examined:
     if need.range is not None:
         return _scanned_range(need, domain, request)
-    scan = request.scan(need.columns, domain)
+    scan = request.scan(need.columns, [False, True] if need.yes_or_no else domain)
     keys = request.keys.subkey(*need.columns) if several or need.noisy != "default" else request.keys
     keys = request.keys if need.strata else keys
     wanted = (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,6 +44,7 @@ from deniable.publishing.arguments import (
 )
 from deniable.publishing.context import canonical, context_of
 from deniable.publishing.ledger import Ledger, noted
+from deniable.publishing.lists import Refused, unfolded
 from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.people import drawn_by, require_own_draws, said_of_looks, series_of
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
@@ -52,7 +52,7 @@ from deniable.publishing.scanning import binned, recoded
 from deniable.publishing.series import Series
 from deniable.publishing.together import warnings_about_counts
 from deniable.publishing.warned import warned
-from deniable.release.folder import finish_folder, new_folder
+from deniable.release.folder import finish_folder, new_folder, spool_in
 from deniable.release.open import open_release
 from deniable.release.release import Release
 from deniable.release.signing_key import Signer, files_of_key
@@ -103,7 +103,7 @@ def publish(
             ``engine="spark"`` a path, or the name of a table, that Spark can read.
         sensitive: the column to perturb; several are compounded into one (every combination is a value), but for
             ``Decoys``, which groups each by itself. Left out where the mechanism names its columns, as ``Retention``
-            does; these are perturbed one by one.
+            does; these are perturbed one by one. For ``Items`` a column of lists.
         privacy: the requirement, or rho2 alone (``"1/3"``): how sure an attacker may become.
         mechanism: a mechanism's name or object.
         drop: columns that are not published.
@@ -172,6 +172,9 @@ def publish(
     opened = runs_on.open(table)
     public = public_columns(opened, names, as_names(drop), who)
     recoding = Recoding.of(recode, rare, suppress).fitting(names, missing, domain, bins or {})
+    opened, names, domain = unfolded(
+        opened, chosen, names, domain, person, required, Refused(missing, marginals, series, bins, recoding)
+    )
     opened = recoded(opened, recoding.steps(opened.schema, public, names))
     choices = {
         "mechanism": chosen,
@@ -233,8 +236,10 @@ def publish(
         release = Release(manifest, table=published, engine=runs_on)
         release.warnings = (*warnings, *warnings_about_counts(ready.jobs, release))
         return release
-    inputs = [*files_of(table), *files_of_key(sign)]
-    with new_folder(Path(out), overwrite, inputs) as partial, _spool(partial) as spool:
+    with (
+        new_folder(Path(out), overwrite, [*files_of(table), *files_of_key(sign)]) as partial,
+        spool_in(partial) as spool,
+    ):
         finish_folder(partial, manifest, ready.dataset.execute(job, spool), schema, format, runs_on, signer=signer)
         _keep(log, ledger)  # before the release is in place: it is better to remember one that nobody saw
     release = open_release(out, engine=runs_on)
@@ -279,18 +284,9 @@ def _publish_rival(
         return Release(manifest, table=table, groups=groups, engine=engine)
     if format == "csv":
         require_readable_csv(made.schema)
-    with new_folder(Path(out), overwrite, inputs) as partial, _spool(partial) as spool:
+    with new_folder(Path(out), overwrite, inputs) as partial, spool_in(partial) as spool:
         finish_folder(partial, manifest, made.rows(spool), made.schema, format, engine, made.groups(), signer)
     return open_release(out, engine=engine)
-
-
-@contextlib.contextmanager
-def _spool(partial: Path) -> Iterator[Path]:
-    """A private folder for perturbed rows on their way into a release."""
-    spool = partial / "spool"
-    spool.mkdir(mode=0o700)
-    yield spool
-    spool.rmdir()
 
 
 def _manifest(ready: Prepared, job: Job, request: Request, schema: pa.Schema) -> Manifest:

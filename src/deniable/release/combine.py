@@ -94,6 +94,8 @@ def _difference(one: Manifest, other: Manifest) -> str:
         what = listing(list(mine.columns))
         if mine.columns != theirs.columns or mine.missing != theirs.missing or mine.range != theirs.range:
             return f"{what} has another range or another way with missing values."
+        if mine.item != theirs.item:
+            return f"{what} is an item of lists that were read in another way (most=, beyond=)."
         if mine.domain != theirs.domain:
             return f"{what} has other values."
         if _design(mine) != _design(theirs):
@@ -227,6 +229,11 @@ def _check_joinable(side: str, release: Release, on: str) -> None:
     if ids.null_count or pc.count_distinct(ids).as_py() != len(ids):
         raise ColumnError(f"{on!r} does not name the rows of the {side} release: it is missing or repeated somewhere.")
     for part in manifest.parts:
+        if part.item is not None:
+            raise OptionError(
+                f"The {side} release publishes the items of {part.item.list!r} under one budget for a row, which other "
+                "columns of the same people are no part of. Fix: publish both columns from one table."
+            )
         if len(part.columns) != 1 or part.coin is None:
             raise OptionError(
                 f"The {side} release perturbs {listing(list(part.columns))} in cells, together or with several coins; "

@@ -73,6 +73,15 @@ def new_folder(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike[st
         raise cannot_write(out, error) from None
 
 
+@contextlib.contextmanager
+def spool_in(partial: Path) -> Iterator[Path]:
+    """A private folder for perturbed rows on their way into a release."""
+    spool = partial / "spool"
+    spool.mkdir(mode=0o700)
+    yield spool
+    spool.rmdir()
+
+
 def _require_room(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike[str]] = ()) -> None:
     for given in inputs:
         if Path(given).resolve().is_relative_to(out.resolve()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from deniable.estimation.asking import Method, Options, Simultaneous
 from deniable.estimation.estimate import Estimate
 from deniable.estimation.formula import Added, Ratio, Scaled
 from deniable.estimation.linear import Narrowed, Term
+from deniable.estimation.lists import item_counts
 from deniable.estimation.predicates import Where, conjunction
 from deniable.estimation.published import Published
 from deniable.estimation.question import Answerer, Question
@@ -201,6 +203,16 @@ class Questions(ABC):
             where, method, calibrate, confidence: as for ``count``.
         """
         return answers.histogram(self._rows, where, method=method, calibrate=calibrate, confidence=confidence)
+
+    def items(self, where: Where | None = None, *, pairs: bool = False, confidence: float = 0.95) -> pa.Table:
+        """Of a column of lists, how many rows have each item: item, value, stderr, value_low and value_high.
+
+        Args:
+            where, confidence: as for ``count``.
+            pairs: count the rows that have both of two items instead, for all pairs (columns item and other).
+        """
+        count = partial(self.count, confidence=confidence)
+        return item_counts(self.manifest, where, count, pairs=pairs)
 
     def count_many(
         self,

@@ -7,6 +7,7 @@ import shlex
 
 from deniable.core import markdown
 from deniable.core.html import shown
+from deniable.core.items import ListItem
 from deniable.core.manifest import Manifest
 from deniable.core.recode import said
 
@@ -40,6 +41,9 @@ def analyst_readme(manifest: Manifest) -> str:
     if manifest.form in OF_GROUPS:
         return _groups_readme(manifest)
     sensitive = ", ".join(map(markdown.code, manifest.sensitive_columns))
+    item = manifest.parts[0].item
+    if item is not None:
+        return _lists_readme(manifest, item)
     first = next((name for name in manifest.sensitive_columns if manifest.column_domains[name]), None)
     if first is None:  # only ranges of numbers
         first, scope = manifest.parts[0].columns[0], manifest.parts[0].range
@@ -51,11 +55,7 @@ def analyst_readme(manifest: Manifest) -> str:
     question = f"SELECT COUNT(*) AS n FROM release WHERE {_in_sql(first)} = '{value}'"
     promises = _listed(manifest.guarantee["sentence"], *manifest.guarantee["also"])
     limits = _listed(*manifest.guarantee["not_protected"])
-    seed = (
-        "\n**This release was made from a seed, for an experiment: whoever knows the seed can undo it.**\n"
-        if manifest.randomness.source == "seed"
-        else ""
-    )
+    seed = _seed(manifest)
     shows = "each row shows a set of values" if _shows_sets(manifest) else "any single one may be replaced"
     distort = "the others in a set" if _shows_sets(manifest) else "replaced values"
     return f"""# A release with deniable values
@@ -102,6 +102,49 @@ Solve P f = o for the true counts f, o being the counts you see among the rows o
 
 def _shows_sets(manifest: Manifest) -> bool:
     return all(part.lineups is not None for part in manifest.parts)
+
+
+def _seed(manifest: Manifest) -> str:
+    if manifest.randomness.source != "seed":
+        return ""
+    return "\n**This release was made from a seed, for an experiment: whoever knows the seed can undo it.**\n"
+
+
+def _lists_readme(manifest: Manifest, item: ListItem) -> str:
+    """For releases of items, which have a column for each."""
+    text = item.item.replace("'", "''")
+    question = f"SELECT COUNT(*) AS n FROM release WHERE list_contains({_in_sql(item.list)}, '{text}')"
+    counted = f" Only the first {item.most} items of a list count." if item.beyond == "first" else ""
+    return f"""# A release with deniable lists
+
+{manifest.rows:,} rows. Every person has a list {markdown.code(item.list)} of up to {item.most} of
+{len(manifest.parts):,} items. A column such as {markdown.code(item.column)} says for each row whether the item is in
+the list, and every such answer was changed at random (mechanism {markdown.code(manifest.mechanism)}), so no row says
+what a person's list was. Counts of items, and of items together, can be reconstructed.{counted} {_others(manifest)}
+{_seed(manifest)}
+Do not count the answers directly: changed ones distort every count. Ask like this instead:
+
+    pip install deniable
+    deniable query . {_in_shell(question)}
+
+or in Python:
+
+    import deniable as dn
+    release = dn.open_release(".")
+    print(release.count(where={{{item.list!r}: dn.contains({item.item!r})}}))
+
+`deniable verify .` recomputes the guarantee. Without deniable: {CHANNELS}
+Solve P f = o for the counts f of yes and no, o being the counts you see among the rows of your question; for two items
+together P is the product of both.
+{_coarser(manifest)}
+## What is promised
+
+{_listed(manifest.guarantee["sentence"], *manifest.guarantee["also"])}
+
+## What is not protected
+
+{_listed(*manifest.guarantee["not_protected"])}
+"""
 
 
 def _groups_readme(manifest: Manifest) -> str:

@@ -18,6 +18,7 @@ from deniable.audit.verify.checks import Certificate
 from deniable.core import html
 from deniable.core.errors import ManifestError, OutputError, QuestionError
 from deniable.core.manifest import Manifest, with_sentence
+from deniable.core.part import perturbed_names
 from deniable.core.tally import Counter
 from deniable.engines import Engine, engine_named
 from deniable.engines.batch.lineup_columns import coded_part, ranges_table
@@ -195,7 +196,7 @@ class Release(Questions, Modelling):
     def __repr__(self) -> str:
         if self.manifest.form == "answers" and self._answerer is not None:
             return repr(self._answerer)
-        sensitive = ", ".join(self.manifest.sensitive_columns)
+        sensitive = perturbed_names(self.manifest.parts)
         return f"<Release of {self.manifest.rows:,} rows, {sensitive} by {self.manifest.mechanism}>"
 
     def _repr_html_(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from deniable.audit.verify import lineups
 from deniable.audit.verify.checks import FULL, Certificate, Check, part_amplification, points
+from deniable.audit.verify.items import row_amplification
 from deniable.audit.verify.rechecks import RECHECKS
 from deniable.audit.verify.statements import stated_check
 from deniable.core import promise
@@ -120,7 +121,9 @@ def _amplification(manifest: Mapping[str, Any]) -> list[Check]:
     stated = manifest["guarantee"]["gamma"]
     if stated is None or manifest["form"] != "rows":
         return []
-    gammas = [part_amplification(part) for part in manifest["parts"]]
+    parts = manifest["parts"]
+    listed = all(part.get("item") is not None for part in parts)  # two lists differ in some of their items only
+    gammas = [row_amplification(parts)] if listed else [part_amplification(part) for part in parts]
     whole = _product(gammas)
     holds = whole is not None and whole <= Fraction(stated)
     gamma_text = "unbounded" if whole is None else f"{float(whole):.6g}"

@@ -9,6 +9,7 @@ from typing import Any
 from deniable.audit.verify import lineups
 from deniable.audit.verify.checks import FULL, Check, cell_amplification, part_amplification
 from deniable.audit.verify.coverage import above_checks, noise_slack, single_checks
+from deniable.audit.verify.items import by_items
 from deniable.core.promise import (
     Amplification,
     Cells,
@@ -18,6 +19,7 @@ from deniable.core.promise import (
     LineUps,
     NoisyAnswers,
     Nothing,
+    OneOfItems,
     PerValue,
     Promise,
     RelativePrior,
@@ -307,6 +309,7 @@ RECHECKS: dict[type[Promise], Callable[[Any, Json, Json], list[Check]]] = {
     Strata: by_stratum,
     RelativePrior: by_relative_prior,
     LineUps: by_lineups,
+    OneOfItems: by_items,
     DecoyGroups: by_decoys,
     Groups: by_groups,
     NoisyAnswers: by_answers,

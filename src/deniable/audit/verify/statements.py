@@ -22,6 +22,7 @@ from deniable.core.promise import (
     Groups,
     LineUps,
     NoisyAnswers,
+    OneOfItems,
     PerValue,
     Promise,
     RelativePrior,
@@ -42,6 +43,7 @@ KINDS_OF = {
     "pram": ("frequency", "strata"),
     "redraw": ("frequency",),
     "retention": ("amplification", "relative-prior", "nothing"),
+    "items": ("items",),
     "collected": ("amplification", "line-ups"),
     "decoys": ("decoys",),
     "anatomy": ("groups",),
@@ -86,7 +88,7 @@ def _gaps(promise: Promise, part: Json, manifest: Json) -> Iterator[str]:
 def _against_any_prior(promise: Promise) -> bool:
     if isinstance(promise, LineUps):
         return promise.adversary == "any-prior"
-    return isinstance(promise, Amplification | PerValue) or (
+    return isinstance(promise, Amplification | OneOfItems | PerValue) or (
         isinstance(promise, RelativePrior) and not promise.like_column
     )
 
@@ -106,7 +108,7 @@ def _beliefs(promise: Promise) -> list[Pair]:
         return [(rho1, rho2) for _, rho1, rho2 in promise.limits]
     if isinstance(promise, Frequency | LineUps) and promise.per_value:
         return [(rho1, rho2) for _, rho1, rho2 in promise.per_value]
-    if isinstance(promise, Amplification | Frequency | LineUps | RelativePrior):
+    if isinstance(promise, Amplification | Frequency | LineUps | OneOfItems | RelativePrior):
         return [(promise.rho1, promise.rho2)]
     return [(None, promise.rho2)] if isinstance(promise, Cells | Strata | DecoyGroups) else []
 

@@ -14,19 +14,19 @@ from itertools import pairwise
 from typing import Any
 
 from deniable.core.errors import ManifestError, is_unicode
+from deniable.core.formats.listed import item_problems
 from deniable.core.formats.promised import promise_problems
 from deniable.core.formats.recodings import column_problems
+from deniable.core.formats.tables import marginal_problems, mixture_problems
 
 Json = Mapping[str, Any]
 
 DEEPEST = 32  # levels of lists and objects
 LARGEST_WHOLE = 2**63
 LONG = 64  # items: a longer list is condensed before its schema is looked at
-LARGEST_MARGINAL = 2**53
 MOST_ROWS = 2**48
 MOST_COLUMNS = 10_000
 LARGEST_DOMAIN = 2**22
-LARGEST_MIXTURE = 4_096  # values: their square is the size of the matrix
 LARGEST_GROUP = 2**20
 MOST_DIGITS = 2_000  # of an exact fraction: products of many columns' gammas are long
 
@@ -117,6 +117,7 @@ def _problems(raw: Json) -> Iterator[str]:
     for part in raw["parts"]:
         yield from _part(part, raw)
     yield from column_problems(raw)
+    yield from item_problems(raw)
 
 
 def _roles(raw: Json) -> Iterator[str]:
@@ -183,9 +184,9 @@ def _part(part: Json, raw: Json) -> Iterator[str]:
         yield "a domain is empty"
     yield from _cells(part["cells"], m)
     if part["marginal"] is not None:
-        yield from _marginal(part["marginal"], m)
+        yield from marginal_problems(part["marginal"], m)
     if part["mixture"] is not None:
-        yield from _mixture(part["mixture"], m)
+        yield from mixture_problems(part["mixture"], m)
     yield from promise_problems(part)
     yield from _links(part, raw)
 
@@ -289,24 +290,6 @@ def _cells(cells: Sequence[Json], m: int) -> Iterator[str]:
             yield "a cell is empty, or names a value twice or one that is not in the domain"
         elif not len(places) == len(cell["keep"]) == len(cell["replace"]) or sum(cell["replace"]) != 2**32:
             yield "a cell's channel is not a probability distribution"
-
-
-def _marginal(noisy: Json, m: int) -> Iterator[str]:
-    if len(noisy["counts"]) != m:
-        yield "the noisy histogram does not have one count per value"
-    elif max(map(abs, noisy["counts"]), default=0) > LARGEST_MARGINAL:
-        yield "the noisy histogram counts more rows than a release can have"
-    if not 1e-6 <= noisy["epsilon"] <= 1e6 or noisy["variance"] > 1e15:
-        yield "the noise of the histogram is none that a release can have"
-
-
-def _mixture(mixture: Sequence[Sequence[float]], m: int) -> Iterator[str]:
-    if m > LARGEST_MIXTURE:
-        yield f"a channel of the whole table has more than {LARGEST_MIXTURE:,} values"
-    elif len(mixture) != m or any(len(row) != m for row in mixture):
-        yield "the channel of the whole table does not have a row and a column per value"
-    elif any(abs(sum(column) - 1) > 1e-4 for column in zip(*mixture, strict=True)):
-        yield "the channel of the whole table is not a probability distribution"
 
 
 def _is_fraction(text: Any) -> bool:

@@ -32,6 +32,7 @@ def column_type(name: str, dtype: pa.DataType) -> pa.DataType:
     raise ColumnError(
         f"The column {name!r} has the type {dtype}, which cannot be sensitive: allowed are strings, numbers, booleans, "
         f"dates and times. Fix: convert it to strings first, or leave the column out."
+        f"{' The items of lists are perturbed by mechanism items.' if t.is_nested(dtype) else ''}"
     )
 
 

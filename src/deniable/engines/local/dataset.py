@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from deniable.core.arrays import Ints
 from deniable.core.bins import Bins, BinsLike, Quantiles, as_bins
 from deniable.core.errors import ColumnError, TableError
+from deniable.core.items import ListItem, Unfolding
 from deniable.core.recode import Steps
 from deniable.core.replace import Replace
 from deniable.engines.base import BATCH_ROWS, Domain, Job, PartJob, Progress, RangeScan, Scan, no_progress
@@ -28,6 +29,7 @@ from deniable.engines.batch.strata import Strata, StrataScanner, strata_of
 from deniable.engines.batch.worker import Piece, Worker, added, published_schema
 from deniable.engines.local.files import Source
 from deniable.engines.local.inspection import OrderWatch, identifier_warnings
+from deniable.engines.local.unfolded import UnfoldedSource, unfold
 from deniable.engines.randomness import Keystream, Secret
 
 ROW_GROUP = 2**18
@@ -65,6 +67,10 @@ class LocalDataset:
         changed = {*self.recodes, *self.bins}
         self.labels = {name: labels for name, labels in source.labels.items() if name not in changed}
         self.in_memory = source.in_memory
+
+    @property
+    def items(self) -> Mapping[str, ListItem]:
+        return self._source.of_columns if isinstance(self._source, UnfoldedSource) else {}
 
     @property
     def rows(self) -> int | None:
@@ -117,6 +123,14 @@ class LocalDataset:
             self._plans,
         )
 
+    def unfolded(
+        self, column: str, how: Unfolding, items: Sequence[Any] | None = None, person: str | None = None
+    ) -> LocalDataset:
+        """With a column of yes and no for each item of a column of lists, which is read twice here."""
+        if self.items or self.recodes or self.bins or len(self._gone):
+            raise TableError("This table was unfolded, recoded, binned or shortened before; unfold it first, and once.")
+        return LocalDataset(unfold(self._source, column, how, items, person))
+
     def recoded(self, recodes: Steps) -> LocalDataset:
         """With columns read coarser. What is rare is counted here, in a pass over each such column."""
         if not recodes:
@@ -155,6 +169,8 @@ class LocalDataset:
         self, columns: tuple[str, ...], missing: str = "value", domain: Domain = None, progress: Progress = no_progress
     ) -> Scan:
         """Count the values of some columns together."""
+        if isinstance(self._source, UnfoldedSource) and len(columns) == 1 and columns[0] in self.items:
+            return self._source.scan(columns[0])
         orders = {column: tuple(bins.labels) for column, bins in self.bins.items()}
         scanner = DomainScanner(columns, self.schema, orders)
         self._feed(scanner, columns, progress, "counting")

@@ -19,6 +19,7 @@ from deniable.estimation.sql.aggregates import Aggregates
 from deniable.estimation.sql.conditions import Conditions
 from deniable.estimation.sql.expressions import Expression, Reader, has_aggregate
 from deniable.estimation.sql.grouping import groupings
+from deniable.estimation.sql.lists import unfolded
 from deniable.estimation.sql.literals import Node
 from deniable.estimation.sql.reshaping import flattened
 from deniable.estimation.sql.scalars import Scalar, scalar
@@ -76,7 +77,7 @@ REFUSED: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 def parse(text: str, scope: Scope, tables: Mapping[str, pa.Table] | None = None) -> Query:
     """Read one SELECT statement over the release."""
-    written = _select(text)
+    written = unfolded(_select(text), scope.lists)
     for kind, reason in REFUSED:
         if written.find(*(kind if isinstance(kind, tuple) else (kind,))):
             raise QuestionError(reason)

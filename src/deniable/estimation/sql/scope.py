@@ -17,6 +17,7 @@ from deniable.estimation.mapped import Mapped, name_of
 from deniable.estimation.model.columns import sensitive_values
 from deniable.estimation.published import Layout, Published
 from deniable.estimation.questions import is_number
+from deniable.estimation.sql.lists import Lists, lists_of
 from deniable.estimation.sql.literals import Node, shown
 from deniable.estimation.sql.lookups import Lookup
 from deniable.estimation.sql.scalars import Scalar, scalar
@@ -32,6 +33,7 @@ class Scope:
         manifest, counter: the release that is asked.
         hidden: the values that a sensitive column may have.
         bins: of sensitive columns whose values are intervals of numbers.
+        lists: columns of lists that are published item by item.
         aliases: what the question calls it, in small letters.
         lookups: joined lookup tables, by what the question calls them, in small letters.
         derived: public columns that the question computes.
@@ -41,6 +43,7 @@ class Scope:
     counter: Counter
     hidden: Callable[[str], pa.Array]
     bins: Mapping[str, Bins] = field(default_factory=dict)
+    lists: Lists = field(default_factory=dict)
     aliases: set[str] = field(default_factory=lambda: {TABLE})
     lookups: dict[str, Lookup] = field(default_factory=dict)
     derived: dict[str, Derived] = field(default_factory=dict)
@@ -50,7 +53,9 @@ class Scope:
         """The names of a release."""
         manifest = published.manifest
         bins = {name: own for part in manifest.parts for name, own in part.bins.items()}
-        return cls(manifest, published.counter(), lambda column: sensitive_values(manifest, column), bins)
+        return cls(
+            manifest, published.counter(), lambda column: sensitive_values(manifest, column), bins, lists_of(manifest)
+        )
 
     def plain(self, node: Node) -> str | None:
         """The column of the release that a reference means; None for everything else."""

@@ -17,11 +17,13 @@ from deniable.estimation.linear import Term
 from deniable.estimation.predicates import EVERYTHING
 from deniable.estimation.published import Floats, Published
 from deniable.estimation.sql.expressions import Expression
+from deniable.estimation.sql.lists import KINDS
 from deniable.estimation.sql.literals import Node
 from deniable.estimation.sql.parsing import parse
 from deniable.estimation.sql.scope import Scope
 
-TRUTHS = (exp.Predicate, exp.Connector, exp.Not, exp.In, exp.Between, exp.Boolean)
+LISTED = tuple(KINDS)
+TRUTHS = (exp.Predicate, exp.Connector, exp.Not, exp.In, exp.Between, exp.Boolean, *LISTED)
 
 
 def weights_of(published: Published, text: str) -> Floats:

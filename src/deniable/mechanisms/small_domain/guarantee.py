@@ -18,7 +18,8 @@ from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy, largest_prior
 from deniable.core.probability import percent
-from deniable.core.promise import Cells, Single
+from deniable.core.promise import Cells
+from deniable.core.promise_numbers import Single
 from deniable.mechanisms.requirement import (
     EVERY_RELEASE,
     exempt_positions,

@@ -1,0 +1,58 @@
+"""The budget of a row of items, recomputed from the integers of all items of the list (mathematics 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from deniable.audit.verify.checks import FULL, Check
+from deniable.core.promise import OneOfItems
+
+Json = Mapping[str, Any]
+
+
+def by_items(promise: OneOfItems, part: Json, manifest: Json) -> list[Check]:
+    """A list can turn into any other of as many items: its odds grow by at most gamma."""
+    named = ", ".join(map(repr, part["columns"]))
+    item = part.get("item")
+    if item is None or promise.most != item["most"]:
+        return [Check("row budget", False, f"{named}: it is about lists of {promise.most} items, and the part is not")]
+    gamma = row_amplification(manifest["parts"])
+    exact = "unbounded" if gamma is None else f"{float(gamma):.6g}"
+    holds = gamma is not None and gamma <= promise.gamma
+    detail = (
+        f"{named}: {len(manifest['parts'])} items, of which a list has {promise.most} at most: gamma is {exact}, "
+        f"promised {float(promise.gamma):.6g}"
+    )
+    checks = [Check("row budget", holds, detail)]
+    if promise.rho1 is not None and promise.rho2 is not None:
+        posterior = None if gamma is None else promise.rho1 * gamma / (1 - promise.rho1 + promise.rho1 * gamma)
+        sure = "1" if posterior is None else f"{float(posterior):.6g}"
+        grows = f"{named}: a belief of {float(promise.rho1):.4g} about a list grows to at most {sure}"
+        holds = posterior is not None and posterior <= promise.rho2
+        checks.append(Check("posterior", holds, f"{grows}, allowed {float(promise.rho2):.6g}"))
+    return checks
+
+
+def row_amplification(parts: Sequence[Json]) -> Fraction | None:
+    """P(row | list) / P(row | list') at most, over lists of at most ``most`` items; None when unbounded.
+
+    Where an item is in the first list only, the row speaks for it by max(a / b, (1 - a) / (1 - b)) at most; where it is
+    in the second only by max(b / a, (1 - b) / (1 - a)). The largest of all items stand for each.
+    """
+    first, second = Fraction(1), Fraction(1)
+    for part in parts:
+        (cell,) = part["cells"]
+        no, yes = cell["keep"]
+        drawn = cell["replace"][1]
+        has, lacks = yes * FULL + (FULL - yes) * drawn, (FULL - no) * drawn  # of a yes, out of FULL^2
+        chances = [(has, lacks), (FULL * FULL - has, FULL * FULL - lacks)]
+        if any(min(pair) <= 0 < max(pair) for pair in chances):
+            return None
+        seen = [(Fraction(one, other), Fraction(other, one)) for one, other in chances if one > 0]
+        first = max(first, *(forward for forward, _ in seen))
+        second = max(second, *(backward for _, backward in seen))
+    m, most = len(parts), parts[0]["item"]["most"]
+    larger = min(most, m)
+    return max(first, second) ** larger * min(first, second) ** min(most, m - larger)

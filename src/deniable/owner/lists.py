@@ -1,0 +1,48 @@
+"""Audit a release of items against the lists that it was made from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from deniable.audit.audit import Audit
+from deniable.audit.findings import Finding, about_randomness, by_grade
+from deniable.audit.lists import ROWS, ListAudit, item_beliefs
+from deniable.core.arrays import Bools
+from deniable.core.items import ListItem
+from deniable.core.promise import OneOfItems
+from deniable.engines.base import Dataset, Progress
+from deniable.owner.matching import read_original
+from deniable.release.release import Release
+
+SEED = 2010  # which rows are looked at; the same audit gives the same figures
+NOT_PLAYED = Finding(
+    "caution",
+    "attacks",
+    "none was played: attackers guess one value of a person, and a list has several.",
+    "Read what a row says of each item, which is what the best of them could use.",
+)
+
+
+def audit_of_lists(source: Dataset, release: Release, item: ListItem, attacks: bool, progress: Progress) -> Audit:
+    """What someone becomes sure of who knows how often every list occurs, and sees a row."""
+    manifest = release.manifest
+    columns, promise = list(manifest.sensitive_columns), manifest.parts[0].promise
+    assert isinstance(promise, OneOfItems)
+    held, shown = _truths(read_original(source, manifest, progress), columns), _truths(release.table, columns)
+    rows = np.random.default_rng(SEED).permutation(len(shown))[:ROWS]
+    channel = manifest.parts[0].channels[0].matrix()
+    limits = None if promise.rho1 is None or promise.rho2 is None else (promise.rho1, promise.rho2)
+    names = [part.item.item for part in manifest.parts if part.item is not None]
+    different, beliefs = item_beliefs(held, shown[rows], names, (channel[1, 1], channel[1, 0]), limits)
+    audited = ListAudit(item.list, item.most, different, len(rows), promise.gamma, beliefs)
+    findings = [
+        *about_randomness(manifest.randomness.source, manifest.randomness.seed),
+        *audited.findings(),
+        *([NOT_PLAYED] if attacks else []),
+    ]
+    return Audit(manifest.name, manifest.mechanism, (), None, by_grade(findings), lists=audited)
+
+
+def _truths(table: pa.Table, columns: list[str]) -> Bools:
+    return np.column_stack([table.column(name).to_numpy().astype(bool) for name in columns])
