@@ -21,6 +21,7 @@ from deniable.core.arrays import Words
 
 Keyed = Iterable[tuple[pa.RecordBatch, Words]]
 BUCKET_BYTES = 12 * 2**20  # sorts faster in the processor's cache, and a few of them in memory at once are little
+PIECE_ROWS, PIECE_BYTES = 4096, 32 * 2**20  # what a bucket gets at once, and all of them together
 SORT_KEY = "sort key"
 
 
@@ -83,7 +84,7 @@ def _scatter(batches: Keyed, keyed: pa.Schema, paths: list[Path]) -> None:
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     writers = [pa.ipc.new_stream(str(path), keyed, options=options) for path in paths]
     try:
-        for batch, words in batches:
+        for batch, words in _gathered(batches, PIECE_ROWS * len(paths)):
             # Monotone in the key, so that bucket after bucket is the order of the keys.
             bucket = ((words >> np.uint64(32)) * np.uint64(len(paths)) >> np.uint64(32)).astype(np.uint16)
             order = np.argsort(bucket, kind="stable")
@@ -92,11 +93,26 @@ def _scatter(batches: Keyed, keyed: pa.Schema, paths: list[Path]) -> None:
             start = 0
             for writer, end in zip(writers, ends.tolist(), strict=True):
                 if end > start:
-                    writer.write_batch(arranged.slice(start, end - start))
+                    writer.write_table(arranged.slice(start, end - start))
                 start = end
     finally:
         for writer in writers:
             writer.close()
+
+
+def _gathered(batches: Keyed, rows: int) -> Iterator[tuple[pa.Table, Words]]:
+    """The same rows in larger pieces, as long as they are small in memory: a piece is dealt to every bucket, and what a
+    bucket is handed at once must not become fewer rows the more buckets there are."""
+    waiting: list[pa.RecordBatch] = []
+    keys: list[Words] = []
+    for batch, words in batches:
+        waiting.append(batch)
+        keys.append(words)
+        if sum(map(len, keys)) >= rows or sum(one.nbytes for one in waiting) >= PIECE_BYTES:
+            yield pa.Table.from_batches(waiting).combine_chunks(), np.concatenate(keys)
+            waiting, keys = [], []
+    if waiting:
+        yield pa.Table.from_batches(waiting).combine_chunks(), np.concatenate(keys)
 
 
 def bucket_count(total_bytes: int) -> int:
