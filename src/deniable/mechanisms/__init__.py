@@ -14,6 +14,7 @@ from deniable.mechanisms.tolerance import tolerance  # not lazily: its module, o
 # Not lazily: whoever imports the module of this name first would set it in the place of the function.
 
 if TYPE_CHECKING:
+    from deniable.mechanisms.conditional import strictest as strictest
     from deniable.mechanisms.decoys.mechanism import Decoys as Decoys
     from deniable.mechanisms.designed import Designed as Designed
     from deniable.mechanisms.designed import Identity as Identity
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _LAZY = {
     **{place.partition(":")[2]: place for place in PLACES.values()},
     "read_requirements": "deniable.mechanisms.requirement_file:read_requirements",
+    "strictest": "deniable.mechanisms.conditional:strictest",
 }
 __all__ = ["MECHANISMS", "Mechanism", "mechanism_named", "tolerance", *sorted(_LAZY)]  # noqa: PLE0604
 
