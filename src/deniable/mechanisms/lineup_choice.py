@@ -21,6 +21,7 @@ from deniable.core import lineup_exact
 from deniable.core.arrays import Floats, Ints
 from deniable.core.channel import SCALE
 from deniable.core.lineup import COIN, MOST_ENTRIES, TRUTH_STEP, LineUpDesign, arcs_of, orders_for
+from deniable.mechanisms.lineup_spread import balanced_inverse, equal_inverse
 
 LEAST_ORDERS = 8  # with fewer, some values are hardly ever told apart
 LARGEST_INCLUSION = 0.75  # a value that always stands in the line-up cannot be counted: its rows look like all rows
@@ -30,6 +31,7 @@ MARGIN = 4  # rows that are added to noisy counts: rare values stand in line-ups
 SLACKS = (14, 4, 0)  # rows by which a value may be more frequent than the public count says
 WORTH = 1.1  # a smaller slack must lower the error by more than a tenth
 TRUTH_GRID, LOWERED_BY = 256, 4
+EVERY_SIZE = 100  # up to so many values every size is tried for equal inclusion
 SELECTIVITIES = (0.001, 0.005, 0.01)
 
 
@@ -218,24 +220,59 @@ class _Search:
 def by_amplification(m: int, gamma: Fraction, size: int | None, truth: Fraction | None) -> Chosen | None:
     """The design of equal inclusion whose exact amplification is at most gamma; nothing here depends on a table.
 
-    t = (gamma-1) L / (m + (gamma-1) L), and the error is least near L = m / (gamma+1) (Ye and Barg 2018).
+    t = (gamma-1) L / (m + (gamma-1) L). Of all sets of a size the error would be least near L = m / (gamma+1) (Ye and
+    Barg 2018); of the sets of a design it is least for a smaller size (``lineup_spread``).
     """
     odds = float(gamma) - 1
-    share = np.full(m, 1 / m)
-    limits = {one: odds * one / (m + odds * one) for one in sizes_for(m, size)}
+    limits = {one: odds * one / (m + odds * one) for one in _equal_sizes(m, size)}
     if truth is not None:
         limits = {one: float(truth) for one, most in limits.items() if most >= float(truth)}
     if not limits:
         return None
-    best = min(limits, key=lambda one: predicted_error(share, np.full(m, one / m), limits[one]))
+    best = _least_error(m, limits)
     design = designed(np.ones(m), best, limits[best])
     coin = design.coin if truth is None else int(truth * COIN)
     while coin and not _keeps(with_truth(design, coin), gamma):
         if truth is not None:
             return None
         coin -= 1
-    chosen = with_truth(design, coin) if coin else None
-    return None if chosen is None else Chosen(chosen, predicted_error(share, chosen.inclusion, chosen.share_true))
+    return Chosen(with_truth(design, coin), equal_error(m, best, coin / COIN)) if coin else None
+
+
+def equal_error(m: int, size: int, truth: float) -> float:
+    """The mean deviation of a count over equally frequent values, for one row: the square root of the variance
+
+    (pi / t)^2 ((J^-1)_xx - (1 - t^2) / L^2)
+    """
+    return _deviation(m, size, truth, equal_inverse(m, size, orders_for(m, size)))
+
+
+def _deviation(m: int, size: int, truth: float, inverse: float) -> float:
+    return size / m / truth * math.sqrt(inverse - (1 - truth**2) / size**2)
+
+
+def _least_error(m: int, truths: dict[int, float]) -> int:
+    """The size with the smallest error; no size is looked at whose sets would be worse even if J were balanced."""
+    balanced = {one: _deviation(m, one, truth, balanced_inverse(m, one)) for one, truth in truths.items()}
+    best, least = 0, math.inf
+    for one in sorted(balanced, key=lambda size: (balanced[size], size)):
+        if balanced[one] >= least and best:
+            break
+        error = equal_error(m, one, truths[one])
+        best, least = (one, error) if error < least or not best else (best, least)
+    return best
+
+
+def _equal_sizes(m: int, size: int | None) -> list[int]:
+    """The sizes that are tried for equal inclusion: all of them, or, where there are many values, some that share no
+    divisor with m."""
+    tried = sizes_for(m, size)
+    if size is not None or not tried:
+        return tried
+    if m <= EVERY_SIZE:
+        return list(range(1, tried[-1] + 1))
+    coprime = (next((one for one in range(most, 0, -1) if math.gcd(one, m) == 1), 1) for most in tried)
+    return sorted(set(coprime))
 
 
 def _keeps(design: LineUpDesign, gamma: Fraction) -> bool:
