@@ -30,6 +30,7 @@ FEW, DENSE = 512, 4096
 BLOCK = 2**22  # entries of weights that are computed at a time
 TOLERANCE, STEPS = 1e-12, 2000
 SINGULAR = 1e-9  # of the smallest pivot of J, divided by pi
+THIN = 8  # counts of which less than one in so many is not 0 are kept as sparse ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +105,8 @@ class LineUpStates:
         self._require_unbiased()
         flat = counts.reshape(-1, self.count)
         sets = flat[:, : len(self.design.sets.lengths)]
-        included = np.asarray((self._members.T @ sets.T).T)
+        thin = _thin(sets)
+        included = (self._members.T @ sets.T).T if thin is None else (thin @ self._members).toarray()
         t, size, pi = self.design.share_true, self.design.size, self.design.inclusion
         own = (self._solved(included) - (1 - t) * sets.sum(axis=1, keepdims=True) / size) * pi / t
         return np.concatenate([own, flat[:, len(sets.T) :]], axis=1).reshape(*counts.shape[:-1], self.m)
@@ -120,12 +122,14 @@ class LineUpStates:
         number = len(self.design.sets.lengths)
         step = max(1, BLOCK // self.design.m)
         if number <= step:
-            total = flat[:, :number] @ self._squared
+            thin = _thin(flat[:, :number])
+            total = (flat[:, :number] if thin is None else thin) @ self._squared
         else:
             scores = self._scores(np.eye(self.design.m))
             total = np.zeros((len(flat), self.design.m))
-            for first in range(0, number, step):
-                some = slice(first, min(first + step, number))
+            shown = np.flatnonzero(flat[:, :number].any(axis=0))  # others add nothing
+            for first in range(0, len(shown), step):
+                some = shown[first : first + step]
                 total += flat[:, some] @ np.asarray(self._members[some] @ scores.T) ** 2
         return np.concatenate([total, flat[:, number:]], axis=1).reshape(*counts.shape[:-1], self.m)
 
@@ -139,6 +143,10 @@ class LineUpStates:
 
     def value_slopes(self) -> Floats:
         """Of every single value; 0 where there are so many values or sets that all their weights do not fit."""
+        return self._value_slopes
+
+    @cached_property
+    def _value_slopes(self) -> Floats:
         if self.design.m > DENSE or self.design.m * self.count > 4 * BLOCK:
             return np.zeros(self.m)
         every = np.eye(self.m, dtype=bool)
@@ -249,3 +257,8 @@ class LineUpStates:
                 "These line-ups cannot be estimated from: some of their values always stand together. Fix: none but "
                 "publishing again, with other line-ups."
             )
+
+
+def _thin(counts: Floats) -> sparse.csr_array | None:
+    """Counts of groups by set as a sparse matrix, where most sets are shown by no row of a group; else None."""
+    return sparse.csr_array(counts) if np.count_nonzero(counts) * THIN < counts.size else None

@@ -176,25 +176,30 @@ class SingleValues(_OnePart):
     def __init__(self, ask: Asking, block: Block, sets: Bools | Floats, chosen: Ints, control: Control | None) -> None:
         super().__init__(ask, block)
         self._sets, self._chosen = sets, chosen
+        self._known: tuple[Floats, Floats, Floats] | None = None
         self.control = None if control is None else calibration.of_values(self.states, control).picked(chosen)
 
     def _of_labels(self, by_value: Floats) -> Floats:
         """[group, class, m] to [group, labels]: only what is asked for."""
         return (by_value * self._sets).sum(axis=1)[:, self._chosen]
 
-    def _variances(self, tally: Floats) -> Floats:
-        return self.states.squares(tally) - self.states.invert(tally)
+    def _moments(self, tally: Floats) -> tuple[Floats, Floats]:
+        """Estimates and variances by value; of the last tally they are known, and most are asked about thrice."""
+        if self._known is None or self._known[0] is not tally:
+            inverted = self.states.invert(tally)
+            self._known = tally, inverted, self.states.squares(tally) - inverted
+        return self._known[1:]
 
     def first(self, tally: Floats) -> Floats:
-        return self._of_labels(self.states.invert(tally))
+        return self._of_labels(self._moments(tally)[0])
 
     def common(self, other: SingleValues, tally: Floats) -> Floats:
-        own = self._variances(tally)
+        own = self._moments(tally)[1]
         same = other is self and self._sets.dtype == bool
         return self._of_labels(own if same else own * other._sets)
 
     def followed(self, other: SingleValues, tally: Floats) -> Floats:
-        return self._of_labels(self._variances(tally))  # every condition follows the label's value in the whole table
+        return self._of_labels(self._moments(tally)[1])  # every condition follows the label's value in the whole table
 
     def shared(self, other: SingleValues) -> Calibration:
         assert self.control is not None
