@@ -27,6 +27,8 @@ from deniable.engines.batch.values import (
 )
 
 MOST_VALUES = 1 << 22
+TEXTS = (pa.string(), pa.large_string())
+FOLDED_BYTES = 2**16  # of a list of texts that is written again and again
 POLICIES = ("value", "refuse", "exempt")
 
 
@@ -86,6 +88,13 @@ class Encoder:
                 own = own if gone is None else np.where(gone, len(known) - 1, own)
             arrays.append(known.take(pa.array(own)))
         return arrays
+
+    def folded(self, codes: np.ndarray) -> list[pa.Array]:
+        """What ``decode`` gives, a short list of texts as the dictionary that it is: rows then move as their codes."""
+        known = self._sets[0]
+        if len(self.columns) > 1 or known.type not in TEXTS or known.nbytes > FOLDED_BYTES:
+            return self.decode(codes)
+        return [pa.DictionaryArray.from_arrays(pa.array(codes), known)]
 
     def _missing(self, name: str, codes: np.ndarray, size: int, so_far: np.ndarray | None) -> np.ndarray | None:
         here = codes == size

@@ -22,18 +22,24 @@ from deniable.core.arrays import Words
 Keyed = Iterable[tuple[pa.RecordBatch, Words]]
 BUCKET_BYTES = 12 * 2**20  # sorts faster in the processor's cache, and a few of them in memory at once are little
 PIECE_ROWS, PIECE_BYTES = 4096, 32 * 2**20  # what a bucket gets at once, and all of them together
+# Compressing is slower than the disk, and threads cost more than they gain for pieces of this size.
+_WRITING = pa.ipc.IpcWriteOptions(use_threads=False)
+_READING = pa.ipc.IpcReadOptions(use_threads=False)
 SORT_KEY = "sort key"
 
 
 def shuffled(batches: Keyed, schema: pa.Schema, spool: Path | None, rows: int, threads: int) -> Iterator[pa.Table]:
-    """All rows in the order of their keys; in memory, or through files in a private folder where one is given."""
+    """All rows in the order of their keys; in memory, or through files in a private folder where one is given.
+
+    Where texts come as dictionaries they stay such."""
     if spool is None:
         return shuffled_in_memory(batches, schema)
     pieces = iter(batches)
     first = next(pieces, None)
     wide = 16.0 if first is None or not first[0].num_rows else first[0].nbytes / first[0].num_rows + 16
     every = pieces if first is None else chain([first], pieces)
-    return shuffled_through_files(every, schema, spool, bucket_count(int(rows * wide)), threads)
+    narrow = schema if first is None else first[0].schema
+    return shuffled_through_files(every, narrow, spool, bucket_count(int(rows * wide)), threads)
 
 
 def shuffled_in_memory(batches: Keyed, schema: pa.Schema) -> Iterator[pa.Table]:
@@ -43,7 +49,7 @@ def shuffled_in_memory(batches: Keyed, schema: pa.Schema) -> Iterator[pa.Table]:
         kept.append(batch)
         keys.append(words)
     if kept:
-        yield pa.Table.from_batches(kept, schema).take(pa.array(order_of(np.concatenate(keys))))
+        yield pa.Table.from_batches(kept).take(pa.array(order_of(np.concatenate(keys))))
 
 
 def shuffled_through_files(
@@ -64,7 +70,7 @@ def shuffled_through_files(
 
 
 def _sorted_bucket(path: Path) -> pa.Table:
-    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as reader:
+    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file, options=_READING) as reader:
         bucket = reader.read_all()
     path.unlink()
     last = bucket.num_columns - 1  # by place: a table may have a column of that name
@@ -81,8 +87,7 @@ def order_of(keys: Words) -> npt.NDArray[np.intp]:
 
 
 def _scatter(batches: Keyed, keyed: pa.Schema, paths: list[Path]) -> None:
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
-    writers = [pa.ipc.new_stream(str(path), keyed, options=options) for path in paths]
+    writers = [pa.ipc.new_stream(str(path), keyed, options=_WRITING) for path in paths]
     try:
         for batch, words in _gathered(batches, PIECE_ROWS * len(paths)):
             # Monotone in the key, so that bucket after bucket is the order of the keys.

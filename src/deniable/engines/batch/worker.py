@@ -39,8 +39,9 @@ class Coded:
 class PartWorker:
     """Perturbs the columns of one part, under a keystream of its own."""
 
-    def __init__(self, job: Job, work: PartJob) -> None:
+    def __init__(self, job: Job, work: PartJob, *, folds: bool = False) -> None:
         self.part = work.part
+        self.folds = folds
         self.encoder: Encoder | RangeEncoder = work.encoder
         self.keys = job.keys.subkey("part", *work.part.columns)
         self.draws = self.keys.subkey("draws")
@@ -126,7 +127,10 @@ class PartWorker:
             some = ~exempt
             draws = self.words(job, batch, start, codes)[some]
             published[some] = self.kernel.perturb(codes[some], draws, None if cells is None else cells[some])
-        arrays = self.encoder.decode(published)
+        if self.folds and isinstance(self.encoder, Encoder):
+            arrays = self.encoder.folded(published)
+        else:
+            arrays = self.encoder.decode(published)
         if self.part.cells_published:
             dealt = np.zeros(len(codes), np.int32) if cells is None else cells.astype(np.int32)
             arrays.append(pa.array(dealt, mask=exempt))
@@ -157,12 +161,13 @@ class PartWorker:
 
 
 class Worker:
-    """Turns batches of original rows into published rows."""
+    """Turns batches of original rows into published rows; where it ``folds``, sensitive texts may be dictionaries."""
 
-    def __init__(self, job: Job, schema: pa.Schema) -> None:
+    def __init__(self, job: Job, schema: pa.Schema, *, folds: bool = False) -> None:
         self.job = job
         self.schema = schema
-        self.parts = [PartWorker(job, work) for work in job.parts]
+        self.folds = folds
+        self.parts = [PartWorker(job, work, folds=folds) for work in job.parts]
         self.order = job.keys.subkey("order") if job.order is None else job.order
 
     @property
@@ -189,6 +194,8 @@ class Worker:
         for part, mine in zip(self.parts, coded, strict=True):
             arrays += part.perturb(self.job, batch, mine, start)
         words = self.order.words(start, batch.num_rows) if self.job.shuffle else np.zeros(0, np.uint64)
+        if self.folds:
+            return pa.RecordBatch.from_arrays(arrays, names=self.schema.names), words
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema), words
 
     def finish(self, seen: Sequence[Ints | None]) -> None:

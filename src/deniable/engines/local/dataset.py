@@ -230,7 +230,8 @@ class LocalDataset:
         schema = self.published_schema(job)
         pieces = self._perturbed(job, schema)
         if job.shuffle:
-            tables = shuffled(pieces, schema, None if self.in_memory else spool, job.rows, job.threads)
+            folded = shuffled(pieces, schema, None if self.in_memory else spool, job.rows, job.threads)
+            tables = (table.cast(schema) for table in folded)
         else:
             tables = (pa.Table.from_batches([batch]) for batch, _ in pieces)
         yield from rechunked(tables, schema, ROW_GROUP)
@@ -238,7 +239,7 @@ class LocalDataset:
     def _perturbed(self, job: Job, schema: pa.Schema) -> Iterator[Piece]:
         """Batches of perturbed rows with their sort keys, in the order of the input; threads do all but the dealing.
         What fits into one batch is not worth a thread."""
-        worker = Worker(job, schema)
+        worker = Worker(job, schema, folds=job.shuffle)
         self._swap(worker)
         waiting: deque[Future[Piece]] = deque()
         start, seen, small = 0, worker.nothing_seen(), job.rows <= job.batch_rows
