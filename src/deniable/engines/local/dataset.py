@@ -92,8 +92,15 @@ class LocalDataset:
 
     def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The columns in the order asked for, in row order."""
+        return self._read(columns, batch_rows)
+
+    def _folded(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The same for whoever reads texts from dictionaries as well."""
+        return self._read(columns, batch_rows, folded=not (self._plans or self.bins))
+
+    def _read(self, columns: Sequence[str], batch_rows: int, folded: bool = False) -> Iterator[pa.RecordBatch]:
         start = 0
-        for batch in self._source.batches(columns, batch_rows):
+        for batch in self._source.batches(columns, batch_rows, folded):
             low, high = np.searchsorted(self._gone, [start, start + batch.num_rows])
             kept = batch
             if high > low:
@@ -191,7 +198,7 @@ class LocalDataset:
 
     def _feed(self, scanner: Any, columns: Sequence[str], progress: Progress, what: str) -> None:
         done = 0
-        for batch in self.batches(list(columns)):
+        for batch in self._folded(list(columns)):
             scanner.update(batch)
             done += batch.num_rows
             progress(done, self.rows, what)
@@ -211,7 +218,7 @@ class LocalDataset:
         warned = [warning.message for warning in identifier_warnings(self, list(public))]
         for work in parts:
             watch = OrderWatch(work.encoder.m)
-            for batch in self.batches(list(work.part.columns)):
+            for batch in self._folded(list(work.part.columns)):
                 watch.update(work.encoder.encode(batch))
             warned += [warning.message for warning in watch.warnings(", ".join(work.part.columns))]
         return [*warned, *self._warned]
@@ -245,7 +252,7 @@ class LocalDataset:
         start, seen, small = 0, worker.nothing_seen(), job.rows <= job.batch_rows
         with ThreadPoolExecutor(job.threads) as threads:
             try:
-                for batch in self.batches(worker.columns, job.batch_rows):
+                for batch in self._folded(worker.columns, job.batch_rows):
                     coded = worker.coded(batch, seen)
                     seen = added(seen, [mine.counts for mine in coded])
                     place, start = start, start + batch.num_rows

@@ -56,8 +56,11 @@ class Source(Protocol):
     def warned(self) -> Mapping[str, Sequence[str]]:
         """What an owner should know about how a column was read."""
 
-    def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """The columns in the order asked for, at most ``batch_rows`` rows at a time, in row order."""
+    def batches(
+        self, columns: Sequence[str], batch_rows: int = BATCH_ROWS, folded: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """The columns in the order asked for, at most ``batch_rows`` rows at a time, in row order; texts may be
+        dictionaries where they may be ``folded``."""
 
 
 def open_source(table: Any) -> Source:
@@ -86,7 +89,9 @@ class TableSource:
         self.rows: int = table.num_rows
         self.nbytes_hint: int = table.nbytes
 
-    def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, columns: Sequence[str], batch_rows: int = BATCH_ROWS, folded: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         """The columns in the order asked for, in row order."""
         require_columns(columns, self.names)
         yield from self._table.select(list(columns)).to_batches(max_chunksize=batch_rows)
@@ -113,14 +118,19 @@ class FileSource:
         self.rows: int = sum(part.rows for part in self._parts)
         self.nbytes_hint: int = sum(size for size, _ in self._stamps)
 
-    def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, columns: Sequence[str], batch_rows: int = BATCH_ROWS, folded: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         """The columns in the order asked for, in row order, file after file."""
         require_columns(columns, self.names)
         for part, stamp in zip(self._parts, self._stamps, strict=True):
             # Two passes over different rows would perturb with a plan for another table.
             if _stamp(part.path) != stamp:
                 raise TableError(f"The file '{part.path}' changed while it was read. Fix: publish from a copy of it.")
-            yield from part.batches(columns, batch_rows)
+            if isinstance(part, ParquetPart):
+                yield from part.batches(columns, batch_rows, folded)
+            else:
+                yield from part.batches(columns, batch_rows)
 
     def _infer_csv_types(self) -> None:
         files = [part for part in self._parts if isinstance(part, CsvPart)]

@@ -13,6 +13,8 @@ from deniable.core.errors import TableError
 from deniable.engines.local.frames import without_view
 
 BUFFER = 2**20
+FOLDED_BYTES = 4  # a value, in a file that holds a column as a dictionary and not as the texts themselves
+FOLDED_ROWS = 2**14  # a row group: batches of dictionaries end where it does
 
 
 class ParquetPart:
@@ -23,24 +25,48 @@ class ParquetPart:
         with self._open() as file:
             self.schema: pa.Schema = _schema_of(file, path)
             self.rows: int = file.metadata.num_rows
+            self._foldable = _foldable(file, self.schema)
 
-    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The columns, in file order; only their bytes are read."""
-        with self._open() as file:
+    def batches(self, columns: Sequence[str], batch_rows: int, folded: bool = False) -> Iterator[pa.RecordBatch]:
+        """The columns, in file order; only their bytes are read. Texts that the file holds as dictionaries are read so,
+        which takes a third of the time, and stay so where they may be ``folded``."""
+        foldable = [name for name in columns if name in self._foldable]
+        with self._open(foldable) as file:
             try:
                 # Parquet selects by dotted path, so "a" would also bring "a.b": select again by name.
-                wanted = pa.schema([self.schema.field(name) for name in columns])
+                wanted = pa.schema([self._field(name, folded) for name in columns])
                 for batch in file.iter_batches(batch_size=batch_rows, columns=list(columns)):
                     yield batch.select(list(columns)).cast(wanted)
             except (pa.ArrowException, OSError, UnicodeDecodeError):
                 raise _damaged(self.path) from None
 
-    def _open(self) -> Any:
+    def _field(self, name: str, folded: bool) -> pa.Field:
+        field = self.schema.field(name)
+        return field.with_type(pa.dictionary(pa.int32(), field.type)) if folded and name in self._foldable else field
+
+    def _open(self, folded: Sequence[str] = ()) -> Any:
         try:
             # Pre-buffering, the default, holds the whole file's bytes in memory while it is read.
-            return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
+            return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER, read_dictionary=list(folded))
         except (pa.ArrowException, OSError, UnicodeDecodeError):
             raise _damaged(self.path) from None
+
+
+def _foldable(file: Any, schema: pa.Schema) -> frozenset[str]:
+    """The columns of texts that the file holds as dictionaries."""
+    metadata = file.metadata
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    if not groups or metadata.num_rows < FOLDED_ROWS * len(groups):
+        return frozenset()
+    held = [[group.column(place) for group in groups] for place in range(metadata.num_columns)]
+    short = {
+        chunks[0].path_in_schema
+        for chunks in held
+        if all(
+            one.has_dictionary_page and one.total_uncompressed_size <= FOLDED_BYTES * one.num_values for one in chunks
+        )
+    }
+    return frozenset(field.name for field in schema if field.type == pa.string() and field.name in short)
 
 
 def _schema_of(file: Any, path: Path) -> pa.Schema:
