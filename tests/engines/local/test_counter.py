@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
-from deniable.engines.batch.columns import encode
-from deniable.engines.local import stored
+from deniable.engines.batch.columns import encode, joined
+from deniable.engines.local import counter, dataset, storage, stored
 from deniable.engines.local.counter import local_counter
 
 ROWS = 5_000
@@ -79,3 +80,41 @@ def test_rows_are_counted_by_the_codes_of_the_table_that_they_are_a_part_of() ->
     rows = {names[key]: counts for (key,), counts in zip(own.keys, own.counts, strict=True)}
     assert block.keys[:, 0].tolist() == [1, 2, 4]
     assert np.array_equal(block.counts, [rows["c"], rows["a"], rows[None]])
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.float64(), pa.float16(), pa.bool_(), pa.date32()])
+def test_pieces_of_a_column_join_to_the_codes_of_the_whole(kind: pa.DataType) -> None:
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 2 if kind == pa.bool_() else 400, 3_000)
+    numbers = pa.array(codes, mask=rng.random(3_000) < 0.1)
+    column = numbers.cast(pa.int32()).cast(kind) if kind != pa.float16() else numbers.cast(pa.float32()).cast(kind)
+    whole = encode(column)
+    for edges in ([0, 3_000], [0, 7, 7, 1_500, 3_000], [0, 1, 2_999, 3_000]):
+        cuts = [encode(column.slice(a, b - a)) for a, b in pairwise(edges)]
+        ours = joined(cuts, kind)
+        assert ours.values.equals(whole.values)
+        assert ours.codes.dtype == whole.codes.dtype
+        assert np.array_equal(ours.codes, whole.codes)
+    assert joined([], kind).values.type == kind
+
+
+@pytest.mark.parametrize("mechanism", ["uniform", "small-domain", "lineup"])
+def test_a_release_is_counted_in_pieces_as_in_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mechanism: str
+) -> None:
+    monkeypatch.setattr(counter, "PIECE_ROWS", 700)
+    monkeypatch.setattr(storage, "ROW_GROUP", 400)
+    monkeypatch.setattr(dataset, "ROW_GROUP", 400)
+    table = pa.table({"town": texts(40, missing=0.1), "disease": texts(6)})
+    made = dn.publish(
+        table,
+        sensitive="disease",
+        privacy=dn.Privacy(rho2="3/4"),
+        mechanism=mechanism,
+        key=bytes(32),
+        out=tmp_path / "r",
+    )
+    inside = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), mechanism=mechanism, key=bytes(32))
+    assert len(stored.StoredRows.at(tmp_path / "r" / "data.parquet").cut(700)) > 3
+    question = "SELECT town, COUNT(*) AS n FROM release WHERE disease = 'value 1 of 6' GROUP BY town"
+    assert made.sql(question).to_pydict() == inside.sql(question).to_pydict()

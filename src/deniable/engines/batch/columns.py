@@ -54,19 +54,41 @@ def encode(column: pa.ChunkedArray) -> Encoded:
     return Encoded(dictionary, codes)
 
 
+def joined(pieces: Sequence[Encoded], kind: pa.DataType) -> Encoded:
+    """One column of its pieces in order, as ``encode`` has it of the whole; ``kind`` is the type of its values.
+
+    What is held of a piece is a code a row, of the smallest type, and its distinct values.
+    """
+    if len(pieces) < 2:
+        return pieces[0] if pieces else Encoded(pa.array([], kind), np.zeros(0, np.uint8))
+    own = [pa.array(np.arange(len(piece.values), dtype=np.int32)) for piece in pieces]
+    # Arrow unifies dictionaries of half floats to others.
+    known = [piece.values.cast(pa.float32()) if kind == pa.float16() else piece.values for piece in pieces]
+    lists = [pa.DictionaryArray.from_arrays(places, values) for places, values in zip(own, known, strict=True)]
+    unified = pa.chunked_array(lists).unify_dictionaries()
+    values = unified.chunk(0).dictionary.cast(kind)
+    codes = np.empty(sum(len(piece.codes) for piece in pieces), code_type(len(values) + 1))
+    start = 0
+    for piece, places in zip(pieces, unified.chunks, strict=True):
+        end = start + len(piece.codes)
+        table = np.append(places.indices.to_numpy(), len(values)).astype(codes.dtype)
+        np.take(table, piece.codes, out=codes[start:end], mode="clip")
+        start = end
+    return Encoded(values, codes)
+
+
 def coded_columns(dataset: Dataset, names: Sequence[str], progress: Progress = no_progress) -> dict[str, Encoded]:
-    """Columns of a table as codes: what is held of a batch is four bytes a row and column, and its distinct values."""
-    chunks: dict[str, list[pa.DictionaryArray]] = {name: [] for name in names}
+    """Columns of a table as codes: what is held of a batch is a code a row and column, and its distinct values."""
+    pieces: dict[str, list[Encoded]] = {name: [] for name in names}
     done = 0
     for batch in dataset.batches(list(names)):
         for name, array in zip(names, batch.columns, strict=True):
-            chunks[name].append(array if pa.types.is_dictionary(array.type) else array.dictionary_encode())
+            pieces[name].append(encode(array))
         done += batch.num_rows
         progress(done, dataset.rows, "reading columns")
-    return {
-        name: encode(pa.chunked_array(parts) if parts else pa.chunked_array([], dataset.schema.field(name).type))
-        for name, parts in chunks.items()
-    }
+    kinds = {name: dataset.schema.field(name).type for name in names}
+    plain_kinds = {name: kind.value_type if pa.types.is_dictionary(kind) else kind for name, kind in kinds.items()}
+    return {name: joined(parts, plain_kinds[name]) for name, parts in pieces.items()}
 
 
 def derived_column(column: Derived, sources: Sequence[Encoded]) -> Encoded:

@@ -8,6 +8,7 @@ m_0 + .. + m_{i-1}. Missing values that are exempt are a state of their own, the
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -20,13 +21,14 @@ from deniable.core.errors import ManifestError, QuestionError
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.engines.base import CELL
-from deniable.engines.batch.columns import Encoded, encode, mixed, plain, smallest
+from deniable.engines.batch.columns import Encoded, encode, joined, mixed, plain, smallest
 from deniable.engines.batch.counting import CodeCounter
 from deniable.engines.batch.lineup_columns import states_of
 from deniable.engines.batch.values import arrow_type
 from deniable.engines.local.stored import StoredRows
 
 RADIX_LIMIT = 2**62
+PIECE_ROWS = 2**21  # of a file, that are read at once: what is kept of a row is a byte or two for each column
 DENSE_RADIX = 2**20
 Rows: TypeAlias = pa.Table | StoredRows
 
@@ -36,9 +38,24 @@ def local_counter(source: Rows | Path, manifest: Manifest) -> CodeCounter:
     table = StoredRows.at(source) if isinstance(source, Path) else source
     rows = int(table.num_rows if isinstance(table, pa.Table) else table.rows)
     only = manifest.parts[0] if len(manifest.parts) == 1 and manifest.parts[0].range is None else None
-    states = None if only is None else partial(_states, table, only, rows)
+    pieces = table.cut(PIECE_ROWS) if isinstance(table, StoredRows) and rows > PIECE_ROWS else [table]
+    states = None if only is None else partial(_all_states, pieces, only)
     count = 1 if only is None else _count(only)
-    return CodeCounter(lambda column: _encoded(table, column, manifest.part_of(column)), states, count, rows)
+    return CodeCounter(lambda column: _whole_column(pieces, column, manifest.part_of(column)), states, count, rows)
+
+
+def _whole_column(pieces: Sequence[Rows], column: str, part: Part | None) -> Encoded:
+    """A column of all pieces as codes."""
+    coded = [_encoded(piece, column, part) for piece in pieces]
+    if part is not None and part.lineups is not None:  # the number of a set is its code, in any piece
+        return Encoded(coded[0].values, np.concatenate([piece.codes for piece in coded]))
+    return joined(coded, coded[0].values.type)
+
+
+def _all_states(pieces: Sequence[Rows], part: Part) -> Codes:
+    """The state of every row of all pieces."""
+    states = [_states(piece, part, piece.num_rows if isinstance(piece, pa.Table) else piece.rows) for piece in pieces]
+    return states[0] if len(states) == 1 else np.concatenate(states)
 
 
 def _encoded(table: Rows, column: str, part: Part | None) -> Encoded:
