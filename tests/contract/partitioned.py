@@ -86,6 +86,7 @@ class PartitionedDataset:
         self._table, self._warned = table, warned
         self.recodes = recodes or {}
         self.bins, self.said = bins or {}, tuple(said)
+        self.labels: Mapping[str, Any] = {}
         self.schema, self.names, self.rows = table.schema, list(table.column_names), table.num_rows
 
     @property
@@ -150,6 +151,9 @@ class PartitionedDataset:
 
     def inspect(self, public: Sequence[str], parts: Any = ()) -> list[str]:
         return engine_named("local").open(self._table).inspect(public, parts)
+
+    def said_of_reading(self, columns: Sequence[str]) -> list[str]:
+        return []
 
     def published_schema(self, job: Job) -> pa.Schema:
         return published_schema(self.schema, job)
