@@ -15,14 +15,24 @@ with pq.ParquetFile(source) as file, pq.ParquetWriter(out, file.schema_arrow, co
         writer.write_batch(batch)
 """
 # VmHWM is the high-water mark of this process alone; ru_maxrss would start at that of the process it was forked from.
+# Processor time is that of the whole session: Spark's machine and its workers are processes of their own.
 PROGRAM = """
-import json, sys, time
+import json, os, sys, time
+def used():
+    ticks = 0
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            fields = open("/proc/" + process + "/stat").read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        ticks += sum(map(int, fields[11:15])) if int(fields[3]) == os.getsid(0) else 0
+    return ticks / os.sysconf("SC_CLK_TCK")
 {setup}
-begin = time.perf_counter()
+begin, before = time.perf_counter(), used()
 {work}
-spent = time.perf_counter() - begin
+spent, processor = time.perf_counter() - begin, used() - before
 peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
-print(json.dumps([spent, peak]))
+print(json.dumps([spent, processor, peak]))
 """
 
 
@@ -48,7 +58,14 @@ def least(work: Callable[[], object], repeats: int = 5) -> tuple[float, float]:
 
 def alone(work: str, *arguments: object, setup: str = "") -> tuple[float, float]:
     """Seconds and peak mebibytes of a program text; ``setup`` is not timed, ``arguments`` are in sys.argv."""
+    seconds, _, memory = alone_with_processor(work, *arguments, setup=setup)
+    return seconds, memory
+
+
+def alone_with_processor(work: str, *arguments: object, setup: str = "") -> tuple[float, float, float]:
+    """The same with the seconds of processor time of it and all processes that it started, in between."""
     program = PROGRAM.format(setup=textwrap.dedent(setup), work=textwrap.dedent(work))
     command = [sys.executable, "-c", program, *map(str, arguments)]
-    seconds, memory = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
-    return seconds, memory
+    run = subprocess.run(command, capture_output=True, check=True, text=True, start_new_session=True)
+    seconds, processor, memory = json.loads(run.stdout.splitlines()[-1])
+    return seconds, processor, memory
