@@ -83,8 +83,10 @@ class UnfoldedSource:
     def warned(self) -> Mapping[str, Sequence[str]]:
         return {name: words for name, words in self.inner.warned.items() if name != self.column}
 
-    def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """The columns in the order asked for, in row order."""
+    def batches(
+        self, columns: Sequence[str], batch_rows: int = BATCH_ROWS, folded: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """The columns in the order asked for, in row order; texts are never dictionaries."""
         require_columns(columns, self.names)
         place = {name: number for number, name in enumerate(self.of_columns)}
         unfolds = any(name in place or name == self.person for name in columns)
