@@ -62,6 +62,8 @@ RELEASES: dict[str, Callable[[], dict[str, Any]]] = {
     "retention, uniform and a range": lambda: replaced(job=dn.Replace(coin=0.4), age=AGES),
     "retention, identity": lambda: replaced(job=dn.Replace(coin=0.4, replacing="identity")),
     "retention, swapping": lambda: replaced(job=dn.Replace(privacy=FREQUENT, replacing="swapping")),
+    "items": lambda: named("items:separator=;,most=1", ANY_PRIOR, domain=list("abcdef")),
+    "items, within a budget, as csv": lambda: named("items:separator=;,budget=3", None, format="csv"),
     "decoys": lambda: named("decoys:c=3", None),
     "anatomy": lambda: named("anatomy:l=3"),
     "generalize": lambda: named("generalize:l=2"),

@@ -68,7 +68,9 @@ def published_many(many):
 
 
 def test_every_registered_mechanism_is_in_this_suite():
-    assert set(mechanisms.MECHANISMS) <= {made()[0].name for made in (*MADE.values(), *ANSWERED.values())}
+    """But for lists, which are no values: publishing/test_lists_release.py."""
+    known = {made()[0].name for made in (*MADE.values(), *ANSWERED.values())}
+    assert set(mechanisms.MECHANISMS) - {"items"} <= known
 
 
 @pytest.mark.parametrize("name", MADE)

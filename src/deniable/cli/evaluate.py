@@ -20,14 +20,15 @@ from deniable.evaluation.experiment import Result, run_experiment
 from deniable.evaluation.informed import informed_by_setting
 from deniable.evaluation.settings import STANDARD, Independent, setting_named
 from deniable.mechanisms import MECHANISMS as KNOWN
-from deniable.mechanisms import Retention
+from deniable.mechanisms import Items, Retention
 from deniable.owner.profile import read_whole
 from deniable.planning.accuracy import Spread
 from deniable.planning.pools import QuestionPool, pools_named
 from deniable.planning.profiles import Errors
 from deniable.planning.tables import CodedTable
 
-MECHANISMS = tuple(name for name, kind in KNOWN.items() if kind is not Retention)  # many columns; one is evaluated
+# Many columns, lists: one column of values is evaluated.
+MECHANISMS = tuple(name for name, kind in KNOWN.items() if kind not in (Retention, Items))
 
 
 def evaluate(

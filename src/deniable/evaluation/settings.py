@@ -18,7 +18,7 @@ from deniable.evaluation.answered import ESTIMATORS, Answered, Setting, estimate
 from deniable.evaluation.drawing import draw_release
 from deniable.evaluation.perturbed_generalization import PerturbedGeneralization
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Generalized, Laplace, Redrawn, Rival
-from deniable.mechanisms import MECHANISMS, Mechanism, Retention, mechanism_named
+from deniable.mechanisms import MECHANISMS, Items, Mechanism, Retention, mechanism_named
 from deniable.planning.candidates import MARGINAL_VARIANCE
 from deniable.planning.independence import IndependenceMoments, independence
 from deniable.planning.pools import QuestionPool
@@ -91,6 +91,10 @@ def setting_named(text: str, privacy: Privacy, estimators: tuple[str, ...] = STA
     kind = MECHANISMS.get(name)
     if kind is Retention:
         raise OptionError("mechanism 'retention' perturbs many columns; here one is evaluated. Fix: leave it out.")
+    if kind is Items:
+        raise OptionError(
+            "mechanism 'items' perturbs lists; here a column of single values is evaluated. Fix: leave it out."
+        )
     for rival in RIVALS:
         if rival.evaluates is kind:
             return rival.of(rival.fitted(privacy) if text == name else mechanism_named(text), text, privacy)

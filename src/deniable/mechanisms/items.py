@@ -81,6 +81,10 @@ class Items(Mechanism):
     def unfolding(self) -> Unfolding:
         return Unfolding(self.most, self.beyond, self.separator)
 
+    def for_columns(self, names: tuple[str, ...], privacy: Privacy | None) -> Mechanism:
+        refuse_sums(privacy)
+        return self
+
     def layout(self, columns: tuple[str, ...]) -> tuple[Need, ...]:
         """Every item a part of its own, of yes and no."""
         return tuple(Need((column,), noisy="asked", yes_or_no=True) for column in columns)
@@ -114,7 +118,6 @@ class Items(Mechanism):
 
     def _limit(self, privacy: Privacy | None) -> Fraction:
         """The largest gamma that is allowed."""
-        refuse_sums(privacy)
         if (privacy is None) == (self.budget is None):
             raise OptionError(
                 "mechanism 'items' needs one bound for a whole list: a requirement or a budget. Fix: "
