@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
+from deniable.learn import NaiveBayesClassifier
 from deniable.mechanisms import Lineup
 from deniable.release.files import digest
 
@@ -82,6 +83,12 @@ def test_lists_and_codes_of_one_design_give_the_same_answers(monkeypatch):
     question = "SELECT sex, job, COUNT(*) AS n FROM release GROUP BY sex, job"
     assert coded.sql(question).equals(listed.sql(question))
     assert np.array_equal(coded.weights({"job": VALUES[3]}), listed.weights({"job": VALUES[3]}))
+    for method in ("mle", "shrunk"):
+        one, other = (release.count({"sex": "F", "job": VALUES[3]}, method=method) for release in (coded, listed))
+        assert one.value == other.value
+    learnt = [NaiveBayesClassifier().fit(release, target="sex", columns=["job"]) for release in (coded, listed)]
+    jobs = pa.table({"job": VALUES})
+    assert np.array_equal(*(model.predict_proba(jobs) for model in learnt))
     with pytest.raises(dn.DeniableError, match="no table of them"):
         _ = listed.lineups
 
