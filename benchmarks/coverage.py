@@ -70,7 +70,14 @@ def report(name: str, table: pa.Table, sensitive: str, privacy: dn.Privacy, draw
     domain, truth = codes_of(table, sensitive)
     actual = actual_counts(columns, wheres, truth, len(domain))
     for draw in range(draws):
-        release = dn.publish(table, sensitive=sensitive, privacy=privacy, key=draw.to_bytes(32, "big"), shuffle=False)
+        release = dn.publish(
+            table,
+            sensitive=sensitive,
+            privacy=privacy,
+            key=draw.to_bytes(32, "big"),
+            shuffle=False,
+            mechanism="uniform",
+        )
         assert list(release.manifest.parts[0].domain) == domain
         for method, options in METHODS.items():
             start = time.perf_counter()

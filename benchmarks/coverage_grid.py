@@ -139,7 +139,8 @@ def main() -> int:
     print("| mechanism | method | " + " | ".join(heads) + " |\n|---|---|" + "---|" * len(heads))
     for name, made in MADE.items():
         releases = [
-            dn.publish(table, **made, key=number.to_bytes(32, "big"), shuffle=False) for number in range(given.draws)
+            dn.publish(table, **{"mechanism": "uniform", **made}, key=number.to_bytes(32, "big"), shuffle=False)
+            for number in range(given.draws)
         ]
         calibrated = any(part.marginal is not None for part in releases[0].manifest.parts)
         for method in METHODS if calibrated else ("inverse",):

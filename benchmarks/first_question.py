@@ -33,7 +33,15 @@ def made(folder: Path, words: int) -> None:
         for name, size in (("town", words), ("disease", 20))
     }
     privacy = dn.Privacy(rho2="1/2")
-    dn.publish(pa.table(columns), sensitive="disease", privacy=privacy, key=bytes(32), shuffle=False, out=folder)
+    dn.publish(
+        pa.table(columns),
+        sensitive="disease",
+        privacy=privacy,
+        key=bytes(32),
+        shuffle=False,
+        out=folder,
+        mechanism="uniform",
+    )
 
 
 def looked_up(folder: Path) -> None:

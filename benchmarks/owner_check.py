@@ -172,6 +172,7 @@ def large(rows: int) -> None:
             privacy=dn.Privacy(rho2="1/2"),
             out=Path(home, "release"),
             progress=lambda done, total, what: seen.append(what) if what not in seen else None,
+            mechanism="uniform",
         )
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(

@@ -114,7 +114,14 @@ def test_a_release_plans_from_noisy_counts_whether_or_not_it_publishes_them() ->
     table = pa.table({"d": ["a"] * 400 + ["b"] * 350 + ["c"] * 250})
     for marginals in (None, False):
         coins = {
-            dn.publish(table, sensitive="d", privacy=dn.Privacy(rho2="3/5"), key=bytes([k] * 32), marginals=marginals)
+            dn.publish(
+                table,
+                sensitive="d",
+                privacy=dn.Privacy(rho2="3/5"),
+                key=bytes([k] * 32),
+                marginals=marginals,
+                mechanism="uniform",
+            )
             .manifest.parts[0]
             .coin
             for k in range(8)

@@ -80,10 +80,10 @@ def test_small_sums_need_a_declared_list() -> None:
 def test_categories_that_no_row_holds_are_no_values() -> None:
     """A dictionary that came with the data lists values of other tables, or of people who were left out."""
     frame = pd.DataFrame({"ill": pd.Categorical(["a", "b"] * 100, categories=["a", "b", "hiv"])})
-    release = dn.publish(frame, sensitive="ill", privacy=dn.Privacy(rho2="3/4"))
+    release = dn.publish(frame, sensitive="ill", privacy=dn.Privacy(rho2="3/4"), mechanism="uniform")
     assert release.manifest.parts[0].domain == ("a", "b")
     batch = pa.table({"ill": pa.DictionaryArray.from_arrays([0, 1] * 100, ["a", "b", "hiv"])})
-    release = dn.publish(batch, sensitive="ill", privacy=dn.Privacy(rho2="3/4"))
+    release = dn.publish(batch, sensitive="ill", privacy=dn.Privacy(rho2="3/4"), mechanism="uniform")
     assert release.manifest.parts[0].domain == ("a", "b")
     assert "hiv" not in str(release.table["ill"].combine_chunks().to_pylist())
 
@@ -91,7 +91,7 @@ def test_categories_that_no_row_holds_are_no_values() -> None:
 def test_the_noise_of_a_histogram_is_what_it_is_said_to_cost() -> None:
     """Two counts move when one person changes value: epsilon 1/2 in each is 1 for the whole."""
     (table, _) = neighbours()
-    release = dn.publish(table, sensitive="ill", privacy=dn.Privacy(rho2="1/2"), key=bytes(32))
+    release = dn.publish(table, sensitive="ill", privacy=dn.Privacy(rho2="1/2"), key=bytes(32), mechanism="uniform")
     marginal = release.manifest.parts[0].marginal
     assert marginal is not None
     assert marginal.cost == pytest.approx(1.0)

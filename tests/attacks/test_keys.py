@@ -75,7 +75,11 @@ def test_the_attack_works_where_draws_are_shared(table: pa.Table) -> None:
     from deniable.engines.batch.kernel import Kernel
     from deniable.engines.randomness import Keystream, Secret
 
-    plan = dn.plan(dict(zip(*np.unique(truth(table), return_counts=True), strict=True)), dn.Privacy("1/4", "1/3"))
+    plan = dn.plan(
+        dict(zip(*np.unique(truth(table), return_counts=True), strict=True)),
+        dn.Privacy("1/4", "1/3"),
+        mechanism="uniform",
+    )
     domain = np.array(plan.cells[0].channel.values)
     words = Keystream(Secret.from_key(KEY), "shared").words(0, N)
     kernel = Kernel([plan.cells[0].channel], [np.arange(len(domain))])

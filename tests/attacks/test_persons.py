@@ -48,7 +48,13 @@ def test_whoever_adds_up_a_persons_rows_learns_what_one_row_says(mechanism: str)
 def test_a_persons_other_value_is_drawn_by_itself() -> None:
     table = pa.table({"person": np.repeat(np.arange(4_000), 2), "ill": ["a", "b"] * 4_000})
     release = dn.publish(
-        table, sensitive="ill", privacy=dn.Privacy(rho2="3/4"), person="person", key=bytes(32), shuffle=False
+        table,
+        sensitive="ill",
+        privacy=dn.Privacy(rho2="3/4"),
+        person="person",
+        key=bytes(32),
+        shuffle=False,
+        mechanism="uniform",
     )
     pairs = np.array(release.table["ill"].to_pylist()).reshape(-1, 2)
     truth_first, truth_second = pairs[:, 0] == "a", pairs[:, 1] == "b"
@@ -58,6 +64,6 @@ def test_a_persons_other_value_is_drawn_by_itself() -> None:
 
 def test_rows_and_people_are_not_both_named() -> None:
     with pytest.raises(DeniableError, match="exclude each other"):
-        dn.publish(visits(10), sensitive="ill", privacy=PRIVACY, person="person", row_id="person")
+        dn.publish(visits(10), sensitive="ill", privacy=PRIVACY, person="person", row_id="person", mechanism="uniform")
     with pytest.raises(DeniableError, match="does not go with mechanism 'decoys'"):
         dn.publish(visits(100), sensitive="ill", privacy=dn.Privacy(rho2="1/2"), person="person", mechanism="decoys")

@@ -173,7 +173,11 @@ def test_a_second_look_under_one_key_is_refused_with_its_bound(tmp_path: Path) -
 
     def look(table: pa.Table, **options: Any) -> dn.Release:
         return dn.publish(
-            table, sensitive="ill", privacy=dn.Privacy("1/3", "1/2"), key_file=key, **{"drop": "id", **options}
+            table,
+            sensitive="ill",
+            privacy=dn.Privacy("1/3", "1/2"),
+            key_file=key,
+            **{"mechanism": "uniform", "drop": "id", **options},
         )
 
     gamma = Fraction(look(people(3_000)).manifest.guarantee["gamma"])

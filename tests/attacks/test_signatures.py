@@ -30,7 +30,14 @@ ORDER = 2**252 + 27742317777372353535851937790883648493  # of the curve's group
 def publish(out: Path, rho2: str = "2/3", **options: Any) -> Path:
     rng = np.random.default_rng(3)
     table = pa.table({"sex": rng.choice(["F", "M"], 400), "job": rng.choice(list("abcd"), 400)})
-    dn.publish(table, sensitive="job", privacy=dn.Privacy(rho2=rho2), out=out, sign=OWNER, **options)
+    dn.publish(
+        table,
+        sensitive="job",
+        privacy=dn.Privacy(rho2=rho2),
+        out=out,
+        sign=OWNER,
+        **{"mechanism": "uniform", **options},
+    )
     return out
 
 

@@ -113,7 +113,12 @@ def test_whoever_knows_that_everyone_differs_is_right_more_often_than_promised_a
     right = guesses = 0
     for key in range(12):
         release = dn.publish(
-            rows, sensitive="value", privacy=dn.Privacy("1/2000", "1/3"), key=bytes([key]) * 32, shuffle=False
+            rows,
+            sensitive="value",
+            privacy=dn.Privacy("1/2000", "1/3"),
+            key=bytes([key]) * 32,
+            shuffle=False,
+            mechanism="uniform",
         )
         shown = release.table["value"].to_pylist()
         counted = dict(zip(*np.unique(shown, return_counts=True), strict=True))

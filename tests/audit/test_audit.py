@@ -195,7 +195,7 @@ def test_decoy_rows_that_are_dropped_say_nothing() -> None:
     assert plan.parts[0].left_out == len(plan.cells) - 1
     channels = tuple(cell.channel for cell in plan.cells)
     positions = tuple(plan.positions(cell) for cell in plan.cells)
-    uniform = dn.publish(rows, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), key=KEY)
+    uniform = dn.publish(rows, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), key=KEY, mechanism="uniform")
     part = dataclasses.replace(uniform.manifest.parts[0], channels=channels, cell_positions=positions)
     release = forged(uniform, parts=(part,), options=plan.options, privacy=None)
     assert audit(rows, release, plan=plan).parts[0].worst_protected == Fraction(1, 3)
@@ -225,7 +225,9 @@ def test_numbers_that_were_published_as_intervals_are_audited_as_intervals(bins:
     rng = np.random.default_rng(4)
     pay = np.r_[rng.integers(0, 50, 700), 7, 7]  # nobody is in the last bin of the list
     rows = pa.table({"age": rng.integers(0, 9, len(pay)), "pay": pay})
-    release = dn.publish(rows, sensitive="pay", privacy=dn.Privacy(rho2="9/10"), bins={"pay": bins}, key=KEY)
+    release = dn.publish(
+        rows, sensitive="pay", privacy=dn.Privacy(rho2="9/10"), bins={"pay": bins}, key=KEY, mechanism="uniform"
+    )
     found = audit(rows, release)
     assert not found.serious
     binned = [str(value) for value in found.parts[0].domain]
@@ -277,7 +279,9 @@ def test_an_upward_breach_is_serious_and_says_where() -> None:
 
 def test_a_posterior_of_exactly_rho2_is_no_breach() -> None:
     half = table({"x": 50, "y": 50})
-    release = dn.publish(half, sensitive="disease", privacy=dn.Privacy(rho1="1/2", rho2="3/4"), key=KEY)
+    release = dn.publish(
+        half, sensitive="disease", privacy=dn.Privacy(rho1="1/2", rho2="3/4"), key=KEY, mechanism="uniform"
+    )
     belief = audit(half, release).parts[0].beliefs[0]
     exactly = {**release.manifest.privacy, "rho2": str(belief.highest)}
     assert not audit(half, forged(release, privacy=exactly)).parts[0].upward
@@ -312,7 +316,7 @@ def test_any_prior_that_is_promised_but_not_kept_is_serious() -> None:
     assert "any belief" in kinds(audit(rows, forged(release, privacy=claims)), "serious")
     required = dn.Privacy("1/3", "2/3", adversary="any-prior")
     declared = sorted(set(rows["disease"].to_pylist()))
-    kept = dn.publish(rows, sensitive="disease", privacy=required, domain=declared, key=KEY)
+    kept = dn.publish(rows, sensitive="disease", privacy=required, domain=declared, key=KEY, mechanism="uniform")
     assert not audit(rows, kept).serious
 
 
@@ -335,7 +339,9 @@ def test_per_value_requirements_and_exempt_values_are_read_from_the_manifest() -
 
 def test_a_seed_is_serious() -> None:
     with pytest.warns(UserWarning, match="seed"):
-        release = dn.publish(table(), sensitive="disease", privacy=dn.Privacy("1/3", "2/3"), seed=1)
+        release = dn.publish(
+            table(), sensitive="disease", privacy=dn.Privacy("1/3", "2/3"), seed=1, mechanism="uniform"
+        )
     assert "seed" in kinds(audit(table(), release), "serious")
 
 
@@ -343,12 +349,12 @@ def test_row_order_that_tells_the_value_is_serious_and_a_shuffled_release_passes
     values = np.repeat(list("abcd"), 1000)
     ordered = pa.table({"age": np.random.default_rng(1).integers(20, 80, 4000), "disease": values.tolist()})
     privacy = dn.Privacy("1/2", "3/4")
-    kept = dn.publish(ordered, sensitive="disease", privacy=privacy, key=KEY, shuffle=False)
+    kept = dn.publish(ordered, sensitive="disease", privacy=privacy, key=KEY, shuffle=False, mechanism="uniform")
     found = audit(ordered, kept)
     assert "row order" in kinds(found, "serious")
     assert found.rows is not None
     assert found.rows.same_order
-    mixed = audit(ordered, dn.publish(ordered, sensitive="disease", privacy=privacy, key=KEY))
+    mixed = audit(ordered, dn.publish(ordered, sensitive="disease", privacy=privacy, key=KEY, mechanism="uniform"))
     assert "row order" in kinds(mixed, "info")
 
 
@@ -365,7 +371,9 @@ def test_rare_and_repeated_rows_are_counted() -> None:
     rows = pa.table(
         {"age": [1, 2, 3, 3, 3] + [4] * others, "disease": ["a", "b", "a", "a", "a", *"ab" * (others // 2)]}
     )
-    found = audit(rows, dn.publish(rows, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), key=KEY)).rows
+    found = audit(
+        rows, dn.publish(rows, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), key=KEY, mechanism="uniform")
+    ).rows
     assert found is not None
     assert (found.unique, found.rare, found.repeated, found.repeated_rows) == (2, 5, 3, 3)
     assert found.repeated_posterior > 0.75
@@ -401,7 +409,7 @@ def test_the_audit_prints_and_becomes_json() -> None:
 def test_compound_and_numeric_columns_are_audited() -> None:
     rng = np.random.default_rng(8)
     rows = pa.table({"age": rng.integers(0, 9, 500), "x": rng.integers(0, 3, 500), "y": rng.choice(["u", "v"], 500)})
-    release = dn.publish(rows, sensitive=["x", "y"], privacy=dn.Privacy(rho2="1/2"), key=KEY)
+    release = dn.publish(rows, sensitive=["x", "y"], privacy=dn.Privacy(rho2="1/2"), key=KEY, mechanism="uniform")
     found = audit(rows, release)
     assert len(found.parts[0].beliefs) == 6
     assert not found.parts[0].upward

@@ -17,7 +17,7 @@ from deniable.core.errors import ManifestError
 def folder(tmp_path):
     rng = np.random.default_rng(1)
     table = pa.table({"age": rng.integers(0, 9, 500), "disease": rng.choice(list("abcde"), 500)})
-    dn.publish(table, sensitive="disease", privacy=dn.Privacy("1/4", "1/2"), out=tmp_path / "r")
+    dn.publish(table, sensitive="disease", privacy=dn.Privacy("1/4", "1/2"), out=tmp_path / "r", mechanism="uniform")
     return tmp_path / "r"
 
 
@@ -154,7 +154,7 @@ def test_tiny_tables_verify(tmp_path, times):
     options = {"sensitive": "d", "privacy": dn.Privacy(rho2="9/10"), "mechanism": "designed"}
     for key in range(30):
         out = tmp_path / f"r{key}"
-        dn.publish(table, **options, key=bytes([key] * 32), out=out)
+        dn.publish(table, **{"mechanism": "uniform", **options}, key=bytes([key] * 32), out=out)
         assert dn.verify(out).holds
 
 

@@ -53,7 +53,7 @@ def table(seed: int = 1) -> pa.Table:
 
 
 def played(rows: pa.Table, **options: Any) -> dict[str, list[AttackResult]]:
-    release = dn.publish(rows, sensitive="value", key=KEY, **options)
+    release = dn.publish(rows, sensitive="value", key=KEY, **{"mechanism": "uniform", **options})
     found: dict[str, list[AttackResult]] = {}
     for attack in audit(rows, release, attacks=True).attacks:
         found.setdefault(attack.name, []).append(attack)
@@ -178,7 +178,7 @@ def test_known_members_are_a_share_of_the_others() -> None:
 
 def test_attacks_run_where_nothing_is_public_and_on_tiny_tables() -> None:
     for rows in (pa.table({"value": ["a", "b"] * 3}), pa.table({"age": [1, 2, 3, 4], "value": ["a", "b", "a", "b"]})):
-        release = dn.publish(rows, sensitive="value", privacy=dn.Privacy("1/2", "3/4"), key=KEY)
+        release = dn.publish(rows, sensitive="value", privacy=dn.Privacy("1/2", "3/4"), key=KEY, mechanism="uniform")
         found = audit(rows, release, attacks=True)
         assert found.attacks[0].name == "linking"
         json.dumps(found.to_dict(), allow_nan=False)
@@ -186,7 +186,7 @@ def test_attacks_run_where_nothing_is_public_and_on_tiny_tables() -> None:
 
 def test_the_command_plays_them_and_tells_the_same_twice(tmp_path: Path, rows: pa.Table) -> None:
     pq.write_table(rows, tmp_path / "t.parquet")
-    dn.publish(rows, sensitive="value", privacy=RHO2, key=KEY, out=tmp_path / "release")
+    dn.publish(rows, sensitive="value", privacy=RHO2, key=KEY, out=tmp_path / "release", mechanism="uniform")
     words = ["audit", str(tmp_path / "t.parquet"), str(tmp_path / "release"), "--attacks"]
     told = [json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout) for _ in range(2)]
     assert told[0] == told[1]

@@ -75,7 +75,9 @@ def honest() -> dict[str, dict[str, Any]]:
         sensitive = {} if isinstance(options["mechanism"], Retention) else {"sensitive": "job"}
         if getattr(options.get("privacy"), "adversary", "") == "any-prior" or way == "small sums":
             sensitive["domain"] = list("abcdefgh")
-        manifests[way] = dn.publish(table(), key=bytes(32), **sensitive, **options).manifest.to_dict()
+        manifests[way] = dn.publish(
+            table(), key=bytes(32), **sensitive, **{"mechanism": "uniform", **options}
+        ).manifest.to_dict()
     return manifests
 
 
@@ -241,7 +243,13 @@ def test_small_sums_do_not_hold_beside_a_noisy_histogram(honest: dict[str, dict[
 
 @pytest.mark.parametrize("way", ["groups", "groups in boxes"])
 def test_groups_are_rechecked_in_their_tables(tmp_path: Path, way: str) -> None:
-    dn.publish(table().slice(0, 2000), sensitive="job", key=bytes(32), out=tmp_path / "r", **WAYS[way])
+    dn.publish(
+        table().slice(0, 2000),
+        sensitive="job",
+        key=bytes(32),
+        out=tmp_path / "r",
+        **{"mechanism": "uniform", **WAYS[way]},
+    )
     assert dn.verify(tmp_path / "r").holds
     path = tmp_path / "r" / "manifest.json"
     manifest = json.loads(path.read_text())

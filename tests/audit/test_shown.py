@@ -18,7 +18,7 @@ COLUMN = "<b>disease</b>"
 def audited() -> Audit:
     values = ["flu", "flu", HOSTILE, "hiv", "cold", "gout", "acne"]
     table = pa.table({"sex": ["F", "M"] * 350, COLUMN: values * 100})
-    release = dn.publish(table, sensitive=COLUMN, privacy=dn.Privacy(rho2="1/2"), name=HOSTILE)
+    release = dn.publish(table, sensitive=COLUMN, privacy=dn.Privacy(rho2="1/2"), name=HOSTILE, mechanism="uniform")
     return dn.audit(table, release, attacks=True)
 
 

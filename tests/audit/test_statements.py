@@ -51,7 +51,9 @@ def honest() -> dict[str, dict[str, Any]]:
         sensitive = {} if isinstance(options["mechanism"], Retention) else {"sensitive": "job"}
         if getattr(options.get("privacy"), "adversary", "") == "any-prior" or way == "small sums":
             sensitive["domain"] = list("abcdefgh")
-        manifests[way] = dn.publish(table, key=bytes(32), **sensitive, **options).manifest.to_dict()
+        manifests[way] = dn.publish(
+            table, key=bytes(32), **sensitive, **{"mechanism": "uniform", **options}
+        ).manifest.to_dict()
     return manifests
 
 

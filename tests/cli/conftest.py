@@ -98,7 +98,7 @@ def release(patients: Path, run: Run, tmp_path_factory: pytest.TempPathFactory) 
     Secret.from_key(bytes(range(32))).write(key, outside=out)
     done = run(
         *("publish", patients, "--sensitive", "disease", "--rho1", "1/5", "--rho2", "1/3", "--drop", "name"),
-        *("--key-file", key, "--out", out),
+        *("--mechanism", "uniform", "--key-file", key, "--out", out),
     )
     assert done.returncode == 0, done.stderr
     return out

@@ -17,11 +17,13 @@ from deniable.mechanisms import Retention
 def owners(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Releases of several owners: north and south have the same columns, jobs and diseases the same people."""
     folder = tmp_path_factory.mktemp("owners")
-    how = {"privacy": dn.Privacy(rho1="1/2", rho2="3/4"), "domain": ["cold", "flu", "hiv"]}
+    how = {"privacy": dn.Privacy(rho1="1/2", rho2="3/4"), "mechanism": "uniform", "domain": ["cold", "flu", "hiv"]}
     for name, values, times in (("north", ["flu", "cold"], 100), ("south", ["flu", "hiv"], 150)):
         dn.publish(pa.table({"disease": values * times}), sensitive="disease", **how).save(folder / name)
     jobs = {"id": range(200), "job": ["cook", "nurse"] * 100}
-    dn.publish(pa.table(jobs), sensitive="job", privacy=dn.Privacy(rho1="1/2", rho2="3/4")).save(folder / "jobs")
+    dn.publish(pa.table(jobs), sensitive="job", privacy=dn.Privacy(rho1="1/2", rho2="3/4"), mechanism="uniform").save(
+        folder / "jobs"
+    )
     ages = {"id": range(200), "age": [20, 30, 40, 50] * 50}
     mechanism = Retention({"age": dn.Replace(coin=0.5, low=17, high=90)})
     dn.publish(pa.table(ages), mechanism=mechanism).save(folder / "ages")

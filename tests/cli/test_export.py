@@ -9,7 +9,7 @@ import pandas as pd
 import pyreadstat
 import pytest
 
-ASKED = ("--sensitive", "ill", "--rho2", "3/5")
+ASKED = ("--sensitive", "ill", "--rho2", "3/5", "--mechanism", "uniform")
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-ASKED = ("--sensitive", "disease", "--rho2", "1/3", "--drop", "name")
+ASKED = ("--sensitive", "disease", "--rho2", "1/3", "--mechanism", "uniform", "--drop", "name")
 WRITING: dict[str, tuple[str, ...]] = {
     "a page for analysts": ("report", "RELEASE", "--out", "OUT/page.html"),
     "a page in Markdown": ("report", "RELEASE", "--format", "md", "--out", "OUT/page.md"),

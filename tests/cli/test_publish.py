@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import stat
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from deniable.cli import console
 from deniable.mechanisms import MECHANISMS
 
 GOOD = ("--sensitive", "disease", "--rho1", "1/5", "--rho2", "1/3", "--drop", "name")
@@ -223,7 +225,7 @@ def test_rows_without_a_value_can_be_exempt_from_the_questions(run, tmp_path: Pa
 
 
 def test_questions_are_for_mechanisms_that_can_be_made_for_them(patients: Path, run, tmp_path: Path) -> None:
-    done = run("publish", patients, *GOOD, "--pool", "sdr", "--out", tmp_path / "r")
+    done = run("publish", patients, *GOOD, "--mechanism", "uniform", "--pool", "sdr", "--out", tmp_path / "r")
     assert done.returncode == 2
     assert "--mechanism designed" in done.stderr
 
@@ -243,3 +245,31 @@ def test_a_mechanism_that_publishes_no_rows_is_refused_kindly(patients: Path, ru
     assert "publishes no rows" in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "r").exists()
+
+
+def test_the_choice_is_said_and_values_not_covered_stand_out(
+    run, patients: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("publish", patients, "--sensitive", "disease", "--rho1", "1/11", "--rho2", "1/3", "--drop", "name")
+    done = run(*words, "--out", tmp_path / "r", "-q")
+    (chosen,) = [line for line in done.stdout.splitlines() if line.startswith("Mechanism: ")]
+    assert "Expected errors: " in done.stdout
+    named = run(*words, "--mechanism", "uniform", "--out", tmp_path / "u", "-q").stdout.splitlines()
+    (uncovered,) = [line for line in named if line.startswith("Not covered: ")]
+    assert "more frequent than 9.09 %" in uncovered
+    assert not any(line.startswith("Mechanism: ") for line in named)
+    told = json.loads(run(*words, "--out", tmp_path / "j", "--json").stdout)
+    assert told["choice"]["chosen"] == chosen.removeprefix("Mechanism: ").removesuffix(".")
+    assert {"share", "error"} == set(told["choice"]["expected"][0])
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert console.red("a\x1b[2J") == "\x1b[31ma\\x1b[2J\x1b[0m"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert console.red("a") == "a"
+
+
+def test_without_a_requirement_the_options_that_state_one_are_named(run, patients: Path, tmp_path: Path) -> None:
+    done = run("publish", patients, "--sensitive", "disease", "--out", tmp_path / "r")
+    assert done.returncode == 2
+    assert "--rho2" in done.stderr
+    assert "privacy=" not in done.stderr

@@ -26,7 +26,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     values = [*HOSTILE.values(), "plain"]
     table = pa.table({"-n": ["1", "2"] * 250, "ill <b>": values * 100})
     with pytest.warns(UserWarning, match="seed"):
-        dn.publish(table, sensitive="ill <b>", privacy=dn.Privacy(rho2="9/10"), out=out, seed=1)
+        dn.publish(table, sensitive="ill <b>", privacy=dn.Privacy(rho2="9/10"), out=out, seed=1, mechanism="uniform")
     return out
 
 

@@ -68,7 +68,7 @@ def test_what_the_script_does_not_know_it_refuses(tmp_path):
     }
     for words, options in made.items():
         folder = tmp_path / words
-        dn.publish(table(), **options, key=bytes(32)).save(folder, format="csv")
+        dn.publish(table(), **{"mechanism": "uniform", **options}, key=bytes(32)).save(folder, format="csv")
         done = ran(str(folder), "Nurse")
         assert done.returncode != 0, words
         assert words in done.stderr, done.stderr

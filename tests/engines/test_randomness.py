@@ -66,7 +66,7 @@ def test_the_warning_about_a_seed_points_to_the_line_that_gave_it():
     with pytest.warns(SeedWarning) as direct:
         Secret.from_seed(7)
     with pytest.warns(SeedWarning) as deep:
-        dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), seed=7)
+        dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), seed=7, mechanism="uniform")
     assert [warning.filename for warning in (*direct, *deep)] == [__file__] * 2
 
 

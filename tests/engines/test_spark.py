@@ -153,6 +153,7 @@ def test_bins_domains_and_missing_values_are_as_on_one_machine(table):
         "sensitive": "weight",
         "privacy": dn.Privacy(rho2="2/3"),
         "bins": {"weight": [0, 0.25, 0.5, 1]},
+        "mechanism": "uniform",
         "key": KEY,
     }
     for more in ({}, {"missing": "exempt"}):

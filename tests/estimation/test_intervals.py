@@ -45,7 +45,15 @@ def release() -> dn.Release:
     draw = np.random.default_rng(0)
     table = pa.table({"age": draw.integers(18, 90, 4_000), "pay": draw.integers(0, 101, 4_000)})
     bins = {"pay": [0, 25, 50, 75, 100]}
-    return dn.publish(table, sensitive="pay", bins=bins, recode={"age": dn.bands(10)}, privacy="2/3", key=bytes(32))
+    return dn.publish(
+        table,
+        sensitive="pay",
+        bins=bins,
+        recode={"age": dn.bands(10)},
+        privacy="2/3",
+        key=bytes(32),
+        mechanism="uniform",
+    )
 
 
 def test_a_release_is_asked_by_numbers(release: dn.Release) -> None:

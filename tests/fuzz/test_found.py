@@ -69,7 +69,7 @@ def test_an_audit_of_a_table_without_rows_is_refused() -> None:
 
 
 def test_a_number_beyond_all_tables_is_refused_in_a_question() -> None:
-    release = dn.publish(people(), sensitive="ill", privacy=dn.Privacy(rho2="9/10"), key=bytes(32))
+    release = dn.publish(people(), sensitive="ill", privacy=dn.Privacy(rho2="9/10"), key=bytes(32), mechanism="uniform")
     with pytest.raises(DeniableError, match="larger than any number"):
         release.sql("SELECT 99999999999999999999 AS n FROM release")
 
@@ -88,7 +88,7 @@ def test_a_parquet_file_with_names_that_are_no_text_is_damaged(tmp_path: Path) -
     pq.write_table(pa.table({"a" * 20: [1, 2]}), path, store_schema=False)
     path.write_bytes(path.read_bytes().replace(b"a" * 20, b"a" * 10 + b"\xf3" + b"a" * 9))
     with pytest.raises(DeniableError, match="damaged or cut short"):
-        dn.publish(str(path), sensitive="a", privacy=dn.Privacy(rho2="9/10"))
+        dn.publish(str(path), sensitive="a", privacy=dn.Privacy(rho2="9/10"), mechanism="uniform")
 
 
 def test_more_draws_than_anyone_can_wait_for_are_refused() -> None:
@@ -113,7 +113,7 @@ def test_a_page_never_replaces_a_table(tmp_path: Path) -> None:
 
 
 def test_an_expression_without_its_end_is_refused() -> None:
-    release = dn.publish(people(), sensitive="ill", privacy=dn.Privacy(rho2="9/10"), key=bytes(32))
+    release = dn.publish(people(), sensitive="ill", privacy=dn.Privacy(rho2="9/10"), key=bytes(32), mechanism="uniform")
     with pytest.raises(DeniableError):
         release.sql("SELECT MIN( AS n FROM release WHERE age BETWEEN 20 AND 40 OR NOT (age = 3)")
 

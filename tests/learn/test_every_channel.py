@@ -47,7 +47,7 @@ def auc(model, frame, target):
 def test_a_perturbed_column_is_learned_from_and_learned(made, classifier):
     frame, test = workers(), workers(5000, seed=2)
     best = auc(classifier().fit(frame[["age", "job"]], frame["rich"].to_numpy()), test, "rich")
-    release = dn.publish(frame, sensitive="job", **MADE[made], key=bytes(range(32)))
+    release = dn.publish(frame, sensitive="job", **{"mechanism": "uniform", **MADE[made]}, key=bytes(range(32)))
     assert auc(classifier().fit(release, target="rich"), test, "rich") > best - 0.05
     jobs = classifier().fit(release, target="job", columns=["age", "rich"])
     assert list(jobs.classes_) == JOBS
@@ -61,7 +61,9 @@ def test_a_perturbed_column_is_learned_from_and_learned(made, classifier):
 
 def test_columns_that_were_perturbed_together_are_not_learned_from_together():
     frame = workers(4000)
-    release = dn.publish(frame, sensitive=["job", "rich"], privacy=dn.Privacy(rho2="1/2"), key=bytes(32))
+    release = dn.publish(
+        frame, sensitive=["job", "rich"], privacy=dn.Privacy(rho2="1/2"), key=bytes(32), mechanism="uniform"
+    )
     with pytest.raises(dn.DeniableError, match="together"):
         TreeClassifier().fit(release, target="rich")
     assert auc(TreeClassifier().fit(release, target="rich", columns=["age"]), frame[["age", "rich"]], "rich") >= 0.5

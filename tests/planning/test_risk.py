@@ -125,7 +125,7 @@ def test_publishing_by_auto_takes_the_planner_s_choice(rows: pa.Table) -> None:
     assert design is not None
     assert design.share_true <= 0.5
     with pytest.raises(OptionError, match="informed_limit"):
-        dn.publish(rows, sensitive="occupation", privacy=PRIVACY, informed_limit="1/3")
+        dn.publish(rows, sensitive="occupation", privacy=PRIVACY, informed_limit="1/3", mechanism="uniform")
 
 
 def test_without_public_columns_auto_takes_no_line_ups_and_no_limit(rows: pa.Table) -> None:

@@ -52,7 +52,7 @@ def test_a_chapter_beside_a_code_is_one_warning_and_a_serious_finding(mechanism:
 @pytest.mark.parametrize("seed", range(4))
 def test_random_columns_are_no_warning_and_no_finding(seed: int) -> None:
     table = people(seed)
-    release = dn.publish(table, sensitive="code", privacy=PRIVACY)
+    release = dn.publish(table, sensitive="code", privacy=PRIVACY, mechanism="uniform")
     assert warned(release) == []
     report = dn.audit(table, release)
     assert [finding for finding in report.findings if finding.what == "public columns"] == []
@@ -62,7 +62,7 @@ def test_random_columns_are_no_warning_and_no_finding(seed: int) -> None:
 def test_dropping_or_recoding_the_culprit_is_the_fix() -> None:
     table = planted()
     for options in ({"drop": ["chapter"]}, {"recode": {"chapter": dn.hierarchy(dict.fromkeys("ABCD", "any"))}}):
-        release = dn.publish(table, sensitive="code", privacy=PRIVACY, **options)
+        release = dn.publish(table, sensitive="code", privacy=PRIVACY, **{"mechanism": "uniform", **options})
         assert warned(release) == []
         assert dn.audit(table, release).serious == ()
 
@@ -72,7 +72,7 @@ def test_numbers_are_learnt_from_in_classes_where_single_ones_are_too_rare() -> 
     salary = draw.normal(50_000, 9_000, ROWS)
     level = np.searchsorted([40_000, 50_000, 60_000], salary)
     table = pa.table({"salary": salary, "level": level})
-    (warning,) = warned(dn.publish(table, sensitive="level", privacy=dn.Privacy(rho2="1/2")))
+    (warning,) = warned(dn.publish(table, sensitive="level", privacy=dn.Privacy(rho2="1/2"), mechanism="uniform"))
     assert "'salary' gives 'level' away" in warning
     assert "--recode salary=bands:WIDTH" in warning
 
@@ -80,18 +80,20 @@ def test_numbers_are_learnt_from_in_classes_where_single_ones_are_too_rare() -> 
 def test_a_function_is_confirmed_on_all_rows_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(giveaways, "ROWS", 1_000)
     table = planted(6_000)
-    (warning,) = warned(dn.publish(table, sensitive="code", privacy=PRIVACY))
+    (warning,) = warned(dn.publish(table, sensitive="code", privacy=PRIVACY, mechanism="uniform"))
     assert "in a sample of 1,000 of 6,000 rows" in warning
     assert "each sensitive value has one of its values" in warning
     chapters = table["chapter"].to_pylist()
     chapters[1] = "D" if chapters[1] != "D" else "A"  # a row that is not in the sample
     spoilt = table.set_column(table.column_names.index("chapter"), "chapter", pa.array(chapters))
-    (warning,) = warned(dn.publish(spoilt, sensitive="code", privacy=PRIVACY))
+    (warning,) = warned(dn.publish(spoilt, sensitive="code", privacy=PRIVACY, mechanism="uniform"))
     assert "(nearly each sensitive value has one of its values)" in warning
 
 
 def test_nothing_of_the_check_is_in_the_release() -> None:
-    plain, checked = (dn.publish(planted(), sensitive="code", privacy=PRIVACY, key=bytes(32)) for _ in range(2))
+    plain, checked = (
+        dn.publish(planted(), sensitive="code", privacy=PRIVACY, key=bytes(32), mechanism="uniform") for _ in range(2)
+    )
     assert plain.manifest.to_json() == checked.manifest.to_json()
     assert "give values away" not in checked.manifest.to_json()
 
@@ -111,6 +113,6 @@ def test_the_owner_report_shows_the_table(tmp_path) -> None:
     from deniable import report
 
     table = planted()
-    release = dn.publish(table, sensitive="code", privacy=PRIVACY, out=tmp_path / "r")
+    release = dn.publish(table, sensitive="code", privacy=PRIVACY, out=tmp_path / "r", mechanism="uniform")
     text = report.document(tmp_path / "r", audience="owner", audit=dn.audit(table, release).to_dict(), evaluation=None)
     assert "What public columns give away" in str(text)

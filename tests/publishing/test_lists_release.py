@@ -109,7 +109,7 @@ def test_what_lists_cannot_be_asked_is_refused(release, question, words):
 
 
 def test_no_lists_no_items(patients):
-    plain = dn.publish(patients.select(["sex"]), sensitive="sex", privacy="3/4")
+    plain = dn.publish(patients.select(["sex"]), sensitive="sex", privacy="3/4", mechanism="uniform")
     with pytest.raises(dn.DeniableError, match="no column of lists"):
         plain.items()
     with pytest.raises(dn.DeniableError, match="one item or several"):

@@ -37,7 +37,9 @@ def table(n=3000, seed=0):
 
 
 def publish(data, **options):
-    return dn.publish(data, **{"sensitive": "disease", "privacy": PRIVACY, "drop": ["name"], **options})
+    return dn.publish(
+        data, **{"sensitive": "disease", "privacy": PRIVACY, "mechanism": "uniform", "drop": ["name"], **options}
+    )
 
 
 def test_public_columns_survive_and_the_sensitive_one_changes():
@@ -191,7 +193,9 @@ def test_what_the_noisy_histogram_adds_is_said():
 
 def test_several_sensitive_columns_are_compounded_into_one():
     data = table()
-    release = publish(data, sensitive=["disease", "city"], privacy=dn.Privacy("1/10", "1/2"), key=KEY)
+    release = publish(
+        data, sensitive=["disease", "city"], privacy=dn.Privacy("1/10", "1/2"), key=KEY, mechanism="uniform"
+    )
     assert len(release.manifest.parts[0].domain) == 24
     assert release.table.column_names == ["age", "disease", "city"]
     assert set(release.table["city"].to_pylist()) <= {"Ulm", "Köln", "Bonn"}
@@ -201,14 +205,16 @@ def test_missing_values_are_a_policy():
     rng = np.random.default_rng(3)
     data = pd.DataFrame({"x": range(2000), "d": rng.choice(["a", "b", "", None], 2000)})
     privacy = dn.Privacy("1/3", "1/2")
-    as_value = dn.publish(data, sensitive="d", privacy=privacy, key=KEY)
+    as_value = dn.publish(data, sensitive="d", privacy=privacy, key=KEY, mechanism="uniform")
     assert as_value.manifest.parts[0].domain == ("", "a", "b", None)
-    exempt = dn.publish(data, sensitive="d", privacy=privacy, key=KEY, missing="exempt", shuffle=False)
+    exempt = dn.publish(
+        data, sensitive="d", privacy=privacy, key=KEY, missing="exempt", shuffle=False, mechanism="uniform"
+    )
     assert exempt.manifest.parts[0].domain == ("", "a", "b")
     nulls = pa.array(data["d"], from_pandas=True).is_null()
     assert exempt.table["d"].combine_chunks().is_null().equals(nulls)
     with pytest.raises(dn.DeniableError, match="missing"):
-        dn.publish(data, sensitive="d", privacy=privacy, missing="refuse")
+        dn.publish(data, sensitive="d", privacy=privacy, missing="refuse", mechanism="uniform")
 
 
 def test_strange_values_come_through(tmp_path):
@@ -216,7 +222,9 @@ def test_strange_values_come_through(tmp_path):
     data = pa.table({"n": list(range(80)), "v": strange * 10})
     for form in ("parquet", "csv"):
         out = tmp_path / form
-        release = dn.publish(data, sensitive="v", privacy=dn.Privacy("1/8", "1/4"), key=KEY, out=out, format=form)
+        release = dn.publish(
+            data, sensitive="v", privacy=dn.Privacy("1/8", "1/4"), key=KEY, out=out, format=form, mechanism="uniform"
+        )
         assert set(release.table["v"].to_pylist()) <= set(strange)
         assert set(release.manifest.parts[0].domain) == set(strange)
         dn.verify(out)
@@ -229,7 +237,9 @@ def test_dates_numbers_and_booleans_keep_their_types(tmp_path):
     data = pa.table({"x": list(range(400)), "day": days * 100, "n": [1, 2, 3, 4] * 100, "b": [True, False] * 200})
     for column in ("day", "n", "b"):
         privacy = dn.Privacy("1/2", "3/4")
-        release = dn.publish(data, sensitive=column, privacy=privacy, out=tmp_path / column, format="csv")
+        release = dn.publish(
+            data, sensitive=column, privacy=privacy, out=tmp_path / column, format="csv", mechanism="uniform"
+        )
         assert release.table.schema.field(column).type == data.schema.field(column).type
         assert set(dn.open_release(tmp_path / column).manifest.parts[0].domain) == set(data[column].to_pylist())
 
@@ -340,7 +350,7 @@ def test_a_telling_row_order_is_pointed_out_when_rows_are_not_shuffled():
 def test_one_row_and_two_values():
     data = pa.table({"d": ["a"]})
     privacy = dn.Privacy("1/2", "3/4", adversary="any-prior")
-    release = dn.publish(data, sensitive="d", privacy=privacy, domain=["a", "b"])
+    release = dn.publish(data, sensitive="d", privacy=privacy, domain=["a", "b"], mechanism="uniform")
     assert release.table.num_rows == 1
     assert release.manifest.parts[0].domain == ("a", "b")
 
@@ -363,18 +373,22 @@ def test_sensitive_numbers_are_published_as_bins():
     rng = np.random.default_rng(5)
     data = pa.table({"x": range(3000), "salary": rng.lognormal(10, 0.5, 3000)})
     edges = [0, 15_000, 25_000, 40_000, 1_000_000]
-    release = dn.publish(data, sensitive="salary", privacy=dn.Privacy(rho2="3/4"), bins={"salary": edges}, key=KEY)
+    release = dn.publish(
+        data, sensitive="salary", privacy=dn.Privacy(rho2="3/4"), bins={"salary": edges}, key=KEY, mechanism="uniform"
+    )
     assert set(release.manifest.parts[0].domain) == set(dn.Bins(tuple(edges)).labels)
     low = release.count(where={"salary": "[0, 15000)"})
     truth = int((data["salary"].to_numpy() < 15_000).sum())
     assert abs(low.value - truth) < 6 * low.stderr
-    quantiles = dn.publish(data, sensitive="salary", privacy=dn.Privacy(rho2="3/4"), bins={"salary": dn.Quantiles(5)})
+    quantiles = dn.publish(
+        data, sensitive="salary", privacy=dn.Privacy(rho2="3/4"), bins={"salary": dn.Quantiles(5)}, mechanism="uniform"
+    )
     assert any("quantiles" in warning for warning in quantiles.warnings)
     assert any("edges of the bins of 'salary'" in said for said in quantiles.manifest.guarantee["not_protected"])
     with pytest.raises(dn.DeniableError, match="outside its bins"):
-        dn.publish(data, sensitive="salary", privacy=PRIVACY, bins={"salary": [0, 10, 20]})
+        dn.publish(data, sensitive="salary", privacy=PRIVACY, bins={"salary": [0, 10, 20]}, mechanism="uniform")
     with pytest.raises(dn.DeniableError, match="not a sensitive column"):
-        dn.publish(data, sensitive="salary", privacy=PRIVACY, bins={"x": [0, 10, 20]})
+        dn.publish(data, sensitive="salary", privacy=PRIVACY, bins={"x": [0, 10, 20]}, mechanism="uniform")
 
 
 def test_quantile_bins_do_not_publish_the_extremes():
@@ -382,10 +396,14 @@ def test_quantile_bins_do_not_publish_the_extremes():
     salaries = [*rng.integers(1000, 5000, 4000).tolist(), 123_456]
     data = pa.table({"x": range(4001), "salary": salaries})
     privacy = dn.Privacy(rho2="3/4")
-    release = dn.publish(data, sensitive="salary", privacy=privacy, bins={"salary": dn.Quantiles(5)}, key=KEY)
+    release = dn.publish(
+        data, sensitive="salary", privacy=privacy, bins={"salary": dn.Quantiles(5)}, key=KEY, mechanism="uniform"
+    )
     assert not any("123" in str(value) for value in release.manifest.parts[0].domain)
     assert any(str(value).endswith("and above") for value in release.manifest.parts[0].domain)
-    again = dn.publish(data, sensitive="salary", privacy=privacy, bins={"salary": dn.Quantiles(5)}, key=KEY)
+    again = dn.publish(
+        data, sensitive="salary", privacy=privacy, bins={"salary": dn.Quantiles(5)}, key=KEY, mechanism="uniform"
+    )
     assert again.manifest.parts[0].domain == release.manifest.parts[0].domain
     fresh = [
         dn.publish(
@@ -414,5 +432,7 @@ def test_csv_refuses_types_that_would_not_come_back(tmp_path):
 def test_intervals_are_in_the_order_of_their_numbers_not_of_their_text():
     table = pa.table({"pay": [5.0, 25.0, 105.0, 2000.0, None] * 20})
     bins = {"pay": [0, 10, 100, 1000, 3000]}
-    release = dn.publish(table, sensitive="pay", bins=bins, privacy=dn.Privacy("1/4", "1/2"), key=bytes(32))
+    release = dn.publish(
+        table, sensitive="pay", bins=bins, privacy=dn.Privacy("1/4", "1/2"), key=bytes(32), mechanism="uniform"
+    )
     assert release.manifest.parts[0].domain == ("[0, 10)", "[10, 100)", "[100, 1000)", "[1000, 3000]", None)

@@ -171,9 +171,9 @@ def test_no_exact_count_is_in_the_manifest():
 
 
 def test_the_sensitive_columns_may_be_named_and_must_then_agree():
-    assert publish(sensitive=list(COLUMNS)).manifest.sensitive_columns == tuple(COLUMNS)
+    assert publish(sensitive=list(COLUMNS), mechanism="uniform").manifest.sensitive_columns == tuple(COLUMNS)
     with pytest.raises(dn.DeniableError, match="leave sensitive out"):
-        publish(sensitive="zip")
+        publish(sensitive="zip", mechanism="uniform")
     with pytest.raises(dn.DeniableError, match="own requirement"):
         publish(privacy=dn.Privacy("1/4", "1/2"))
     with pytest.raises(dn.DeniableError, match="'height', which the table does not have"):
@@ -369,12 +369,12 @@ def test_a_client_refuses_what_no_row_can_do_alone():
     with pytest.raises(dn.DeniableError, match=r"'sex' is swapped among the rows of the whole table.*uniform"):
         dn.respond(row, publish())
     data = table().select(["zip", "job", "sex"])
-    both = dn.publish(data, sensitive=["job", "sex"], privacy=dn.Privacy("1/4", "1/2"), key=KEY)
+    both = dn.publish(data, sensitive=["job", "sex"], privacy=dn.Privacy("1/4", "1/2"), key=KEY, mechanism="uniform")
     with pytest.raises(dn.DeniableError, match=r"'job', 'sex'.*together"):
         dn.respond(row, both)
     with pytest.raises(dn.DeniableError, match="got str"):
         dn.respond(row, "release")
-    one = dn.publish(data, sensitive="job", privacy=dn.Privacy("1/4", "1/2"), key=KEY)
+    one = dn.publish(data, sensitive="job", privacy=dn.Privacy("1/4", "1/2"), key=KEY, mechanism="uniform")
     assert dn.respond(row, one.manifest, draw=lambda: 0) == row
 
 

@@ -43,7 +43,9 @@ def test_a_pool_answers_about_all_rows_with_the_accuracy_of_all():
 
 def test_pools_of_one_sensitive_column_add_their_noisy_histograms(tmp_path):
     options = {"sensitive": "job", "privacy": dn.Privacy("1/4", "1/2"), "drop": "id", "domain": list("abcd")}
-    releases = [dn.publish(table(3000, seed), key=bytes([seed]) * 32, **options) for seed in (1, 2)]
+    releases = [
+        dn.publish(table(3000, seed), key=bytes([seed]) * 32, **{"mechanism": "uniform", **options}) for seed in (1, 2)
+    ]
     together = pool(releases)
     sums = np.sum([release.manifest.parts[0].marginal.counts for release in releases], axis=0)
     added = together.manifest.parts[0].marginal
@@ -122,7 +124,9 @@ def test_requirements_of_the_owners_stay_in_the_joined_release_and_are_verified(
     one = dn.publish(left, mechanism=Retention({"age": Replace(privacy=(10, 0.1, 0.9), low=0, high=99)}), key=bytes(32))
     required = dn.Privacy("1/3", "2/3", adversary="any-prior")
     declared = sorted(set(right["ill"].to_pylist()))
-    two = dn.publish(right, sensitive="ill", privacy=required, domain=declared, key=bytes([1]) * 32)
+    two = dn.publish(
+        right, sensitive="ill", privacy=required, domain=declared, key=bytes([1]) * 32, mechanism="uniform"
+    )
     together = join(one, two, on="id")
     words = str(together.verify())
     assert "no breach in 'age': coin" in words

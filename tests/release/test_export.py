@@ -43,7 +43,7 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def release(survey: Path) -> dn.Release:
-    return dn.publish(survey, sensitive="ill", privacy="3/5", key=bytes(32))
+    return dn.publish(survey, sensitive="ill", privacy="3/5", key=bytes(32), mechanism="uniform")
 
 
 @pytest.mark.parametrize("suffix", READ)
@@ -58,14 +58,22 @@ def test_what_is_exported_is_what_is_published(release: dn.Release, tmp_path: Pa
     assert about.variable_value_labels["ill"] == {1: "flu", 4: "cold", 7: "gout"}
     assert about.variable_value_labels["mood"] == {1: "bad"}
     assert set(frame["ill"].dropna()) == {1, 4, 7}
-    again = dn.publish(path, sensitive="ill", privacy="3/5", shuffle=False, key=bytes(32))
+    again = dn.publish(path, sensitive="ill", privacy="3/5", shuffle=False, key=bytes(32), mechanism="uniform")
     for name in ("sex", "mood", "job_title", "day"):
         assert again.table[name].to_pylist() == release.table[name].to_pylist()
     assert again.manifest.labels == release.manifest.labels
 
 
 def test_labels_are_kept_in_the_folder_and_left_out_with_their_column(survey: Path, tmp_path: Path) -> None:
-    dn.publish(survey, sensitive="ill", privacy="3/5", drop=["sex"], recode={"mood": "bands:2"}, out=tmp_path / "r")
+    dn.publish(
+        survey,
+        sensitive="ill",
+        privacy="3/5",
+        drop=["sex"],
+        recode={"mood": "bands:2"},
+        out=tmp_path / "r",
+        mechanism="uniform",
+    )
     opened = dn.open_release(tmp_path / "r")
     assert opened.manifest.labels == {"ill": {1: "flu", 4: "cold", 7: "gout"}}
     assert dn.verify(tmp_path / "r")
@@ -85,7 +93,7 @@ def test_names_that_the_programs_do_not_accept_are_changed(tmp_path: Path) -> No
         "2nd": [0.5, None] * 50,
     }
     table = pa.table({**columns, "ill": ["flu", "cold"] * 50})
-    release = dn.publish(table, sensitive="ill", privacy="4/5", key=bytes(32), shuffle=False)
+    release = dn.publish(table, sensitive="ill", privacy="4/5", key=bytes(32), shuffle=False, mechanism="uniform")
     frame, about = pyreadstat.read_dta(str(release.export(tmp_path / "rows.dta")))
     assert list(frame.columns) == ["job_title", "Job_Title_2", "v_to", "v_2nd", "ill"]
     assert about.column_labels[:4] == list(columns)
@@ -103,7 +111,7 @@ def test_other_files_are_refused(release: dn.Release, tmp_path: Path, name: str,
 
 def test_what_no_column_can_hold_is_refused(tmp_path: Path) -> None:
     table = pa.table({"note": ["x" * 3000, "y"] * 50, "ill": ["flu", "cold", "gout", "mumps"] * 25})
-    long = dn.publish(table, sensitive="ill", privacy="1/2", key=bytes(32))
+    long = dn.publish(table, sensitive="ill", privacy="1/2", key=bytes(32), mechanism="uniform")
     with pytest.raises(OutputError, match=r"'note' has a text of 3,000 bytes, and Stata holds 2,045"):
         long.export(tmp_path / "rows.dta")
     lineups = dn.publish(table, sensitive="ill", privacy="1/2", mechanism="lineup", key=bytes(32))

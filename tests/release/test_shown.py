@@ -15,7 +15,7 @@ COLUMN = "<b>disease</b>"
 @pytest.fixture(scope="module")
 def release() -> dn.Release:
     table = pa.table({"sex": ["F", "M", None] * 100, COLUMN: ["flu", HOSTILE, "hiv"] * 100})
-    return dn.publish(table, sensitive=COLUMN, privacy=dn.Privacy(rho2="1/2"))
+    return dn.publish(table, sensitive=COLUMN, privacy=dn.Privacy(rho2="1/2"), mechanism="uniform")
 
 
 def test_a_notebook_shows_the_promise_and_the_columns(release, notebook):
@@ -49,13 +49,15 @@ def test_ranges_and_answers_without_rows_are_shown(notebook):
 
 def test_many_columns_are_not_all_shown(notebook):
     wide = pa.table({**{f"public {i}": [1, 2] * 50 for i in range(60)}, "disease": ["flu", "hiv"] * 50})
-    page = notebook(dn.publish(wide, sensitive="disease", privacy=dn.Privacy(rho2="3/4")))
+    page = notebook(dn.publish(wide, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), mechanism="uniform"))
     assert len(page.rows) == 31
     assert page.paragraphs[-1] == "31 more columns are not shown."
 
 
 def test_many_long_values_do_not_fill_the_page():
     values = [f"{i} " + "x" * 10_000 for i in range(200)]
-    release = dn.publish(pa.table({"disease": values * 2}), sensitive="disease", privacy=dn.Privacy(rho2="1/2"))
+    release = dn.publish(
+        pa.table({"disease": values * 2}), sensitive="disease", privacy=dn.Privacy(rho2="1/2"), mechanism="uniform"
+    )
     assert len(release._repr_html_()) < 5_000
     assert len(repr(release)) < 200

@@ -33,7 +33,7 @@ def table() -> pa.Table:
 
 
 def publish(table: Any, **options: Any) -> dn.Release:
-    return dn.publish(table, sensitive="job", privacy=dn.Privacy(rho2="2/3"), **options)
+    return dn.publish(table, sensitive="job", privacy=dn.Privacy(rho2="2/3"), **{"mechanism": "uniform", **options})
 
 
 def key_file(path: Path, form: keys.PrivateFormat = PEM, key: Any = KEY, password: bytes | None = None) -> Path:

@@ -171,7 +171,7 @@ def test_markdown_holds_no_html_and_rows_keep_their_cells(hostile: Any) -> None:
 def test_the_owner_sees_posteriors_findings_and_the_truth(hostile: Any) -> None:
     told = json.loads(report.render(made(hostile, "uniform", "owner"), "json"))
     sections = {section["name"]: section["blocks"] for section in told["sections"]}
-    assert list(sections)[:5] == ["short", "promise", "attackers", "limits", "findings"]
+    assert list(sections)[:6] == ["verdict", "short", "promise", "attackers", "limits", "findings"]
     found = audit(hostile().original, hostile().folder)
     worst = next(item for item in sections["short"][0]["items"] if item["label"] == "Surest an attacker gets")
     assert worst["figure"] == f"{100 * float(found.parts[0].worst_protected):.3g} %"

@@ -34,7 +34,7 @@ def pool():
 def releases(pool):
     table = pool[0]
     options = {"sensitive": "occupation", "privacy": dn.Privacy("1/13", "1/4"), "shuffle": False}
-    return [dn.publish(table, key=bytes([i]) * 32, **options) for i in range(RELEASES)]
+    return [dn.publish(table, key=bytes([i]) * 32, **{"mechanism": "uniform", **options}) for i in range(RELEASES)]
 
 
 def coverage(releases, pool, **options):

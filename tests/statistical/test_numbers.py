@@ -58,7 +58,9 @@ def holds(off: Any, bias: float, what: str) -> bool:
 def test_errors_are_as_large_as_they_say(table: pa.Table, name: str) -> None:
     known, off = truth(table), {what: [] for what in truth(table)}
     for number in range(RELEASES):
-        release = dn.publish(table, **MADE[name], key=number.to_bytes(32, "big"), shuffle=False)
+        release = dn.publish(
+            table, **{"mechanism": "uniform", **MADE[name]}, key=number.to_bytes(32, "big"), shuffle=False
+        )
         answer = release.sql(QUESTION)
         for what, values in known.items():
             stderr = (answer[f"{what}_high"].to_numpy() - answer[f"{what}_low"].to_numpy()) / 2 / 1.959964
@@ -81,7 +83,9 @@ def test_quantiles_lie_in_their_intervals(table: pa.Table, name: str) -> None:
     known = {"m": inside.pay.median().to_numpy(), "q": inside.age.quantile(0.75).to_numpy()}
     covered: dict[str, list[Any]] = {"m": [], "q": []}
     for number in range(8):
-        release = dn.publish(table, **MADE[name], key=number.to_bytes(32, "little"), shuffle=False)
+        release = dn.publish(
+            table, **{"mechanism": "uniform", **MADE[name]}, key=number.to_bytes(32, "little"), shuffle=False
+        )
         answer = release.sql(QUANTILES).sort_by("town")
         for what, values in known.items():
             low, high = (answer[f"{what}_{end}"].to_numpy() for end in ("low", "high"))
@@ -94,7 +98,7 @@ def test_quantiles_lie_in_their_intervals(table: pa.Table, name: str) -> None:
 def test_a_sum_over_every_value_is_what_single_counts_add_up_to(table: pa.Table) -> None:
     """By hand: the sum is the counts by value times the values, calibrated or not."""
     for name in ("uniform", "small-domain", "line-ups"):
-        release = dn.publish(table, **MADE[name], key=bytes(32))
+        release = dn.publish(table, **{"mechanism": "uniform", **MADE[name]}, key=bytes(32))
         counts = release.histogram({"town": 3}, calibrate=False).to_pandas()
         total = release.sum("age", {"town": 3}, calibrate=False)
         assert total.value == pytest.approx((counts.age * counts.value).sum())
@@ -106,7 +110,7 @@ def test_a_sum_over_every_value_is_what_single_counts_add_up_to(table: pa.Table)
 def test_numbers_in_bins_are_known_to_their_bin(table: pa.Table) -> None:
     privacy = dn.Privacy("2/5", "7/10")
     binned = {"sensitive": "pay", "privacy": privacy, "mechanism": "uniform", "key": bytes(32)}
-    release = dn.publish(table, **binned, bins={"pay": [0, 2000, 4000, 6000, 30_000]})
+    release = dn.publish(table, **{"mechanism": "uniform", **binned}, bins={"pay": [0, 2000, 4000, 6000, 30_000]})
     average, truly = release.mean("pay"), float(np.mean(table["pay"].to_numpy()))
     assert average.low < truly < average.high
     widths = 2000 * release.share({"pay": "[6000, 30000]"}).value * 5 + 1000  # half of 2,000, or half of 24,000
@@ -114,6 +118,6 @@ def test_numbers_in_bins_are_known_to_their_bin(table: pa.Table) -> None:
     again = release.sql("SELECT AVG(pay) AS a, SUM(pay) AS s FROM release").to_pylist()[0]
     assert (again["a"], again["a_low"]) == pytest.approx((average.value, average.low))
     assert again["s"] == pytest.approx(release.sum("pay").value)
-    opened = dn.publish(table, **binned, bins={"pay": dn.Quantiles(4)})
+    opened = dn.publish(table, **{"mechanism": "uniform", **binned}, bins={"pay": dn.Quantiles(4)})
     with pytest.raises(dn.DeniableError, match="open"):
         opened.mean("pay")

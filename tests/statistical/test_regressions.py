@@ -61,7 +61,9 @@ def errors(name: str) -> tuple[Any, Any]:
     truth = [one.value for one in asked(exact)]
     off, held = [], []
     for number in range(RELEASES):
-        release = dn.publish(table, **MADE[name], key=number.to_bytes(32, "big"), shuffle=False)
+        release = dn.publish(
+            table, **{"mechanism": "uniform", **MADE[name]}, key=number.to_bytes(32, "big"), shuffle=False
+        )
         pairs = list(zip(asked(release), truth, strict=True))
         off.append([(one.value - true) / one.stderr for one, true in pairs])
         held.append([one.low <= true <= one.high for one, true in pairs])
@@ -87,9 +89,13 @@ def test_independent_columns_are_found_dependent_as_often_as_chance_has_it():
     found = []
     for number in range(240):
         table = people(number, effect=0.0).slice(0, 2000)
-        release = dn.publish(table, **MADE["uniform"], key=number.to_bytes(32, "big"), shuffle=False)
+        release = dn.publish(
+            table, **{"mechanism": "uniform", **MADE["uniform"]}, key=number.to_bytes(32, "big"), shuffle=False
+        )
         found.append(release.chi_square("sex", "state"))
     assert abs(np.mean([one.statistic for one in found]) - 3) < 0.8
     assert 0.004 < np.mean([one.p_value < 0.05 for one in found]) < 0.13
-    dependent = dn.publish(people(effect=2.0), **MADE["uniform"], key=bytes(32)).chi_square("sex", "state")
+    dependent = dn.publish(people(effect=2.0), **{"mechanism": "uniform", **MADE["uniform"]}, key=bytes(32)).chi_square(
+        "sex", "state"
+    )
     assert dependent.p_value < 1e-9

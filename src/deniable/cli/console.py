@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,6 +53,16 @@ def say(text: str = "") -> None:
 def warn(text: str) -> None:
     """A warning, which --quiet does not silence."""
     say(f"Warning: {text}")
+
+
+def red(text: str) -> str:
+    """Text in red where stdout is a terminal that may show colours (https://no-color.org), else as it is."""
+    return f"\x1b[31m{visible(text)}\x1b[0m" if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
+
+
+def show_alarm(text: str) -> None:
+    """A result that must not be overlooked, on stdout and in red."""
+    print(red(text))
 
 
 def emit(result: Mapping[str, Any]) -> None:

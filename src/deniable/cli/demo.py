@@ -71,6 +71,8 @@ def demo(
         )
     for warning in release.warnings:
         console.warn(warning)
+    if release.choice is not None:
+        _tell(talk, f"   by {release.choice.chosen}")
     _tell(talk, "3. Verified: the guarantee, recomputed from the numbers in the release")
     verified = dn.verify(folder)
     _tell(talk, "4. Asked: estimates from the release beside the truth, which only a made-up table may show")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +13,11 @@ import typer
 from deniable.cli import console, options
 from deniable.cli.engine import EngineName, Master
 from deniable.core.bins import BinsLike, require_fixed
-from deniable.core.errors import OptionError
+from deniable.core.choice import Choice
+from deniable.core.errors import OptionError, RequirementError
 from deniable.core.privacy import Privacy
 from deniable.mechanisms import Mechanism
+from deniable.mechanisms.registry import AUTO
 from deniable.publishing.recoding import Recoding
 
 
@@ -45,7 +48,7 @@ def publish(
             help=f"How: auto (the planner's choice), {options.NAMES}. Options follow the name: decoys:c=5, or "
             "retention:age=0.5@17..90,job=0.6. (laplace publishes no rows: Python only.)",
         ),
-    ] = "uniform",
+    ] = AUTO,
     pool: Annotated[
         str | None,
         typer.Option(
@@ -172,13 +175,21 @@ def publish(
         large_sums=large_sums,
         engine=runs_on,
     )
+    if privacy is None and mechanism == AUTO:
+        raise RequirementError(
+            "Nothing is required of the release. Fix: --mechanism with one that needs no requirement, for example "
+            "pram, or --rho2 1/6: how sure an attacker may become."
+        )
     chosen: Any = mechanism
+    why = ""
     if pool is not None:
         if runs_on.name != "local":
             raise OptionError(f"--pool asks the table on this machine, and --engine {engine} keeps it elsewhere.")
         require_fixed(binned, "--pool")
         unseen = [*(drop or []), *(name for name in (row_id, person) if name is not None)]
-        chosen = _chosen_for(pool, mechanism, privacy, table, named, unseen, binned, recoding, missing, informed_limit)
+        chosen, why = _chosen_for(
+            pool, mechanism, privacy, table, named, unseen, binned, recoding, missing, informed_limit
+        )
         informed_limit = None
     made = None if new_key_file is None else _new_key(new_key_file, out)
     try:
@@ -217,20 +228,29 @@ def publish(
         if made is not None:  # a key for a release that does not exist
             made.unlink(missing_ok=True)
         raise
-    report(out, release.warnings, quiet=quiet, as_json=as_json)
+    if release.choice is not None and why:
+        release.choice = replace(release.choice, chosen=why)
+    report(out, release.warnings, release.choice, quiet=quiet, as_json=as_json)
 
 
-def report(out: Path, warnings: Sequence[str], *, quiet: bool, as_json: bool) -> None:
+def report(out: Path, warnings: Sequence[str], choice: Choice | None = None, *, quiet: bool, as_json: bool) -> None:
     """Say what was published and what it promises, as its manifest has it."""
     for warning in warnings:
         console.warn(warning)
     manifest: dict[str, Any] = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     parts = {name: manifest[name] for name in ("rows", "mechanism", "guarantee", "randomness")}
     if as_json:
-        console.emit({"release": str(out), **parts, "warnings": list(warnings)})
+        described = {} if choice is None else {"choice": choice.to_dict()}
+        console.emit({"release": str(out), **parts, **described, "warnings": list(warnings)})
         return
     console.show(f"Published {manifest['rows']:,} rows in {out}")
-    for line in (manifest["guarantee"]["sentence"], *manifest["guarantee"]["also"]):
+    if choice is not None and choice.chosen:
+        console.show(f"Mechanism: {choice.chosen}.")
+    uncovered = "" if choice is None else choice.not_covered
+    console.show(manifest["guarantee"]["sentence"].removesuffix(uncovered).rstrip())
+    if uncovered:
+        console.show_alarm(uncovered)
+    for line in (*manifest["guarantee"]["also"], *([choice.in_words] if choice and choice.in_words else [])):
         console.show(line)
     if not quiet:
         console.say("Not protected:")
@@ -264,10 +284,9 @@ def _chosen_for(
     recoding: Recoding,
     missing: str,
     informed_limit: str | None,
-) -> Mechanism:
-    """The mechanism for an owner's own questions: designed for them, or the planner's choice."""
+) -> tuple[Mechanism, str]:
+    """The mechanism for an owner's own questions, designed for them or the planner's choice, and why it was chosen."""
     from deniable.core.probability import probability
-    from deniable.mechanisms.registry import AUTO
     from deniable.owner.profile import MADE_FOR, asked_table, one_pool
     from deniable.planning.informed import informed_attacker
     from deniable.planning.planner import compare
@@ -281,7 +300,7 @@ def _chosen_for(
         asked_table(table, sensitive[0], drop=drop, bins=binned, missing=missing, recoding=recoding), pool
     )
     if mechanism in MADE_FOR:
-        return MADE_FOR[mechanism](questions.profile)
+        return MADE_FOR[mechanism](questions.profile), ""
     comparison = compare(
         questions.table.histogram,
         privacy,
@@ -289,4 +308,4 @@ def _chosen_for(
         attacker=informed_attacker(questions.table),
         informed_limit=None if informed_limit is None else float(probability(informed_limit, "informed-limit")),
     )
-    return comparison.recommended.mechanism
+    return comparison.recommended.mechanism, comparison.in_one_line()

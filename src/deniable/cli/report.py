@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,6 +57,8 @@ def report(
     """
     from deniable import report as reports
     from deniable.owner.audit import audit
+    from deniable.publishing.arguments import files_of
+    from deniable.report.record import Origin
 
     who = audience or ("analyst" if original is None and evaluation is None else "owner")
     reports.check_choice("for", who, reports.AUDIENCES)
@@ -73,7 +76,10 @@ def report(
         reports.charts.require()
     measured = None if evaluation is None else _read(evaluation)
     figures = None if original is None else audit(original, release, attacks=True).to_dict()
-    content = reports.document(release, audience=who, audit=figures, evaluation=measured)  # type: ignore[arg-type]
+    origin = None
+    if who == "owner":
+        origin = Origin.of([] if original is None else files_of(original), ["deniable", *sys.argv[1:]])
+    content = reports.document(release, audience=who, audit=figures, evaluation=measured, origin=origin)  # type: ignore[arg-type]
     inputs = [str(given) for given in (original, evaluation) if given is not None]
     reports.write(content, place, format_, release, inputs=inputs)
     if as_json:

@@ -36,7 +36,7 @@ def collect(rows: Any, release: Release | Manifest) -> Release:
     >>> import pyarrow as pa
     >>> import deniable as dn
     >>> pilot = pa.table({"smokes": ["yes", "no", "no", "no"] * 25})
-    >>> asked = dn.publish(pilot, sensitive="smokes", privacy=dn.Privacy(rho1="1/2", rho2="3/4"))
+    >>> asked = dn.publish(pilot, sensitive="smokes", privacy=dn.Privacy("1/2", "3/4"), mechanism="uniform")
     >>> dn.collect([dn.respond({"smokes": "no"}, asked) for _ in range(20)], asked)
     <Release of 20 rows, smokes by uniform>
     """

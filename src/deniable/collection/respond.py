@@ -54,7 +54,7 @@ def respond(
     >>> import pyarrow as pa
     >>> import deniable as dn
     >>> pilot = pa.table({"town": ["Ulm", "Bonn"] * 50, "smokes": ["yes", "no", "no", "no"] * 25})
-    >>> release = dn.publish(pilot, sensitive="smokes", privacy=dn.Privacy(rho1="1/2", rho2="3/4"))
+    >>> release = dn.publish(pilot, sensitive="smokes", privacy=dn.Privacy("1/2", "3/4"), mechanism="uniform")
     >>> answer = dn.respond({"town": "Ulm", "smokes": "yes"}, release)
     >>> answer["town"], answer["smokes"] in ("yes", "no")
     ('Ulm', True)

@@ -37,7 +37,7 @@ class Cell:
         channel: how a value of this cell is perturbed.
 
     >>> import deniable as dn
-    >>> cell = dn.plan({"flu": 60, "cold": 40}, dn.Privacy(rho2="3/4")).cells[0]
+    >>> cell = dn.plan({"flu": 60, "cold": 40}, dn.Privacy(rho2="3/4"), "uniform").cells[0]
     >>> cell.size, cell.rows["flu"], cell.channel.values
     (100, 60, ('flu', 'cold'))
     """

@@ -45,7 +45,7 @@ def sentence_of(parts: Sequence[Part], adversary: str) -> str:
     if isinstance(parts[0].promise, OneOfItems):
         return list_sentence(parts[0].promise, parts[0].item)
     if len(parts) == 1 and type(parts[0].promise) in _SENTENCES and _is_bound(parts[0]):
-        return _SENTENCES[type(parts[0].promise)](parts[0], adversary) + _not_covered(parts[0], adversary)
+        return _SENTENCES[type(parts[0].promise)](parts[0], adversary) + not_covered(parts[0], adversary)
     return _retained(parts)
 
 
@@ -213,7 +213,7 @@ def _known(probability: Fraction | None) -> Fraction:
 # -- what is not covered ----------------------------------------------------------------------------------------------
 
 
-def _not_covered(part: Part, adversary: str) -> str:
+def not_covered(part: Part, adversary: str) -> str:
     """The values that a promise does not cover, by name."""
     if adversary == "any-prior":
         return ""

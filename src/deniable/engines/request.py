@@ -10,12 +10,15 @@ from deniable.core.privacy import Privacy
 from deniable.engines.base import Dataset, Domain, Progress, Scan
 from deniable.engines.randomness import Keystream, Secret
 
+ROW_NUMBER, ROW_ID = "row number", "row id"  # what a row's draws depend on
+
 
 @dataclass(frozen=True)
 class Request:
     """A table, its columns' roles, and what is required of the release. The attributes are those of ``publish``.
 
     ``context`` is a digest of the table's content and of all choices: what makes a release another one.
+    ``drawn_by`` says what a row's draws depend on, beside the key.
     """
 
     dataset: Dataset
@@ -31,6 +34,7 @@ class Request:
     marginals: bool | None
     progress: Progress
     informed_limit: float | None = None
+    drawn_by: str = ROW_NUMBER
 
     @cached_property
     def keys(self) -> Keystream:

@@ -75,7 +75,7 @@ class Survey:
     >>> import pyarrow as pa
     >>> import deniable as dn
     >>> table = pa.table({"w": [2.5] * 900, "sex": ["F", "M", "F"] * 300, "ill": ["yes", "no", "no"] * 300})
-    >>> release = dn.publish(table, sensitive="ill", privacy=dn.Privacy(rho2="9/10"), seed=1)
+    >>> release = dn.publish(table, sensitive="ill", privacy=dn.Privacy(rho2="9/10"), mechanism="uniform", seed=1)
     >>> release.survey("w").count({"sex": "F"})
     <Estimate 1,500 (95 %: 1,431 to 1,569)>
     """

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import time
 from abc import abstractmethod
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,18 +26,11 @@ from deniable.rivals.anatomy.estimate import AnatomyTables
 from deniable.rivals.anatomy.groups import anatomy_groups
 from deniable.rivals.anatomy.mechanism import Anatomy
 from deniable.rivals.anatomy.prediction import AnatomyMoments
+from deniable.rivals.diversity import group_size
 from deniable.rivals.generalize.estimate import BoxCounts
 from deniable.rivals.generalize.mechanism import Generalize
 from deniable.rivals.generalize.publish import rows_kept
 from deniable.rivals.laplace import mechanism as laplace
-
-FEWEST = 10  # rows of a box
-
-
-def group_size(privacy: Privacy) -> int:
-    """1/rho2: the smallest group in which no value need be surer than rho2 allows."""
-    limits = [rho2 for _, rho2 in privacy.per_value.values()]
-    return math.ceil(1 / min([*limits, *([privacy.rho2] if privacy.rho2 is not None else []), Fraction(1, 2)]))
 
 
 class Rival(Setting):
@@ -148,7 +139,7 @@ class Anatomized(Rival):
 
     @classmethod
     def fitted(cls, privacy: Privacy) -> Anatomy:
-        return Anatomy(group_size(privacy))
+        return Anatomy().fitted(privacy)
 
     @classmethod
     def of(cls, mechanism: Anatomy, label: str, privacy: Privacy) -> Anatomized:
@@ -198,7 +189,7 @@ class Generalized(Rival):
 
     @classmethod
     def fitted(cls, privacy: Privacy) -> Generalize:
-        return Generalize(max(FEWEST, group_size(privacy)), group_size(privacy))
+        return Generalize().fitted(privacy)
 
     @classmethod
     def of(cls, mechanism: Generalize, label: str, privacy: Privacy) -> Generalized:

@@ -19,7 +19,7 @@ from deniable.evaluation.drawing import draw_release
 from deniable.evaluation.perturbed_generalization import PerturbedGeneralization
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Generalized, Laplace, Redrawn, Rival
 from deniable.mechanisms import MECHANISMS, Items, Mechanism, Retention, mechanism_named
-from deniable.planning.candidates import MARGINAL_VARIANCE
+from deniable.planning.candidates import MARGINAL_VARIANCE, as_published
 from deniable.planning.independence import IndependenceMoments, independence
 from deniable.planning.pools import QuestionPool
 from deniable.planning.profiles import ByPool, Errors
@@ -58,7 +58,7 @@ class Perturbed(Setting):
         return Answered(answers, histogram, kept, (drawn - begin, answered - drawn))
 
     def predicted(self, profile: ByPool) -> dict[str, Errors]:
-        plan = self.mechanism.plan(profile.pool.table.histogram, self.privacy)
+        plan = as_published(self.mechanism, profile.pool.table.histogram, self.privacy)
         knows = self.privacy is None or self.privacy.adversary == "frequency"
         noise = {"inverse": None, "calibrated": MARGINAL_VARIANCE if knows else None}
         return {name: profile.channels(plan, noise[name]) for name in self.estimators if name in noise}

@@ -116,6 +116,10 @@ class Mechanism(ABC):
         """How a sensitive column of lists is read, of a mechanism that perturbs its items one by one."""
         return None
 
+    def fitted(self, privacy: Privacy | None) -> Mechanism:
+        """The mechanism by its name alone, for a requirement: itself, unless an option follows from ``privacy``."""
+        return self
+
     def for_columns(self, names: tuple[str, ...], privacy: Privacy | None) -> Mechanism:
         """The mechanism for the sensitive columns ``names`` and ``privacy``; itself, unless columns have parameters."""
         return self

@@ -68,7 +68,7 @@ def audit(
     >>> import pyarrow as pa
     >>> import deniable as dn
     >>> table = pa.table({"sex": ["F", "M"] * 500, "disease": ["flu", "flu", "cold", "hiv", "flu"] * 200})
-    >>> release = dn.publish(table, sensitive="disease", privacy=dn.Privacy("3/5", "3/4"))
+    >>> release = dn.publish(table, sensitive="disease", privacy=dn.Privacy("3/5", "3/4"), mechanism="uniform")
     >>> report = dn.audit(table, release)
     >>> report.serious, round(report.epsilon, 2)
     ((), 0.69)

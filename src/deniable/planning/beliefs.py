@@ -88,7 +88,7 @@ def beliefs(plan: Plan) -> Beliefs:
         plan: the plan.
 
     >>> import deniable as dn
-    >>> plan = dn.plan({"flu": 600, "cold": 400}, dn.Privacy(rho1="3/5", rho2="3/4"))
+    >>> plan = dn.plan({"flu": 600, "cold": 400}, dn.Privacy(rho1="3/5", rho2="3/4"), "uniform")
     >>> sure = dn.beliefs(plan)
     >>> round(sure.frequency, 3), round(sure.any_prior, 3)
     (0.75, 0.75)

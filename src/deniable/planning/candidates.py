@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from deniable.audit.attacks.informed import Informed
 from deniable.core.errors import DeniableError
 from deniable.core.guarantee import Guarantee
@@ -17,13 +19,16 @@ from deniable.core.part import COUNT_EPSILON
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
-from deniable.engines.noise import discrete_laplace_variance
+from deniable.engines.noise import discrete_laplace, discrete_laplace_variance
+from deniable.engines.randomness import Keystream, Secret
 from deniable.mechanisms import Mechanism
+from deniable.mechanisms.view import is_sparse
 from deniable.planning.beliefs import Beliefs, beliefs, promised_beliefs
 from deniable.planning.profiles import Errors, Profile
 
 MARGINAL_VARIANCE = discrete_laplace_variance(COUNT_EPSILON)  # of the noise on the published histogram
 EXACT = 1e-9  # a relative error that only rounding makes
+NOISE_DRAWS = 5  # of the noise, to plan from where it matters
 LARGEST_MIXED = 2000  # values; hidden groups or line-ups of more are not inverted only to predict their error
 
 
@@ -66,10 +71,12 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """Its name; of line-ups also their size and truth, which tell them apart."""
+        """Its name; of line-ups also their size and truth, which tell them apart, and of decoys what to write where the
+        number of rows is no multiple of their size."""
         design = self.lineups
         if design is None:
-            return self.name
+            rows_left_out = self.plan is not None and self.plan.parts[0].left_out is not None
+            return f"{self.name}:leftovers=drop" if rows_left_out else self.name
         return f"{self.name}, {design.size} values, truth {percent(design.share_true)}"
 
     @property
@@ -129,13 +136,44 @@ def candidate(mechanism: Mechanism, counts: Histogram, privacy: Privacy, profile
     """A mechanism with channels: its plan, and the errors that follow from it."""
 
     def made() -> tuple[Plan | None, Guarantee, Errors]:
-        plan = mechanism.plan(counts, privacy)
-        hidden = len(plan.cells) > 1 and not plan.cells_published
-        if (hidden or plan.parts[0].lineups is not None) and counts.m > LARGEST_MIXED:
-            return plan, plan.guarantee, (math.nan,) * len(profile.selectivities)
-        return plan, plan.guarantee, profile.channels(plan, marginal_variance(privacy))
+        plan = as_published(mechanism, counts, privacy)
+        return plan, plan.guarantee, errors_of(plan, profile, calibrated=marginal_variance(privacy) is not None)
 
     return timed(mechanism, made)
+
+
+def as_published(mechanism: Mechanism, counts: Histogram, privacy: Privacy | None) -> Plan:
+    """The plan that a release would have, as far as that can be said before its noise is drawn.
+
+    Releases are planned from counts with noise (mathematics 13.4). Where values are frequent that changes nothing one
+    can see. In columns of many rare values a coin for all of them must do for the one that the noise understates most,
+    and rows are kept far less often than exact counts would allow: of some draws of the noise, the plan is shown that
+    keeps a middling number of rows.
+    """
+    knows = privacy is None or marginal_variance(privacy) is not None
+    if not (knows and is_sparse(counts)):
+        return mechanism.plan(counts, privacy)
+    first, *others = _with_noise(counts)
+    plan = mechanism.plan(counts, privacy, public=first)
+    if len(plan.cells) != 1:  # line-ups and groups: there is no coin for all values
+        return plan
+    plans = [plan, *(mechanism.plan(counts, privacy, public=public) for public in others)]
+    return sorted(plans, key=lambda one: one.average_coin)[len(plans) // 2]
+
+
+def _with_noise(counts: Histogram) -> list[Histogram]:
+    """The histogram with noise, some draws of it: always the same, so that a comparison can be repeated."""
+    stream = Keystream(Secret.from_key(bytes(32)), "planner")
+    noise = (discrete_laplace(stream.subkey(str(draw)), counts.m, COUNT_EPSILON) for draw in range(NOISE_DRAWS))
+    return [Histogram(counts.domain, np.maximum(counts.counts + drawn, 1)) for drawn in noise]
+
+
+def errors_of(plan: Plan, profile: Profile, *, calibrated: bool) -> Errors:
+    """The errors that follow from a plan; not numbers where predicting them would take too long."""
+    hidden = len(plan.cells) > 1 and not plan.cells_published
+    if (hidden or plan.parts[0].lineups is not None) and plan.histogram.m > LARGEST_MIXED:
+        return (math.nan,) * len(profile.selectivities)
+    return profile.channels(plan, MARGINAL_VARIANCE if calibrated else None)
 
 
 def with_beliefs(one: Candidate, counts: Histogram, privacy: Privacy) -> Candidate:

@@ -37,6 +37,29 @@ class Comparison:
         return self.candidates[0]
 
     @property
+    def usable(self) -> tuple[Candidate, ...]:
+        """What may be taken, the best first."""
+        applying = tuple(one for one in self.candidates if one.guarantee is not None)
+        return tuple(one for one in applying if not one.withheld) or applying
+
+    def in_one_line(self, taken: Candidate | None = None) -> str:
+        """What is taken, and why, beside the next best."""
+        best = taken or self.recommended
+        others = [one for one in self.usable if one is not best]
+        if not others:
+            return f"{best.label}, the only mechanism that meets the requirement"
+        mine, next_ = best.score[0], others[0].score[0]
+        if math.isinf(mine):
+            return f"{best.label}: no errors can be predicted here, and it lets the odds of any belief grow least"
+        if not next_ >= mine:
+            return f"{best.label}: {others[0].label} meets the requirement on paper, and not with noisy counts"
+        larger = f", {next_ / mine:.2g} times as large" if mine > 0 and next_ < math.inf else ""
+        return (
+            f"{best.label}: of {len(others) + 1} mechanisms that meet the requirement its predicted error is the "
+            f"smallest (next: {others[0].label}{larger})"
+        )
+
+    @property
     def refused(self) -> tuple[Candidate, ...]:
         """Mechanisms that do not apply; their ``refusal`` says why."""
         return tuple(one for one in (*self.candidates, *self.rivals) if one.guarantee is None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from deniable.audit.attacks.informed import InformedAttacker
@@ -14,45 +14,54 @@ from deniable.core.probability import Probability
 from deniable.mechanisms import Mechanism, mechanism_named
 from deniable.mechanisms.registry import AUTO
 from deniable.planning.beliefs import beliefs
+from deniable.planning.comparison import Comparison
 from deniable.planning.planner import compare
 
-__all__ = ["AUTO", "beliefs", "chosen_mechanism", "plan"]
+__all__ = ["AUTO", "beliefs", "plan", "planners_choice"]
 
 
-def chosen_mechanism(
-    mechanism: str | Mechanism,
+def planners_choice(
     histogram: Histogram,
     privacy: Privacy | None,
     attacker: InformedAttacker | None = None,
     informed_limit: float | None = None,
-) -> Mechanism:
-    """The mechanism that was asked for, or the planner's choice for ``"auto"``, within what an attacker may gain."""
-    if mechanism != AUTO:
-        return mechanism_named(mechanism)
+    without: Sequence[str] = (),
+) -> Comparison:
+    """What ``"auto"`` compares: the first candidate is its choice, within what an attacker may gain."""
+    required = require_something(privacy)
+    return compare(histogram, required, attacker=attacker, informed_limit=informed_limit, without=without)
+
+
+def require_something(privacy: Privacy | None) -> Privacy:
+    """Refuse to choose a mechanism where nothing is required of the release."""
     if privacy is None:
-        raise RequirementError("mechanism 'auto' needs a requirement to choose for: privacy=Privacy(rho2='1/6').")
-    comparison = compare(histogram, privacy, attacker=attacker, informed_limit=informed_limit)
-    return comparison.recommended.mechanism
+        raise RequirementError(
+            "mechanism 'auto' needs a requirement to choose for. Fix: privacy='1/6', how sure an attacker may become; "
+            "or mechanism= with one that needs no requirement, for example 'pram'."
+        )
+    return privacy
 
 
 def plan(
     rows: Mapping[Hashable, int] | Histogram | Any,
     privacy: Privacy | Probability | None = None,
-    mechanism: str | Mechanism = "uniform",
+    mechanism: str | Mechanism = AUTO,
 ) -> Plan:
     """Plan a release from a histogram alone.
 
     Args:
         rows: how many rows hold each value: a mapping, a ``Histogram``, or a pandas Series (``value_counts()``).
         privacy: the requirement, or rho2 alone; None for mechanisms that need none.
-        mechanism: a mechanism's name or object; ``"auto"``: the planner's choice.
+        mechanism: a mechanism's name or object; left out, or ``"auto"``: the planner's choice.
 
     >>> import deniable as dn
-    >>> plan = dn.plan({"flu": 5, "cold": 7}, dn.Privacy(rho1="1/2", rho2="3/4"))
+    >>> plan = dn.plan({"flu": 5, "cold": 7}, dn.Privacy(rho1="1/2", rho2="3/4"), "uniform")
     >>> plan
     <Plan by uniform: 1 cell, rho2 75 %>
     >>> plan.cells[0].channel.gamma
     3.0
     """
     histogram, required = Histogram.of(rows), as_privacy(privacy)
-    return chosen_mechanism(mechanism, histogram, required).plan(histogram, required)
+    if mechanism == AUTO:
+        return planners_choice(histogram, required).recommended.mechanism.plan(histogram, required)
+    return mechanism_named(mechanism).plan(histogram, required)

@@ -17,6 +17,7 @@ from deniable.engines.request import Request
 from deniable.planning.informed import attacker_of
 
 ROWS = 200_000  # at most, evenly spread over the table
+MOST_VALUES = 2000  # learnt about unasked: what is learnt of every pair of values is kept
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,9 @@ def sampled(
 
 
 def attacker_on(request: Request, scan: Scan) -> InformedAttacker | None:
-    """Someone who has learnt from the public columns; None where there are none."""
-    if not request.public or not scan.rows:
+    """Someone who has learnt from the public columns; None where there are none, or too many values to learn about."""
+    many = scan.histogram.m > MOST_VALUES and request.informed_limit is None
+    if not request.public or not scan.rows or many:
         return None
     sample = sampled(request.dataset, request.public, [scan.encoder], scan.rows)
     kept = np.flatnonzero(sample.codes[0] < scan.histogram.m)  # the others are exempt: they show what they are

@@ -15,21 +15,27 @@ from deniable.core.recode import Snap, Step
 from deniable.core.replace import Replace
 from deniable.engines.base import Dataset, PartJob, items_of
 from deniable.engines.randomness import drawn_rows
-from deniable.engines.request import Request
+from deniable.engines.request import ROW_ID, ROW_NUMBER, Request
+from deniable.mechanisms import SmallDomain
 from deniable.mechanisms.base import Mechanism, Need, Scanned
-from deniable.planning.plan import chosen_mechanism
+from deniable.planning.comparison import Comparison
+from deniable.planning.plan import planners_choice, require_something
 from deniable.publishing import marginal
 from deniable.publishing.known import attacker_on
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A plan, the table that it is for, the jobs that execute its parts, and their published histograms."""
+    """A plan, the table that it is for, the jobs that execute its parts, and their published histograms.
+
+    ``chosen`` says why the planner took this mechanism; nothing where the owner named it.
+    """
 
     plan: Plan
     dataset: Dataset
     jobs: tuple[PartJob, ...]
     marginals: tuple[Marginal | None, ...]
+    chosen: str = ""
 
     def published(self, missing: str) -> tuple[Part, ...]:
         """What a release says of its parts. Cells that nobody sees stay unsaid: what is published of them is their
@@ -70,11 +76,34 @@ class _Examined:
 
 
 def prepared(mechanism: str | Mechanism, request: Request) -> Prepared:
-    """What an engine is to execute for this mechanism."""
-    if isinstance(mechanism, str):  # the planner chooses by all columns together, and by what the public ones teach
-        scan = request.scan(request.sensitive, request.domain)
-        attacker = attacker_on(request, scan) if len(request.sensitive) == 1 else None
-        mechanism = chosen_mechanism(mechanism, scan.histogram, request.privacy, attacker, request.informed_limit)
+    """What an engine is to execute for this mechanism, or for the planner's choice."""
+    if isinstance(mechanism, Mechanism):
+        return _prepared(mechanism, request)
+    compared = _compared(request)
+    refused: RequirementError | None = None
+    for one in compared.usable:
+        try:
+            ready = _prepared(one.mechanism, request)
+        except RequirementError as problem:  # compared with exact counts, planned from noisy ones: these may not do
+            refused = refused or problem
+            continue
+        return dataclasses.replace(ready, chosen=compared.in_one_line(one))
+    assert refused is not None
+    raise refused
+
+
+def _compared(request: Request) -> Comparison:
+    """The planner chooses by all sensitive columns together, and by what the public ones teach."""
+    require_something(request.privacy)
+    scan = request.scan(request.sensitive, request.domain)
+    # Where an id decides the draws, the order of the rows decides nothing; neither may a sample of them.
+    sampled = request.drawn_by == ROW_NUMBER or request.informed_limit is not None
+    attacker = attacker_on(request, scan) if sampled and len(request.sensitive) == 1 else None
+    without = (SmallDomain.name,) if request.drawn_by == ROW_ID else ()  # it deals rows to cells by their number
+    return planners_choice(scan.histogram, request.privacy, attacker, request.informed_limit, without)
+
+
+def _prepared(mechanism: Mechanism, request: Request) -> Prepared:
     needs = mechanism.layout(request.sensitive)
     domains = _domains(request.domain, needs)
     scanned = [

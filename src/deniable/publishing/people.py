@@ -9,8 +9,7 @@ from pathlib import Path
 
 from deniable.core.errors import OptionError
 from deniable.core.guarantee import Guarantee
-from deniable.engines.base import Job
-from deniable.engines.request import Request
+from deniable.engines.request import ROW_ID, ROW_NUMBER, Request
 from deniable.publishing.looks import composed
 from deniable.publishing.parts import Prepared
 from deniable.publishing.series import Series
@@ -78,8 +77,8 @@ def require_own_draws(ready: Prepared, who: str | None, by_value: bool) -> None:
         )
 
 
-def drawn_by(job: Job) -> str:
+def drawn_by(who: str | None, by_value: bool) -> str:
     """What a row's draw depends on, beside the key."""
-    if job.row_id is None:
-        return "row number"
-    return "person and value" if job.by_value else "row id"
+    if who is None:
+        return ROW_NUMBER
+    return "person and value" if by_value else ROW_ID

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 
 from deniable.core.bins import BinsLike
-from deniable.core.errors import OptionError
 from deniable.core.labels import of_columns
 from deniable.core.manifest import (
     Column,
@@ -42,12 +41,14 @@ from deniable.publishing.arguments import (
     secret_of,
     signer_for,
 )
+from deniable.publishing.choice import choice_of
 from deniable.publishing.context import canonical, context_of
 from deniable.publishing.ledger import Ledger, noted
 from deniable.publishing.lists import Refused, unfolded
 from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.people import drawn_by, require_own_draws, said_of_looks, series_of
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
+from deniable.publishing.rival import publish_rival
 from deniable.publishing.scanning import binned, recoded
 from deniable.publishing.series import Series
 from deniable.publishing.together import warnings_about_counts
@@ -55,7 +56,7 @@ from deniable.publishing.warned import warned
 from deniable.release.folder import finish_folder, new_folder, spool_in
 from deniable.release.open import open_release
 from deniable.release.release import Release
-from deniable.release.signing_key import Signer, files_of_key
+from deniable.release.signing_key import files_of_key
 from deniable.rivals.base import Rival
 
 
@@ -65,7 +66,7 @@ def publish(
     *,
     sensitive: str | Sequence[str] | None = None,
     privacy: Privacy | Probability | None = None,
-    mechanism: str | Mechanism = "uniform",
+    mechanism: str | Mechanism = AUTO,
     drop: str | Sequence[str] = (),
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
@@ -105,7 +106,8 @@ def publish(
             ``Decoys``, which groups each by itself. Left out where the mechanism names its columns, as ``Retention``
             does; these are perturbed one by one. For ``Items`` a column of lists.
         privacy: the requirement, or rho2 alone (``"1/3"``): how sure an attacker may become.
-        mechanism: a mechanism's name or object.
+        mechanism: a mechanism's name or object. Left out, or ``"auto"``, the planner takes the one that meets the
+            requirement with the smallest predicted error; ``release.choice`` says which, and why.
         drop: columns that are not published.
         out: a folder to write to, in bounded memory when ``table`` is a path. Without it the release stays in memory.
         overwrite: replace the release that is in ``out``.
@@ -153,13 +155,14 @@ def publish(
     >>> table = pa.table({"sex": ["F", "M"] * 500, "disease": ["flu", "flu", "cold", "hiv", "flu"] * 200})
     >>> release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"))
     >>> release
-    <Release of 1,000 rows, disease by uniform>
+    <Release of 1,000 rows, disease by lineup>
     >>> release.table.column_names, release.manifest.guarantee["rho2"]
     (['sex', 'disease'], '3/4')
     """
     chosen: str | Mechanism = AUTO if mechanism == AUTO else mechanism_named(mechanism)
     names, required = () if sensitive is None else as_names(sensitive), as_privacy(privacy)
     if isinstance(chosen, Mechanism):
+        chosen = chosen.fitted(required) if isinstance(mechanism, str) and ":" not in mechanism else chosen
         chosen = chosen.for_columns(names, required)
         names = chosen.columns_of(names)
     check_options(missing, format, name)
@@ -189,11 +192,25 @@ def publish(
     if log is not None:
         log.require_choices(canonical({**choices, "columns": (names, row_id, person), "published": (marginals,)}))
     dataset = binned(opened, bins or {}, names, Keystream(secret, "release", name, context, *names))
+    by_value = person is not None or log is not None
     request = Request(
-        dataset, names, public, required, secret, name, context, missing, domain, shuffle, marginals, progress, limit
+        dataset,
+        names,
+        public,
+        required,
+        secret,
+        name,
+        context,
+        missing,
+        domain,
+        shuffle,
+        marginals,
+        progress,
+        limit,
+        drawn_by=drawn_by(who, by_value),
     )
     if isinstance(chosen, Rival):
-        return _publish_rival(
+        return publish_rival(
             chosen,
             request,
             runs_on,
@@ -207,7 +224,6 @@ def publish(
     if row_id is not None:
         dataset.require_distinct(row_id, request.keys)
     ready = prepared(chosen, request) if log is None else log.prepared(chosen, request)
-    by_value = person is not None or log is not None
     require_own_draws(ready, who, by_value)
     draws = request.keys.subkey("plan", *(work.part.fingerprint() for work in ready.jobs))
     job = Job(
@@ -233,17 +249,20 @@ def publish(
     if out is None:
         published = pa.concat_tables(ready.dataset.execute(job)).combine_chunks()
         _keep(log, ledger)
-        release = Release(manifest, table=published, engine=runs_on)
-        release.warnings = (*warnings, *warnings_about_counts(ready.jobs, release))
-        return release
+        return _with_advice(Release(manifest, table=published, engine=runs_on), ready, warnings)
     with (
         new_folder(Path(out), overwrite, [*files_of(table), *files_of_key(sign)]) as partial,
         spool_in(partial) as spool,
     ):
         finish_folder(partial, manifest, ready.dataset.execute(job, spool), schema, format, runs_on, signer=signer)
         _keep(log, ledger)  # before the release is in place: it is better to remember one that nobody saw
-    release = open_release(out, engine=runs_on)
+    return _with_advice(open_release(out, engine=runs_on), ready, warnings)
+
+
+def _with_advice(release: Release, ready: Prepared, warnings: Sequence[str]) -> Release:
+    """The release, with what its owner should know of it."""
     release.warnings = (*warnings, *warnings_about_counts(ready.jobs, release))
+    release.choice = choice_of(ready, release.manifest.parts)
     return release
 
 
@@ -252,41 +271,6 @@ def _keep(log: Series | None, ledger: Ledger | None) -> None:
     for book in (log, ledger):
         if book is not None:
             book.save()
-
-
-def _publish_rival(
-    mechanism: Rival,
-    request: Request,
-    engine: Engine,
-    *,
-    row_id: str | None,
-    out: str | os.PathLike[str] | None,
-    overwrite: bool,
-    format: str,
-    inputs: Sequence[str],
-    signer: Signer | None,
-) -> Release:
-    """A release of groups or answers, in memory, or in a folder where ``out`` names one."""
-    if request.missing == "exempt" or row_id is not None or request.marginals:
-        raise OptionError(
-            f"mechanism {mechanism.name!r} takes no missing='exempt', row_id or marginals. Fix: leave them out."
-        )
-    made = mechanism.published(request)
-    promised = dict(made.manifest.guarantee)
-    promised["not_protected"] = [*promised["not_protected"], *request.dataset.said]
-    labels = of_columns(request.dataset.labels, [column.name for column in made.manifest.columns])
-    manifest = replace(made.manifest, guarantee=promised, recoded=request.dataset.recodes, labels=labels)
-    if made.rows is None or made.groups is None or made.schema is None:
-        release = Release(manifest, answerer=made.answerer, engine=engine)
-        return release if out is None else release.save(out)
-    if out is None:
-        table, groups = (pa.concat_tables(pieces).combine_chunks() for pieces in (made.rows(None), made.groups()))
-        return Release(manifest, table=table, groups=groups, engine=engine)
-    if format == "csv":
-        require_readable_csv(made.schema)
-    with new_folder(Path(out), overwrite, inputs) as partial, spool_in(partial) as spool:
-        finish_folder(partial, manifest, made.rows(spool), made.schema, format, engine, made.groups(), signer)
-    return open_release(out, engine=engine)
 
 
 def _manifest(ready: Prepared, job: Job, request: Request, schema: pa.Schema) -> Manifest:
@@ -304,7 +288,7 @@ def _manifest(ready: Prepared, job: Job, request: Request, schema: pa.Schema) ->
         parts=parts,
         privacy=privacy_dict(ready.plan.privacy),
         guarantee=guarantee_dict(said),
-        randomness=Randomness(request.secret.source, request.secret.seed, job.shuffle, drawn_by(job)),
+        randomness=Randomness(request.secret.source, request.secret.seed, job.shuffle, request.drawn_by),
         recoded=ready.dataset.recodes,
         labels=of_columns(ready.dataset.labels, schema.names),
     )

@@ -38,7 +38,7 @@ def pool(releases: Sequence[Release]) -> Release:
 
     >>> import pyarrow as pa
     >>> import deniable as dn
-    >>> how = {"privacy": dn.Privacy(rho1="1/2", rho2="3/4"), "domain": ["cold", "flu", "hiv"]}
+    >>> how = {"privacy": dn.Privacy("1/2", "3/4"), "mechanism": "uniform", "domain": ["cold", "flu", "hiv"]}
     >>> north = dn.publish(pa.table({"disease": ["flu", "cold"] * 100}), sensitive="disease", **how)
     >>> south = dn.publish(pa.table({"disease": ["flu", "hiv"] * 150}), sensitive="disease", **how)
     >>> dn.pool([north, south])
@@ -149,8 +149,8 @@ def join(left: Release, right: Release, on: str) -> Release:
     >>> privacy = dn.Privacy(rho1="1/2", rho2="3/4")
     >>> jobs = pa.table({"id": range(200), "job": ["cook", "nurse"] * 100})
     >>> diseases = pa.table({"id": range(200), "disease": ["flu", "hiv"] * 100})
-    >>> left = dn.publish(jobs, sensitive="job", privacy=privacy)
-    >>> right = dn.publish(diseases, sensitive="disease", privacy=privacy)
+    >>> left = dn.publish(jobs, sensitive="job", privacy=privacy, mechanism="uniform")
+    >>> right = dn.publish(diseases, sensitive="disease", privacy=privacy, mechanism="uniform")
     >>> dn.join(left, right, on="id")
     <Release of 200 rows, job, disease by retention>
     """

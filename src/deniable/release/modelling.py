@@ -50,7 +50,7 @@ class Modelling(ABC):
         >>> import pyarrow as pa
         >>> import deniable as dn
         >>> table = pa.table({"age": [20, 30, 40, 50] * 500, "ill": ["no", "no", "yes", "no", "yes"] * 400})
-        >>> release = dn.publish(table, sensitive="ill", privacy=dn.Privacy(rho2="9/10"), seed=1)
+        >>> release = dn.publish(table, sensitive="ill", privacy=dn.Privacy(rho2="9/10"), mechanism="uniform", seed=1)
         >>> list(release.linear({"ill": "yes"}, ["age"]))
         ['intercept', 'age']
         """
@@ -114,7 +114,7 @@ class Modelling(ABC):
         >>> import pyarrow as pa
         >>> import deniable as dn
         >>> table = pa.table({"age": [20, 30, 40, 50] * 50, "ill": ["no", "no", "yes", "no", "yes"] * 40})
-        >>> release = dn.publish(table, sensitive="ill", privacy=dn.Privacy(rho2="9/10"), seed=1)
+        >>> release = dn.publish(table, sensitive="ill", privacy=dn.Privacy(rho2="9/10"), mechanism="uniform", seed=1)
         >>> release.pseudo_table().column_names
         ['age', 'ill', 'weight']
         """

@@ -21,7 +21,7 @@ def open_release(path: str | os.PathLike[str], *, engine: str | Engine = "local"
     >>> import deniable as dn
     >>> table = pa.table({"disease": ["flu", "cold", "hiv"] * 100})
     >>> with tempfile.TemporaryDirectory() as home:
-    ...     _ = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="1/2"), out=f"{home}/release")
+    ...     _ = dn.publish(table, sensitive="disease", privacy="1/2", mechanism="uniform", out=f"{home}/release")
     ...     dn.open_release(f"{home}/release")
     <Release of 300 rows, disease by uniform>
     """

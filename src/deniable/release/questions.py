@@ -279,7 +279,7 @@ class Questions(ABC):
         >>> import pyarrow as pa
         >>> import deniable as dn
         >>> table = pa.table({"w": [1.0, 3.0] * 500, "ill": ["yes", "no", "no", "yes", "no"] * 200})
-        >>> release = dn.publish(table, sensitive="ill", privacy=dn.Privacy(rho2="4/5"), seed=1)
+        >>> release = dn.publish(table, sensitive="ill", privacy=dn.Privacy(rho2="4/5"), mechanism="uniform", seed=1)
         >>> ill = release.survey(weights="w").share({"ill": "yes"})
         >>> 0.3 < ill.value < 0.5, ill.stderr**2 >= ill.randomization**2
         (True, True)

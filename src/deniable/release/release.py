@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from deniable.audit.verify.checks import Certificate
 from deniable.core import html
+from deniable.core.choice import Choice
 from deniable.core.errors import ManifestError, OutputError, QuestionError
 from deniable.core.manifest import Manifest, with_sentence
 from deniable.core.part import perturbed_names
@@ -54,14 +55,15 @@ class Release(Questions, Modelling):
         table: the published rows; left out where they are read from the folder when they are needed.
         groups: the second table, of releases of groups.
         folder: where it is kept; None while it is in memory.
-        warnings: what the owner was told when publishing; not part of the release.
+        warnings, choice: what the owner was told when publishing, and what the mechanism was chosen for; not part of
+            the release.
         engine: what reads and counts the rows: a name, or an object.
         answerer: who answers questions; by default found from the manifest.
 
     >>> import pyarrow as pa
     >>> import deniable as dn
     >>> table = pa.table({"sex": ["F", "M"] * 500, "disease": ["flu", "flu", "cold", "hiv", "flu"] * 200})
-    >>> release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), seed=1)
+    >>> release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), mechanism="uniform", seed=1)
     >>> release
     <Release of 1,000 rows, disease by uniform>
     >>> release.count({"sex": "F", "disease": "flu"})  # in the table there are 300
@@ -84,6 +86,7 @@ class Release(Questions, Modelling):
         self.manifest = manifest
         self.folder = folder
         self.warnings = tuple(warnings)
+        self.choice: Choice | None = None
         self.engine = engine_named(engine)
         self._table = table
         self._groups = groups
@@ -164,7 +167,9 @@ class Release(Questions, Modelling):
             manifest = folders.finish_folder(
                 partial, stated, [self.table], self.table.schema, format, self.engine, groups, signer
             )
-        return Release(manifest, folder=folder, groups=self._groups, warnings=self.warnings, engine=self.engine)
+        saved = Release(manifest, folder=folder, groups=self._groups, warnings=self.warnings, engine=self.engine)
+        saved.choice = self.choice
+        return saved
 
     def export(self, out: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the published rows as a file of SPSS (``.sav``, ``.zsav``), Stata (``.dta``) or SAS (``.xpt``).

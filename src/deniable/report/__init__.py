@@ -17,8 +17,9 @@ from deniable.report.analyst import analyst_report
 from deniable.report.evidence import from_release, plans_from_audit
 from deniable.report.measured import evaluation_report
 from deniable.report.owner import owner_report
+from deniable.report.record import Origin
 
-__all__ = ["AUDIENCES", "FORMATS", "document", "evaluation_report", "render", "write"]
+__all__ = ["AUDIENCES", "FORMATS", "Origin", "document", "evaluation_report", "render", "write"]
 
 Audience = Literal["owner", "analyst"]
 AUDIENCES = ("owner", "analyst")
@@ -31,6 +32,7 @@ def document(
     audience: Audience = "analyst",
     audit: Mapping[str, Any] | None = None,
     evaluation: Mapping[str, Any] | None = None,
+    origin: Origin | None = None,
 ) -> page.Document:
     """The content of a report.
 
@@ -40,6 +42,7 @@ def document(
         audit: for the owner: ``deniable.owner.audit.audit(original, release).to_dict()``.
         evaluation: for the owner, measured errors: what ``deniable evaluate --json`` prints (``{"results": [...]}``,
             with charts), or a table of your own, ``{"caption": str, "columns": [...], "rows": [[...]]}``.
+        origin: for the owner's record: the original files with their digests, the command, the date.
     """
     check_choice("for", audience, AUDIENCES)
     if audience == "analyst" and (audit is not None or evaluation is not None):
@@ -55,7 +58,7 @@ def document(
     if audit is not None:
         comparison, curve = plans_from_audit(evidence.manifest, audit)
         evidence = replace(evidence, audit=audit, comparison=comparison, curve=curve)
-    return owner_report(replace(evidence, evaluation=evaluation), folder)
+    return owner_report(replace(evidence, evaluation=evaluation), folder, origin)
 
 
 def render(content: page.Document, form: str = "html") -> str:

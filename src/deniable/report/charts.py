@@ -47,20 +47,33 @@ def to_svg(chart: Any) -> str:
 
 
 def error_against_rho2(
-    rows: Sequence[dict[str, Any]], selectivity: float, width: int = WIDTH, *, title: str = COST
+    rows: Sequence[dict[str, Any]],
+    selectivity: float,
+    width: int = WIDTH,
+    *,
+    title: str = COST,
+    rho2: float | None = None,
 ) -> Any:
-    """Predicted error against how sure an attacker may become, one line per mechanism."""
+    """Predicted error against how sure an attacker may become, one line per mechanism; upright, what is required."""
     alt = library()
+    x = _logarithmic(alt.X, alt, "rho2:Q", "rho2: how sure an attacker may become", BELIEFS)
     chart = (
         alt.Chart(alt.Data(values=list(rows)), width=width, height=HEIGHT)
         .mark_line(point=True)
         .encode(
-            x=_logarithmic(alt.X, alt, "rho2:Q", "rho2: how sure an attacker may become", BELIEFS),
+            x=x,
             y=_logarithmic(alt.Y, alt, "error:Q", f"error of counts of {100 * selectivity:g} % of the rows", ERRORS),
             **_by_line(alt, "mechanism", [row["mechanism"] for row in rows], "mechanism"),
         )
     )
+    if rho2 is not None:
+        chart = alt.layer(_limit(alt, [{"rho2": rho2}]).encode(x=x), chart)
     return themed(chart.properties(title=title) if title else chart, width)
+
+
+def _limit(alt: Any, where: list[dict[str, float]]) -> Any:
+    """The dotted line of a requirement."""
+    return alt.Chart(alt.Data(values=where)).mark_rule(color=PALETTE["ink"], strokeWidth=1.5, strokeDash=[2, 3])
 
 
 def cells_picture(cells: Sequence[dict[str, Any]]) -> Any:
@@ -88,7 +101,8 @@ def posterior_against_prior(
 
     Args:
         lines: rows (line, prior, posterior), one line per kind of attacker.
-        points: rows (prior, posterior), one per value, for the attacker who knows the frequencies.
+        points: rows (prior, posterior, protected), one per value, for the attacker who knows the frequencies; values
+            that are not protected are drawn in red.
         limit: (prior, posterior) of the requirement: the rectangle that beliefs must stay in.
         reach: where the axis of the prior ends.
     """
@@ -109,17 +123,15 @@ def posterior_against_prior(
             {"prior": 0, "posterior": limit["posterior"], "prior2": limit["prior"], "posterior2": limit["posterior"]},
             {"prior": limit["prior"], "posterior": 0, "prior2": limit["prior"], "posterior2": limit["posterior"]},
         ]
-        layers.append(
-            alt.Chart(alt.Data(values=edges))
-            .mark_rule(color=PALETTE["ink"], strokeWidth=1.5, strokeDash=[2, 3])
-            .encode(x=x, y=y, x2="prior2:Q", y2="posterior2:Q")
-        )
-    if points:
-        layers.append(
-            alt.Chart(alt.Data(values=list(points)))
-            .mark_point(filled=True, size=28, opacity=0.9, color=PALETTE["series3"])
-            .encode(x=x, y=y)
-        )
+        layers.append(_limit(alt, edges).encode(x=x, y=y, x2="prior2:Q", y2="posterior2:Q"))
+    for covered, colour, shape in ((True, "series3", "circle"), (False, "serious", "diamond")):
+        some = [point for point in points if point["protected"] == covered]
+        if some:
+            layers.append(
+                alt.Chart(alt.Data(values=some))
+                .mark_point(filled=True, size=28 if covered else 60, opacity=0.9, color=PALETTE[colour], shape=shape)
+                .encode(x=x, y=y)
+            )
     return themed(alt.layer(*layers).properties(width=width, height=min(HEIGHT, width)), width)
 
 
@@ -141,8 +153,8 @@ def histogram_with_intervals(rows: Sequence[dict[str, Any]], title: str, width: 
     )
 
 
-def attack_success(rows: Sequence[dict[str, Any]], width: int = WIDTH) -> Any:
-    """How often attacks are right: rows (attack, success, low, high, baseline)."""
+def attack_success(rows: Sequence[dict[str, Any]], width: int = WIDTH, rho2: float | None = None) -> Any:
+    """How often attacks are right: rows (attack, success, low, high, baseline); dotted, how sure one may become."""
     alt = library()
     room = 130 if width <= NARROW else 220
     base = alt.Chart(alt.Data(values=list(rows))).encode(
@@ -154,6 +166,8 @@ def attack_success(rows: Sequence[dict[str, Any]], width: int = WIDTH) -> Any:
         base.mark_tick(color=PALETTE["ink"], thickness=2, height=14).encode(x="baseline:Q"),
         base.mark_point(filled=True, size=70, opacity=1, color=PALETTE["series1"]).encode(x=x),
     ]
+    if rho2 is not None:
+        layers.insert(0, _limit(alt, [{"success": rho2}]).encode(x=x))
     return themed(alt.layer(*layers).properties(width=width - room // 2, height=1.3 * BAR * len(rows)), width)
 
 

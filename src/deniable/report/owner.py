@@ -14,21 +14,26 @@ from deniable.core.probability import percent
 from deniable.core.promise import Cells, Strata
 from deniable.planning.profiles import SELECTIVITIES
 from deniable.report import charts, sections
+from deniable.report.beliefs import grown, other_attackers
 from deniable.report.evidence import Evidence, json_key, true_counts
 from deniable.report.giveaways import giveaways_section
 from deniable.report.measured import measured_blocks
 from deniable.report.page import Block, Document, Facts, Figure, Heading, Note, Section, Text
 from deniable.report.played import attacks_section
+from deniable.report.record import Origin, record_section
 from deniable.report.tables import Kind, Table
+from deniable.report.verdict import verdict_section
 
 CURVE = 60  # points of a curve
 DOTS = 400
 IN_A_CELL = "once the cell is known, at most"
 
 
-def owner_report(evidence: Evidence, folder: str) -> Document:
-    """Guarantee, worst posterior, what is not protected, findings, attacks, cells, errors, rivals, certificate."""
+def owner_report(evidence: Evidence, folder: str, origin: Origin | None = None) -> Document:
+    """Verdict, guarantee, worst posterior, what is not protected, findings, attacks, cells, errors, rivals,
+    certificate, record."""
     listed = (
+        verdict_section(evidence),
         _in_short(evidence),
         sections.promise(evidence),
         _attackers(evidence),
@@ -41,6 +46,7 @@ def owner_report(evidence: Evidence, folder: str) -> Document:
         _alternatives(evidence),
         _evaluation(evidence),
         sections.verification(evidence, folder),
+        record_section(evidence, origin),
     )
     known = evidence.audit or evidence.evaluation
     secret = "It holds facts about the original table: keep it to yourself." if known else ""
@@ -64,7 +70,8 @@ def _in_short(evidence: Evidence) -> Section:
             meaning = "the largest posterior of a protected value, knowing the frequencies"
             items.append(("Surest an attacker gets", percent(worst), meaning))
     if guarantee["rho2"] is not None:
-        items.append(("Allowed (rho2)", sections.as_share(guarantee["rho2"]), "how sure an attacker may become"))
+        items.append(("Promised (rho2)", sections.as_share(guarantee["rho2"]), "how sure an attacker may become"))
+    items += other_attackers(evidence)
     items.append(("Epsilon", sections.epsilon(evidence), "ln of the amplification, per row"))
     items += sections.coins(evidence)
     if evidence.audit is not None:
@@ -89,32 +96,33 @@ def _attackers(evidence: Evidence) -> Section:
 
 def _posteriors(evidence: Evidence, part: Mapping[str, Any] | None, gamma: Fraction | None, whose: str) -> list[Block]:
     values = [] if part is None else part["values"]
-    dots = [{"prior": row["prior"], "posterior": row["highest"]} for row in values]
+    dots = [{"prior": row["prior"], "posterior": row["highest"], "protected": bool(row["protected"])} for row in values]
     dots = sorted(dots, key=lambda dot: -dot["posterior"])[:DOTS]
     required = evidence.manifest.privacy or {}
     rho1, rho2 = (required.get(name) for name in ("rho1", "rho2"))
     limit = None
-    if rho1 is not None and rho2 is not None:
-        limit = {"prior": float(Fraction(rho1)), "posterior": float(Fraction(rho2))}
-    strongest = max([0.0, *(dot["prior"] for dot in dots), *([limit["prior"]] if limit else [])])
+    strongest = max([0.0, *(dot["prior"] for dot in dots), *([] if rho1 is None else [float(Fraction(rho1))])])
     reach = min(1.0, max(0.25, round(2.5 * strongest + 0.05, 1)))
+    if rho2 is not None:  # without rho1 it is required of every value, however frequent
+        before = reach if rho1 is None else float(Fraction(rho1))
+        limit = {"prior": before, "posterior": float(Fraction(rho2))}
     lines = [{"line": "without the release", "prior": x, "posterior": x} for x in (0.0, reach)]
     if gamma is not None:
         step = reach / CURVE
         lines += [
-            {"line": whose, "prior": b, "posterior": _grown(b, gamma)} for b in (i * step for i in range(CURVE + 1))
+            {"line": whose, "prior": b, "posterior": grown(b, gamma)} for b in (i * step for i in range(CURVE + 1))
         ]
     if gamma is None and not dots:
         return [Text(f"{_NO_BOUND.replace('the dots show', 'the promise says')} Single values are not listed here.")]
     name = "" if part is None else f" about {', '.join(map(shown, part['columns']))}"
     parts = [_bounded(evidence, whose) if gamma is not None else _NO_BOUND]
     if dots:
-        parts.append("Dots: each value, for an attacker who knows how frequent values are.")
+        parts.append("Dots: each value, for an attacker who knows how frequent values are; red: not protected.")
+    if len(values) > DOTS:
+        parts.append(f"The {DOTS} values of which one becomes surest; {len(values) - DOTS:,} more are not drawn.")
     if limit is not None:
-        parts.append(
-            f"Dotted: the requirement, that beliefs up to {percent(limit['prior'])} stay at or below "
-            f"{percent(limit['posterior'])}."
-        )
+        beliefs = "beliefs" if rho1 is None else f"beliefs up to {percent(limit['prior'])}"
+        parts.append(f"Dotted: the requirement, that {beliefs} stay at or below {percent(limit['posterior'])}.")
     columns: dict[str, Kind] = {"line": "text", "believed before": "share", "believed after, at most": "share"}
     rows = [(row["line"], row["prior"], row["posterior"]) for row in lines[:2] + lines[2 :: CURVE // 10]]
     return [
@@ -157,11 +165,6 @@ def _gamma(evidence: Evidence) -> tuple[Fraction | None, str]:
     return None, ""
 
 
-def _grown(belief: float, gamma: Fraction) -> float:
-    """b gamma / (1 - b + b gamma): what a belief b grows to at the amplification gamma (mathematics 2)."""
-    return belief * float(gamma) / (1 - belief + belief * float(gamma))
-
-
 def _belief_tables(part: Mapping[str, Any]) -> list[Block]:
     columns: dict[str, Kind] = {
         "value": "text",
@@ -172,13 +175,16 @@ def _belief_tables(part: Mapping[str, Any]) -> list[Block]:
     }
     rows = [
         (row["value"], row["prior"], row["highest"], row["lowest"], "yes" if row["protected"] else "no")
-        for row in sorted(part["values"], key=lambda row: (not row["protected"], -row["highest"]))
+        for row in sorted(part["values"], key=lambda row: (row["protected"], -row["highest"]))
     ]
     if part["cells"] is not None and part["cells"]["rows_from"] != "groups":  # a group is all that a row shows
         columns = {**columns, "its cell alone": "share"}
         alone = {json_key(row["value"]): row["cell_only"] for row in part["values"]}
         rows = [(*row, alone[json_key(row[0])]) for row in rows]  # type: ignore[misc]
-    blocks: list[Block] = [Table.of("How sure an attacker who knows the frequencies is of each value.", columns, rows)]
+    exposed = [place for place, row in enumerate(rows) if row[4] == "no"]
+    caption = "How sure an attacker who knows the frequencies is of each value"
+    caption += "; in red: not protected." if exposed else "."
+    blocks: list[Block] = [Table.of(caption, columns, rows, marked=exposed)]
     stronger = [(row["belief"], row["value"], row["prior"], row["posterior"]) for row in part["stronger_priors"]]
     if stronger:
         kinds: dict[str, Kind] = {"belief": "text", "worst for": "text", "before": "share", "after, at most": "share"}
@@ -251,8 +257,8 @@ def _alternatives(evidence: Evidence) -> Section | None:
         blocks.append(
             Figure(
                 "What accuracy costs in certainty",
-                "Predicted relative error of counts, for stronger and weaker requirements than yours.",
-                partial(_draw_curve, evidence.curve),
+                "Predicted relative error of counts, for stronger and weaker requirements than yours (dotted).",
+                partial(_draw_curve, evidence.curve, sections.stated_rho2(evidence)),
                 Table.of("Predicted relative errors.", kinds, points),
             )
         )
@@ -292,5 +298,5 @@ def _draw_posteriors(lines: Any, dots: Any, limit: Any, reach: float, width: int
     return charts.posterior_against_prior(lines, dots, limit, reach, width)
 
 
-def _draw_curve(rows: Any, width: int) -> Any:
-    return charts.error_against_rho2(rows, SELECTIVITIES[-1], width, title="")
+def _draw_curve(rows: Any, rho2: float | None, width: int) -> Any:
+    return charts.error_against_rho2(rows, SELECTIVITIES[-1], width, title="", rho2=rho2)

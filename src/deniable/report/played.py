@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from deniable.core.probability import percent
 from deniable.report import charts
 from deniable.report.evidence import Evidence, labels
-from deniable.report.page import Figure, Section, Text
+from deniable.report.page import Figure, Note, Section, Text
+from deniable.report.sections import stated_rho2
 from deniable.report.tables import Kind, Table
 
 ABOUT = (
@@ -44,11 +46,26 @@ def attacks_section(evidence: Evidence) -> Section | None:
     figure = Figure(
         "How often attackers are right",
         "Dots: the share of right guesses, with 95 % intervals. Upright lines: guessing the most frequent value, "
-        "without the release.",
-        partial(_draw, points),
+        "without the release. Dotted: rho2, what is promised about one belief.",
+        partial(_draw, points, stated_rho2(evidence)),
         table,
     )
-    return Section("attacks", "Attacks, played", (Text(ABOUT), figure))
+    return Section("attacks", "Attacks, played", (Text(ABOUT), *_above(tried, stated_rho2(evidence)), figure))
+
+
+def _above(attacks: Sequence[Mapping[str, Any]], rho2: float | None) -> list[Note]:
+    """A sentence about attackers who are right more often than rho2."""
+    names = [] if rho2 is None else [_name(attack) for attack in attacks if attack["low"] > rho2]
+    if rho2 is None or not names:
+        return []
+    text = (
+        f"{', '.join(names)}: right more often than {percent(rho2)}. That does not break the promise, which is about "
+        "someone who knows how frequent values are and nothing more; these know more, of public columns or of other "
+        "people."
+    )
+    return [
+        Note("caution", "attackers above rho2", text, "Coarsen or drop the columns they learn from, or lower rho2.")
+    ]
 
 
 def _name(attack: Mapping[str, Any]) -> str:
@@ -63,5 +80,5 @@ def _row(attack: Mapping[str, Any]) -> tuple[Any, ...]:
     return _name(attack), *figures, attack["baseline"], trials, attack["note"]
 
 
-def _draw(points: Any, width: int) -> Any:
-    return charts.attack_success(points, width)
+def _draw(points: Any, rho2: float | None, width: int) -> Any:
+    return charts.attack_success(points, width, rho2)

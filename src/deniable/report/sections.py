@@ -29,6 +29,12 @@ def as_share(text: str | None) -> str:
     return "none stated" if text is None else percent(Fraction(text))
 
 
+def stated_rho2(evidence: Evidence) -> float | None:
+    """How sure an attacker may become, where one number says it for all values."""
+    stated = evidence.manifest.guarantee["rho2"]
+    return None if stated is None else float(Fraction(stated))
+
+
 def coins(evidence: Evidence) -> tuple[tuple[str, str, str], ...]:
     """A key figure: how often a value is kept by its coin, over all values and cells; none where no coin is thrown."""
     kept = [float(coin) for part in evidence.manifest.parts for channel in part.channels for coin in channel.coins]

@@ -19,6 +19,7 @@ PALETTE = {
     "series3": "#0b7a5b",
     "series4": "#8a3ea8",
     "series5": "#6b5b00",
+    "serious": "#a3141f",
 }
 SERIES = tuple(name for name in PALETTE if name.startswith("series"))
 _COLOUR = re.compile(r'(fill|stroke)="(' + "|".join(PALETTE.values()) + r')"', re.IGNORECASE)

@@ -21,20 +21,27 @@ LONG = 28  # characters from which a column of text gets room
 
 @dataclass(frozen=True)
 class Table:
-    """A caption, columns (name -> kind), rows; ``left_off`` says how many rows were too many to show."""
+    """A caption, columns (name -> kind), rows; ``left_off`` says how many rows were too many to show, ``marked`` which
+    of them stand out."""
 
     caption: str
     columns: Mapping[str, Kind]
     rows: tuple[tuple[Any, ...], ...]
     left_off: int = 0
+    marked: frozenset[int] = frozenset()
 
     @classmethod
     def of(
-        cls, caption: str, columns: Mapping[str, Kind], rows: Iterable[Sequence[Any]], most: int = MOST_ROWS
+        cls,
+        caption: str,
+        columns: Mapping[str, Kind],
+        rows: Iterable[Sequence[Any]],
+        most: int = MOST_ROWS,
+        marked: Iterable[int] = (),
     ) -> Table:
         """A table of at most ``most`` rows."""
         listed = [tuple(row) for row in rows]
-        return cls(caption, dict(columns), tuple(listed[:most]), max(len(listed) - most, 0))
+        return cls(caption, dict(columns), tuple(listed[:most]), max(len(listed) - most, 0), frozenset(marked))
 
     @property
     def full_caption(self) -> str:
@@ -75,7 +82,7 @@ def to_html(table: Table, name: str) -> str:
         f'<th scope="col"{_class(kind, long)}>{in_html(title)}</th>'
         for (title, kind), long in zip(table.columns.items(), wide, strict=True)
     )
-    body = "\n".join(f"<tr>{_row(row, kinds)}</tr>" for row in table.rows)
+    body = "\n".join(f"{_opened(place in table.marked)}{_row(row, kinds)}</tr>" for place, row in enumerate(table.rows))
     tall = " tall" if len(table.rows) > TALL else ""
     sortable = ' class="sortable"' if len(table.rows) > 1 else ""
     return (
@@ -109,6 +116,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     return values.to_json(value)
+
+
+def _opened(marked: bool) -> str:
+    return '<tr class="exposed">' if marked else "<tr>"
 
 
 def _row(row: Sequence[Any], kinds: Sequence[Kind]) -> str:

@@ -7,6 +7,7 @@ What Anatomy and generalization share, since both publish the true values of a g
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from fractions import Fraction
 
@@ -18,6 +19,12 @@ from deniable.core.probability import percent
 from deniable.core.promise import Groups
 from deniable.mechanisms.decoys.grouping import cut_to_fit
 from deniable.mechanisms.requirement import check_histogram, protected_values, refuse_sums
+
+
+def group_size(privacy: Privacy) -> int:
+    """1/rho2: the smallest group in which no value need be surer than rho2 allows."""
+    limits = [rho2 for _, rho2 in privacy.per_value.values()]
+    return math.ceil(1 / min([*limits, *([privacy.rho2] if privacy.rho2 is not None else []), Fraction(1, 2)]))
 
 
 def rows_to_suppress(histogram: Histogram, l: int) -> Counts:

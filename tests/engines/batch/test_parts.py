@@ -23,7 +23,9 @@ def release(tmp_path):
     """A release in a folder, its table in three parts."""
     rng = np.random.default_rng(0)
     table = pa.table({"age": rng.integers(0, 90, 900), "d": rng.choice(list("abc"), 900)})
-    made = dn.publish(table, sensitive="d", privacy=dn.Privacy(rho2="1/2"), key=bytes(32), out=tmp_path / "r")
+    made = dn.publish(
+        table, sensitive="d", privacy=dn.Privacy(rho2="1/2"), key=bytes(32), out=tmp_path / "r", mechanism="uniform"
+    )
     rows = made.table
     in_parts(tmp_path / "r", [rows.slice(0, 300), rows.slice(300, 100), rows.slice(400)])
     return tmp_path / "r", rows
@@ -51,7 +53,7 @@ def test_a_release_in_parts_is_read_verified_and_asked(release, tmp_path):
     saved = opened.save(tmp_path / "one")
     assert (tmp_path / "one" / "data.parquet").is_file()
     assert saved.table.equals(rows)
-    dn.publish(rows, sensitive="d", privacy=dn.Privacy(rho2="1/2"), out=folder, overwrite=True)
+    dn.publish(rows, sensitive="d", privacy=dn.Privacy(rho2="1/2"), out=folder, overwrite=True, mechanism="uniform")
     assert (folder / "data.parquet").is_file()
 
 

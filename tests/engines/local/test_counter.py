@@ -58,7 +58,9 @@ def test_a_column_of_a_file_has_the_codes_of_the_column(
 def test_a_release_in_a_folder_answers_as_it_does_in_memory(tmp_path: Path) -> None:
     table = pa.table({"town": texts(40), "disease": texts(6)})
     privacy = dn.Privacy(rho2="3/4")
-    made = dn.publish(table, sensitive="disease", privacy=privacy, key=bytes(32), out=tmp_path / "r")
+    made = dn.publish(
+        table, sensitive="disease", privacy=privacy, key=bytes(32), out=tmp_path / "r", mechanism="uniform"
+    )
     kept = dn.Release(made.manifest, table=pq.read_table(tmp_path / "r" / "data.parquet"))
     for release in (kept, dn.open_release(tmp_path / "r")):
         assert release.group_by(["town", "disease"]).equals(kept.group_by(["town", "disease"]))
@@ -70,7 +72,7 @@ def test_a_release_in_a_folder_answers_as_it_does_in_memory(tmp_path: Path) -> N
 def test_rows_are_counted_by_the_codes_of_the_table_that_they_are_a_part_of() -> None:
     town = pa.array(["b", None, "a", "b", "c"] * 20)
     table = pa.table({"town": town, "disease": texts(6)[:100]})
-    release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), key=bytes(32))
+    release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), key=bytes(32), mechanism="uniform")
     known = pa.array(["z", "c", "a", "b"])
     (own,) = release.counter().tally(["town"], [], np.zeros(1, np.int64), states=True)
     under = local_counter(release.table, release.manifest).under({"town": known})

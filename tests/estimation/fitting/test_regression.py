@@ -112,7 +112,7 @@ def test_statsmodels_gives_the_same():
 def test_every_channel_has_models_within_their_errors(made):
     table = people(20_000)
     truth = dn.publish(table, mechanism=retention(state={"coin": 1.0}), key=KEY)
-    release = dn.publish(table, **MADE[made], key=KEY)
+    release = dn.publish(table, **{"mechanism": "uniform", **MADE[made]}, key=KEY)
     for ask in (
         lambda r: r.logit({"state": "ill"}, ["age", "sex"]),
         lambda r: r.linear("kilos", ["age", {"state": ["ill", "odd"]}]),
@@ -187,7 +187,7 @@ def test_chi_square_of_rows_that_were_kept_is_near_pearson_s():
 
 
 def test_a_model_is_a_mapping_a_table_and_readable():
-    release = dn.publish(TABLE, **MADE["designed"], key=KEY)
+    release = dn.publish(TABLE, **{"mechanism": "uniform", **MADE["designed"]}, key=KEY)
     model = release.logit({"state": "ill"}, ["age", "sex"])
     age = model["age"]
     assert age.low < age.value < age.high
@@ -242,7 +242,7 @@ def test_what_the_perturbation_drowns_is_refused():
 def test_a_pseudo_table_has_every_one_and_two_way_margin(made):
     table = people(1500).append_column("even", pa.array(np.arange(1500) % 2 == 0))
     table = table.set_column(0, "age", pa.array((columns_of(table)["age"] // 20).tolist()))
-    release = dn.publish(table, **MADE[made], key=KEY)
+    release = dn.publish(table, **{"mechanism": "uniform", **MADE[made]}, key=KEY)
     rows = release.pseudo_table()
     names = [name for name in rows.column_names if name != "weight"]
     assert set(names) == set(table.column_names)
@@ -260,7 +260,7 @@ def test_a_pseudo_table_has_every_one_and_two_way_margin(made):
 
 def test_weights_of_a_condition_or_a_number_in_sql():
     for made in ("designed", "retention", "line-ups"):
-        release = dn.publish(TABLE, **MADE[made], key=KEY)
+        release = dn.publish(TABLE, **{"mechanism": "uniform", **MADE[made]}, key=KEY)
         for text, where in (("state = 'ill'", {"state": "ill"}), ("sex = 'F' AND state IN ('ill', 'odd')", None)):
             asked = where or {"sex": "F", "state": ["ill", "odd"]}
             assert release.weights(text) == pytest.approx(release.weights(asked))

@@ -25,7 +25,7 @@ from deniable.engines.request import Request
 from deniable.mechanisms.requirement import EVERY_RELEASE
 from deniable.rivals.anatomy.publish import published_groups
 from deniable.rivals.base import Rival, RivalRelease
-from deniable.rivals.diversity import check_requirement, grouped_guarantee, rows_to_suppress
+from deniable.rivals.diversity import check_requirement, group_size, grouped_guarantee, rows_to_suppress
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Anatomy(Rival):
     """Groups with at least l different values, each once: Pr[x | group] <= 1/l (mathematics 9; SDR 6.3).
 
     Attributes:
-        l: how many values a group has at least.
+        l: how many values a group has at least. Published by its name alone, as many as rho2 asks for.
 
     >>> import deniable as dn
     >>> from deniable.mechanisms import Anatomy
@@ -49,6 +49,10 @@ class Anatomy(Rival):
     def __post_init__(self) -> None:
         if isinstance(self.l, bool) or not isinstance(self.l, int) or self.l < 2:
             raise OptionError(f"l = {self.l!r} is not allowed: a group has 2 values or more. Fix: l=6.")
+
+    def fitted(self, privacy: Privacy | None) -> Anatomy:
+        """With as many values in a group as ``privacy`` asks for."""
+        return self if privacy is None else Anatomy(group_size(privacy))
 
     def suppressed(self, histogram: Histogram) -> Counts:
         """How many rows of each value of ``histogram`` cannot be published: the fewest, of the most frequent values."""

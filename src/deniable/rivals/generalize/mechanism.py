@@ -26,7 +26,7 @@ from deniable.core.promise import Groups
 from deniable.engines.request import Request
 from deniable.mechanisms.requirement import DISTRIBUTION, DOMAIN
 from deniable.rivals.base import Rival, RivalRelease
-from deniable.rivals.diversity import check_requirement, grouped_guarantee, rows_to_suppress
+from deniable.rivals.diversity import check_requirement, group_size, grouped_guarantee, rows_to_suppress
 from deniable.rivals.generalize.publish import published_boxes
 
 LIMITS = (
@@ -49,7 +49,8 @@ class Generalize(Rival):
 
     Attributes:
         k: how many rows a group has at least.
-        l: a value has at most 1/l of a group's rows; 1 is plain k-anonymity.
+        l: a value has at most 1/l of a group's rows; 1 is plain k-anonymity. Published by its name alone, as many as
+            rho2 asks for.
 
     >>> import deniable as dn
     >>> from deniable.mechanisms import Generalize
@@ -69,6 +70,12 @@ class Generalize(Rival):
                 raise OptionError(
                     f"{name} = {value!r} is not allowed: a group has 1 {what} or more. Fix: {name}={fix}."
                 )
+
+    def fitted(self, privacy: Privacy | None) -> Generalize:
+        """With as many values in a group as ``privacy`` asks for, and no fewer rows."""
+        if privacy is None:
+            return self
+        return Generalize(max(self.k, group_size(privacy)), group_size(privacy))
 
     def suppressed(self, histogram: Histogram) -> Counts:
         """How many rows of each value of ``histogram`` cannot be published: the fewest, of the most frequent values."""

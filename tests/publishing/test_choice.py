@@ -1,0 +1,124 @@
+"""What is published by when no mechanism is named, and what the owner is told of it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import deniable as dn
+from deniable.core.errors import RequirementError
+from deniable.core.histogram import Histogram
+from deniable.mechanisms import Uniform
+from deniable.planning.planner import compare
+from deniable.publishing import parts
+
+VALUES = [f"v{number}" for number in range(10)]
+WEIGHTS = (300, 200, 150, 100, 80, 60, 50, 30, 20, 10)
+COLUMN = [value for value, rows in zip(VALUES, WEIGHTS, strict=True) for _ in range(2 * rows)]
+TABLE = pa.table({"id": [f"i{n}" for n in range(2000)], "sex": ["F", "M"] * 1000, "v": COLUMN})
+COUNTS = Histogram.of(dict(zip(VALUES, (2 * rows for rows in WEIGHTS), strict=True)))
+PRIVACY = dn.Privacy(rho2="1/2")
+
+
+def test_the_planner_chooses_where_no_mechanism_is_named() -> None:
+    best = compare(COUNTS, PRIVACY).recommended.name
+    assert best != "uniform"
+    assert dn.plan(COUNTS, PRIVACY).mechanism == best
+    release = dn.publish(TABLE, sensitive="v", privacy=PRIVACY, drop="id")
+    assert release.manifest.mechanism == release.choice.mechanism == best
+    assert release.choice.chosen.startswith(f"{best}: of ")
+    assert "predicted error is the smallest (next: " in release.choice.chosen
+    named = dn.publish(TABLE, sensitive="v", privacy=PRIVACY, drop="id", mechanism="uniform")
+    assert named.manifest.mechanism == "uniform"
+    assert named.choice.chosen == ""
+
+
+def test_what_does_not_go_with_a_row_id_is_not_compared() -> None:
+    without = compare(COUNTS, PRIVACY, without=("small-domain",))
+    assert "small-domain" in {one.name for one in compare(COUNTS, PRIVACY).candidates}
+    assert "small-domain" not in {one.name for one in without.candidates}
+    seen: list[tuple[str, ...]] = []
+
+    def noted(*arguments: object) -> object:
+        seen.append(arguments[-1])  # type: ignore[arg-type]
+        return compare(COUNTS, PRIVACY)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "planners_choice", noted)
+        dn.publish(TABLE, sensitive="v", privacy=PRIVACY, row_id="id")
+        dn.publish(TABLE, sensitive="v", privacy=PRIVACY, drop="id")
+        dn.publish(TABLE, sensitive="v", privacy=PRIVACY, person="id")
+    assert seen == [("small-domain",), (), ()]
+
+
+def test_a_series_goes_on_with_what_was_chosen_first(tmp_path: Path) -> None:
+    first, second = (
+        dn.publish(TABLE, sensitive="v", privacy=PRIVACY, row_id="id", series=tmp_path / "s", shuffle=False)
+        for _ in range(2)
+    )
+    assert first.manifest.mechanism == second.manifest.mechanism != "uniform"
+    assert first.table.equals(second.table)
+
+
+def test_the_next_best_is_taken_where_noisy_counts_do_not_allow_the_best() -> None:
+    best = compare(COUNTS, PRIVACY).recommended
+
+    def refusing(mechanism: object, request: object) -> object:
+        if mechanism == best.mechanism:
+            raise RequirementError("no room")
+        return plain(mechanism, request)  # type: ignore[arg-type]
+
+    plain = parts._prepared
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "_prepared", refusing)
+        release = dn.publish(TABLE, sensitive="v", privacy=PRIVACY, drop="id")
+    assert release.manifest.mechanism != best.name
+    assert f"{best.label} meets the requirement on paper" in release.choice.chosen
+    release.verify()
+
+
+def test_a_requirement_is_needed_to_choose_for() -> None:
+    for call in (lambda: dn.publish(TABLE, sensitive="v", drop="id"), lambda: dn.plan(COUNTS)):
+        with pytest.raises(RequirementError, match="needs a requirement"):
+            call()
+
+
+def test_expected_errors_are_those_of_the_channel() -> None:
+    table = pa.table({"v": ["a"] * 6000 + ["b"] * 4000})
+    release = dn.publish(table, sensitive="v", privacy=dn.Privacy(rho2="3/4"), mechanism=Uniform(), marginals=False)
+    p = float(release.manifest.parts[0].channels[0].coins[0])
+    per_row = (1 - p**2) / (4 * p**2)  # a weight (1[y = x] - (1-p)/2) / p has two values; so it has this variance
+    for share, error in release.choice.expected.items():
+        sds = [math.sqrt(share * 10_000 / frequency * per_row) for frequency in (0.6, 0.4)]
+        assert error == pytest.approx(math.sqrt(2 / math.pi) * sum(sds) / 2 / (share * 10_000), rel=1e-9)
+    assert list(release.choice.expected) == [0.001, 0.01, 0.1]
+    assert release.choice.in_words.endswith("of 1,000 (10 %).")
+
+
+def test_values_that_are_not_covered_are_named() -> None:
+    release = dn.publish(TABLE, sensitive="v", privacy=dn.Privacy(rho1="1/8", rho2="1/2"), drop="id")
+    for value in ("'v0'", "'v1'", "'v2'"):
+        assert value in release.choice.not_covered
+    assert release.choice.not_covered.startswith("Not covered: ")
+    assert release.manifest.guarantee["sentence"].endswith(release.choice.not_covered)
+    assert dn.publish(TABLE, sensitive="v", privacy=PRIVACY, drop="id").choice.not_covered == ""
+
+
+def test_columns_with_more_values_than_one_can_learn_about_are_still_chosen_for() -> None:
+    table = pa.table({"sex": ["F", "M"] * 4500, "v": [f"v{number % 3000}" for number in range(9000)]})
+    release = dn.publish(table, sensitive="v", privacy=dn.Privacy(rho2="1/3"))
+    assert "no errors can be predicted" in release.choice.chosen
+    assert release.choice.in_words == ""
+
+
+def test_the_order_of_rows_with_ids_does_not_change_the_choice_or_the_draws() -> None:
+    turned = TABLE.take(list(range(TABLE.num_rows))[::-1])
+    one, two = (
+        dn.publish(table, sensitive="v", privacy=PRIVACY, row_id="id", key=bytes(32), shuffle=False)
+        for table in (TABLE, turned)
+    )
+    assert one.manifest.mechanism == two.manifest.mechanism != "lineup"
+    assert one.table["v"].to_pylist() == two.table["v"].to_pylist()[::-1]

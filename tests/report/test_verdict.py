@@ -1,0 +1,128 @@
+"""The owner's report begins with a verdict and ends with a record that can be signed."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import deniable as dn
+from deniable import report
+from deniable.owner.audit import audit
+from deniable.report.evidence import Evidence, from_release
+from deniable.report.page import Facts, Note
+from deniable.report.record import TO_FILL, Origin
+from deniable.report.tables import Table
+from deniable.report.verdict import verdict
+
+TABLE = pa.table({"sex": ["F", "M"] * 2000, "disease": (["flu"] * 5 + ["cold", "gout", "hiv", "tb", "mumps"]) * 400})
+
+
+@pytest.fixture(scope="module")
+def release() -> dn.Release:
+    privacy = dn.Privacy(rho1="1/8", rho2="1/2")
+    return dn.publish(TABLE, sensitive="disease", privacy=privacy, mechanism="designed", key=bytes(32))
+
+
+@pytest.fixture(scope="module")
+def audited(release: dn.Release) -> dict[str, Any]:
+    return audit(TABLE, release, attacks=True).to_dict()
+
+
+def with_findings(release: dn.Release, *grades: str) -> Evidence:
+    found = [{"grade": grade, "what": grade, "detail": "so it is", "advice": ""} for grade in grades]
+    covered = dataclasses.replace(
+        release.manifest.parts[0], promise=dataclasses.replace(release.manifest.parts[0].promise, above=())
+    )
+    evidence = from_release(release)
+    manifest = dataclasses.replace(evidence.manifest, parts=(covered,))
+    return dataclasses.replace(evidence, manifest=manifest, audit={"findings": found, "parts": []})
+
+
+def test_what_is_worst_decides(release: dn.Release) -> None:
+    assert verdict(with_findings(release, "info"))[::2] == ("good", [])
+    assert verdict(with_findings(release, "info"))[1].startswith("Publish: ")
+    grade, sentence, reasons = verdict(with_findings(release, "caution", "info", "caution"))
+    assert (grade, sentence) == ("caution", "Decide before you publish: 2 points below")
+    assert reasons == ["Caution: so it is"] * 2
+    grade, sentence, reasons = verdict(with_findings(release, "serious", "caution"))
+    assert (grade, sentence) == ("serious", "Do not publish this release: 1 reason below")
+    assert reasons == ["Serious: so it is", "Caution: so it is"]
+
+
+def test_a_broken_certificate_a_seed_and_no_audit_are_reasons(release: dn.Release) -> None:
+    sound = with_findings(release)
+    broken = dataclasses.replace(sound, certificate={"holds": False, "checks": []})
+    assert verdict(broken)[0] == "serious"
+    seeded = dataclasses.replace(
+        sound.manifest, randomness=dataclasses.replace(sound.manifest.randomness, source="seed", seed=1)
+    )
+    assert "seed" in verdict(dataclasses.replace(sound, manifest=seeded))[2][0]
+    assert "not audited" in verdict(dataclasses.replace(sound, audit=None))[2][0]
+
+
+def test_values_that_are_not_protected_are_reasons_and_stand_out(release: dn.Release, audited: dict[str, Any]) -> None:
+    content = report.document(release, audience="owner", audit=audited)
+    assert content.sections[0].name == "verdict"
+    note, reasons = content.sections[0].blocks
+    assert isinstance(note, Note)
+    assert any(reason.startswith("Not covered: 'flu'") for reason in reasons.items)  # type: ignore[union-attr]
+    (attackers,) = [section for section in content.sections if section.name == "attackers"]
+    values = next(block for block in attackers.blocks if isinstance(block, Table))
+    assert {values.rows[place][0] for place in values.marked} == {"flu"}
+    page = report.render(content)
+    assert page.count('<tr class="exposed">') == 1
+    assert "var(--serious)" in page[page.index("<figure") :]
+
+
+def test_beliefs_of_others_stand_beside_the_promise(release: dn.Release, audited: dict[str, Any]) -> None:
+    content = report.document(release, audience="owner", audit=audited)
+    (facts,) = [block for block in content.sections[1].blocks if isinstance(block, Facts)]
+    figures = {label: figure for label, figure, _ in facts.items}
+    gamma = float(release.manifest.parts[0].channels[0].gamma)
+    grown = 0.1 * gamma / (0.9 + 0.1 * gamma)
+    assert float(figures["From a hunch of 10 %"].removesuffix(" %")) == pytest.approx(100 * grown, abs=0.06)
+    right = max(one["after"]["right"] for one in audited["informed"])
+    assert float(figures["An informed attacker"].removesuffix(" %")) == pytest.approx(100 * right, abs=0.06)
+    assert figures["Promised (rho2)"] == "50 %"
+
+
+def test_the_record_says_what_was_published_from_what(release: dn.Release, tmp_path: Path) -> None:
+    file = tmp_path / "patients.csv"
+    file.write_bytes(b"sex,disease\n")
+    origin = Origin.of([str(file)], ["deniable", "report", "my release"])
+    content = json.loads(report.render(report.document(release, audience="owner", origin=origin), "json"))
+    record = content["sections"][-1]
+    assert record["name"] == "record"
+    about, columns, to_fill = (block for block in record["blocks"] if block["kind"] == "table")
+    entries = dict(about["rows"])
+    assert entries[f"Table {file}"] == f"SHA-256 {hashlib.sha256(b'sex,disease' + bytes([10])).hexdigest()}"
+    assert entries["Command"] == "deniable report 'my release'"
+    assert entries["Required"] == "rho1 = 1/8, rho2 = 1/2; adversary frequency"
+    assert "deniable " in entries["Versions"]
+    assert [row[:2] for row in columns["rows"]] == [["sex", "public"], ["disease", "sensitive"]]
+    assert [row[0] for row in to_fill["rows"]] == list(TO_FILL)
+
+
+def test_nothing_of_the_record_is_in_an_analyst_s_report(release: dn.Release) -> None:
+    text = report.render(report.document(release, audience="analyst"), "md")
+    assert "Approved by" not in text
+    assert "Verdict" not in text
+
+
+def test_attackers_above_rho2_get_a_sentence(release: dn.Release, audited: dict[str, Any]) -> None:
+    def sentences(success: float) -> list[Note]:
+        attack = {"name": "linking", "success": success, "low": success - 0.01, "high": success + 0.01}
+        told = {**audited, "attacks": [{**attack, "baseline": 0.5, "trials": 100, "note": "by all columns"}]}
+        content = report.document(release, audience="owner", audit=told)
+        (section,) = [one for one in content.sections if one.name == "attacks"]
+        return [block for block in section.blocks if isinstance(block, Note)]
+
+    assert sentences(0.505) == []
+    (note,) = sentences(0.6)
+    assert "linking: right more often than 50 %" in note.text
