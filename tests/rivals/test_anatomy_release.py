@@ -85,3 +85,11 @@ def test_an_option_that_means_nothing_here_is_refused(mechanism):
     release = dn.publish(table, sensitive="disease", mechanism=mechanism, key=bytes(32))
     with pytest.raises(dn.DeniableError, match="method does not go with it"):
         release.count(where={"sex": "F"}, method="mle")
+
+
+def test_by_its_name_alone_it_has_as_many_values_in_a_group_as_rho2_asks_for() -> None:
+    table = pa.table({"sex": ["F", "M"] * 60, "disease": list("abcdefgh") * 15})
+    for mechanism, values in (("anatomy", 3), ("anatomy:l=4", 4), ("generalize", 3), ("generalize:k=12,l=4", 4)):
+        release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="1/3"), mechanism=mechanism)
+        assert release.manifest.parts[0].promise.l == values  # type: ignore[union-attr]
+    assert dn.publish(table, sensitive="disease", mechanism="anatomy").manifest.parts[0].promise.l == 6  # type: ignore[union-attr]
