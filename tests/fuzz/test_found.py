@@ -139,3 +139,15 @@ def test_a_manifest_without_its_file_fails_in_words(tmp_path: Path, mechanism: s
     path.write_text(json.dumps({**json.loads(path.read_text()), "data": None}))
     with pytest.raises(ManifestError, match="names no file"):
         _ = dn.open_release(out).table
+
+
+@pytest.mark.parametrize("mechanism", ["uniform", "lineup"])
+def test_whole_numbers_with_a_point_are_no_counts(tmp_path: Path, mechanism: str) -> None:
+    out = tmp_path / "r"
+    dn.publish(people(), sensitive="ill", privacy=dn.Privacy(rho2="9/10"), mechanism=mechanism, out=out)
+    path = out / "manifest.json"
+    raw = json.loads(path.read_text())
+    raw["parts"][0]["marginal"]["counts"][0] = 3.0
+    path.write_text(json.dumps(raw))
+    with pytest.raises(ManifestError, match="no whole numbers"):
+        dn.verify(out)

@@ -15,6 +15,8 @@ def marginal_problems(noisy: Json, m: int) -> Iterator[str]:
     """A noisy histogram has one count for each value, and noise that a release can have."""
     if len(noisy["counts"]) != m:
         yield "the noisy histogram does not have one count per value"
+    elif not all(type(count) is int for count in noisy["counts"]):  # to JSON Schema 3.0 is a whole number, too
+        yield "the noisy histogram has counts that are no whole numbers"
     elif max(map(abs, noisy["counts"]), default=0) > LARGEST_MARGINAL:
         yield "the noisy histogram counts more rows than a release can have"
     if not 1e-6 <= noisy["epsilon"] <= 1e6 or noisy["variance"] > 1e15:
