@@ -3,9 +3,12 @@
     est_R - beta (est_T - f~),   beta = Cov(est_R, est_T) / (V_T + v)
 
 Since R is part of T, the covariance is sum over R of (w_S w_S* - w_{S and S*}), which is V_R when both ask for the same
-values; the variance falls by Cov^2 / (V_T + v). How many rows there are is public, so the noise of the histogram is
-made to add up to nothing: of the noise of m counts of variance v, v |S| (1 - |S| / m) remains for a set S, the same for
-its complement. So what is estimated for S and for the rest adds up to the number of rows.
+values. In beta it is taken as rows of T have it on average, so that beta does not move with R's own draws; the variance
+is V_R - 2 beta Cov + beta^2 (V_T + v), lower by Cov^2 / (V_T + v) where R is like T.
+
+How many rows there are is public, so the noise of the histogram is made to add up to nothing: of the noise of m counts
+of variance v, v |S| (1 - |S| / m) remains for a set S, the same for its complement. So what is estimated for S and for
+the rest adds up to the number of rows.
 """
 
 from __future__ import annotations

@@ -104,6 +104,7 @@ class Linear:
 
     def __init__(self, rows: Mapping[Narrowed | None, Weighed]) -> None:
         self.rows = rows
+        self._betas: dict[Term, Floats] = {}
         self._followed: dict[tuple[Term, Narrowed | None], Floats] = {}
         self._covariances: dict[tuple[Term, Term], Covariance] = {}
 
@@ -146,10 +147,16 @@ class Linear:
         return Covariance(raw - known + both * shared.noise, both * shared.tail, raw)
 
     def _slope(self, term: Term) -> Floats:
-        """beta, by which a term follows what the whole table is off by."""
-        control = self.rows[term.narrowed].control
-        assert control is not None
-        return control.slope(self._following(term, term.narrowed))
+        """beta, by which a term follows what the whole table is off by.
+
+        From what rows like these would show on average, not from what they show: a beta that moves with the very draws
+        that it corrects is wrong where a value is shown by few rows. Whatever it is, the estimate has no bias.
+        """
+        if term not in self._betas:
+            rows = self.rows[term.narrowed]
+            assert rows.control is not None
+            self._betas[term] = rows.control.slope(rows.followed(rows, rows.typical(self._tally(term))))
+        return self._betas[term]
 
     def _following(self, term: Term, narrowed: Narrowed | None) -> Floats:
         """The covariance of a term with what the whole table is off by, where a condition follows it."""

@@ -99,12 +99,18 @@ def _members(ask: Asking, columns: Sequence[Grouped], sets: Bools) -> tuple[Labe
 class _OnePart(Weighed):
     """Rows by [group, class, state]."""
 
-    def __init__(self, ask: Asking, block: Block) -> None:
-        self.ask, self.states = ask, ask.states
+    def __init__(self, ask: Asking, block: Block, known: Control | None) -> None:
+        self.ask, self.states, self._known = ask, ask.states, known
         self.keys, self.counts, self.unbiased = block.keys, block.counts, ask.states.unbiased
         self.moments = {
             name: Tallies(moment.rows, moment.sums, moment.squares) for name, moment in block.moments.items()
         }
+
+    def typical(self, tally: Floats) -> Floats:
+        assert self._known is not None
+        total = self._known.total
+        expected: Floats = tally.sum(-1, keepdims=True) * (total / max(total.sum(), 1.0))
+        return expected
 
     def _fitted(self) -> Floats:
         """The likeliest counts [group, class, m]."""
@@ -117,7 +123,7 @@ class ValueSets(_OnePart):
     """Labels are value sets [labels, classes, m], or numbers for each value."""
 
     def __init__(self, ask: Asking, block: Block, sets: Bools | Floats, control: Control | None) -> None:
-        super().__init__(ask, block)
+        super().__init__(ask, block, control)
         self.sets = sets
         states = self.states
         weight = states.weights(sets)
@@ -174,7 +180,7 @@ class SingleValues(_OnePart):
     asked for may be a number for each value, too."""
 
     def __init__(self, ask: Asking, block: Block, sets: Bools | Floats, chosen: Ints, control: Control | None) -> None:
-        super().__init__(ask, block)
+        super().__init__(ask, block, control)
         self._sets, self._chosen = sets, chosen
         self._known: tuple[Floats, Floats, Floats] | None = None
         self.control = None if control is None else calibration.of_values(self.states, control).picked(chosen)

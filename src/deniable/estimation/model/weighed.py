@@ -112,6 +112,10 @@ class Weighed(ABC):
         """The covariance of this sum with the error of the whole table that another condition's control shows."""
         raise InternalError(f"{type(self).__name__} has no control, and was asked for it")
 
+    def typical(self, tally: Floats) -> Floats:
+        """The tally as it would be if its rows showed what rows of the whole table show."""
+        raise InternalError(f"{type(self).__name__} has no control, and was asked for it")
+
     def shared(self, other: Self) -> Calibration:
         """The covariance of the errors that two conditions' controls show, by label."""
         raise InternalError(f"{type(self).__name__} has no control, and was asked for it")
