@@ -100,15 +100,15 @@ class _OnePart(Weighed):
     """Rows by [group, class, state]."""
 
     def __init__(self, ask: Asking, block: Block, known: Control | None) -> None:
-        self.ask, self.states, self._known = ask, ask.states, known
+        self.ask, self.states, self._whole = ask, ask.states, known
         self.keys, self.counts, self.unbiased = block.keys, block.counts, ask.states.unbiased
         self.moments = {
             name: Tallies(moment.rows, moment.sums, moment.squares) for name, moment in block.moments.items()
         }
 
     def typical(self, tally: Floats) -> Floats:
-        assert self._known is not None
-        total = self._known.total
+        assert self._whole is not None
+        total = self._whole.total
         expected: Floats = tally.sum(-1, keepdims=True) * (total / max(total.sum(), 1.0))
         return expected
 
