@@ -65,6 +65,8 @@ RELEASES: dict[str, Callable[[], dict[str, Any]]] = {
     "items": lambda: named("items:separator=;,most=1", ANY_PRIOR, domain=list("abcdef")),
     "items, within a budget, as csv": lambda: named("items:separator=;,budget=3", None, format="csv"),
     "decoys": lambda: named("decoys:c=3", None),
+    "decoys, few kinds of groups": lambda: named("decoys:c=3,grouping=balanced", None),
+    "decoys, grouped as Anatomy does": lambda: named("decoys:c=3,grouping=anatomy,leftovers=drop", None),
     "anatomy": lambda: named("anatomy:l=3"),
     "generalize": lambda: named("generalize:l=2"),
 }  # fmt: skip
