@@ -27,7 +27,7 @@ def test_every_command_that_reads_a_table_reads_it(survey: Path, run, tmp_path: 
     assert run("publish", survey, *ASKED, "--out", folder).returncode == 0
     asked = run("query", folder, "SELECT sex, COUNT(*) AS n FROM release WHERE ill = 'flu' GROUP BY sex", "--json")
     assert {row["sex"] for row in json.loads(asked.stdout)["rows"]} == {"male", "female"}
-    assert run("plan", survey, *ASKED, "--quiet").returncode == 0
+    assert run("plan", survey, *ASKED[:4], "--quiet").returncode == 0
     assert run("audit", survey, folder, "--quiet").returncode in (0, 1)
     risk = run("risk", survey, "--columns", "sex,age")
     assert risk.returncode == 0, risk.stderr
