@@ -67,15 +67,23 @@ def answer(published: Published, question: Question) -> Answer:
     }
     narrowed = list(dict.fromkeys(condition for one in question.aggregates for condition in conditions_of(one)))
     labels, blocks = _weighed(published, question, narrowed, columns)
-    keys, numbers = [], []
+    keys, numbers, missing = [], [], _groups_wanted(question, labels)
     for block in blocks:  # one after the other: the tallies and weights of all groups and labels may not fit
         pieces = []
         for rows in block:
             linear = Linear(dict(zip([None, *narrowed], rows, strict=True)))
-            pieces.append((rows[0].keys, _estimated(question, linear, ranges)))
+            pieces.append((rows[0].keys[:missing], _estimated(question, linear, ranges)))
         keys.append(pieces[0][0])
-        numbers.append(_joined([estimated for _, estimated in pieces], axis=1))
+        joined = _joined([estimated for _, estimated in pieces], axis=1)
+        numbers.append({aggregate: answers.first(missing) for aggregate, answers in joined.items()})
+        if missing is not None and (missing := missing - len(keys[-1])) <= 0:
+            break
     return Answer(question, np.concatenate(keys), labels, _joined(numbers, axis=0))
+
+
+def _groups_wanted(question: Question, labels: Labels) -> int | None:
+    """The groups that have the first rows of a result, each with all labels; one at least, and None for all."""
+    return None if question.first is None else max(1, -(-question.first // max(len(labels), 1)))
 
 
 def _estimated(question: Question, linear: Linear, ranges: Ranges) -> dict[Aggregate, Answers]:

@@ -30,12 +30,14 @@ class Question:
         groups: columns, public or sensitive, and functions of sensitive ones, that answers are grouped by.
         aggregates: what is asked of each group.
         options: how to answer.
+        first: so many rows of the result are wanted, whichever come first; None: all. More may be answered.
     """
 
     where: Predicate = EVERYTHING
     groups: tuple[Grouped, ...] = ()
     aggregates: tuple[Aggregate, ...] = (Count(),)
     options: Options = field(default_factory=Options)
+    first: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

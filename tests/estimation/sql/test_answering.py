@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from deniable.core.errors import QuestionError
+from deniable.engines.batch import counting
+from deniable.estimation import answering
 from deniable.estimation.predicates import between
 
 PUBLIC = [
@@ -198,3 +200,27 @@ def test_exempt_missing_values_are_counted_exactly(mechanism, new_patients):
         assert found.largest <= (table["sex"].to_numpy(zero_copy_only=False) == "F").sum() - women.sum()
     parts = release.histogram(calibrate=False)
     assert sum(parts["value"].to_pylist()) == pytest.approx(4000)
+
+
+@pytest.mark.parametrize("rest", ["LIMIT 7", "LIMIT 4 OFFSET 9", "LIMIT 1", "LIMIT 0", "LIMIT 100000"])
+@pytest.mark.parametrize("hidden", ["", ", disease"])
+def test_a_limit_leaves_the_first_rows_and_answers_no_more_groups_than_it_needs(release, monkeypatch, rest, hidden):
+    question = f"SELECT age{hidden}, COUNT(*) AS n, COUNT(*) FILTER (WHERE disease = 'flu') / COUNT(*) AS share, "
+    question += f"AVG(income) AS income FROM release GROUP BY age{hidden}"
+    monkeypatch.setattr(counting, "DENSE_ENTRIES", 1)
+    monkeypatch.setattr(counting, "BLOCK_ENTRIES", 64)
+    numbers = [int(word) for word in rest.split() if word.isdecimal()]
+    whole = release.sql(question)
+    blocks = []
+    estimate = answering._estimated
+    monkeypatch.setattr(answering, "_estimated", lambda *given: blocks.append(given) or estimate(*given))
+    limited = release.sql(f"{question} {rest}")
+    assert limited.equals(whole.slice(numbers[1] if len(numbers) > 1 else 0, numbers[0]))
+    of_limit = len(blocks)
+    release.sql(question)
+    assert (of_limit < (len(blocks) - of_limit) / 2) == (numbers[0] < 100)
+
+
+def test_a_limit_after_an_order_looks_at_every_group(release):
+    question = "SELECT age, COUNT(*) AS n FROM release WHERE disease = 'flu' GROUP BY age ORDER BY n DESC"
+    assert release.sql(f"{question} LIMIT 3").equals(release.sql(question).slice(0, 3))

@@ -48,6 +48,12 @@ class Answers:
         columns = (self.value, self.variance, self.raw, self.smallest, self.largest, slope)
         return Answers(*(column[:, labels] for column in columns))
 
+    def first(self, groups: int | None) -> Answers:
+        """Of some groups, the first; None: of all."""
+        slope = np.broadcast_to(self.slope, self.value.shape)
+        columns = (self.value, self.variance, self.raw, self.smallest, self.largest, slope)
+        return self if groups is None else Answers(*(column[:groups].copy() for column in columns))
+
     def spread(self, rows: Ints, labels: Ints) -> Answers:
         """At other groups and labels, given where each of them stands here; 0 where it is not (-1)."""
         there = (rows >= 0)[:, None] & (labels >= 0)[None, :]

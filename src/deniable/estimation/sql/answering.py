@@ -131,7 +131,8 @@ class Answering:
         every = [estimated(item.what) for item in self._items() if isinstance(item.what, Expression)]
         wanted: dict[Aggregate, None] = {Count(): None}
         wanted |= {one: None for one in every if not isinstance(one, Extreme | Quantile)}
-        question = Question(self.query.where, groups, tuple(wanted), self.options)
+        first = None if any(isinstance(one, Extreme | Quantile) for one in every) else self._first()
+        question = Question(self.query.where, groups, tuple(wanted), self.options, first)
         answered = answer(self.published, question)
         columns = group_columns(asking(self.published), groups, answered)
         arrays = {f"group {name}": column for name, column in columns.items()}
@@ -146,6 +147,13 @@ class Answering:
                 continue
             arrays |= dict(zip(columns_of(item), self._columns(item, question, answered), strict=True))
         return pa.table(arrays)
+
+    def _first(self) -> int | None:
+        """How many rows a LIMIT leaves, where no other row can change them; None: all are needed."""
+        query = self.query
+        if query.limit is None or query.having is not None or query.order or len(query.groupings) > 1:
+            return None
+        return None if self.options.simultaneous else query.limit + query.offset
 
     def _columns(self, item: Item, question: Question, answered: Any) -> list[pa.Array]:
         """An aggregate's values and the ends of its intervals, group by group."""
