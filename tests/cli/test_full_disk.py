@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 
-ASKED = ("--sensitive", "disease", "--rho2", "1/3", "--mechanism", "uniform", "--drop", "name")
+PLANNED = ("--sensitive", "disease", "--rho2", "1/3")
+ASKED = (*PLANNED, "--mechanism", "uniform", "--drop", "name")
 WRITING: dict[str, tuple[str, ...]] = {
     "a page for analysts": ("report", "RELEASE", "--out", "OUT/page.html"),
     "a page in Markdown": ("report", "RELEASE", "--format", "md", "--out", "OUT/page.md"),
     "a page for the owner": ("report", "RELEASE", "--original", "TABLE", "--out", "OUT/page.html"),
     "an audit": ("audit", "TABLE", "RELEASE", "--out", "OUT/audit.html"),
-    "a chart": ("plan", "TABLE", *ASKED, "--chart", "OUT/chart.svg"),
-    "a chart of beliefs": ("plan", "TABLE", *ASKED, "--beliefs-chart", "OUT/chart.svg"),
+    "a chart": ("plan", "TABLE", *PLANNED, "--chart", "OUT/chart.svg"),
+    "a chart of beliefs": ("plan", "TABLE", *PLANNED, "--beliefs-chart", "OUT/chart.svg"),
     "a release and its key": ("publish", "TABLE", *ASKED, "--out", "OUT/new", "--new-key-file", "OUT/key"),
     "a release of another kind": (
         *("publish", "TABLE", "--sensitive", "disease", "--rho2", "1/3", "--drop", "name"),
