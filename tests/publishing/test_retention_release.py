@@ -171,9 +171,9 @@ def test_no_exact_count_is_in_the_manifest():
 
 
 def test_the_sensitive_columns_may_be_named_and_must_then_agree():
-    assert publish(sensitive=list(COLUMNS), mechanism="uniform").manifest.sensitive_columns == tuple(COLUMNS)
+    assert publish(sensitive=list(COLUMNS)).manifest.sensitive_columns == tuple(COLUMNS)
     with pytest.raises(dn.DeniableError, match="leave sensitive out"):
-        publish(sensitive="zip", mechanism="uniform")
+        publish(sensitive="zip")
     with pytest.raises(dn.DeniableError, match="own requirement"):
         publish(privacy=dn.Privacy("1/4", "1/2"))
     with pytest.raises(dn.DeniableError, match="'height', which the table does not have"):

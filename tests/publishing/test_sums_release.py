@@ -85,11 +85,11 @@ def test_what_a_manifest_says_of_sums_is_recomputed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sensitive", ["value", ["value", "other"]])
 def test_no_histogram_is_published_where_small_sums_must_be_uncertain(sensitive: str | list[str]) -> None:
     """Noise of epsilon 1 tells a count of 3 exactly with probability .46; 60 % were promised to be off."""
-    release = publish(table_of(), sensitive=sensitive, mechanism="uniform")
+    release = publish(table_of(), sensitive=sensitive)
     assert all(part.marginal is None and part.mixture is None for part in release.manifest.parts)
     with pytest.raises(RequirementError, match=r"marginals = True does not go with small_sums.*Fix:"):
-        publish(table_of(), sensitive=sensitive, marginals=True, mechanism="uniform")
-    large = publish(table_of(), sensitive=sensitive, privacy=dn.Privacy(large_sums=LARGE), mechanism="uniform")
+        publish(table_of(), sensitive=sensitive, marginals=True)
+    large = publish(table_of(), sensitive=sensitive, privacy=dn.Privacy(large_sums=LARGE))
     assert all(part.marginal is not None for part in large.manifest.parts)
 
 
@@ -137,7 +137,7 @@ def test_questions_are_answered_without_a_histogram_and_intervals_cover() -> Non
 
 def test_two_columns_without_a_histogram_are_answered() -> None:
     table = table_of()
-    release = publish(table, sensitive=["value", "other"], mechanism="uniform")
+    release = publish(table, sensitive=["value", "other"])
     found = release.count({"value": [0, 1, 2], "other": [0, 1, 2, 3, 4, 5]})
     frame = table.to_pandas()
     true = int((frame["value"].isin([0, 1, 2]) & (frame["other"] < 6)).sum())
@@ -195,10 +195,7 @@ def test_an_owner_can_audit_a_release_without_a_histogram() -> None:
 def test_columns_share_the_size_that_large_sums_allow_all_of_them() -> None:
     """Alone, the columns would take the largest size that each allows: 7 and 11."""
     asked = dn.Privacy(large_sums=LARGE)
-    sizes = [
-        publish(table_of(), sensitive=name, privacy=asked, mechanism="uniform").manifest.options["c"]
-        for name in ("value", "other")
-    ]
+    sizes = [publish(table_of(), sensitive=name, privacy=asked).manifest.options["c"] for name in ("value", "other")]
     assert len(set(sizes)) == 2
-    both = publish(table_of(), sensitive=["value", "other"], privacy=asked, mechanism="uniform")
+    both = publish(table_of(), sensitive=["value", "other"], privacy=asked)
     assert both.manifest.options["c"] == min(sizes)
