@@ -151,6 +151,7 @@ def test_a_value_in_every_group_shows_nothing_and_no_interval_is_claimed():
     pytest.fail("no key published the value often enough")
 
 
+@pytest.mark.long
 def test_with_very_many_values_and_no_histogram_four_states_still_answer():
     """Their full channel would be too large; with fewer values it is made from the published counts."""
     many = pa.table({"job": np.arange(3000) % 1500, "sex": np.arange(3000) % 2})

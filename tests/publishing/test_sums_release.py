@@ -108,6 +108,7 @@ def test_nothing_in_a_release_tells_small_sums_better_than_promised() -> None:
     assert len(told) == 2  # with a noisy histogram they differ
 
 
+@pytest.mark.long
 def test_questions_are_answered_without_a_histogram_and_intervals_cover() -> None:
     """The channel is made from the release's own counts; false alarm below 1e-6 for each mean.
 

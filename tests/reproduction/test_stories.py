@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from reproduction.attack_story import GROUP, attack_story
 from reproduction.corruption_story import corruption_story
@@ -45,6 +46,7 @@ def test_the_docs_show_the_corruption_story_as_it_is_printed() -> None:
             assert agrees(cells[shown], story[known, method]), (known, method)
 
 
+@pytest.mark.long
 def test_the_docs_show_the_attack_story_as_it_is_printed() -> None:
     story: dict[tuple[str, str], dict[str, Any]] = {}
     for each in attack_story():

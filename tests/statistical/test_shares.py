@@ -69,6 +69,7 @@ def holds(off: np.ndarray[Any, Any]) -> bool:
     return bool(0.93 < np.mean(np.abs(off) < 1.96) < 0.97) and abs(float(np.mean(off**2)) - 1) < OFF
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MADE)
 def test_intervals_cover_as_they_say(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     off = errors(name)

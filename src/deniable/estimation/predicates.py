@@ -88,7 +88,8 @@ def contains(*items: str | int) -> Contains:
     >>> import pyarrow as pa
     >>> import deniable as dn
     >>> patients = pa.table({"diagnoses": [["E11", "I10"], [], ["J45"], ["I10"]] * 500})
-    >>> release = dn.publish(patients, sensitive="diagnoses", mechanism="items:budget=8,most=2")
+    >>> options = {"mechanism": "items:budget=8,most=2", "key": bytes(32)}
+    >>> release = dn.publish(patients, sensitive="diagnoses", **options)
     >>> asthma = release.count({"diagnoses": dn.contains("J45")})
     >>> asthma.low < 500 < asthma.high
     True

@@ -51,7 +51,8 @@ class Items(Mechanism):
     >>> import deniable as dn
     >>> from deniable.mechanisms import Items
     >>> patients = pa.table({"sex": ["F", "M"] * 500, "diagnoses": [["E11", "I10"], [], ["J45"], ["I10"]] * 250})
-    >>> release = dn.publish(patients, sensitive="diagnoses", mechanism=Items(budget=4, most=2))
+    >>> mechanism = Items(budget=4, most=2)
+    >>> release = dn.publish(patients, sensitive="diagnoses", mechanism=mechanism, key=bytes(32))
     >>> release
     <Release of 1,000 rows, diagnoses (3 items) by items>
     >>> both = release.count({"diagnoses": dn.contains("E11", "I10")})

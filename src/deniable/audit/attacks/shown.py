@@ -141,10 +141,12 @@ class ChannelRows:
         cells, published = np.divmod(views, self.shares.shape[1])
         if self.cells_shown:
             return self._within(cells, published)
-        total = np.zeros((len(views), self.shares.shape[1]))
-        for cell in range(len(self.shares)):
-            total += self._within(np.full(len(views), cell), published)
-        return total
+        used, place = np.unique(published, return_inverse=True)
+        kept = self.coins * self.shares
+        over_cells = self.replacing[:, used].T @ (self.shares - kept)
+        over_cells[np.arange(len(used)), used] += kept.sum(0)[used]
+        weighed: Floats = over_cells[place]
+        return weighed
 
     def _within(self, cells: Ints, published: Ints) -> Floats:
         rows = np.arange(len(cells))
