@@ -8,6 +8,7 @@ of S^2:
 
 from __future__ import annotations
 
+import heapq
 from fractions import Fraction
 
 import numpy as np
@@ -82,17 +83,27 @@ def posterior_other(keep: Integers, replace: Integers, counts: Integers) -> list
     """
     replaced = [f * (SCALE - k) for f, k in zip(counts.tolist(), keep.tolist(), strict=True)]
     total = sum(replaced)
-    kept = [
-        (Fraction(f * k * SCALE, w), y)
-        for y, (f, k, w) in enumerate(zip(counts.tolist(), keep.tolist(), replace.tolist(), strict=True))
-        if w > 0
-    ]
-    smallest = sorted(kept)[:2]
+    smallest = _two_smallest(keep, replace, counts)
     result = []
     for x, own in enumerate(replaced):
         ratio = next((ratio for ratio, y in smallest if y != x), None)
-        result.append(Fraction(0) if ratio is None or own == 0 else Fraction(own) / (ratio + total))
+        if ratio is None or own == 0:
+            result.append(Fraction(0))
+        else:
+            result.append(Fraction(own * ratio.denominator, ratio.numerator + total * ratio.denominator))
     return result
+
+
+def _two_smallest(keep: Integers, replace: Integers, counts: Integers) -> list[tuple[Fraction, int]]:
+    """The two smallest f_y K_y S / W_y, and their y: compared as fractions where rounding could decide."""
+    drawn = np.flatnonzero(replace > 0)
+    if not len(drawn):
+        return []
+    rounded = counts[drawn] * keep[drawn].astype(np.float64) / replace[drawn]
+    second = np.partition(rounded, min(1, len(drawn) - 1))[min(1, len(drawn) - 1)]
+    near = drawn[rounded <= second * (1 + 1e-9)].tolist()
+    exact = [(Fraction(int(counts[y]) * int(keep[y]) * SCALE, int(replace[y])), y) for y in near]
+    return heapq.nsmallest(2, exact)
 
 
 def posterior_of_sets(keep: Integers, replace: Integers, counts: Integers, sets: Integers) -> list[Fraction]:
