@@ -36,6 +36,7 @@ def test_dir_shows_the_public_names_only():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_name_can_be_the_first_one_used():
     program = f"""{FORGET}
 for name in importlib.import_module("deniable").__all__:

@@ -113,6 +113,7 @@ def test_calibrated_counts_are_unbiased_narrower_and_their_variance_is_right(nam
     assert (variance.mean(axis=0) < 0.8 * raw.mean(axis=0)).all()
 
 
+@pytest.mark.long
 def test_calibration_follows_mixed_conditions_too():
     """Two classes with different sets share one control; the covariance formula must still be right."""
     rng, states, number = np.random.default_rng(14), CELLS["coins"], 20_000

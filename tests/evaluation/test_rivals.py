@@ -128,6 +128,7 @@ def test_a_sample_shows_one_perturbed_row_of_each_box() -> None:
     assert np.array_equal(other.boxed.groups, made.boxed.groups), "boxes are not drawn"
 
 
+@pytest.mark.long
 def test_perturbed_generalization_is_unbiased_and_pays_for_its_sample(pool: QuestionPool) -> None:
     """Over draws the histogram is right; its spread is several times that of all rows perturbed."""
     loose = Privacy("1/13", "9/10")

@@ -181,6 +181,7 @@ def test_rows_are_not_left_out_of_columns_that_miss_values_in_different_rows():
         publish(table, mechanism=Decoys(c=5, leftovers="drop"), missing="exempt")
 
 
+@pytest.mark.long
 def test_who_is_left_out_does_not_depend_on_the_values():
     """One of 101 rows is left out, 200 times. Each of the eight values is missing about as often as it is frequent; a
     grouping that chose would always miss the same one. 6 standard deviations: a false alarm in a hundred million.

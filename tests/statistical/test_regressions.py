@@ -84,6 +84,7 @@ def test_coefficients_are_covered_as_often_as_they_say():
     assert 0.8 < squares["decoys"] < 1.1
 
 
+@pytest.mark.long
 def test_independent_columns_are_found_dependent_as_often_as_chance_has_it():
     """Fresh tables and fresh draws: the statistic has mean 3 with a standard error of sqrt(6 / 240) = 0.16."""
     found = []

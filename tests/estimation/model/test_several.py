@@ -125,7 +125,7 @@ def test_the_likelihood_estimate_is_at_least_as_near_as_the_inverse():
 # -- through a release -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
+@pytest.mark.parametrize("k", [1, 2, *(pytest.param(k, marks=pytest.mark.long) for k in (3, 4))])
 def test_a_release_answers_conjunctions_without_bias(table, k):
     where = dict(list(ASKED.items())[:k]) | {"zip": ["x", "y"]}
     true = truth(table, where).sum()
