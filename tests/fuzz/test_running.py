@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fuzz.classes import CLASSES
+from fuzz.running import run_class
 
 
 @pytest.mark.long
@@ -19,3 +20,7 @@ def test_a_minute_of_fuzzing_counts_the_cases_of_every_class() -> None:
     assert done.returncode == int("FAILED" in done.stdout), done.stdout + done.stderr
     for name in CLASSES:
         assert re.search(rf"{re.escape(name)}\D+[1-9]", done.stdout), f"no case of {name}: {done.stdout}"
+
+
+def test_a_class_is_tried_once_although_starting_took_all_of_its_time() -> None:
+    assert sum(run_class("sql", seed=1, seconds=0.1).verdicts.values()) == 1
