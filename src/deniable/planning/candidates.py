@@ -132,11 +132,14 @@ class Candidate:
         }
 
 
-def candidate(mechanism: Mechanism, counts: Histogram, privacy: Privacy, profile: Profile) -> Candidate:
-    """A mechanism with channels: its plan, and the errors that follow from it."""
+def candidate(
+    mechanism: Mechanism, counts: Histogram, privacy: Privacy, profile: Profile, *, noisy: bool = False
+) -> Candidate:
+    """A mechanism with channels: its plan, and the errors that follow from it; ``noisy`` counts are planned from as
+    they stand."""
 
     def made() -> tuple[Plan | None, Guarantee, Errors]:
-        plan = as_published(mechanism, counts, privacy)
+        plan = mechanism.plan(counts, privacy, public=counts) if noisy else as_published(mechanism, counts, privacy)
         return plan, plan.guarantee, errors_of(plan, profile, calibrated=marginal_variance(privacy) is not None)
 
     return timed(mechanism, made)

@@ -52,6 +52,7 @@ def compare(
     attacker: InformedAttacker | None = None,
     informed_limit: float | None = None,
     without: Sequence[str] = (),
+    noisy: bool = False,
 ) -> Comparison:
     """Plan with every mechanism, predict its errors, and recommend one.
 
@@ -66,6 +67,7 @@ def compare(
         attacker: who has learnt from the table's public columns; what they gain is measured, and limits the choice.
         informed_limit: how often they may be right; left out, as often as with the cells of small-domain.
         without: names of mechanisms that do not go with what else is asked of the release.
+        noisy: the histogram has the noise of a release: plans are made from it as it stands.
     """
     if informed_limit is not None and attacker is None:
         raise OptionError("An informed limit needs public columns that an attacker can learn from. Fix: leave it out.")
@@ -73,7 +75,7 @@ def compare(
     privacy = in_its_words(counts, privacy)
     profile = profile_of(counts, pool, selectivities)
     wanted = mechanisms or (*standard_mechanisms(pool, privacy), *lineup_points(counts, privacy, attacker))
-    planned = [candidate(one, counts, privacy, profile) for one in wanted if one.name not in without]
+    planned = [candidate(one, counts, privacy, profile, noisy=noisy) for one in wanted if one.name not in without]
     candidates = judged(planned, attacker, privacy, informed_limit, named=mechanisms is not None)
     require_some(candidates, informed_limit)
     every = sorted((one for one in candidates if one.plan is not None), key=lambda one: one.score)

@@ -154,8 +154,6 @@ def publish(
     >>> import deniable as dn
     >>> table = pa.table({"sex": ["F", "M"] * 500, "disease": ["flu", "flu", "cold", "hiv", "flu"] * 200})
     >>> release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"))
-    >>> release
-    <Release of 1,000 rows, disease by lineup>
     >>> release.table.column_names, release.manifest.guarantee["rho2"]
     (['sex', 'disease'], '3/4')
     """

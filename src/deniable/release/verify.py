@@ -49,7 +49,8 @@ def verify(
     >>> import deniable as dn
     >>> table = pa.table({"disease": ["flu", "cold", "hiv"] * 100})
     >>> with tempfile.TemporaryDirectory() as home:
-    ...     _ = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="1/2"), out=f"{home}/release")
+    ...     how = {"mechanism": "uniform", "privacy": dn.Privacy(rho2="1/2")}
+    ...     _ = dn.publish(table, sensitive="disease", out=f"{home}/release", **how)
     ...     dn.verify(f"{home}/release")
     <Certificate: all 16 checks hold>
     """
