@@ -221,7 +221,7 @@ class CodeCounter:
     def _picked(
         self, columns: tuple[str, ...], sizes: Sequence[int], questions: Sequence[Sequence[CodeMask]]
     ) -> Floats:
-        """Rows by state of conjunctions on the same columns: the combinations of codes that are meant, looked up by row."""
+        """Rows by state of conjunctions on the same columns: combinations of codes that are meant, looked up."""
         counts = np.zeros((len(questions), self.state_count))
         for part in self._chunks(0):
             key = mixed([self._encoded(name).codes[part] for name in columns], sizes)
