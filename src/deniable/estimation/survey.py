@@ -32,9 +32,10 @@ from deniable.estimation.answering import number_bounds, row_weights
 from deniable.estimation.asking import asking
 from deniable.estimation.estimate import Estimate, normal_quantile
 from deniable.estimation.mapped import Mapped
+from deniable.estimation.model.columns import sensitive_values
 from deniable.estimation.predicates import And, Predicate, Where, conjunction
 from deniable.estimation.published import Published
-from deniable.estimation.questions import require_column
+from deniable.estimation.questions import as_numbers, require_column
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,6 +151,9 @@ class Survey:
             return _Rows(numbers * there, numbers**2 * there, there)
         if column in part.bins:
             raise QuestionError(f"{column!r} is published in bins, which have no numbers. Fix: ask for counts by bin.")
+        as_numbers(
+            Mapped(column, column, lambda values: values), sensitive_values(self._published.manifest, column)[:0]
+        )
         return self._perturbed(column, condition)
 
     def _perturbed(self, column: str, condition: Predicate) -> _Rows:
