@@ -187,10 +187,10 @@ def published_by(
         made = {} if mechanism is None else {"mechanism": mechanism()}
         dn.publish(table, out=out, overwrite=True, **options, **made)
 
-    return (publish, lambda: asked(out), lambda: dn.verify(out), lambda: dn.audit(table, out))
+    return (publish, lambda: ask_everything(out), lambda: dn.verify(out), lambda: dn.audit(table, out))
 
 
-def asked(out: Path) -> None:
+def ask_everything(out: Path) -> None:
     """Ask a release about every column; a refusal of one question is no reason not to ask the next."""
     release = dn.open_release(out)
     for column in release.manifest.columns:

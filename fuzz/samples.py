@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import deniable as dn
 from deniable.mechanisms import Items, Lineup
 from fuzz.case import Case, changed_once
-from fuzz.files import COLUMNS, Column, asked, damaged, published_by, refused_or_answered, strange_table
+from fuzz.files import COLUMNS, Column, ask_everything, damaged, published_by, refused_or_answered, strange_table
 from fuzz.releases import people
 
 SIZES: tuple[Any, ...] = (None, None, None, 1, 2, 17, 20, 30, 39, 40, 10**9, 0, -1, True, 2.5, "3")
@@ -54,7 +54,7 @@ def lineups(draw: Random, home: Path) -> Iterator[Case]:
         if not out.exists():
             continue
         change = _spoilt(out, other, draw)
-        yield Case(f"{about}; {change}", (lambda: asked(out), lambda: dn.verify(out), lambda: _sets(out)))
+        yield Case(f"{about}; {change}", (lambda: ask_everything(out), lambda: dn.verify(out), lambda: _sets(out)))
         shutil.rmtree(other, ignore_errors=True)
         os.rename(out, other)
 

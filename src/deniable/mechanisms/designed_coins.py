@@ -108,7 +108,8 @@ def designed_coins(
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         coins = np.minimum(largest_coins(prior, r, limits, middle), caps)
-        low, high = (low, middle) if middle + mass @ coins > 1 else (middle, high)
+        # Not a product of vectors: its threads take longer than it does, and its last bits depend on their number.
+        low, high = (low, middle) if middle + (mass * coins).sum() > 1 else (middle, high)
     coins = np.minimum(largest_coins(prior, r, limits, low), caps)  # the lower end: S is not overstated
     protected = limits < 1
     enough = bool((limits[protected] * low > prior[protected]).all())

@@ -278,6 +278,8 @@ def _above(
     histogram: Histogram, privacy: Privacy, public: Histogram | None, upward: Sequence[Fraction | None]
 ) -> tuple[int, ...]:
     """Values that the channel does not keep at rho2, being too frequent."""
+    if privacy.rho1 is None:
+        return ()
     sure = [
         Fraction(1) if own is None else worst_posterior(Fraction(f, histogram.rows), own)
         for f, own in zip(histogram.counts.tolist(), upward, strict=True)
