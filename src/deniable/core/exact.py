@@ -9,9 +9,9 @@ of S^2:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -49,13 +49,23 @@ def distinct(*columns: Integers) -> Distinct:
     m = len(columns[0])
     if m < FEW:
         return Distinct(list(zip(*(column.tolist() for column in columns), strict=True)), [1] * m, list(range(m)))
-    codes = np.zeros(m, dtype=np.int64)
+    first, codes, times = kinds(*columns)
+    rows = list(zip(*(column[first].tolist() for column in columns), strict=True))
+    return Distinct(rows, times.tolist(), codes.tolist())
+
+
+def kinds(*columns: npt.NDArray[Any]) -> tuple[Integers, Integers, Integers]:
+    """The first of each kind of row, the kind of every row, and how many are of each kind.
+
+    >>> [numbers.tolist() for numbers in kinds(np.array([0.5, 0.5, 0.1]), np.array([1, 1, 1]))]
+    [[2, 0], [1, 1, 0], [1, 2]]
+    """
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         own = np.unique(column, return_inverse=True)[1]
         codes = np.unique(codes * (int(own.max()) + 1) + own, return_inverse=True)[1]
     _, first, times = np.unique(codes, return_index=True, return_counts=True)
-    rows = list(zip(*(column[first].tolist() for column in columns), strict=True))
-    return Distinct(rows, times.tolist(), codes.tolist())
+    return first, codes, times
 
 
 def amplification(keep: Integers, replace: Integers) -> Fraction | None:
@@ -103,6 +113,42 @@ def own_amplifications(keep: Integers, replace: Integers) -> list[Fraction | Non
     return alike.of_all(result)
 
 
+def downward_amplifications(keep: Integers, replace: Integers) -> list[Fraction | None]:
+    """max over y and k != x of P[y][k] / P[y][x], for every x: how much some y can speak *against* x; O(m).
+
+    It is reached at k = y, the row that speaks most for itself, or at y = x, or at the k with the smallest coin.
+    """
+    alike = distinct(keep, replace)
+    if any(w == 0 for _, w in alike.rows):
+        return [None] * len(keep)
+    speaks = alike.of_all([Fraction(k * SCALE, w) + (SCALE - k) for k, w in alike.rows])
+    ranked = {place: speaks[place] for place in _first_two(alike.of)}
+    first, second = sorted(ranked, key=lambda y: (-ranked[y], y))[:2]
+
+    def against(x: int, loudest: int) -> Fraction | None:
+        k = int(keep[x])
+        return speaks[loudest] / (SCALE - k) if k < SCALE else None
+
+    of_coin: dict[int, Fraction | None] = {}
+    for x, k in enumerate(keep.tolist()):
+        if k not in of_coin:
+            of_coin[k] = against(x, first)
+    result = [of_coin[k] for k in keep.tolist()]
+    result[first] = against(first, second)
+    return result
+
+
+def _first_two(kinds: Sequence[int]) -> list[int]:
+    """Where the first two of each kind stand."""
+    times: dict[int, int] = {}
+    places = []
+    for place, kind in enumerate(kinds):
+        times[kind] = times.get(kind, 0) + 1
+        if times[kind] <= 2:
+            places.append(place)
+    return places
+
+
 def posterior_same(keep: Integers, replace: Integers, counts: Integers) -> list[Fraction]:
     """Pr[x | y = x] for each x, for an attacker whose prior is counts / n; 0 where x is never published."""
     alike = distinct(counts, keep, replace)
@@ -138,6 +184,21 @@ def posterior_other(keep: Integers, replace: Integers, counts: Integers) -> list
     second = smallest[1][0] if len(smallest) > 1 else None
     result[x] = sure(int(counts[x]) * (SCALE - int(keep[x])), second)
     return result
+
+
+def surest(keep: Integers, replace: Integers, counts: Integers) -> list[Fraction]:
+    """The largest Pr[x | y] over all y, for each x, for an attacker whose prior is counts / n."""
+    same, other = posterior_same(keep, replace, counts), posterior_other(keep, replace, counts)
+    known: dict[tuple[int, int], Fraction] = {}  # values that are alike share their fractions: one comparison for all
+    for own, drawn in zip(same, other, strict=True):
+        if (id(own), id(drawn)) not in known:
+            known[id(own), id(drawn)] = max(own, drawn)
+    return [known[pair] for pair in zip(map(id, same), map(id, other), strict=True)]
+
+
+def different(numbers: Iterable[Fraction]) -> list[Fraction]:
+    """Each fraction that occurs, as often as there are objects of it: of values that are alike there is one."""
+    return list({id(number): number for number in numbers}.values())
 
 
 def _replaced_rows(alike: Distinct) -> int:

@@ -141,4 +141,6 @@ def lowered(limits: Floats, slack: float) -> Floats:
 
 def as_limits(limits: Sequence[Fraction | None]) -> Floats:
     """Limits as floats rounded down; 1 for an exempt value."""
-    return np.array([1.0 if limit is None else np.nextafter(float(limit), 0) for limit in limits])
+    shared = {id(limit): limit for limit in limits}  # most values share one limit
+    known = {key: 1.0 if limit is None else np.nextafter(float(limit), 0) for key, limit in shared.items()}
+    return np.array([known[id(limit)] for limit in limits])

@@ -102,8 +102,11 @@ class _Sweep:
         self.categories = np.zeros(t)
         self.last = np.full(m, -1, dtype=np.int64)
         self.last_category = np.full(0 if rules.category is None else int(rules.category.max()) + 1, -1, dtype=np.int64)
-        # For each protected value the groups it occurred in, and its rows before each of them and up to now.
-        self.seen: dict[int, tuple[list[int], list[int]]] = {}
+        # Every occurrence of a protected value in a group: which group, its rows there, and the occurrence before it.
+        occurrences = sum(len(group.positions) for group in groups)
+        self.where, self.count = np.zeros(occurrences, dtype=np.int64), np.zeros(occurrences)
+        self.before, self.taken = np.zeros(occurrences, dtype=np.int64), 0
+        self.latest = np.full(m, -1, dtype=np.int64)
 
     def costs(self, cost: Cost, first: int, j: int) -> Floats:
         """Take group j in; the costs of the cells first..j, first+1..j, .., j..j."""
@@ -122,22 +125,26 @@ class _Sweep:
         return result
 
     def _raise_peak(self, group: Group, first: int, j: int) -> None:
-        peak = self.peak[first : j + 1]
+        """A cell that starts after a value's occurrence, and not after its next one, holds its rows from that one on.
+
+        The rows of a value only grow with an earlier start, so the largest of each occurrence, carried to all earlier
+        starts, is the largest of each cell.
+        """
         guarded = self.protected[group.positions]
-        positions, counts = group.positions[guarded], group.counts[guarded]
-        # Values that no cell held before: every cell gets all their rows, so the most frequent one stands for all.
-        np.maximum(peak, counts[self.last[positions] < first].max(initial=0), out=peak)
-        for value, count in zip(positions.tolist(), counts.tolist(), strict=True):
-            where, before = self.seen.setdefault(value, ([], [0]))
-            while where and where[0] < first:
-                del where[0], before[0]
-            where.append(j)
-            before.append(before[-1] + count)
-            if len(where) > 1:
-                # A cell that starts after where[k-1] and not after where[k] holds the value's rows of where[k] .. j.
-                held = before[-1] - np.array(before[:-1], dtype=np.float64)
-                ends = np.array([first - 1, *where])
-                np.maximum(peak, held.repeat(ends[1:] - ends[:-1]), out=peak)
+        positions = group.positions[guarded]
+        now = np.arange(self.taken, self.taken + len(positions))
+        self.taken += len(positions)
+        self.where[now], self.count[now], self.before[now] = j, group.counts[guarded], self.latest[positions]
+        self.latest[positions] = now
+        tops, held = np.zeros(j + 1 - first), self.count[now]
+        while len(now):
+            np.maximum.at(tops, self.where[now] - first, held)
+            earlier = self.before[now]
+            inside = (earlier >= 0) & (self.where[earlier] >= first)
+            now = earlier[inside]
+            held = held[inside] + self.count[now]
+        peak = self.peak[first : j + 1]
+        np.maximum(peak, np.maximum.accumulate(tops[::-1])[::-1], out=peak)
 
     def _count_categories(self, group: Group, first: int, j: int) -> None:
         if self.rules.category is None:
