@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deniable.core.arrays import Ints
+from deniable.core.histogram import Histogram
+from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
 from deniable.estimation.decoys import Others, four_states
@@ -123,6 +125,9 @@ class Redrawn(Rival):
         histogram = np.bincount(published, minlength=table.m).astype(np.float64)
         kept = float((published == table.codes).mean())
         return Answered({"": answers}, {"": histogram}, kept, (drawn - begin, answered - drawn))
+
+    def plan(self, counts: Histogram) -> Plan:
+        return Redraw().plan(counts, None)
 
     def predicted(self, profile: ByPool) -> dict[str, Errors]:
         return {"": profile.errors_of(RedrawMoments())}
@@ -243,8 +248,11 @@ class DecoyGroups(Rival):
         kept = float((draw.published == table.codes).mean())
         return Answered(answers, dict.fromkeys(answers, total), kept, (drawn - begin, answered - drawn))
 
+    def plan(self, counts: Histogram) -> Plan:
+        return self.mechanism.plan(counts, None)
+
     def predicted(self, profile: ByPool) -> dict[str, Errors]:
-        return {"full channel": profile.channels(self.mechanism.plan(profile.pool.table.histogram, None), None)}
+        return {"full channel": profile.channels(self.plan(profile.pool.table.histogram), None)}
 
     @property
     def mechanism(self) -> Decoys:

@@ -12,6 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from deniable.core.errors import OptionError, did_you_mean
+from deniable.core.histogram import Histogram
+from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
 from deniable.evaluation.answered import ESTIMATORS, Answered, Setting, estimated
@@ -54,11 +56,15 @@ class Perturbed(Setting):
         answers = {name: estimated(draw.asking, tally, pool.sets, name) for name in self.estimators}
         answered = time.perf_counter()
         histogram = {name: estimated(draw.asking, whole, single, name)[0] for name in self.estimators}
-        kept = float((draw.published == pool.table.codes).mean())
+        sets = draw.plan.parts[0].lineups is not None  # of which none is published as it is
+        kept = None if sets else float((draw.published == pool.table.codes).mean())
         return Answered(answers, histogram, kept, (drawn - begin, answered - drawn))
 
+    def plan(self, counts: Histogram) -> Plan:
+        return as_published(self.mechanism, counts, self.privacy)
+
     def predicted(self, profile: ByPool) -> dict[str, Errors]:
-        plan = as_published(self.mechanism, profile.pool.table.histogram, self.privacy)
+        plan = self.plan(profile.pool.table.histogram)
         knows = self.privacy is None or self.privacy.adversary == "frequency"
         noise = {"inverse": None, "calibrated": MARGINAL_VARIANCE if knows else None}
         return {name: profile.channels(plan, noise[name]) for name in self.estimators if name in noise}
