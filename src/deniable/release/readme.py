@@ -10,6 +10,7 @@ from deniable.core.html import shown
 from deniable.core.items import ListItem
 from deniable.core.manifest import Manifest
 from deniable.core.recode import said
+from deniable.release.readme_about import accuracy, citation, columns, head
 
 CHANNELS = """`manifest.json` holds every channel as whole numbers out
 of 2^32. A value x is kept with probability p_x = keep/2^32, and otherwise replaced by y with probability
@@ -59,7 +60,7 @@ def analyst_readme(manifest: Manifest) -> str:
     shows = "each row shows a set of values" if _shows_sets(manifest) else "any single one may be replaced"
     distort = "the others in a set" if _shows_sets(manifest) else "replaced values"
     return f"""# A release with deniable values
-
+{head(manifest)}
 {manifest.rows:,} rows. The values of {sensitive} were perturbed at random, row by row (mechanism
 {mechanism}): {shows}, so no row says what a person's value was. Counts over many rows can be
 reconstructed. {_others(manifest)}
@@ -76,7 +77,7 @@ or in Python:
     print(release.count(where={{{first!r}: {example!r}}}))
 
 `deniable verify .` recomputes the guarantee. Without deniable: {_without(manifest)}
-{_coarser(manifest)}
+{_coarser(manifest)}{accuracy(manifest)}{columns(manifest)}
 ## What is promised
 
 {promises}
@@ -84,7 +85,7 @@ or in Python:
 ## What is not protected
 
 {limits}
-"""
+{citation(manifest)}"""
 
 
 def _without(manifest: Manifest) -> str:
@@ -116,7 +117,7 @@ def _lists_readme(manifest: Manifest, item: ListItem) -> str:
     question = f"SELECT COUNT(*) AS n FROM release WHERE list_contains({_in_sql(item.list)}, '{text}')"
     counted = f" Only the first {item.most} items of a list count." if item.beyond == "first" else ""
     return f"""# A release with deniable lists
-
+{head(manifest)}
 {manifest.rows:,} rows. Every person has a list {markdown.code(item.list)} of up to {item.most} of
 {len(manifest.parts):,} items. A column such as {markdown.code(item.column)} says for each row whether the item is in
 the list, and every such answer was changed at random (mechanism {markdown.code(manifest.mechanism)}), so no row says
@@ -136,7 +137,7 @@ or in Python:
 `deniable verify .` recomputes the guarantee. Without deniable: {CHANNELS}
 Solve P f = o for the counts f of yes and no, o being the counts you see among the rows of your question; for two items
 together P is the product of both.
-{_coarser(manifest)}
+{_coarser(manifest)}{accuracy(manifest)}{columns(manifest)}
 ## What is promised
 
 {_listed(manifest.guarantee["sentence"], *manifest.guarantee["also"])}
@@ -144,18 +145,18 @@ together P is the product of both.
 ## What is not protected
 
 {_listed(*manifest.guarantee["not_protected"])}
-"""
+{citation(manifest)}"""
 
 
 def _groups_readme(manifest: Manifest) -> str:
     """For releases of groups, which perturb nothing."""
-    columns = manifest.parts[0].columns
-    what = OF_GROUPS[manifest.form].format(sensitive=", ".join(map(markdown.code, columns)))
+    sensitive = manifest.parts[0].columns
+    what = OF_GROUPS[manifest.form].format(sensitive=", ".join(map(markdown.code, sensitive)))
     first = manifest.parts[0].domain[0]
-    example = {columns[0]: first[0] if isinstance(first, tuple) else first}
+    example = {sensitive[0]: first[0] if isinstance(first, tuple) else first}
     limits = _listed(*manifest.guarantee["not_protected"])
     return f"""# A release of groups
-
+{head(manifest)}
 {manifest.rows:,} rows (mechanism {markdown.code(manifest.mechanism)}, here to be compared with).
 
 {what}
@@ -165,7 +166,7 @@ def _groups_readme(manifest: Manifest) -> str:
     print(release.count(where={example!r}))
 
 `deniable verify .` recomputes what the groups promise.
-{_coarser(manifest)}
+{_coarser(manifest)}{accuracy(manifest)}{columns(manifest)}
 ## What is promised
 
 {_listed(manifest.guarantee["sentence"])}
@@ -173,7 +174,7 @@ def _groups_readme(manifest: Manifest) -> str:
 ## What is not protected
 
 {limits}
-"""
+{citation(manifest)}"""
 
 
 def _others(manifest: Manifest) -> str:
