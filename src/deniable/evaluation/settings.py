@@ -21,7 +21,7 @@ from deniable.evaluation.drawing import draw_release
 from deniable.evaluation.perturbed_generalization import PerturbedGeneralization
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Generalized, Laplace, Redrawn, Rival
 from deniable.mechanisms import MECHANISMS, Items, Mechanism, Retention, mechanism_named
-from deniable.planning.candidates import MARGINAL_VARIANCE, as_published
+from deniable.planning.candidates import MARGINAL_VARIANCE, as_published, drawn_plans, mean_errors
 from deniable.planning.independence import IndependenceMoments, independence
 from deniable.planning.pools import QuestionPool
 from deniable.planning.profiles import ByPool, Errors
@@ -64,10 +64,14 @@ class Perturbed(Setting):
         return as_published(self.mechanism, counts, self.privacy)
 
     def predicted(self, profile: ByPool) -> dict[str, Errors]:
-        plan = self.plan(profile.pool.table.histogram)
+        plans = drawn_plans(self.mechanism, profile.pool.table.histogram, self.privacy)
         knows = self.privacy is None or self.privacy.adversary == "frequency"
         noise = {"inverse": None, "calibrated": MARGINAL_VARIANCE if knows else None}
-        return {name: profile.channels(plan, noise[name]) for name in self.estimators if name in noise}
+        return {
+            name: mean_errors(plans, lambda plan, name=name: profile.channels(plan, noise[name]))  # type: ignore[misc]
+            for name in self.estimators
+            if name in noise
+        }
 
 
 @dataclass(frozen=True)

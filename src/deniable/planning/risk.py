@@ -30,8 +30,8 @@ GROWN = (1.25, 1.5, 2.0, 2.5, 4.0)  # sizes beside the one of the smallest error
 TRUTHS = ("3/4", "1")
 MANY = 500  # values; with more, one more size is tried
 UNMEASURED = (
-    "what an informed attacker gains from line-ups was not measured: `deniable plan --table` does, and so does publish "
-    "where it chooses the mechanism"
+    "what an informed attacker gains from line-ups was not measured, which takes public columns and one sensitive "
+    "column of up to 2,000 values: `deniable plan` does, and so does publish where it chooses the mechanism"
 )
 ABOVE_HALF = "its truth is above 1/2: it must be named to be taken"
 
