@@ -35,8 +35,7 @@ import deniable as dn
 from deniable.engines import engine_on
 runs_on = engine_on(engine, "local[2]" if engine == "spark" else None)
 def publish(table, out):
-    options = {"mechanism": "uniform", "privacy": dn.Privacy("1/13", "1/6"), "engine": runs_on}
-    dn.publish(table, sensitive="occupation", out=out, **options)
+    dn.publish(table, sensitive="occupation", privacy=dn.Privacy("1/13", "1/6"), out=out, engine=runs_on)
 publish(small, out + "-small")
 """
 

@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.audit.cells import CellReport
-from deniable.audit.extremes import View
-from deniable.audit.posteriors import Belief
+from deniable.audit.posteriors import Belief, View
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

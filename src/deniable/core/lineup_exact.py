@@ -10,7 +10,6 @@ close to the largest are compared in whole numbers.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
@@ -79,8 +78,7 @@ def surest(design: LineUpDesign, prior: Ints) -> list[Fraction]:
     weighed = _Weighed.of(design, prior)
     outside = _outside(design, prior, weighed)
     inside = _members(design, prior, weighed)
-    elsewhere = {count: count * outside for count in set(prior.tolist())}
-    return [max(member, elsewhere[count]) for member, count in zip(inside, prior.tolist(), strict=True)]
+    return [max(member, count * outside) for member, count in zip(inside, prior.tolist(), strict=True)]
 
 
 def highest(design: LineUpDesign, prior: Ints, among: Ints) -> Fraction:
@@ -92,10 +90,8 @@ def highest(design: LineUpDesign, prior: Ints, among: Ints) -> Fraction:
     counted[among] = prior[among]
     belief = weighed.likelier() * counted[members]
     state, slot = np.nonzero(belief >= max(float(belief.max()) * (1 - CLOSE), 1e-300))
-    total = int(prior.sum())
     inside = [
-        _belief(design, prior, total, place, column)
-        for place, column in zip(state.tolist(), slot.tolist(), strict=True)
+        _belief(design, prior, place, column) for place, column in zip(state.tolist(), slot.tolist(), strict=True)
     ]
     return max([*inside, int(prior[among].max()) * _outside(design, prior, weighed)])
 
@@ -106,30 +102,27 @@ def keeps(design: LineUpDesign, prior: Ints, limits: Sequence[Fraction | None]) 
         return True
     weighed, members = _Weighed.of(design, prior), design.sets.members
     outside = _outside(design, prior, weighed)
-    most: dict[int, int] = {}  # the most rows of a value with this limit; limits by identity, since many share one
+    most: dict[Fraction, int] = {}  # the most rows of a value with this limit
     for count, limit in zip(prior.tolist(), limits, strict=True):
-        most[id(limit)] = max(most.get(id(limit), 0), count)
-    known = {id(limit): limit for limit in limits}
-    if any(limit is not None and most[key] * outside > limit for key, limit in known.items()):
+        if limit is not None:
+            most[limit] = max(most.get(limit, 0), count)
+    if any(count * outside > limit for limit, count in most.items()):
         return False
-    rounded = {key: math.inf if limit is None else float(limit) for key, limit in known.items()}
-    allowed = np.array([rounded[id(limit)] for limit in limits])
+    allowed = np.array([np.inf if limit is None else float(limit) for limit in limits])
     excess = weighed.likelier() * (prior / np.maximum(allowed, 1e-300))[members]
     if float(excess.max()) > 1 + CLOSE:
         return False
     state, slot = np.nonzero(excess >= 1 - CLOSE)
-    total = int(prior.sum())
     return all(
-        _belief(design, prior, total, place, column) <= (limits[int(members[place, column])] or 0)
+        _belief(design, prior, place, column) <= (limits[int(members[place, column])] or 0)
         for place, column in zip(state.tolist(), slot.tolist(), strict=True)
     )
 
 
-def _belief(design: LineUpDesign, prior: Ints, total: int, place: int, column: int) -> Fraction:
-    """Pr[x | S] of one member of a set, exactly; ``total`` is the prior's."""
+def _belief(design: LineUpDesign, prior: Ints, place: int, column: int) -> Fraction:
+    """Pr[x | S] of one member of a set, exactly."""
     x = int(design.sets.members[place, column])
-    given = likelihoods(design, place)
-    return Fraction(int(prior[x]) * given[0][column], _seen(design, prior, total, place, given))
+    return Fraction(int(prior[x]) * likelihoods(design, place)[0][column], _seen(design, prior, place))
 
 
 def _members(design: LineUpDesign, prior: Ints, weighed: _Weighed) -> list[Fraction]:
@@ -138,11 +131,11 @@ def _members(design: LineUpDesign, prior: Ints, weighed: _Weighed) -> list[Fract
     largest = np.zeros(design.m)
     np.maximum.at(largest, members, likelier)
     state, slot = np.nonzero(likelier >= largest[members] * (1 - CLOSE))
-    result, total = [Fraction(0)] * design.m, int(prior.sum())
+    result = [Fraction(0)] * design.m
     for place, column in zip(state.tolist(), slot.tolist(), strict=True):
         x = int(members[place, column])
         if prior[x]:
-            result[x] = max(result[x], _belief(design, prior, total, place, column))
+            result[x] = max(result[x], _belief(design, prior, place, column))
     return result
 
 
@@ -152,25 +145,21 @@ def _outside(design: LineUpDesign, prior: Ints, weighed: _Weighed) -> Fraction:
         return Fraction(0)
     ratio = weighed.blind / weighed.seen
     near = np.flatnonzero(ratio >= ratio.max() * (1 - CLOSE)).tolist()
-    total = int(prior.sum())
-    seen = set()
-    for place in near:
-        given = likelihoods(design, place)
-        seen.add((given[1], _seen(design, prior, total, place, given)))
-    return max(Fraction(*pair) for pair in seen)
+    return max(Fraction(likelihoods(design, place)[1], _seen(design, prior, place)) for place in near)
 
 
-def _seen(design: LineUpDesign, prior: Ints, total: int, place: int, given: tuple[list[int], int]) -> int:
-    """Pr[S] times the prior's total, out of K 2^58; ``given`` are the likelihoods of S."""
-    inside, other = given
-    rows = prior[design.sets.members[place]].tolist()
-    return sum(count * (whole - other) for count, whole in zip(rows, inside, strict=True)) + other * total
+def _seen(design: LineUpDesign, prior: Ints, place: int) -> int:
+    """Pr[S] times the prior's total, out of K 2^58."""
+    inside, other = likelihoods(design, place)
+    members = design.sets.members[place].tolist()
+    own = sum(int(prior[x]) * (whole - other) for x, whole in zip(members, inside, strict=True))
+    return own + other * int(prior.sum())
 
 
 def posterior(design: LineUpDesign, prior: Ints, state: int) -> list[Fraction]:
     """Pr[x | S] of every value, exactly."""
-    inside, other = given_set = likelihoods(design, state)
-    seen = _seen(design, prior, int(prior.sum()), state, given_set)
+    inside, other = likelihoods(design, state)
+    seen = _seen(design, prior, state)
     given = [other] * design.m
     for x, whole in zip(design.sets.members[state].tolist(), inside, strict=True):
         given[x] = whole

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from deniable.audit.attacks.informed import Informed
 from deniable.core.errors import DeniableError
 from deniable.evaluation.answered import Setting
+from deniable.evaluation.settings import Perturbed
 from deniable.planning.informed import against, informed_attacker
 from deniable.planning.tables import CodedTable
 
@@ -16,12 +17,11 @@ def informed_by_setting(settings: Sequence[Setting], table: CodedTable) -> dict[
     attacker = informed_attacker(table)
     gained: dict[str, Informed] = {}
     for setting in settings:
-        if attacker is None:
-            break
+        if attacker is None or not isinstance(setting, Perturbed):
+            continue
         try:
-            plan = setting.plan(table.histogram)
+            plan = setting.mechanism.plan(table.histogram, setting.privacy)
         except DeniableError:  # a mechanism that refuses says why when it is run
             continue
-        if plan is not None:
-            gained[setting.label] = against(attacker, plan)
+        gained[setting.label] = against(attacker, plan)
     return gained
