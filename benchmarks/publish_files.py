@@ -25,7 +25,8 @@ dn.publish  # imports what it needs, before time is taken
 source, out, what = sys.argv[1:]
 """
 PUBLISH = """
-dn.publish(source, sensitive="occupation", privacy=dn.Privacy("1/13", "1/6"), out=out, shuffle=what == "shuffled")
+options = {"mechanism": "uniform", "privacy": dn.Privacy("1/13", "1/6"), "shuffle": what == "shuffled"}
+dn.publish(source, sensitive="occupation", out=out, **options)
 """
 
 

@@ -31,9 +31,37 @@ FEW_VALUES, FEW_ROWS = 50, 1_000_000
 COUNT = "SELECT COUNT(*) AS n FROM release WHERE age < 40 AND v < 5"
 BY_PUBLIC = "SELECT age, sex, COUNT(*) AS n FROM release WHERE v < 5 GROUP BY age, sex"
 BY_SENSITIVE = "SELECT v, COUNT(*) AS n FROM release GROUP BY v ORDER BY n DESC LIMIT 5"
-PLACES = ("RELEASE", "DESIGNED", "DECOYS", "ANATOMY", "GENERALIZED", "REPORT", "AUDIT")
+PLACES = (
+    "RELEASE",
+    "UNIFORM",
+    "FINE",
+    "SMALL",
+    "LINEUP",
+    "DESIGNED",
+    "DECOYS",
+    "ANATOMY",
+    "GENERALIZED",
+    "REPORT",
+    "AUDIT",
+)
 COMMANDS: dict[str, list[str]] = {
     "publish": ["publish", "TABLE", "--sensitive", "v", "--rho2", "9/10", "--out", "RELEASE", "--quiet"],
+    "publish, uniform": [
+        *("publish", "TABLE", "--sensitive", "v", "--rho2", "9/10", "--mechanism", "uniform"),
+        *("--out", "UNIFORM", "--quiet"),
+    ],
+    "publish, fine-grain": [
+        *("publish", "TABLE", "--sensitive", "v", "--rho2", "9/10", "--mechanism", "fine-grain"),
+        *("--out", "FINE", "--quiet"),
+    ],
+    "publish, small-domain": [
+        *("publish", "TABLE", "--sensitive", "v", "--rho2", "9/10", "--mechanism", "small-domain"),
+        *("--out", "SMALL", "--quiet"),
+    ],
+    "publish, lineup": [
+        *("publish", "TABLE", "--sensitive", "v", "--rho2", "9/10", "--mechanism", "lineup"),
+        *("--out", "LINEUP", "--quiet"),
+    ],
     "publish, designed": [
         *("publish", "TABLE", "--sensitive", "v", "--rho2", "9/10", "--mechanism", "designed"),
         *("--out", "DESIGNED", "--quiet"),

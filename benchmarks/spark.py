@@ -35,7 +35,8 @@ import deniable as dn
 from deniable.engines import engine_on
 runs_on = engine_on(engine, "local[2]" if engine == "spark" else None)
 def publish(table, out):
-    dn.publish(table, sensitive="occupation", privacy=dn.Privacy("1/13", "1/6"), out=out, engine=runs_on)
+    options = {"mechanism": "uniform", "privacy": dn.Privacy("1/13", "1/6"), "engine": runs_on}
+    dn.publish(table, sensitive="occupation", out=out, **options)
 publish(small, out + "-small")
 """
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import resource
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 from deniable.core.errors import DeniableError
 
@@ -55,6 +55,14 @@ def _words(problem: Exception) -> str:
     ours = [frame for frame in frames if "/deniable/" in frame.filename] or frames
     place = ours[-1]
     return f"{type(problem).__name__} at {Path(place.filename).name}:{place.lineno}: {str(problem)[:100]}"
+
+
+def changed_once(sound: dict[str, Any], odd: Mapping[str, Sequence[Any]], draw: Random) -> dict[str, Any]:
+    """Sound options, in half of the cases with a strange one among them."""
+    if draw.random() < 0.5:
+        return sound
+    name = draw.choice(list(odd))
+    return {**sound, name: draw.choice(odd[name])}
 
 
 def peak_megabytes() -> float:

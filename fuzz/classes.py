@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuzz import files, manifests, options, questions
+from fuzz import again, exports, files, machines, manifests, options, questions, recoding, samples
 from fuzz.case import Cases
 
 CLASSES: dict[str, Cases] = {
@@ -11,4 +11,12 @@ CLASSES: dict[str, Cases] = {
     "csv": files.csv,
     "sql": questions.cases,
     "options": options.cases,
+    "recode": recoding.recode,
+    "risk": recoding.risk,
+    "series": again.cases,
+    "lineups": samples.lineups,
+    "lists": samples.lists,
+    "weights": samples.weights,
+    "export": exports.cases,
+    "doctor": machines.cases,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -90,15 +91,27 @@ def parquet(draw: Random, home: Path) -> Iterator[Case]:
             path.write_bytes(damaged(text, draw))
             yield Case("damaged bytes", published(path, "disease", home, draw))
             continue
+        table = strange_table(draw)
+        pq.write_table(table, path)
+        yield Case(described(table), published(path, draw.choice(table.column_names), home, draw))
+
+
+def strange_table(draw: Random, sizes: tuple[int, ...] = (0, 1, 3, 60)) -> pa.Table:
+    """Up to four columns of any type, as far as Arrow can write them: what it cannot, nobody can hand us."""
+    while True:
         columns = {draw.choice(NAMES): draw.choice(COLUMNS) for _ in range(draw.randint(1, 4))}
-        rows = draw.choice((0, 1, 3, 60))
+        rows = draw.choice(sizes)
         try:
             table = pa.table({name: make(draw, rows) for name, make in columns.items()})
-            pq.write_table(table, path)
-        except (pa.ArrowException, OverflowError):  # what Arrow cannot write nobody can hand us
+            pq.write_table(table, pa.BufferOutputStream())
+        except (pa.ArrowException, OverflowError):
             continue
-        about = f"{rows} rows of {', '.join(f'{field.name!r} {field.type}' for field in table.schema)}"
-        yield Case(about, published(path, draw.choice(list(columns)), home, draw))
+        return table
+
+
+def described(table: pa.Table) -> str:
+    """Enough of a table to make it again."""
+    return f"{table.num_rows} rows of {', '.join(f'{field.name!r} {field.type}' for field in table.schema)}"
 
 
 def csv(draw: Random, home: Path) -> Iterator[Case]:
@@ -157,25 +170,34 @@ def damaged(text: bytes, draw: Random) -> bytes:
 
 def published(path: Path, sensitive: str, home: Path, draw: Random) -> tuple[Step, ...]:
     """Publish a file, and ask what was published about every column."""
-    out = home / "release"
     mechanism = draw.choice(("uniform", "uniform", "small-domain", "fine-grain", "designed", "lineup", "anatomy:l=2"))
+    privacy = None if mechanism.startswith("anatomy") else dn.Privacy(rho2="9/10")
     form = draw.choice(("parquet", "parquet", "csv"))
+    options = {"sensitive": sensitive, "mechanism": mechanism, "privacy": privacy, "format": form}
+    return published_by(str(path), home / "release", options)
+
+
+def published_by(
+    table: Any, out: Path, options: dict[str, Any], mechanism: Callable[[], Any] | None = None
+) -> tuple[Step, ...]:
+    """Publish a table in some way, ask, verify and audit: what was there before is not asked instead."""
 
     def publish() -> None:
-        privacy = None if mechanism.startswith("anatomy") else dn.Privacy(rho2="9/10")
-        dn.publish(
-            str(path), sensitive=sensitive, privacy=privacy, mechanism=mechanism, out=out, overwrite=True, format=form
-        )
+        shutil.rmtree(out, ignore_errors=True)
+        made = {} if mechanism is None else {"mechanism": mechanism()}
+        dn.publish(table, out=out, overwrite=True, **options, **made)
 
-    def ask() -> None:
-        release = dn.open_release(out)
-        for column in release.manifest.columns:
-            name = column.name.replace('"', '""')
-            refused_or_answered(lambda n=name: release.sql(f'SELECT "{n}", COUNT(*) AS n FROM release GROUP BY "{n}"'))
-            refused_or_answered(lambda n=name: release.sql(f"SELECT COUNT(*) AS n FROM release WHERE \"{n}\" = 'a'"))
-            refused_or_answered(lambda n=name: release.sql(f'SELECT AVG("{n}") AS n FROM release WHERE "{n}" IS NULL'))
+    return (publish, lambda: ask_everything(out), lambda: dn.verify(out), lambda: dn.audit(table, out))
 
-    return (publish, ask, lambda: dn.verify(out), lambda: dn.audit(str(path), out))
+
+def ask_everything(out: Path) -> None:
+    """Ask a release about every column; a refusal of one question is no reason not to ask the next."""
+    release = dn.open_release(out)
+    for column in release.manifest.columns:
+        name = column.name.replace('"', '""')
+        refused_or_answered(lambda n=name: release.sql(f'SELECT "{n}", COUNT(*) AS n FROM release GROUP BY "{n}"'))
+        refused_or_answered(lambda n=name: release.sql(f"SELECT COUNT(*) AS n FROM release WHERE \"{n}\" = 'a'"))
+        refused_or_answered(lambda n=name: release.sql(f'SELECT AVG("{n}") AS n FROM release WHERE "{n}" IS NULL'))
 
 
 def refused_or_answered(step: Step) -> None:

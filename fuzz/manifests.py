@@ -45,6 +45,7 @@ QUESTIONS = (
     "SELECT sex, COUNT(*) AS n, AVG(age) AS a FROM release WHERE disease IN ('a', 'b') GROUP BY sex",
     "SELECT disease, COUNT(*) AS n FROM release GROUP BY disease",
     "SELECT COUNT(*) AS n FROM release WHERE age BETWEEN 20 AND 40",
+    "SELECT sex, COUNT(*) AS n FROM release WHERE list_contains(disease, 'a') GROUP BY sex",
 )
 
 

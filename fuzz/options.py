@@ -91,7 +91,8 @@ COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
                 "--key-file",
                 "--requirements",
             ),
-            *("--seed", "--name", "--pool", "--out", "--new-key-file"),
+            *("--seed", "--name", "--pool", "--out", "--new-key-file", "--series", "--person", "--changes", "--domain"),
+            *("--informed-limit", "--sign", "--memory"),
         ),
     ),
     "plan": (
@@ -112,7 +113,13 @@ COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
         ["release", "SELECT COUNT(*) AS n FROM release"],
         ("--method", "--confidence"),
     ),
-    "verify": (["release"], ()),
+    "verify": (["release"], ("--signed-by", "--memory")),
+    "export": (["release", "rows.sav", "--overwrite"], ("--memory",)),
+    "breach": (["retained", "age=20..30"], ("--rho1", "--rho2")),
+    "rows-needed": (["0.5"], ("--error", "--mass", "--confidence")),
+    "respond": (["release", '{"sex": "F", "age": 30, "born": "1990-01-01", "disease": "a"}'], ()),
+    "pool": (["release", "release", "--out", "both", "--overwrite"], ("--out",)),
+    "join": (["release", "retained", "--on", "age", "--out", "both", "--overwrite"], ("--on", "--out")),
     "risk": (
         ["people.csv", "--columns", "sex,age"],
         ("--columns", "--sensitive", "--recode", "--rare", "--suppress", "--suppress-to-k", "--out"),
@@ -149,6 +156,7 @@ def cases(draw: Random, home: Path) -> Iterator[Case]:
     pa_csv.write_csv(people(600), "people.csv")
     original = Path("people.csv").read_bytes()
     run(["publish", "people.csv", "--sensitive", "disease", "--rho2", "1/3", "--out", "release"])
+    run(["publish", "people.csv", "--mechanism", "retention:age=0.5@17..90", "--out", "retained"])
     while True:
         command = draw.choice(list(COMMANDS))
         words, options = COMMANDS[command]

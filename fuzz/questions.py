@@ -42,6 +42,8 @@ SOUND = (
     "SELECT disease, COUNT(*) FILTER (WHERE age > 40) AS n FROM release GROUP BY disease HAVING COUNT(*) > 10",
     "SELECT COUNT(*) AS n FROM release WHERE age BETWEEN 20 AND 40 OR NOT (sex = 'F' AND disease LIKE 'a%')",
     "SELECT SUM(age) / COUNT(*) AS a, AVG(CASE WHEN disease = 'a' THEN 1 ELSE 0 END) AS s FROM release",
+    "SELECT COUNT(*) AS n FROM release WHERE list_contains(disease, 'a') AND NOT list_has_any(disease, ['b', 'c'])",
+    "SELECT SUM(age) FILTER (WHERE disease = 'a') / SUM(age) AS s, SUM(age * age) AS w FROM release GROUP BY sex",
     "SELECT born, COUNT(*) AS n FROM release WHERE born >= DATE '1990-01-01' GROUP BY born ORDER BY born DESC LIMIT 5",
 )
 

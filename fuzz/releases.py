@@ -42,6 +42,8 @@ MADE: dict[str, Callable[[], Made]] = {
     "fine-grain": lambda: (mechanisms.FineGrain(), PER_VALUE, {}),
     "designed": lambda: (mechanisms.Designed(), PRIVACY, {}),
     "lineup": lambda: (mechanisms.Lineup(), PRIVACY, {}),
+    "lineup-coded": lambda: (mechanisms.Lineup(size=18), dn.Privacy(rho2="1/2"), {"table": many_values()}),
+    "items": lambda: (mechanisms.Items(budget=3, most=2, beyond="first"), None, {"table": lists()}),
     "pram-strata": lambda: (mechanisms.Pram(strata="sex"), PRIVACY, {}),
     "redraw": lambda: (mechanisms.Redraw(), None, {}),
     "decoys": lambda: (mechanisms.Decoys(c=4), None, {}),
@@ -81,14 +83,28 @@ def people(rows: int = ROWS) -> pa.Table:
     )
 
 
+def many_values(rows: int = ROWS) -> pa.Table:
+    """The same people with forty diseases: enough for line-ups that are named by codes."""
+    draw = np.random.default_rng(1)
+    diseases = np.array([*"abcdefgh", *(f"disease {number}" for number in range(32))])
+    return people(rows).set_column(3, "disease", pa.array(draw.choice(diseases, rows)))
+
+
+def lists(rows: int = ROWS) -> pa.Table:
+    """The same people with up to three diseases each."""
+    draw = np.random.default_rng(2)
+    chosen = [draw.choice(list("abcdefgh"), draw.integers(0, 4), replace=False).tolist() for _ in range(rows)]
+    return people(rows).set_column(3, "disease", pa.array(chosen, pa.list_(pa.string())))
+
+
 def make(home: Path) -> dict[str, Path]:
     """Every release in a folder of its own, the same on every run."""
     folders = {}
     for name, made in MADE.items():
         mechanism, privacy, options = made()
         folders[name] = home / name
-        chosen = {"sensitive": "disease", **options}
+        chosen = {"table": people(), "sensitive": "disease", **options}
         if privacy is not None and (privacy.adversary == "any-prior" or privacy.small_sums is not None):
             chosen["domain"] = sorted(set(people()["disease"].to_pylist()))
-        dn.publish(people(), privacy=privacy, mechanism=mechanism, key=bytes(range(32)), out=folders[name], **chosen)
+        dn.publish(privacy=privacy, mechanism=mechanism, key=bytes(range(32)), out=folders[name], **chosen)
     return folders

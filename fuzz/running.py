@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import resource
 import sys
 import tempfile
@@ -19,7 +20,8 @@ from random import Random, SystemRandom
 from fuzz.case import Cases, judged, peak_megabytes
 from fuzz.classes import CLASSES
 
-LONGEST = 30.0  # seconds that a case may take
+LONGEST = 30.0  # seconds of the processor that a case may take: the clock counts what else a machine does
+WAITING = 4  # times as many by the clock, for a case that waits and takes nothing of the processor
 CEILING = 2_048  # megabytes that a process may hold
 HARD = 6 * 2**30  # bytes: what would take the machine with it fails inside the process instead
 
@@ -42,13 +44,13 @@ def work(cases: Cases, seed: int, home: Path, pipe: Connection) -> None:
     sys.unraisablehook = lambda lost: ignored.append(repr(lost.exc_value))
     for case in cases(Random(seed), home):
         pipe.send(("begins", case.about, 0.0))
-        started = time.monotonic()
+        started = time.process_time()
         end = judged(case)
         problem = end.problem or (f"an exception without a place to go: {ignored[0]}" if ignored else "")
         ignored.clear()
         if peak_megabytes() > CEILING:
             problem = problem or f"{peak_megabytes():,.0f} MB, above the ceiling"
-        pipe.send((end.verdict if not problem else "failed", problem, time.monotonic() - started))
+        pipe.send((end.verdict if not problem else "failed", problem, time.process_time() - started))
         pipe.send(("peak", "", peak_megabytes()))
         if peak_megabytes() > CEILING:
             return  # a process cannot forget its peak: the next one starts afresh
@@ -72,7 +74,7 @@ def _one_process(cases: Cases, seed: int, home: Path, tally: Tally, until: float
     about, grace = "before the first case", 90.0  # starting takes a while
     try:
         while time.monotonic() < until or about != "":
-            if not ours.poll(grace):
+            if _hangs(ours, worker.pid or 0, grace):
                 _count(tally, "failed", f"hangs for more than {grace:.0f} s", about, grace)
                 return
             kind, text, number = ours.recv()
@@ -87,11 +89,30 @@ def _one_process(cases: Cases, seed: int, home: Path, tally: Tally, until: float
             else:
                 _count(tally, kind, text, about, number)
     except EOFError:
-        if about:
-            _count(tally, "failed", f"the process ended (exit code {worker.exitcode})", about, 0.0)
+        worker.join(LONGEST)
+        if about or worker.exitcode:  # a process that cannot forget its peak ends with 0, between two cases
+            _count(tally, "failed", f"the process ended (exit code {worker.exitcode})", about or "between cases", 0.0)
     finally:
         worker.kill()
         worker.join()
+
+
+def _hangs(pipe: Connection, process: int, grace: float) -> bool:
+    """Wait for a word; whether none came in time."""
+    begin, used = time.monotonic(), _processor_seconds(process)
+    while not pipe.poll(1.0):
+        if _processor_seconds(process) - used > grace or time.monotonic() - begin > WAITING * grace:
+            return True
+    return False
+
+
+def _processor_seconds(process: int) -> float:
+    """What a process has used so far; by the clock where the system does not say."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return time.monotonic()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _count(tally: Tally, verdict: str, problem: str, about: str, seconds: float) -> None:

@@ -1,31 +1,23 @@
 """The papers' tables and figures, repeated: a program that uses deniable, and no part of it.
 
-``PAPERS`` maps a name to what is to be repeated of it; ``deniable reproduce`` runs them from a checkout.
+``PAPERS`` maps a name to the function that repeats it; ``deniable reproduce`` runs them from a checkout.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from reproduction import fine_grain, olap, planning, small_domain, splu
 from reproduction.items import Item, Reproduction
-from reproduction.running import Paper, Step, repeated
 
-__all__ = ["PAPERS", "Item", "Paper", "Reproduction", "Step", "page", "repeated"]
+__all__ = ["PAPERS", "Item", "Reproduction", "page"]
 
-
-def planner(data: str | os.PathLike[str] | None = None, *, draws: int = planning.DRAWS) -> Paper:
-    """The planner's items, made one after the other."""
-    return Paper("planner", "The planner", (Step(lambda: list(planning.reproduce(data, draws=draws).items), 300),))
-
-
-PAPERS: dict[str, Callable[..., Paper]] = {
-    "small-domain": small_domain.paper,
-    "fine-grain": fine_grain.paper,
-    "splu": splu.paper,
-    "olap": olap.paper,
-    "planner": planner,
+PAPERS: dict[str, Callable[..., Reproduction]] = {
+    "small-domain": small_domain.reproduce,
+    "fine-grain": fine_grain.reproduce,
+    "splu": splu.reproduce,
+    "olap": olap.reproduce,
+    "planner": planning.reproduce,
 }
 
 NO_CHARTS = (

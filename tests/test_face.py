@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -55,9 +57,20 @@ def test_importing_the_package_imports_nothing_heavy():
     assert fresh(program) == "[]"
 
 
+def test_nothing_imports_scipy_stats():
+    """It takes longer to import than most commands take to run; ``scipy.special`` has the functions that we need."""
+    named = [
+        str(path)
+        for path in Path(dn.__file__).parent.rglob("*.py")
+        if re.search(r"^\s*(from scipy import .*\bstats\b|(import|from) scipy\.stats)", path.read_text("utf-8"), re.M)
+    ]
+    assert named == []
+
+
 def test_a_name_stays_what_it_is_although_a_room_or_a_file_has_it_too():
     program = f"""{FORGET}
 import types
+from pathlib import Path
 for package, name in (("deniable", "audit"), ("deniable.mechanisms", "tolerance")):
     for first, then in (("inner", "used"), ("used", "inner"), ("used", "used")):
         forget()

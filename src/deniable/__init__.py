@@ -16,6 +16,8 @@ from typing import Any as _Any
 if TYPE_CHECKING:
     from deniable.collection.collect import collect as collect
     from deniable.collection.respond import respond as respond
+    from deniable.core.about import About as About
+    from deniable.core.about import dictionary as dictionary
     from deniable.core.bins import Bins as Bins
     from deniable.core.bins import Quantiles as Quantiles
     from deniable.core.breach import largest_coin as largest_coin
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
 
 # The public names, and where each is made: a module is imported when a name of it is first used.
 _PLACES = {
+    "About": "core.about",
     "Bins": "core.bins",
     "Cell": "core.plan",
     "Channel": "core.channel",
@@ -86,6 +89,7 @@ _PLACES = {
     "breach": "owner.breach",
     "collect": "collection.collect",
     "contains": "estimation.predicates",
+    "dictionary": "core.about",
     "hierarchy": "publishing.recode_spelling",
     "join": "release.combine",
     "largest_coin": "core.breach",

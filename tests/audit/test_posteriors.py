@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from deniable.audit.cell_rows import FINE, expected_rows
-from deniable.audit.posteriors import CellRows, Posteriors, revised
+from deniable.audit.extremes import CellRows
+from deniable.audit.posteriors import Posteriors, revised
 from deniable.core.channel import SCALE, Channel
 
 

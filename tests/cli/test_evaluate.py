@@ -47,7 +47,7 @@ def test_a_page_with_charts_for_the_owner(patients: Path, tmp_path: Path) -> Non
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
     text = page.read_text(encoding="utf-8")
     assert "This page shows exact counts of the original table" in text
-    assert text.count("<svg") == 4
+    assert text.count("<svg") == 6, "error against risk, errors by size, true and estimated: for a screen and a phone"
     assert "uniform" in done.stdout, "the table is printed all the same"
 
 

@@ -11,13 +11,12 @@ from scipy.optimize import linprog
 
 from deniable.core import exact
 from deniable.core.errors import OptionError, RequirementError
-from deniable.core.exact import own_amplifications
+from deniable.core.exact import downward_amplifications, own_amplifications
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy, amplification_limit
 from deniable.mechanisms.designed import Designed
 from deniable.mechanisms.fine_grain import (
     FineGrain,
-    downward_amplifications,
     fine_grain_channel,
 )
 from deniable.mechanisms.fine_grain_solver import solve_coins

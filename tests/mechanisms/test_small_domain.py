@@ -447,3 +447,17 @@ def test_a_plan_explains_itself_cell_by_cell() -> None:
     assert told[0].startswith("small-domain: 2 cells (published) of 10 values")
     assert str(plan.guarantee) in told
     assert [line.split()[:2] for line in told[-2:]] == [["0", "6"], ["1", "6"]]
+
+
+@pytest.mark.parametrize("longest", [3, 40])
+def test_values_taken_together_give_the_cut_of_values_taken_one_by_one(monkeypatch: pytest.MonkeyPatch, longest: int):
+    from deniable.mechanisms.small_domain import merge as merging
+
+    table = zipf(300, 1, 100_000)
+    everything, cost = table.counts > 0, cost_named("variance", rho2=1 / 3, rows=table.rows, delta=0.05)
+    groups = balance(table.counts, everything)
+    cuts = []
+    for wide in (0, 10**9):
+        monkeypatch.setattr(merging, "WIDE", wide)
+        cuts.append(merge(groups, everything, np.ones(300), cost, Rules(np.zeros((0, 300))), longest=longest))
+    assert cuts[0] == cuts[1]

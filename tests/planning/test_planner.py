@@ -11,7 +11,7 @@ from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.evaluation.synthetic import census
-from deniable.mechanisms import Designed, Uniform
+from deniable.mechanisms import Designed, SmallDomain, Uniform
 from deniable.planning.candidates import Candidate, candidate
 from deniable.planning.planner import compare, error_chart, error_curve
 from deniable.planning.pools import QuestionPool, sdr_pool
@@ -68,8 +68,11 @@ def test_rivals_are_listed_only_where_they_are_given_and_never_recommended(pool:
 def test_where_nothing_applies_every_reason_is_given(pool: QuestionPool) -> None:
     impossible = Privacy("1/10", "1/5", adversary="any-prior")
     with pytest.raises(RequirementError, match="- designed: ") as refused:
-        compare(pool.table.histogram, impossible, mechanisms=[Designed(), Designed(replacing="frequency")])
-    assert str(refused.value).count("\n- ") == 2
+        compare(
+            pool.table.histogram, impossible, mechanisms=[Designed(), Designed(replacing="frequency"), SmallDomain()]
+        )
+    assert str(refused.value).count("\n- ") == 2, "a reason that two share is given once"
+    assert "\n- small-domain: " in str(refused.value)
 
 
 def test_errors_are_finite_where_a_value_is_frequent_enough(pool: QuestionPool) -> None:

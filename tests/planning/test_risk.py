@@ -140,13 +140,16 @@ def test_the_command_shows_the_attacker_and_draws_the_chart(rows: pa.Table, tmp_
     pq.write_table(rows, tmp_path / "t.parquet")
     base = ["plan", str(tmp_path / "t.parquet"), "--sensitive", "occupation", "--rho1", "1/10", "--rho2", "1/5"]
     drawn = ["--risk-chart", str(tmp_path / "risk.svg"), "--explain", "lineup"]
-    done = CliRunner().invoke(app, [*base, "--table", *drawn])
+    done = CliRunner().invoke(app, [*base, *drawn])  # one sensitive column: public ones are looked at unasked
     assert done.exit_code == 0, done.output
     assert "without a release" in " ".join(done.output.split())
     assert "Not recommended: lineup" in done.output
     assert "believed at most" in done.output
     assert "<svg" in (tmp_path / "risk.svg").read_text()
-    refused = CliRunner().invoke(app, [*base, "--informed-limit", "20%"])
+    alone = CliRunner().invoke(app, [*base, "--no-table"])
+    assert "without a release" not in " ".join(alone.output.split())
+    assert "was not measured" in alone.output
+    refused = CliRunner().invoke(app, [*base, "--no-table", "--informed-limit", "20%"])
     assert refused.exit_code == 2
     assert "--table" in refused.output
 

@@ -13,7 +13,7 @@ from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
 from deniable.mechanisms import Uniform
 from deniable.planning.planner import compare
-from deniable.publishing import parts
+from deniable.publishing import choosing, parts
 
 VALUES = [f"v{number}" for number in range(10)]
 WEIGHTS = (300, 200, 150, 100, 80, 60, 50, 30, 20, 10)
@@ -27,7 +27,7 @@ def test_the_planner_chooses_where_no_mechanism_is_named() -> None:
     best = compare(COUNTS, PRIVACY).recommended.name
     assert best != "uniform"
     assert dn.plan(COUNTS, PRIVACY).mechanism == best
-    release = dn.publish(TABLE, sensitive="v", privacy=PRIVACY, drop="id")
+    release = dn.publish(TABLE, sensitive="v", privacy=PRIVACY, drop=["id", "sex"], key=bytes(32))
     assert release.manifest.mechanism == release.choice.mechanism == best
     assert release.choice.chosen.startswith(f"{best}: of ")
     assert "predicted error is the smallest (next: " in release.choice.chosen
@@ -36,18 +36,30 @@ def test_the_planner_chooses_where_no_mechanism_is_named() -> None:
     assert named.choice.chosen == ""
 
 
+def test_anyone_can_repeat_the_choice_from_the_release() -> None:
+    for number in range(5):
+        release = dn.publish(TABLE, sensitive="v", privacy=PRIVACY, drop=["id", "sex"], key=bytes([number]) * 32)
+        marginal = release.manifest.parts[0].marginal
+        assert marginal is not None
+        shown = Histogram.of(dict(zip(VALUES, (max(rows, 1) for rows in marginal.counts), strict=True)))
+        repeated = compare(shown, PRIVACY, noisy=True)
+        assert release.manifest.mechanism == repeated.recommended.name
+        assert release.choice.chosen == repeated.in_one_line()
+
+
 def test_what_does_not_go_with_a_row_id_is_not_compared() -> None:
     without = compare(COUNTS, PRIVACY, without=("small-domain",))
     assert "small-domain" in {one.name for one in compare(COUNTS, PRIVACY).candidates}
     assert "small-domain" not in {one.name for one in without.candidates}
     seen: list[tuple[str, ...]] = []
 
-    def noted(*arguments: object) -> object:
+    def noted(*arguments: object, noisy: bool) -> object:
+        assert noisy
         seen.append(arguments[-1])  # type: ignore[arg-type]
         return compare(COUNTS, PRIVACY)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parts, "planners_choice", noted)
+        patch.setattr(choosing, "planners_choice", noted)
         dn.publish(TABLE, sensitive="v", privacy=PRIVACY, row_id="id")
         dn.publish(TABLE, sensitive="v", privacy=PRIVACY, drop="id")
         dn.publish(TABLE, sensitive="v", privacy=PRIVACY, person="id")
@@ -63,7 +75,7 @@ def test_a_series_goes_on_with_what_was_chosen_first(tmp_path: Path) -> None:
     assert first.table.equals(second.table)
 
 
-def test_the_next_best_is_taken_where_noisy_counts_do_not_allow_the_best() -> None:
+def test_the_next_best_is_taken_where_the_best_cannot_be_published() -> None:
     best = compare(COUNTS, PRIVACY).recommended
 
     def refusing(mechanism: object, request: object) -> object:
@@ -74,7 +86,7 @@ def test_the_next_best_is_taken_where_noisy_counts_do_not_allow_the_best() -> No
     plain = parts._prepared
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parts, "_prepared", refusing)
-        release = dn.publish(TABLE, sensitive="v", privacy=PRIVACY, drop="id")
+        release = dn.publish(TABLE, sensitive="v", privacy=PRIVACY, drop=["id", "sex"])
     assert release.manifest.mechanism != best.name
     assert f"{best.label} meets the requirement on paper" in release.choice.chosen
     release.verify()
@@ -110,6 +122,10 @@ def test_values_that_are_not_covered_are_named() -> None:
 def test_columns_with_more_values_than_one_can_learn_about_are_still_chosen_for() -> None:
     table = pa.table({"sex": ["F", "M"] * 4500, "v": [f"v{number % 3000}" for number in range(9000)]})
     release = dn.publish(table, sensitive="v", privacy=dn.Privacy(rho2="1/3"))
+    assert release.choice.chosen.startswith("designed: ")
+    assert release.choice.in_words == ""
+    required = dn.Privacy("1/30", "1/3", adversary="any-prior")
+    release = dn.publish(table, sensitive="v", privacy=required, domain=sorted(set(table["v"].to_pylist())))
     assert "no errors can be predicted" in release.choice.chosen
     assert release.choice.in_words == ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from deniable.planning.chart import INDEPENDENCE
 from deniable.planning.pools import sdr_pool
 from deniable.planning.tables import CodedTable
 from deniable.report import measured
+from deniable.report.ranking import NO_RELEASE, ranking_of
 
 PRIVACY = Privacy("1/13", "1/6")
 
@@ -41,6 +43,13 @@ def told() -> dict[str, Any]:
     return json.loads(json.dumps(result.to_dict()))  # type: ignore[no-any-return]
 
 
+def unfolded(blocks: Iterable[report.page.Block]) -> Iterator[report.page.Block]:
+    for block in blocks:
+        yield block
+        if isinstance(block, report.page.Folded):
+            yield from unfolded(block.blocks)
+
+
 def test_the_page_says_for_whom_it_is_before_anything_else(told: dict[str, Any]) -> None:
     content = report.evaluation_report([told], "patients.csv")
     first = content.sections[0].blocks[0]
@@ -48,14 +57,17 @@ def test_the_page_says_for_whom_it_is_before_anything_else(told: dict[str, Any])
     assert "exact counts of the original" in first.text
     assert content.audience == "owner"
     text = report.render(content, "md")
-    assert text.index("exact counts of the original") < text.index("## Pool")
+    assert text.index("exact counts of the original") < text.index("## Ranking: pool")
     assert "impossible does not apply" in text
 
 
 def test_independence_is_in_every_table_and_every_panel(told: dict[str, Any]) -> None:
     blocks = measured.measured_blocks(told)
     tables = [block for block in blocks if isinstance(block, report.page.Table)]
-    drawn = [block for block in blocks if isinstance(block, report.page.Figure)]
+    assert NO_RELEASE in {row[0] for table in tables for row in table.rows}
+    inside = [block for block in unfolded(blocks) if block not in blocks]
+    tables = [block for block in inside if isinstance(block, report.page.Table)]
+    drawn = [block for block in inside if isinstance(block, report.page.Figure)]
     assert len(tables) == len(drawn) == 2
     for table in [*tables, *(figure.data for figure in drawn)]:
         assert INDEPENDENCE in {row[0] for row in table.rows}
@@ -77,6 +89,60 @@ def test_what_publishes_no_rows_is_not_the_best_release(told: dict[str, Any]) ->
     notes = [block.title for block in measured.measured_blocks(told) if isinstance(block, report.page.Note)]
     assert "laplace publishes no rows" in notes
     assert "no better than independence, which needs no release" in notes
+
+
+def test_the_ranking_comes_first_and_answers_one_by_one_are_not_in_it(told: dict[str, Any]) -> None:
+    noisy = [
+        {**row, "setting": "laplace:questions=9", "estimator": "budget for each"}
+        for row in told["rows"]
+        if row["setting"] == "laplace"
+    ]
+    rows = [row for row in told["rows"] if row["setting"] != "laplace"]
+    found = ranking_of({**told, "rows": [*rows, *noisy]})
+    assert found is not None
+    assert found.releases[0].release == "designed"
+    assert {one.release for one in found.releases} == {"uniform", "designed", "anatomy"}
+    errors = [one.errors[found.selectivity] for one in found.releases]
+    assert errors == sorted(errors)
+    best = min(row[f"relative {found.selectivity}"]["mean"] for row in told["rows"] if row["setting"] == "designed")
+    assert errors[0] == best, "each release is ranked by its best estimator"
+    assert found.times(found.releases[0], found.selectivity) == round(best / found.independence[found.selectivity], 3)
+    _, table, *_ = measured.measured_blocks(told)
+    assert isinstance(table, report.page.Table)
+    place = [row[0] for row in table.rows].index(NO_RELEASE)
+    assert table.marked == frozenset(range(place + 1, len(table.rows))), "what independence beats stands out"
+    line = found.independence[found.selectivity]
+    worse = [one.release for one in found.releases if one.errors[found.selectivity] >= line]
+    assert [row[0] for row in table.rows][place + 1 :] == worse
+
+
+def test_error_is_drawn_against_what_an_informed_attacker_gains(told: dict[str, Any]) -> None:
+    pytest.importorskip("altair", reason="needs the extra report")
+    gained = {"right": 0.4, "above_rho2": 0.2, "above_half": 0.1, "above_nearly": 0.0}
+    one = {"people": 9, "after": gained, "without": {**gained, "right": 0.2}}
+    result = {**told, "informed": {"uniform": one, "designed": one}, "rho2": 1 / 6}
+    figure = next(block for block in measured.measured_blocks(result) if isinstance(block, report.page.Figure))
+    assert {row[0] for row in figure.data.rows} == {"uniform", "designed"}
+    assert "not played against them: anatomy" in figure.caption
+    assert "20 % without a release" in figure.caption
+    assert "rho2" in figure.caption
+    drawn = figure.draw(700).to_dict(validate=False)
+    marked = [layer["mark"]["type"] for layer in drawn["layer"]]
+    assert marked == ["rule", "rule", "point"], "independence and rho2 are lines"
+
+
+def test_details_are_folded_and_nothing_is_lost_by_it(told: dict[str, Any]) -> None:
+    folded = [block for block in measured.measured_blocks(told) if isinstance(block, report.page.Folded)]
+    assert [block.title for block in folded] == [
+        "Every mechanism and estimator",
+        "Errors by the size of the question",
+        "True and estimated counts",
+        "The histogram, rows kept, seconds",
+        "What does not apply (1)",
+    ]
+    content = report.evaluation_report([told], "x")
+    assert "| laplace |" in report.render(content, "md")
+    assert json.loads(report.render(content, "json"))["sections"][1]["blocks"][-1]["kind"] == "details"
 
 
 def test_quotients_are_those_of_the_points() -> None:
@@ -121,6 +187,6 @@ def test_an_evaluation_is_never_written_into_a_release(told: dict[str, Any], hos
 def test_the_owner_s_report_shows_a_given_evaluation_with_its_charts(told: dict[str, Any], hostile: Any) -> None:
     content = report.document(hostile().folder, audience="owner", evaluation={"results": [told]})
     (section,) = [each for each in content.sections if each.title == "Measured errors"]
-    titles = [block.title for block in section.blocks if isinstance(block, report.page.Figure)]
+    titles = [block.title for block in unfolded(section.blocks) if isinstance(block, report.page.Figure)]
     assert titles == ["Errors by the size of the question", "True and estimated counts"]
     assert "keep it to yourself" in content.subtitle

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from deniable.audit.posteriors import Belief, View
+from deniable.audit.extremes import View
+from deniable.audit.posteriors import Belief
 from deniable.core import values
 
 FACTORS = (1, 2, 5, 10)

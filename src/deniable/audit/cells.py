@@ -7,7 +7,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from deniable.audit.posteriors import CellRows
+from deniable.audit.extremes import CellRows
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from deniable.audit.breaches import Breach, CurvePoint
 from deniable.audit.cells import CellReport
-from deniable.audit.posteriors import View
+from deniable.audit.extremes import View
 from deniable.audit.rows import FEW, RowReport
 from deniable.core.errors import shortened
 from deniable.core.privacy import worst_posterior

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.audit.cells import CellReport
-from deniable.audit.posteriors import Belief, View
+from deniable.audit.extremes import View
+from deniable.audit.posteriors import Belief
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

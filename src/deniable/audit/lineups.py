@@ -12,7 +12,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from deniable.audit.posteriors import Belief, View
+from deniable.audit.extremes import View
+from deniable.audit.posteriors import Belief
 from deniable.audit.verify import lineups
 from deniable.audit.verify.lineups import COINS, DRAWS, FULL, TURN, Line
 from deniable.core.histogram import Counts

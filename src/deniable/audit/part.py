@@ -10,10 +10,11 @@ from typing import Any
 
 from deniable.audit.breaches import Breach, CurvePoint, Limits, is_protected
 from deniable.audit.cells import CellReport
+from deniable.audit.extremes import View
 from deniable.audit.findings import namer, view_in_words
 from deniable.audit.grouped import GroupRows
 from deniable.audit.lineups import LineUpPosteriors
-from deniable.audit.posteriors import Belief, Posteriors, View
+from deniable.audit.posteriors import Belief, Posteriors
 from deniable.audit.singles import SingleBelief
 from deniable.core import values
 from deniable.core.probability import percent

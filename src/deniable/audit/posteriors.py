@@ -11,23 +11,18 @@ channel is a whole number out of 2^64, so nothing is rounded.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
-from deniable.core.channel import SCALE, Channel
+from deniable.audit.extremes import CellRows, Extremes, View, cell_extremes
+from deniable.core.channel import Channel
 from deniable.core.errors import InternalError
 from deniable.core.exact import posterior_of_sets
 from deniable.core.histogram import Counts
-
-# The cell (None: not published) and the position of the published value; positions where it is a set of values; None
-# where the row shows none, only its group.
-View = tuple[int | None, int | tuple[int, ...] | None]
 
 
 @dataclass(frozen=True)
@@ -71,59 +66,6 @@ def revised(prior: Fraction, frequency: Fraction, posterior: Fraction) -> Fracti
     return mine / (mine + others) if mine + others else Fraction(0)
 
 
-class Extremes(NamedTuple):
-    """The largest and smallest posterior of one value inside one cell, and its share of the cell."""
-
-    highest: Fraction
-    most_telling: View
-    lowest: Fraction
-    least_telling: View
-    cell_only: Fraction
-
-
-@dataclass(frozen=True)
-class CellRows:
-    """One cell as the attacker models it: where its values stand, its channel, and (in proportion) its rows."""
-
-    positions: tuple[int, ...]
-    channel: Channel
-    rows: tuple[int, ...]
-
-    @cached_property
-    def size(self) -> int:
-        return sum(self.rows)
-
-    @cached_property
-    def keep(self) -> list[int]:
-        return [int(k) for k in self.channel.keep]
-
-    @cached_property
-    def replace(self) -> list[int]:
-        return [int(w) for w in self.channel.replace]
-
-    @cached_property
-    def replaced(self) -> int:
-        """T = sum_k N_k (S - K_k), the rows that are redrawn, times S."""
-        return sum(n * (SCALE - k) for n, k in zip(self.rows, self.keep, strict=True))
-
-    def takes(self, position: int) -> bool:
-        """Whether the cell holds rows of a value."""
-        return position in self._taken
-
-    @cached_property
-    def _taken(self) -> frozenset[int]:
-        return frozenset(place for place, rows in zip(self.positions, self.rows, strict=True) if rows)
-
-    def joint(self, y: int, x: int) -> int:
-        """N_x P[y][x] S^2, for places y and x inside the cell."""
-        drawn = self.rows[x] * (SCALE - self.keep[x]) * self.replace[y]
-        return drawn + (self.rows[x] * self.keep[x] * SCALE if x == y else 0)
-
-    def seen(self, y: int) -> int:
-        """The rows that show y, times S^2."""
-        return self.rows[y] * self.keep[y] * SCALE + self.replace[y] * self.replaced
-
-
 class Posteriors:
     """Every posterior of a release, for the attacker whose prior is the frequency of each value.
 
@@ -138,6 +80,7 @@ class Posteriors:
         self.cells = tuple(cells)
         self._apart = published or len(cells) == 1  # cells can be looked at one by one
         self.shows_cell = published
+        self._shares: dict[int, Fraction] = {}
         totals: dict[int, int] = {}
         for cell in cells:
             for place, rows in zip(cell.positions, cell.rows, strict=True):
@@ -171,21 +114,29 @@ class Posteriors:
             return self._mixed_beliefs()
         extremes_of: dict[int, list[Extremes]] = {}
         for index, cell in enumerate(self.cells):
-            for x, extremes in _cell_extremes(cell, index if self.shows_cell else None).items():
+            for x, extremes in cell_extremes(cell, index if self.shows_cell else None).items():
                 extremes_of.setdefault(x, []).append(extremes)
         return tuple(self._belief(x, extremes_of[x]) for x in sorted(extremes_of))
 
+    def _share(self, rows: int) -> Fraction:
+        """Of the table; the same object for as many rows."""
+        if rows not in self._shares:
+            self._shares[rows] = Fraction(rows, self.rows)
+        return self._shares[rows]
+
     def _belief(self, x: int, cells: Sequence[Extremes]) -> Belief:
         """The extremes over all cells; a published cell without the value rules it out."""
-        top = max(cells, key=lambda cell: cell.highest)
-        low = min(cells, key=lambda cell: cell.lowest)
+        top = low = cells[0]
+        if len(cells) > 1:
+            top = max(cells, key=lambda cell: cell.highest)
+            low = min(cells, key=lambda cell: cell.lowest)
         lowest, least_telling = low.lowest, low.least_telling
         without = next((i for i, cell in enumerate(self.cells) if cell.size and not cell.takes(x)), None)
-        if without is not None and lowest > 0:
+        if without is not None and lowest.numerator > 0:
             other = self.cells[without]
             shown = next(position for y, position in enumerate(other.positions) if other.seen(y))
             lowest, least_telling = Fraction(0), (without, shown)
-        prior = Fraction(self.totals[x], self.rows)
+        prior = self._share(self.totals[x])
         alone = max(cell.cell_only for cell in cells) if self.shows_cell else prior
         return Belief(x, prior, top.highest, top.most_telling, lowest, least_telling, alone)
 
@@ -273,41 +224,6 @@ class Posteriors:
             prior = Fraction(self.totals[x], self.rows)
             beliefs.append(Belief(x, prior, high, (None, at), low, (None, low_at), prior))
         return tuple(beliefs)
-
-
-def _cell_extremes(cell: CellRows, index: int | None) -> dict[int, Extremes]:
-    """The largest and smallest posterior of each value inside one cell, O(m).
-
-        Pr[x | y] = N_x (S - K_x) / (N_y K_y S / W_y + T)  for y != x
-
-    so among y != x only the smallest and the largest N_y K_y / W_y matter; y = x is looked at by itself.
-    """
-    ratio: list[tuple[Fraction, int]] = []
-    certain: list[int] = []  # published, never as a replacement: such a value rules all others out
-    for y, (n, k, w) in enumerate(zip(cell.rows, cell.keep, cell.replace, strict=True)):
-        if w and (cell.replaced or n * k):
-            ratio.append((Fraction(n * k * SCALE, w), y))
-        elif n * k:
-            certain.append(y)
-    ends = heapq.nsmallest(2, ratio), heapq.nlargest(2, ratio)
-    extremes = {}
-    for x, position in enumerate(cell.positions):
-        if not cell.rows[x]:
-            continue
-        drawn = cell.rows[x] * (SCALE - cell.keep[x])
-        options = []
-        if cell.seen(x):
-            options.append((Fraction(cell.joint(x, x), cell.seen(x)), x))
-        for side in ends:
-            other = next(((r, y) for r, y in side if y != x), None)
-            if other is not None and other[0] + cell.replaced:
-                options.append((Fraction(drawn) / (other[0] + cell.replaced), other[1]))
-        options += [(Fraction(0), y) for y in certain if y != x][:1]
-        high, high_y = max(options, key=lambda option: option[0])
-        low, low_y = min(options, key=lambda option: option[0])
-        views = (index, cell.positions[high_y]), (index, cell.positions[low_y])
-        extremes[position] = Extremes(high, views[0], low, views[1], Fraction(cell.rows[x], cell.size))
-    return extremes
 
 
 def cells_from(channels: Sequence[Channel], positions: Sequence[Counts], rows: Sequence[Counts]) -> list[CellRows]:

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy.special import chdtrc
 
 from deniable.audit.posteriors import Belief
 
@@ -101,7 +101,8 @@ def depends_on_order(codes: Codes) -> bool:
     if enough.sum() < 2:
         return False
     statistic = float((((table - expected) ** 2 / expected)[:, enough]).sum())
-    return bool(stats.chi2.sf(statistic, (BLOCKS - 1) * (int(enough.sum()) - 1 + int(not enough.all()))) < CHANCE)
+    degrees = (BLOCKS - 1) * (int(enough.sum()) - 1 + int(not enough.all()))
+    return bool(chdtrc(degrees, statistic) < CHANCE)
 
 
 def _foreign(rows: Rows) -> int:

@@ -133,6 +133,7 @@ def evaluate(
             row["predicted"] = [None if math.isnan(error) else error for error in errors]
     gained = informed_by_setting(settings, table)
     for result in described:
+        result["rho2"] = None if privacy.rho2 is None else float(privacy.rho2)
         result["informed"] = {name: one.to_dict() for name, one in gained.items()}
     if out is not None and form is not None:
         reports.write(
@@ -187,7 +188,7 @@ def _show(result: Result, predicted: Mapping[tuple[str, str], Errors]) -> None:
         kept = percent(row.numbers["kept"].mean, 2) if "kept" in row.numbers else ""
         seconds = f"{row.numbers['draw seconds'].mean:.2f} + {row.numbers['answer seconds'].mean:.2f}"
         off = "" if math.isnan(absolute) else f"{absolute:,.1f}"
-        reconstruction = f"{row.numbers['reconstruction'].mean:.3f}"
+        reconstruction = percent(row.numbers["reconstruction"].mean, 2)
         rows.append([row.setting, row.estimator, *errors, off, reconstruction, kept, seconds])
     columns = ["mechanism", "estimator", *sizes, "rows off", "histogram", "rows kept", "seconds"]
     console.show(
@@ -213,4 +214,6 @@ def _show_informed(gained: Mapping[str, Informed]) -> None:
 def _error(measured: Spread, predicted: float) -> str:
     if math.isnan(measured.mean):
         return ""
-    return str(measured) if math.isnan(predicted) else f"{measured} ({predicted:.3f})"
+    deviation = f" ± {percent(measured.deviation, 1)}" if measured.draws > 1 else ""
+    before = "" if math.isnan(predicted) else f" ({percent(predicted)})"
+    return f"{percent(measured.mean)}{deviation}{before}"

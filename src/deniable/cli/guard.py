@@ -21,6 +21,7 @@ import typer
 
 from deniable.cli import console
 from deniable.cli.signals import INTERRUPTED, Stopped
+from deniable.cli.words import in_options
 from deniable.core import memory
 from deniable.core.errors import DeniableError, OptionError, is_unicode, shortened
 
@@ -95,7 +96,7 @@ def outcome(problem: BaseException) -> Outcome:
     if isinstance(problem, console.BadNewsError):
         return Outcome(problem.kind, str(problem), problem.code)
     if isinstance(problem, DeniableError):
-        return Outcome(kind, str(problem), MISTAKE)
+        return Outcome(kind, in_options(str(problem)), MISTAKE)
     if isinstance(problem, ClickException):
         return Outcome("UsageError", problem.format_message(), MISTAKE, _usage(problem))
     if isinstance(problem, Stopped):

@@ -7,11 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from deniable.audit.attacks.informed import InformedAttacker
 from deniable.cli import console, options
 from deniable.cli.exempt import exempted
 from deniable.cli.plan_tables import cell_shares, explained, show_explained, show_strongest
-from deniable.core.bins import BinsLike, require_fixed
+from deniable.core.bins import require_fixed
 from deniable.core.errors import OptionError
+from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.probability import percent, probability
 from deniable.evaluation.rival_candidates import rival_candidates
@@ -20,9 +22,9 @@ from deniable.planning.beliefs import belief_chart
 from deniable.planning.comparison import Comparison, error_text
 from deniable.planning.informed import informed_attacker
 from deniable.planning.planner import compare, error_chart, error_curve, strongest_rho2
+from deniable.planning.pools import QuestionPool
 from deniable.planning.risk import risk_chart as drawn_risk
-from deniable.planning.tables import CodedTable
-from deniable.publishing.recoding import Recoding
+from deniable.publishing.known import attacker_on_table
 from deniable.publishing.scanning import scan_table
 from deniable.release.folder import write_file
 
@@ -46,13 +48,14 @@ def plan(
         typer.Option(metavar="POOL", help=f"Predict the errors of these questions. {options.ONE_POOL_HELP}"),
     ] = None,
     look_at_table: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--table",
-            help="Look at the public columns too: what someone gains from each mechanism who has learnt which values "
-            "go with them. Line-ups are then listed in several sizes and truths, and may be recommended.",
+            "--table/--no-table",
+            help="Look at the public columns too, or at the histogram alone: what someone gains from each mechanism "
+            "who has learnt which values go with them. Line-ups are then listed in several sizes and truths, and may "
+            "be recommended. Left out: where one column is sensitive and --rho2 is given.",
         ),
-    ] = False,
+    ] = None,
     informed_limit: options.InformedLimit = None,
     drop: options.Drop = None,
     for_error: Annotated[
@@ -102,8 +105,8 @@ def plan(
 ) -> None:
     """Compare the mechanisms for this table: what they promise, what they keep, how far off answers would be.
 
-    Nothing is published, and nothing but the histogram of the sensitive column is looked at, unless --pool asks
-    questions or --table looks at the public columns. The result describes the original table: it is for its owner.
+    Nothing is published. The histogram of the sensitive column is looked at, and a sample of the public ones (not with
+    --no-table); with --pool all rows. The result describes the original table: it is for its owner.
 
     Example: deniable plan patients.csv --sensitive disease --rho2 1/6
     """
@@ -118,13 +121,15 @@ def plan(
         )
     if pool is not None and for_error is not None:
         raise OptionError("--pool goes with --rho2: --for-error asks about questions of one size. Fix: --question 1%.")
-    if (informed_limit is not None or risk_chart is not None) and not (look_at_table and for_error is None):
+    looks = for_error is None and (len(sensitive) == 1 if look_at_table is None else look_at_table)
+    if (informed_limit is not None or risk_chart is not None) and not looks:
         raise OptionError("--informed-limit and --risk-chart need --table and --rho2: they speak of public columns.")
+    if len(sensitive) > 1 and (pool is not None or looks):
+        raise OptionError(f"{'--table' if pool is None else '--pool'} goes with one sensitive column. Fix: name one.")
     with console.progress_bar(shown=not quiet and not as_json) as progress:
-        read = _read(pool, table, sensitive, drop or [], binned, missing, recoding) if pool or look_at_table else None
-        questions = None if pool is None or read is None else one_pool(read, pool)
-        attacker = informed_attacker(read) if look_at_table and read is not None else None
-        histogram = scan_table(table, sensitive, missing=missing, bins=binned, recoding=recoding, progress=progress)
+        histogram, questions, attacker = _known(
+            table, sensitive, pool, drop or [], looks, progress, missing=missing, bins=binned, recoding=recoding
+        )
     shares = [float(probability(share, "question")) for share in question or ()]
     if len(shares) > 1 and (for_error is not None or chart is not None):
         raise OptionError("--for-error and --chart ask about questions of one size. Fix: give --question once.")
@@ -154,15 +159,17 @@ def plan(
             large_sums=large_sums,
         )
         assert privacy is not None
-        result = compare(
-            histogram if read is None else read.histogram,
-            privacy,
-            pool=questions,
-            selectivities=shares or None,
-            rivals=rival_candidates,
-            attacker=attacker,
-            informed_limit=None if informed_limit is None else float(probability(informed_limit, "informed-limit")),
-        )
+        with console.progress_bar(shown=not quiet and not as_json) as progress:
+            result = compare(
+                histogram,
+                privacy,
+                pool=questions,
+                selectivities=shares or None,
+                rivals=rival_candidates,
+                attacker=attacker,
+                informed_limit=None if informed_limit is None else float(probability(informed_limit, "informed-limit")),
+                progress=progress,
+            )
         _show(result, explain, as_json)
     if chart is not None:
         from deniable.report.figures import svg
@@ -191,19 +198,23 @@ def plan(
         _write(cells_chart, to_svg(cells_picture(cell_shares(_plan_of(result, explain)))), files)
 
 
-def _read(
-    pool: str | None,
+def _known(
     table: str | list[str],
     sensitive: list[str],
+    pool: str | None,
     drop: list[str],
-    binned: dict[str, BinsLike],
-    missing: str,
-    recoding: Recoding,
-) -> CodedTable:
-    """All rows, where questions are asked of them or public columns are learnt from."""
-    if len(sensitive) > 1:
-        raise OptionError(f"{'--table' if pool is None else '--pool'} goes with one sensitive column. Fix: name one.")
-    return asked_table(table, sensitive[0], drop=drop, bins=binned, missing=missing, recoding=recoding)
+    looks: bool,
+    progress: console.Report,
+    **as_read: Any,
+) -> tuple[Histogram, QuestionPool | None, InformedAttacker | None]:
+    """What is planned from: the histogram; with a pool its questions; what public columns teach, where one looks."""
+    if pool is not None:
+        read = asked_table(table, sensitive[0], drop=drop, **as_read)
+        return read.histogram, one_pool(read, pool), informed_attacker(read) if looks else None
+    if looks:
+        histogram, attacker = attacker_on_table(table, sensitive[0], drop=drop, **as_read, progress=progress)
+        return histogram, None, attacker
+    return scan_table(table, sensitive, **as_read, progress=progress), None, None
 
 
 def _show(result: Comparison, explain: str | None, as_json: bool) -> None:

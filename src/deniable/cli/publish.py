@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from deniable.cli import console, options
+from deniable.cli.about import Contact, Dictionary, Publisher, about_of
 from deniable.cli.engine import EngineName, Master
 from deniable.core.bins import BinsLike, require_fixed
 from deniable.core.choice import Choice
@@ -130,6 +131,9 @@ def publish(
     name: Annotated[
         str, typer.Option(metavar="NAME", help="A name for the release; tables under one key need different ones.")
     ] = "release",
+    publisher: Publisher = None,
+    contact: Contact = None,
+    dictionary: Dictionary = None,
     no_marginals: Annotated[
         bool,
         typer.Option("--no-marginals", help="Do not publish the noisy histogram that makes answers more accurate."),
@@ -218,6 +222,7 @@ def publish(
                 overwrite=overwrite,
                 format=format_,
                 name=name,
+                about=about_of(publisher, contact, dictionary),
                 marginals=False if no_marginals else None,
                 informed_limit=informed_limit,
                 progress=progress,

@@ -9,13 +9,63 @@ of S^2:
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 SCALE = 2**32
+FEW = 200  # values: below, looking for equal ones takes longer than they do
 Integers = npt.NDArray[np.int64]
+T = TypeVar("T")
+
+
+class Distinct(NamedTuple):
+    """Values that are alike in some numbers: these numbers, how many values have them, and which each value has.
+
+    Values of as many rows have the same coins, and n rows have at most sqrt(2 n) different counts: a column of a
+    million values is a few hundred fractions.
+    """
+
+    rows: list[tuple[int, ...]]
+    times: list[int]
+    of: list[int]
+
+    def of_all(self, computed: Sequence[T]) -> list[T]:
+        """What was computed for the distinct ones, for every value."""
+        return [computed[place] for place in self.of]
+
+
+def distinct(*columns: Integers) -> Distinct:
+    """The distinct rows of some columns of numbers.
+
+    >>> distinct(np.array([7, 7, 3]), np.array([1, 1, 1]))
+    Distinct(rows=[(7, 1), (7, 1), (3, 1)], times=[1, 1, 1], of=[0, 1, 2])
+    >>> distinct(np.arange(300) % 2).rows
+    [(0,), (1,)]
+    """
+    m = len(columns[0])
+    if m < FEW:
+        return Distinct(list(zip(*(column.tolist() for column in columns), strict=True)), [1] * m, list(range(m)))
+    first, codes, times = kinds(*columns)
+    rows = list(zip(*(column[first].tolist() for column in columns), strict=True))
+    return Distinct(rows, times.tolist(), codes.tolist())
+
+
+def kinds(*columns: npt.NDArray[Any]) -> tuple[Integers, Integers, Integers]:
+    """The first of each kind of row, the kind of every row, and how many are of each kind.
+
+    >>> [numbers.tolist() for numbers in kinds(np.array([0.5, 0.5, 0.1]), np.array([1, 1, 1]))]
+    [[2, 0], [1, 1, 0], [1, 2]]
+    """
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        own = np.unique(column, return_inverse=True)[1]
+        codes = np.unique(codes * (int(own.max()) + 1) + own, return_inverse=True)[1]
+    _, first, times = np.unique(codes, return_index=True, return_counts=True)
+    return first, codes, times
 
 
 def amplification(keep: Integers, replace: Integers) -> Fraction | None:
@@ -26,11 +76,11 @@ def amplification(keep: Integers, replace: Integers) -> Fraction | None:
     """
     worst = Fraction(1)
     least, most = _extremes_without_self(keep)
-    for y, (k, w) in enumerate(zip(keep.tolist(), replace.tolist(), strict=True)):
+    for k, w, smallest, largest in distinct(keep, replace, least, most).rows:
         diagonal = k * SCALE + (SCALE - k) * w
         if len(keep) == 1 or diagonal == 0 == w:
             continue
-        row = (diagonal, w * (SCALE - int(least[y])), w * (SCALE - int(most[y])))
+        row = (diagonal, w * (SCALE - smallest), w * (SCALE - largest))
         if min(row) == 0:
             if max(row) > 0:
                 return None
@@ -55,23 +105,60 @@ def own_amplifications(keep: Integers, replace: Integers) -> list[Fraction | Non
     if len(keep) == 1:
         return [Fraction(1)]
     _, most = _extremes_without_self(keep)
+    alike = distinct(keep, replace, most)
     result: list[Fraction | None] = []
-    for k, w, largest in zip(keep.tolist(), replace.tolist(), most.tolist(), strict=True):
+    for k, w, largest in alike.rows:
         other = w * (SCALE - largest)
         result.append(Fraction(k * SCALE + (SCALE - k) * w, other) if other else None)
+    return alike.of_all(result)
+
+
+def downward_amplifications(keep: Integers, replace: Integers) -> list[Fraction | None]:
+    """max over y and k != x of P[y][k] / P[y][x], for every x: how much some y can speak *against* x; O(m).
+
+    It is reached at k = y, the row that speaks most for itself, or at y = x, or at the k with the smallest coin.
+    """
+    alike = distinct(keep, replace)
+    if any(w == 0 for _, w in alike.rows):
+        return [None] * len(keep)
+    speaks = alike.of_all([Fraction(k * SCALE, w) + (SCALE - k) for k, w in alike.rows])
+    ranked = {place: speaks[place] for place in _first_two(alike.of)}
+    first, second = sorted(ranked, key=lambda y: (-ranked[y], y))[:2]
+
+    def against(x: int, loudest: int) -> Fraction | None:
+        k = int(keep[x])
+        return speaks[loudest] / (SCALE - k) if k < SCALE else None
+
+    of_coin: dict[int, Fraction | None] = {}
+    for x, k in enumerate(keep.tolist()):
+        if k not in of_coin:
+            of_coin[k] = against(x, first)
+    result = [of_coin[k] for k in keep.tolist()]
+    result[first] = against(first, second)
     return result
+
+
+def _first_two(kinds: Sequence[int]) -> list[int]:
+    """Where the first two of each kind stand."""
+    times: dict[int, int] = {}
+    places = []
+    for place, kind in enumerate(kinds):
+        times[kind] = times.get(kind, 0) + 1
+        if times[kind] <= 2:
+            places.append(place)
+    return places
 
 
 def posterior_same(keep: Integers, replace: Integers, counts: Integers) -> list[Fraction]:
     """Pr[x | y = x] for each x, for an attacker whose prior is counts / n; 0 where x is never published."""
-    replaced = [f * (SCALE - k) for f, k in zip(counts.tolist(), keep.tolist(), strict=True)]
-    total = sum(replaced)
+    alike = distinct(counts, keep, replace)
+    total = _replaced_rows(alike)
     result = []
-    for f, k, w, own in zip(counts.tolist(), keep.tolist(), replace.tolist(), replaced, strict=True):
+    for f, k, w in alike.rows:
         mine = f * (k * SCALE + (SCALE - k) * w)
-        seen = mine + w * (total - own)
+        seen = mine + w * (total - f * (SCALE - k))
         result.append(Fraction(mine, seen) if seen else Fraction(0))
-    return result
+    return alike.of_all(result)
 
 
 def posterior_other(keep: Integers, replace: Integers, counts: Integers) -> list[Fraction]:
@@ -81,17 +168,42 @@ def posterior_other(keep: Integers, replace: Integers, counts: Integers) -> list
 
     It is largest where f_y K_y / W_y is smallest, so the two smallest decide for all x.
     """
-    replaced = [f * (SCALE - k) for f, k in zip(counts.tolist(), keep.tolist(), strict=True)]
-    total = sum(replaced)
+    alike = distinct(counts, keep)
+    total = _replaced_rows(alike)
     smallest = _two_smallest(keep, replace, counts)
-    result = []
-    for x, own in enumerate(replaced):
-        ratio = next((ratio for ratio, y in smallest if y != x), None)
+    if not smallest:
+        return [Fraction(0)] * len(keep)
+
+    def sure(own: int, ratio: Fraction | None) -> Fraction:
         if ratio is None or own == 0:
-            result.append(Fraction(0))
-        else:
-            result.append(Fraction(own * ratio.denominator, ratio.numerator + total * ratio.denominator))
+            return Fraction(0)
+        return Fraction(own * ratio.denominator, ratio.numerator + total * ratio.denominator)
+
+    result = alike.of_all([sure(f * (SCALE - k), smallest[0][0]) for f, k in alike.rows])
+    x = smallest[0][1]  # the one value for which the smallest is its own: the second decides
+    second = smallest[1][0] if len(smallest) > 1 else None
+    result[x] = sure(int(counts[x]) * (SCALE - int(keep[x])), second)
     return result
+
+
+def surest(keep: Integers, replace: Integers, counts: Integers) -> list[Fraction]:
+    """The largest Pr[x | y] over all y, for each x, for an attacker whose prior is counts / n."""
+    same, other = posterior_same(keep, replace, counts), posterior_other(keep, replace, counts)
+    known: dict[tuple[int, int], Fraction] = {}  # values that are alike share their fractions: one comparison for all
+    for own, drawn in zip(same, other, strict=True):
+        if (id(own), id(drawn)) not in known:
+            known[id(own), id(drawn)] = max(own, drawn)
+    return [known[pair] for pair in zip(map(id, same), map(id, other), strict=True)]
+
+
+def different(numbers: Iterable[Fraction]) -> list[Fraction]:
+    """Each fraction that occurs, as often as there are objects of it: of values that are alike there is one."""
+    return list({id(number): number for number in numbers}.values())
+
+
+def _replaced_rows(alike: Distinct) -> int:
+    """T = sum_k f_k (S-K_k), of rows that begin with f and K: Python's integers, since it may exceed 64 bits."""
+    return sum(times * row[0] * (SCALE - row[1]) for row, times in zip(alike.rows, alike.times, strict=True))
 
 
 def _two_smallest(keep: Integers, replace: Integers, counts: Integers) -> list[tuple[Fraction, int]]:
@@ -101,9 +213,10 @@ def _two_smallest(keep: Integers, replace: Integers, counts: Integers) -> list[t
         return []
     rounded = counts[drawn] * keep[drawn].astype(np.float64) / replace[drawn]
     second = np.partition(rounded, min(1, len(drawn) - 1))[min(1, len(drawn) - 1)]
-    near = drawn[rounded <= second * (1 + 1e-9)].tolist()
-    exact = [(Fraction(int(counts[y]) * int(keep[y]) * SCALE, int(replace[y])), y) for y in near]
-    return heapq.nsmallest(2, exact)
+    near = drawn[rounded <= second * (1 + 1e-9)]
+    alike = distinct(counts[near], keep[near], replace[near])
+    ratios = alike.of_all([Fraction(f * k * SCALE, w) for f, k, w in alike.rows])
+    return heapq.nsmallest(2, zip(ratios, near.tolist(), strict=True))
 
 
 def posterior_of_sets(keep: Integers, replace: Integers, counts: Integers, sets: Integers) -> list[Fraction]:

@@ -10,6 +10,7 @@ close to the largest are compared in whole numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
@@ -78,7 +79,8 @@ def surest(design: LineUpDesign, prior: Ints) -> list[Fraction]:
     weighed = _Weighed.of(design, prior)
     outside = _outside(design, prior, weighed)
     inside = _members(design, prior, weighed)
-    return [max(member, count * outside) for member, count in zip(inside, prior.tolist(), strict=True)]
+    elsewhere = {count: count * outside for count in set(prior.tolist())}
+    return [max(member, elsewhere[count]) for member, count in zip(inside, prior.tolist(), strict=True)]
 
 
 def highest(design: LineUpDesign, prior: Ints, among: Ints) -> Fraction:
@@ -90,8 +92,10 @@ def highest(design: LineUpDesign, prior: Ints, among: Ints) -> Fraction:
     counted[among] = prior[among]
     belief = weighed.likelier() * counted[members]
     state, slot = np.nonzero(belief >= max(float(belief.max()) * (1 - CLOSE), 1e-300))
+    total = int(prior.sum())
     inside = [
-        _belief(design, prior, place, column) for place, column in zip(state.tolist(), slot.tolist(), strict=True)
+        _belief(design, prior, total, place, column)
+        for place, column in zip(state.tolist(), slot.tolist(), strict=True)
     ]
     return max([*inside, int(prior[among].max()) * _outside(design, prior, weighed)])
 
@@ -102,27 +106,30 @@ def keeps(design: LineUpDesign, prior: Ints, limits: Sequence[Fraction | None]) 
         return True
     weighed, members = _Weighed.of(design, prior), design.sets.members
     outside = _outside(design, prior, weighed)
-    most: dict[Fraction, int] = {}  # the most rows of a value with this limit
+    most: dict[int, int] = {}  # the most rows of a value with this limit; limits by identity, since many share one
     for count, limit in zip(prior.tolist(), limits, strict=True):
-        if limit is not None:
-            most[limit] = max(most.get(limit, 0), count)
-    if any(count * outside > limit for limit, count in most.items()):
+        most[id(limit)] = max(most.get(id(limit), 0), count)
+    known = {id(limit): limit for limit in limits}
+    if any(limit is not None and most[key] * outside > limit for key, limit in known.items()):
         return False
-    allowed = np.array([np.inf if limit is None else float(limit) for limit in limits])
+    rounded = {key: math.inf if limit is None else float(limit) for key, limit in known.items()}
+    allowed = np.array([rounded[id(limit)] for limit in limits])
     excess = weighed.likelier() * (prior / np.maximum(allowed, 1e-300))[members]
     if float(excess.max()) > 1 + CLOSE:
         return False
     state, slot = np.nonzero(excess >= 1 - CLOSE)
+    total = int(prior.sum())
     return all(
-        _belief(design, prior, place, column) <= (limits[int(members[place, column])] or 0)
+        _belief(design, prior, total, place, column) <= (limits[int(members[place, column])] or 0)
         for place, column in zip(state.tolist(), slot.tolist(), strict=True)
     )
 
 
-def _belief(design: LineUpDesign, prior: Ints, place: int, column: int) -> Fraction:
-    """Pr[x | S] of one member of a set, exactly."""
+def _belief(design: LineUpDesign, prior: Ints, total: int, place: int, column: int) -> Fraction:
+    """Pr[x | S] of one member of a set, exactly; ``total`` is the prior's."""
     x = int(design.sets.members[place, column])
-    return Fraction(int(prior[x]) * likelihoods(design, place)[0][column], _seen(design, prior, place))
+    given = likelihoods(design, place)
+    return Fraction(int(prior[x]) * given[0][column], _seen(design, prior, total, place, given))
 
 
 def _members(design: LineUpDesign, prior: Ints, weighed: _Weighed) -> list[Fraction]:
@@ -131,11 +138,11 @@ def _members(design: LineUpDesign, prior: Ints, weighed: _Weighed) -> list[Fract
     largest = np.zeros(design.m)
     np.maximum.at(largest, members, likelier)
     state, slot = np.nonzero(likelier >= largest[members] * (1 - CLOSE))
-    result = [Fraction(0)] * design.m
+    result, total = [Fraction(0)] * design.m, int(prior.sum())
     for place, column in zip(state.tolist(), slot.tolist(), strict=True):
         x = int(members[place, column])
         if prior[x]:
-            result[x] = max(result[x], _belief(design, prior, place, column))
+            result[x] = max(result[x], _belief(design, prior, total, place, column))
     return result
 
 
@@ -145,21 +152,25 @@ def _outside(design: LineUpDesign, prior: Ints, weighed: _Weighed) -> Fraction:
         return Fraction(0)
     ratio = weighed.blind / weighed.seen
     near = np.flatnonzero(ratio >= ratio.max() * (1 - CLOSE)).tolist()
-    return max(Fraction(likelihoods(design, place)[1], _seen(design, prior, place)) for place in near)
+    total = int(prior.sum())
+    seen = set()
+    for place in near:
+        given = likelihoods(design, place)
+        seen.add((given[1], _seen(design, prior, total, place, given)))
+    return max(Fraction(*pair) for pair in seen)
 
 
-def _seen(design: LineUpDesign, prior: Ints, place: int) -> int:
-    """Pr[S] times the prior's total, out of K 2^58."""
-    inside, other = likelihoods(design, place)
-    members = design.sets.members[place].tolist()
-    own = sum(int(prior[x]) * (whole - other) for x, whole in zip(members, inside, strict=True))
-    return own + other * int(prior.sum())
+def _seen(design: LineUpDesign, prior: Ints, total: int, place: int, given: tuple[list[int], int]) -> int:
+    """Pr[S] times the prior's total, out of K 2^58; ``given`` are the likelihoods of S."""
+    inside, other = given
+    rows = prior[design.sets.members[place]].tolist()
+    return sum(count * (whole - other) for count, whole in zip(rows, inside, strict=True)) + other * total
 
 
 def posterior(design: LineUpDesign, prior: Ints, state: int) -> list[Fraction]:
     """Pr[x | S] of every value, exactly."""
-    inside, other = likelihoods(design, state)
-    seen = _seen(design, prior, state)
+    inside, other = given_set = likelihoods(design, state)
+    seen = _seen(design, prior, int(prior.sum()), state, given_set)
     given = [other] * design.m
     for x, whole in zip(design.sets.members[state].tolist(), inside, strict=True):
         given[x] = whole

@@ -11,6 +11,7 @@ from importlib import metadata, resources
 from typing import Any, Literal
 
 from deniable.core import html, values
+from deniable.core.about import About
 from deniable.core.errors import ManifestError
 from deniable.core.formats import format1, soundness
 from deniable.core.guarantee import Guarantee
@@ -22,7 +23,7 @@ from deniable.core.sentence import sentence_of
 
 FORMAT = "deniable-release"
 FORMAT_VERSION = 2
-Form = Literal["rows", "buckets", "boxes", "samples", "answers"]
+Form = Literal["rows", "buckets", "boxes", "answers"]
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,7 @@ class Manifest:
         software: what wrote it.
         mechanism, options: what the owner chose, for the record; parts say what follows from it.
         form: what is published: ``rows`` with perturbed values; ``buckets`` and ``boxes``, groups of rows with a second
-            table that describes them; ``samples``, one row with a perturbed value of each such box; ``answers``, no
-            rows at all.
+            table that describes them; ``answers``, no rows at all.
         rows: how many are published.
         columns: of the published table.
         parts: what was perturbed together, and how.
@@ -74,6 +74,7 @@ class Manifest:
         lineups: the file of the table of line-ups, where rows show them by codes.
         recoded: the columns that were made coarser before anything else, and how.
         labels: what the codes of a column stand for, where the table that was published said it.
+        about: who published it and when, what columns mean, which errors to expect.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Manifest:
     lineups: DataFile | None = None
     recoded: Steps = field(default_factory=dict)
     labels: Mapping[str, Labels] = field(default_factory=dict)
+    about: About | None = None
 
     @property
     def sensitive_columns(self) -> tuple[str, ...]:
@@ -167,6 +169,7 @@ class Manifest:
             **({} if self.lineups is None else {"lineups": asdict(self.lineups)}),
             **({"recoded": self._recoded_dict()} if self.recoded else {}),
             **({"labels": labels_dict(self.labels)} if self.labels else {}),
+            **({} if self.about is None else {"about": self.about.to_dict()}),
         }
 
     def _recoded_dict(self) -> dict[str, Any]:
@@ -201,6 +204,7 @@ class Manifest:
             lineups=DataFile(**raw["lineups"]) if raw.get("lineups") else None,
             recoded={column: tuple(map(step_of, steps)) for column, steps in raw.get("recoded", {}).items()},
             labels=labels_of(raw.get("labels", {})),
+            about=About.from_dict(raw["about"]) if "about" in raw else None,
         )
 
 

@@ -133,6 +133,8 @@ class PlannedPart:
 
     def positions(self, cell: Cell) -> Counts:
         """Where a cell's values stand in the domain of the table."""
+        if cell.rows.domain == self.values.domain:
+            return np.arange(self.values.m)
         return np.array([self.values.position(value) for value in cell.rows.domain], dtype=np.int64)
 
     def value_cells(self) -> dict[Hashable, list[tuple[int, int]]]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -17,6 +18,7 @@ Adversary = Literal["frequency", "any-prior"]
 ADVERSARIES: tuple[Adversary, ...] = get_args(Adversary)
 
 
+@lru_cache(maxsize=4096, typed=True)  # of many values few are different
 def amplification_limit(rho1: Fraction, rho2: Fraction) -> Fraction:
     """The largest amplification gamma that keeps (rho1, rho2)-privacy (THESIS Thm 1, Eq. 6).
 
@@ -28,6 +30,7 @@ def amplification_limit(rho1: Fraction, rho2: Fraction) -> Fraction:
     return rho2 * (1 - rho1) / (rho1 * (1 - rho2))
 
 
+@lru_cache(maxsize=4096, typed=True)  # of many values few are different
 def worst_posterior(prior: Fraction, gamma: Fraction) -> Fraction:
     """What a belief of ``prior`` can grow to at an amplification of at most gamma: r gamma / (1 + r (gamma - 1)).
 

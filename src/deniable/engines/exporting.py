@@ -129,7 +129,7 @@ def _column(column: pa.ChunkedArray, codes: Mapping[Hashable, Any] | None) -> An
     elif pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
     elif pa.types.is_timestamp(kind):
-        column = column.cast(pa.timestamp("us"))
+        column = column.cast(pa.timestamp("us"), safe=False)  # the programs count seconds: nanoseconds are lost on them
     if _is_text(kind):
         column = pc.fill_null(column, "")
     return column.to_pandas(date_as_object=True)

@@ -32,9 +32,10 @@ from deniable.estimation.answering import number_bounds, row_weights
 from deniable.estimation.asking import asking
 from deniable.estimation.estimate import Estimate, normal_quantile
 from deniable.estimation.mapped import Mapped
+from deniable.estimation.model.columns import sensitive_values
 from deniable.estimation.predicates import And, Predicate, Where, conjunction
 from deniable.estimation.published import Published
-from deniable.estimation.questions import require_column
+from deniable.estimation.questions import as_numbers, require_column
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,7 +84,7 @@ class Survey:
     def __init__(self, published: Published, weights: str, strata: str | None, clusters: str | None) -> None:
         self._published = published
         for part in published.manifest.parts:
-            if part.swapped is not None or part.groups is not None:
+            if part.swapped is not None or part.mixture is not None:
                 raise QuestionError(
                     "Values of this release were swapped among rows, which are not independent then, so the error of a "
                     f'weighted estimate is not known row by row. Fix: release.sql("SELECT SUM({weights}) ..."), whose '
@@ -150,6 +151,9 @@ class Survey:
             return _Rows(numbers * there, numbers**2 * there, there)
         if column in part.bins:
             raise QuestionError(f"{column!r} is published in bins, which have no numbers. Fix: ask for counts by bin.")
+        as_numbers(
+            Mapped(column, column, lambda values: values), sensitive_values(self._published.manifest, column)[:0]
+        )
         return self._perturbed(column, condition)
 
     def _perturbed(self, column: str, condition: Predicate) -> _Rows:

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.core.errors import DeniableError
+from deniable.core.histogram import Histogram
+from deniable.core.plan import Plan
 from deniable.engines.randomness import Keystream
 from deniable.estimation.asking import Asking, Options
 from deniable.estimation.many import value_sets_of
@@ -60,6 +62,10 @@ class Setting(ABC):
     @abstractmethod
     def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
         """Draw once, answer all questions."""
+
+    def plan(self, counts: Histogram) -> Plan | None:
+        """The channels that rows go through; None where a row's value is not published."""
+        return None
 
     def predicted(self, profile: ByPool) -> dict[str, Errors]:
         """Estimator -> mean relative errors, without those that have no closed form (shrunk, mle, four states)."""

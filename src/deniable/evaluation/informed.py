@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from deniable.audit.attacks.informed import Informed
 from deniable.core.errors import DeniableError
 from deniable.evaluation.answered import Setting
-from deniable.evaluation.settings import Perturbed
 from deniable.planning.informed import against, informed_attacker
 from deniable.planning.tables import CodedTable
 
@@ -17,11 +16,12 @@ def informed_by_setting(settings: Sequence[Setting], table: CodedTable) -> dict[
     attacker = informed_attacker(table)
     gained: dict[str, Informed] = {}
     for setting in settings:
-        if attacker is None or not isinstance(setting, Perturbed):
-            continue
+        if attacker is None:
+            break
         try:
-            plan = setting.mechanism.plan(table.histogram, setting.privacy)
+            plan = setting.plan(table.histogram)
         except DeniableError:  # a mechanism that refuses says why when it is run
             continue
-        gained[setting.label] = against(attacker, plan)
+        if plan is not None:
+            gained[setting.label] = against(attacker, plan)
     return gained

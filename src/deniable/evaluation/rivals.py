@@ -10,12 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deniable.core.arrays import Ints
+from deniable.core.histogram import Histogram
+from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
 from deniable.estimation.decoys import Others, four_states
-from deniable.evaluation.answered import Answered, Bools, Floats, Setting, estimated, generator
+from deniable.evaluation.answered import SET_ENTRIES, Answered, Bools, Floats, Setting, estimated, generator
 from deniable.evaluation.boxed import Boxed
-from deniable.evaluation.drawing import decoys_planned, draw_plan, noisy_marginal, planning_stream
+from deniable.evaluation.drawing import draw_release, planning_stream
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.mechanisms.redraw import Redraw
@@ -31,8 +33,6 @@ from deniable.rivals.generalize.estimate import BoxCounts
 from deniable.rivals.generalize.mechanism import Generalize
 from deniable.rivals.generalize.publish import rows_kept
 from deniable.rivals.laplace import mechanism as laplace
-
-CONDITIONS = 64  # that Anatomy's groups are asked at a time
 
 
 class Rival(Setting):
@@ -126,6 +126,9 @@ class Redrawn(Rival):
         kept = float((published == table.codes).mean())
         return Answered({"": answers}, {"": histogram}, kept, (drawn - begin, answered - drawn))
 
+    def plan(self, counts: Histogram) -> Plan:
+        return Redraw().plan(counts, None)
+
     def predicted(self, profile: ByPool) -> dict[str, Errors]:
         return {"": profile.errors_of(RedrawMoments())}
 
@@ -166,12 +169,16 @@ class Anatomized(Rival):
 
 
 def _anatomy_counts(tables: AnatomyTables, pool: QuestionPool, there: Bools) -> Floats:
-    """Counts [conditions, m]; conditions are handed over some at a time, as the places of rows that are left."""
+    """Counts [conditions, m]; conditions are handed over some at a time, as one flag per row that is left."""
     place = np.cumsum(there) - 1
+    step = max(1, SET_ENTRIES // len(there))
     parts = []
-    for start in range(0, len(pool.rows), CONDITIONS):
-        some = pool.rows[start : start + CONDITIONS]
-        parts.append(tables.counts_of([place[rows[there[rows]]] for rows in some]))
+    for start in range(0, len(pool.rows), step):
+        some = pool.rows[start : start + step]
+        matching = np.zeros((len(some), len(tables.cell)), bool)
+        for flags, rows in zip(matching, some, strict=True):
+            flags[place[rows[there[rows]]]] = True
+        parts.append(tables.counts(matching))
     return np.concatenate(parts)
 
 
@@ -228,8 +235,7 @@ class DecoyGroups(Rival):
     def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
         table = pool.table
         begin = time.perf_counter()
-        plan = decoys_planned(self.mechanism, table.histogram)
-        draw = draw_plan(table, plan, stream, noisy_marginal(table.histogram, stream))
+        draw = draw_release(table, self.mechanism, None, stream)
         drawn = time.perf_counter()
         tally = pool.tally(draw.published, table.m)
         total = np.bincount(draw.published, minlength=table.m).astype(np.float64)
@@ -242,8 +248,11 @@ class DecoyGroups(Rival):
         kept = float((draw.published == table.codes).mean())
         return Answered(answers, dict.fromkeys(answers, total), kept, (drawn - begin, answered - drawn))
 
+    def plan(self, counts: Histogram) -> Plan:
+        return self.mechanism.plan(counts, None)
+
     def predicted(self, profile: ByPool) -> dict[str, Errors]:
-        return {"full channel": profile.channels(decoys_planned(self.mechanism, profile.pool.table.histogram), None)}
+        return {"full channel": profile.channels(self.plan(profile.pool.table.histogram), None)}
 
     @property
     def mechanism(self) -> Decoys:

@@ -12,6 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from deniable.core.errors import OptionError, did_you_mean
+from deniable.core.histogram import Histogram
+from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
 from deniable.evaluation.answered import ESTIMATORS, Answered, Setting, estimated
@@ -19,11 +21,10 @@ from deniable.evaluation.drawing import draw_release
 from deniable.evaluation.perturbed_generalization import PerturbedGeneralization
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Generalized, Laplace, Redrawn, Rival
 from deniable.mechanisms import MECHANISMS, Items, Mechanism, Retention, mechanism_named
-from deniable.planning.candidates import MARGINAL_VARIANCE, as_published
+from deniable.planning.candidates import MARGINAL_VARIANCE, as_published, drawn_plans, mean_errors
 from deniable.planning.independence import IndependenceMoments, independence
 from deniable.planning.pools import QuestionPool
 from deniable.planning.profiles import ByPool, Errors
-from deniable.rivals.perturbed_generalization import mechanism as rival
 
 STANDARD = ("inverse", "calibrated", "shrunk")
 RIVALS: tuple[type[Rival], ...] = (Anatomized, DecoyGroups, Generalized, Laplace, Redrawn)
@@ -55,14 +56,22 @@ class Perturbed(Setting):
         answers = {name: estimated(draw.asking, tally, pool.sets, name) for name in self.estimators}
         answered = time.perf_counter()
         histogram = {name: estimated(draw.asking, whole, single, name)[0] for name in self.estimators}
-        kept = float((draw.published == pool.table.codes).mean())
+        sets = draw.plan.parts[0].lineups is not None  # of which none is published as it is
+        kept = None if sets else float((draw.published == pool.table.codes).mean())
         return Answered(answers, histogram, kept, (drawn - begin, answered - drawn))
 
+    def plan(self, counts: Histogram) -> Plan:
+        return as_published(self.mechanism, counts, self.privacy)
+
     def predicted(self, profile: ByPool) -> dict[str, Errors]:
-        plan = as_published(self.mechanism, profile.pool.table.histogram, self.privacy)
+        plans = drawn_plans(self.mechanism, profile.pool.table.histogram, self.privacy)
         knows = self.privacy is None or self.privacy.adversary == "frequency"
         noise = {"inverse": None, "calibrated": MARGINAL_VARIANCE if knows else None}
-        return {name: profile.channels(plan, noise[name]) for name in self.estimators if name in noise}
+        return {
+            name: mean_errors(plans, lambda plan, name=name: profile.channels(plan, noise[name]))  # type: ignore[misc]
+            for name in self.estimators
+            if name in noise
+        }
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,8 @@ def setting_named(text: str, privacy: Privacy, estimators: tuple[str, ...] = STA
     Rivals that are not given a group size get the one that bounds them by rho2.
     """
     name = text.partition(":")[0]
+    if name == PerturbedGeneralization.label:
+        return PerturbedGeneralization.fitted(privacy)
     kind = MECHANISMS.get(name)
     if kind is Retention:
         raise OptionError("mechanism 'retention' perturbs many columns; here one is evaluated. Fix: leave it out.")
@@ -94,11 +105,7 @@ def setting_named(text: str, privacy: Privacy, estimators: tuple[str, ...] = STA
         raise OptionError(
             "mechanism 'items' perturbs lists; here a column of single values is evaluated. Fix: leave it out."
         )
-    if kind is rival.PerturbedGeneralization:
-        made = mechanism_named(text)
-        assert isinstance(made, rival.PerturbedGeneralization)
-        return PerturbedGeneralization.named(text, made, privacy)
-    for other in RIVALS:
-        if other.evaluates is kind:
-            return other.of(other.fitted(privacy) if text == name else mechanism_named(text), text, privacy)
+    for rival in RIVALS:
+        if rival.evaluates is kind:
+            return rival.of(rival.fitted(privacy) if text == name else mechanism_named(text), text, privacy)
     return Perturbed(text, mechanism_named(text), privacy, estimators)

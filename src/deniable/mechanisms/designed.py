@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from deniable.core.channel import Channel
 from deniable.core.errors import OptionError, RequirementError, did_you_mean, shortened
+from deniable.core.exact import different, kinds
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
@@ -56,6 +58,7 @@ LOUDER = "rarer values speak louder to those who know more than frequencies"
 # Below each limit by a little where coins for it do not keep it: rounded, or by a share that noise made too small.
 SLACKS = (1.0, 7 / 8, 3 / 4, 1 / 2, 1 / 4)
 EXEMPT_CAPS = (0.5, 0.0625, 0.125, 0.25, 0.75, 0.9)
+MANY = 5_000  # values from which on those that are alike are gathered
 
 
 @dataclass(frozen=True)
@@ -208,10 +211,23 @@ class _Search:
     def _trial(self, power: float, cap: float, exempt_cap: float) -> _Trial | None:
         r = (self.base / self.base.max()) ** power
         r /= r.sum()
-        coins = designed_coins(self.prior, r, self.limits, cap, exempt_cap, self.mass)
+        coins = self._coins(r, cap, exempt_cap)
         if coins is None:
             return None
         return _Trial(self._error(coins, r), cap, exempt_cap, coins, r)
+
+    def _coins(self, r: Floats, cap: float, exempt_cap: float) -> Floats | None:
+        """Of many values those that are alike have one coin: it is looked for once."""
+        if len(r) < MANY:
+            return designed_coins(self.prior, r, self.limits, cap, exempt_cap, self.mass)
+        first, kind, times = self._kinds
+        mass = self.mass[first] * times
+        coins = designed_coins(self.prior[first], r[first], self.limits[first], cap, exempt_cap, mass)
+        return None if coins is None else coins[kind]
+
+    @cached_property
+    def _kinds(self) -> tuple[Counts, Counts, Counts]:
+        return kinds(self.base, self.prior, self.mass, self.limits)
 
     def _error(self, coins: Floats, r: Floats) -> float:
         counts = self.base.astype(np.float64)
@@ -222,7 +238,8 @@ class _Search:
 
 def _caps(limits: Limits) -> tuple[float, ...]:
     """From max(1/2, rho2) down; closely spaced above 1/2, where a coin too large leaves nothing to hide behind."""
-    room = max(max(float(limit) for limit in limits if limit is not None) - CAPS[0], 0.0)
+    highest = max(different(limit for limit in limits if limit is not None))
+    room = max(float(highest) - CAPS[0], 0.0)
     return (*(CAPS[0] + room * k / 16 for k in range(16 if room else 0, 0, -1)), *CAPS)
 
 

@@ -108,7 +108,8 @@ def designed_coins(
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         coins = np.minimum(largest_coins(prior, r, limits, middle), caps)
-        low, high = (low, middle) if middle + mass @ coins > 1 else (middle, high)
+        # Not a product of vectors: its threads take longer than it does, and its last bits depend on their number.
+        low, high = (low, middle) if middle + (mass * coins).sum() > 1 else (middle, high)
     coins = np.minimum(largest_coins(prior, r, limits, low), caps)  # the lower end: S is not overstated
     protected = limits < 1
     enough = bool((limits[protected] * low > prior[protected]).all())
@@ -140,4 +141,6 @@ def lowered(limits: Floats, slack: float) -> Floats:
 
 def as_limits(limits: Sequence[Fraction | None]) -> Floats:
     """Limits as floats rounded down; 1 for an exempt value."""
-    return np.array([1.0 if limit is None else np.nextafter(float(limit), 0) for limit in limits])
+    shared = {id(limit): limit for limit in limits}  # most values share one limit
+    known = {key: 1.0 if limit is None else np.nextafter(float(limit), 0) for key, limit in shared.items()}
+    return np.array([known[id(limit)] for limit in limits])

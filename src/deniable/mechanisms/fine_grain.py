@@ -21,7 +21,7 @@ import numpy as np
 
 from deniable.core.channel import Channel, coarsened
 from deniable.core.errors import InternalError, OptionError, RequirementError, did_you_mean, listing, shortened
-from deniable.core.exact import SCALE, own_amplifications
+from deniable.core.exact import downward_amplifications, own_amplifications
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Plan
@@ -83,9 +83,10 @@ class FineGrain(Mechanism):
                 "No value is protected: every value of the table is exempt, or more frequent than rho1. "
                 "Fix: name fewer values in exempt=, or raise rho1."
             )
-        gammas = [
-            amplification_limit(*requirements[value]) if value in requirements else None for value in histogram.domain
-        ]
+        shared = {(id(rho1), id(rho2)): (rho1, rho2) for rho1, rho2 in requirements.values()}
+        limits = {alike: amplification_limit(*pair) for alike, pair in shared.items()}
+        pairs = (requirements.get(value) for value in histogram.domain)
+        gammas = [None if pair is None else limits[id(pair[0]), id(pair[1])] for pair in pairs]
         weights = self._weights(histogram if public is None else public, privacy)
         channel, loose = channel_for_singles(
             histogram, fine_grain_channel(histogram.domain, weights, gammas), privacy, public
@@ -117,7 +118,9 @@ def fine_grain_channel(
     Coins are rounded down, by default to a coarse grid (mathematics 11.6): every limit only gets easier when a coin
     falls.
     """
-    limits = np.array([np.inf if gamma is None else float(gamma) for gamma in gammas])
+    shared = {id(gamma): gamma for gamma in gammas}
+    rounded = {alike: np.inf if gamma is None else float(gamma) for alike, gamma in shared.items()}
+    limits = np.array([rounded[id(gamma)] for gamma in gammas])
     coins = solve_coins(weights, limits)
     least = float(limits.min())
     uniform = 1.0 if np.isinf(least) else (least - 1) / (len(values) - 1 + least)
@@ -159,30 +162,12 @@ def requirements_of(histogram: Histogram, privacy: Privacy, public: Histogram | 
     protected = covered_values(histogram, privacy, public)
     largest_share(histogram, public, protected, rho2)
     counts = upper_counts(histogram, public, protected)
+    shares = {count: Fraction(count, histogram.rows) for count in set(counts.tolist())}
     return {
-        value: (Fraction(count, histogram.rows), rho2)
+        value: (shares[count], rho2)
         for value, count, covered in zip(histogram.domain, counts.tolist(), protected.tolist(), strict=True)
         if covered and count
     }
-
-
-def downward_amplifications(keep: Counts, replace: Counts) -> list[Fraction | None]:
-    """max over y and k != x of P[y][k] / P[y][x], for every x: how much some y can speak *against* x; O(m).
-
-    It is reached at k = y, the row that speaks most for itself, or at y = x, or at the k with the smallest coin.
-    """
-    speaks = [
-        Fraction(k * SCALE, w) + (SCALE - k) if w else None
-        for k, w in zip(keep.tolist(), replace.tolist(), strict=True)
-    ]
-    if any(entry is None for entry in speaks):
-        return [None] * len(keep)
-    loudest = sorted(range(len(keep)), key=lambda y: -speaks[y])[:2]  # type: ignore[operator]
-    result: list[Fraction | None] = []
-    for x, k in enumerate(keep.tolist()):
-        best = speaks[loudest[1] if loudest[0] == x else loudest[0]]
-        result.append(Fraction(best) / (SCALE - k) if best is not None and k < SCALE else None)
-    return result
 
 
 def _above_limit(keep: Counts, replace: Counts, gammas: Sequence[Fraction | None]) -> list[int]:
@@ -240,13 +225,18 @@ def _guarantee(
     upward = own_amplifications(channel.keep, channel.replace)
     downward = downward_amplifications(channel.keep, channel.replace)
     worst, open_downward = Fraction(0), 0
+    known: dict[tuple[int, ...], bool] = {}  # values that are alike share their fractions: they are looked at once
     for value, (rho1, rho2) in requirements.items():
         place = histogram.position(value)
-        own, against, limit = upward[place], downward[place], amplification_limit(rho1, rho2)
-        if own is None or own > limit:
-            raise InternalError("a fine-grain channel exceeds a limit that it was built for")
-        worst = max(worst, min(_rounded_up(worst_posterior(rho1, own)), rho2))
-        open_downward += against is None or against > limit
+        own, against = upward[place], downward[place]
+        alike = id(rho1), id(rho2), id(own), id(against)
+        if alike not in known:
+            limit = amplification_limit(rho1, rho2)
+            if own is None or own > limit:
+                raise InternalError("a fine-grain channel exceeds a limit that it was built for")
+            worst = max(worst, min(_rounded_up(worst_posterior(rho1, own)), rho2))
+            known[alike] = against is None or against > limit
+        open_downward += known[alike]
     number, exempt = len(requirements), histogram.m - len(requirements)
     belief = "its share of the rows" if not privacy.per_value and privacy.adversary == "frequency" else "its rho1"
     also = [f"It holds for each protected value believed at up to {belief}, whatever was believed of other values."]
@@ -278,6 +268,8 @@ def _above(
     histogram: Histogram, privacy: Privacy, public: Histogram | None, upward: Sequence[Fraction | None]
 ) -> tuple[int, ...]:
     """Values that the channel does not keep at rho2, being too frequent."""
+    if privacy.rho1 is None:
+        return ()
     sure = [
         Fraction(1) if own is None else worst_posterior(Fraction(f, histogram.rows), own)
         for f, own in zip(histogram.counts.tolist(), upward, strict=True)

@@ -105,9 +105,7 @@ def _promise(
 
 def surest(channel: Channel, histogram: Histogram) -> list[Fraction]:
     """max over y of Pr[x | y] for each x, for an attacker whose prior is the histogram (mathematics 2)."""
-    same = exact.posterior_same(channel.keep, channel.replace, histogram.counts)
-    other = exact.posterior_other(channel.keep, channel.replace, histogram.counts)
-    return [max(pair) for pair in zip(same, other, strict=True)]
+    return exact.surest(channel.keep, channel.replace, histogram.counts)
 
 
 def check_posteriors(name: str, histogram: Histogram, limits: Limits, sure: Sequence[Fraction], fix: str) -> None:

@@ -26,9 +26,7 @@ Limits = Sequence[Fraction | None]  # each value's largest posterior; None: exem
 
 def keeps(histogram: Histogram, channel: Channel, limits: Limits) -> bool:
     """Whether no posterior exceeds its limit, exactly."""
-    same = exact.posterior_same(channel.keep, channel.replace, histogram.counts)
-    other = exact.posterior_other(channel.keep, channel.replace, histogram.counts)
-    return not (_above(same, limits).any() or _above(other, limits).any())
+    return not _above(exact.surest(channel.keep, channel.replace, histogram.counts), limits).any()
 
 
 def posterior_curve(channel: Channel, value: Hashable, priors: npt.ArrayLike, among: Histogram | None = None) -> Floats:
@@ -65,13 +63,12 @@ def frequency_guarantee(
 
     The promise is checked for the true counts; what is said of it comes from ``public``, where there is such.
     """
-    same = exact.posterior_same(channel.keep, channel.replace, histogram.counts)
-    other = exact.posterior_other(channel.keep, channel.replace, histogram.counts)
+    sure = exact.surest(channel.keep, channel.replace, histogram.counts)
     protected = [x for x, limit in enumerate(limits) if limit is not None]
-    if _above(same, limits).any() or _above(other, limits).any():
+    if _above(sure, limits).any():
         raise InternalError("a designed channel exceeds the posterior that it was built for")
-    sure = [max(pair) for pair in zip(same, other, strict=True)]
-    highest = max(limit for limit in limits if limit is not None)
+    surest = max(exact.different(sure[x] for x in protected))
+    highest = max(exact.different(limit for limit in limits if limit is not None))
     shown = histogram if public is None else public
     not_protected = [*EVERY_RELEASE, *_stronger_attackers(shown, channel, protected), *not_hidden]
     exempt = histogram.m - len(protected)
@@ -83,7 +80,7 @@ def frequency_guarantee(
         rho1=privacy.rho1 if not privacy.per_value else None,
         rho2=privacy.rho2 if not privacy.per_value else None,
         # Four digits, to the safe side: an exact posterior would give exact counts away (mathematics 11.6).
-        worst=highest if public is not None else min(rounded_up(max(sure[x] for x in protected)), highest),
+        worst=highest if public is not None else min(rounded_up(surest), highest),
         gamma=channel.exact_gamma,
         not_protected=tuple(not_protected),
     )
@@ -110,6 +107,10 @@ def rounded_up(posterior: Fraction) -> Fraction:
 
 
 def _above(posteriors: Sequence[Fraction], limits: Limits) -> npt.NDArray[np.bool_]:
-    return np.array(
-        [limit is not None and value > limit for value, limit in zip(posteriors, limits, strict=True)], dtype=bool
-    )
+    # Values that are alike share their fraction: each pair of objects is compared once.
+    known: dict[tuple[int, int], bool] = {}
+    for value, limit in zip(posteriors, limits, strict=True):
+        if (id(value), id(limit)) not in known:
+            known[id(value), id(limit)] = limit is not None and value > limit
+    pairs = zip(map(id, posteriors), map(id, limits), strict=True)
+    return np.fromiter((known[pair] for pair in pairs), dtype=bool, count=len(posteriors))

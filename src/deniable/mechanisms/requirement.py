@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from fractions import Fraction
 
@@ -54,9 +55,7 @@ def protected_values(histogram: Histogram, privacy: Privacy) -> npt.NDArray[np.b
         )
     mask = np.array([value not in privacy.exempt for value in histogram.domain])
     if privacy.rho1 is not None:
-        # f / n <= a / b in whole numbers; Python integers, since the products may exceed 64 bits.
-        numerator, denominator = privacy.rho1.numerator, privacy.rho1.denominator
-        mask &= np.array([f * denominator <= numerator * histogram.rows for f in histogram.counts.tolist()], dtype=bool)
+        mask &= histogram.counts <= math.floor(privacy.rho1 * histogram.rows)  # f / n <= rho1, exactly
     return mask
 
 
@@ -79,7 +78,7 @@ def largest_protected_frequency(histogram: Histogram, protected: npt.NDArray[np.
 def require_feasible(histogram: Histogram, privacy: Privacy, protected: npt.NDArray[np.bool_]) -> None:
     """A value more frequent than rho2 is believed at more than rho2 before anything is published."""
     assert privacy.rho2 is not None
-    in_the_way = protected & np.array([Fraction(f, histogram.rows) >= privacy.rho2 for f in histogram.counts.tolist()])
+    in_the_way = protected & (histogram.counts >= math.ceil(privacy.rho2 * histogram.rows))  # f / n >= rho2, exactly
     if not in_the_way.any():
         return
     places = sorted(np.flatnonzero(in_the_way), key=lambda i: -int(histogram.counts[i]))

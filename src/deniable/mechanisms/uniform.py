@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from deniable.core.channel import Channel
 from deniable.core.errors import RequirementError
+from deniable.core.exact import distinct
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
@@ -75,8 +76,11 @@ class Uniform(Mechanism):
 def _above(histogram: Histogram, privacy: Privacy, public: Histogram | None, channel: Channel) -> tuple[int, ...]:
     """Values that are believed at more than rho2 afterwards, or can be, by whoever knows how frequent they are."""
     gamma = channel.exact_gamma
+    if privacy.rho1 is None:
+        return ()
     assert gamma is not None
-    sure = [worst_posterior(Fraction(f, histogram.rows), gamma) for f in histogram.counts.tolist()]
+    alike = distinct(histogram.counts)
+    sure = alike.of_all([worst_posterior(Fraction(f, histogram.rows), gamma) for (f,) in alike.rows])
     return beyond_rho1(histogram, privacy, public, sure)
 
 

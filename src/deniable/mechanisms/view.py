@@ -18,7 +18,7 @@ import numpy as np
 from deniable.core.arrays import Bools
 from deniable.core.channel import Channel
 from deniable.core.errors import RequirementError, shortened
-from deniable.core.exact import SCALE
+from deniable.core.exact import SCALE, distinct
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.privacy import Privacy
 from deniable.mechanisms.requirement import protected_values, require_covered, require_feasible
@@ -125,13 +125,13 @@ def surest_bound(channel: Channel, counts: Counts, rows: int) -> list[Fraction]:
 
     with upper counts u and T = n S - sum_k u_k K_k, which is never above sum_k f_k (S-K_k).
     """
-    keep, replace, upper = channel.keep.tolist(), channel.replace.tolist(), counts.tolist()
-    least = rows * SCALE - sum(u * k for u, k in zip(upper, keep, strict=True))
+    alike = distinct(counts, channel.keep, channel.replace)
+    least = rows * SCALE - sum(times * u * k for (u, k, _), times in zip(alike.rows, alike.times, strict=True))
     if least <= 0:
         return [Fraction(1)] * channel.m
     bounds = []
-    for u, k, w in zip(upper, keep, replace, strict=True):
+    for u, k, w in alike.rows:
         mine, seen = u * (k * SCALE + (SCALE - k) * w), u * k * SCALE + w * least
         same = Fraction(mine, seen) if seen else Fraction(0)
         bounds.append(min(max(same, Fraction(u * (SCALE - k), least)), Fraction(1)))
-    return bounds
+    return alike.of_all(bounds)

@@ -15,11 +15,12 @@ from deniable.audit.dependence import SEED, Dependence, dependence
 from deniable.audit.exposure import Exposure
 from deniable.audit.functions import functions_of
 from deniable.core.arrays import Bools, Codes
-from deniable.core.errors import ColumnError, did_you_mean
+from deniable.core.errors import ColumnError, OptionError, did_you_mean, shortened
 from deniable.core.probability import percent
 from deniable.engines import Engine, engine_named
 from deniable.engines.base import Dataset, Progress, no_progress
 from deniable.engines.batch.columns import Encoded, coded_columns
+from deniable.engines.batch.values import is_askable
 from deniable.owner.suppression import suppressed_to_k
 from deniable.planning.informed import classes_of
 from deniable.publishing.arguments import as_names
@@ -135,7 +136,7 @@ def risk(
     """
     dataset = engine_named(engine).open(table)
     names = as_names(columns)
-    _require(names, sensitive, dataset.names)
+    _require(names, sensitive, dataset.schema)
     own = () if sensitive is None else (sensitive,)
     before = coded_columns(dataset, [*names, *own], progress)
     recoding = Recoding.of(recode, rare, suppress)
@@ -155,12 +156,18 @@ def risk(
     )
 
 
-def _require(names: Sequence[str], sensitive: str | None, known: Sequence[str]) -> None:
+def _require(names: Sequence[str], sensitive: str | None, schema: pa.Schema) -> None:
+    known = schema.names
     if not names:
         raise ColumnError("columns names no column: say what an attacker may know of a person.")
     for name in (*names, *(() if sensitive is None else (sensitive,))):
         if name not in known:
             raise ColumnError(f"There is no column {name!r}.{did_you_mean(name, known)}")
+        if not is_askable(kind := schema.field(name).type):
+            raise ColumnError(
+                f"The column {name!r} has the type {kind}, whose values cannot be compared. Fix: leave the column out, "
+                "or convert it to strings first."
+            )
     if sensitive in names or len(set(names)) != len(names):
         raise ColumnError("A column is named twice. Fix: columns that are known, and another one that is sensitive.")
 
@@ -211,5 +218,7 @@ def _about_columns(of_columns: Dependence | None) -> list[str]:
 
 
 def _suppression(columns: Mapping[str, Encoded], k: int) -> Suppression:
+    if isinstance(k, bool) or not isinstance(k, int):
+        raise OptionError(f"suppress_to_k = {shortened(k)} is no whole number of rows. Fix: suppress_to_k=5.")
     masks = suppressed_to_k({name: (one.codes, len(one.values)) for name, one in columns.items()}, k)
     return Suppression(k, {name: int(mask.sum()) for name, mask in masks.items()}, masks)

@@ -19,13 +19,13 @@ import numpy as np
 
 from deniable.audit.posteriors import Posteriors, cells_from
 from deniable.core import lineup_exact
-from deniable.core.exact import own_amplifications
+from deniable.core.exact import downward_amplifications, own_amplifications
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.lineup import LineUpDesign
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, worst_posterior
-from deniable.mechanisms.fine_grain import downward_amplifications, in_its_words, requirements_of
+from deniable.mechanisms.fine_grain import in_its_words, requirements_of
 from deniable.mechanisms.requirement import protected_values
 from deniable.planning.chart import Chart, Point, Series
 
@@ -105,8 +105,10 @@ def beliefs(plan: Plan) -> Beliefs:
     )
     every = Posteriors(cells, published=plan.cells_published).beliefs
     protected = [belief for belief in every if belief.position in held] or list(every)
-    highest = max(float(belief.highest) for belief in protected)
-    factor = max(_ratio(belief.prior, belief.highest) for belief in protected)
+    # Values that are alike share their fractions: each pair is looked at once.
+    pairs = {(id(one.prior), id(one.highest)): (one.prior, one.highest) for one in protected}.values()
+    highest = max(float(posterior) for _, posterior in pairs)
+    factor = max(_ratio(prior, posterior) for prior, posterior in pairs)
     gamma = plan.guarantee.gamma
     return Beliefs(highest, factor, math.inf if gamma is None else float(gamma), starting_belief(rows, plan.privacy))
 
@@ -114,7 +116,8 @@ def beliefs(plan: Plan) -> Beliefs:
 def _of_lineups(plan: Plan, design: LineUpDesign, held: set[int]) -> Beliefs:
     """The same over all sets of a design."""
     rows, sure = plan.histogram, lineup_exact.surest(design, plan.histogram.counts)
-    factor = max(_ratio(rows.frequency(rows.domain[x]), sure[x]) for x in held)
+    share = {count: Fraction(count, rows.rows) for count in set(rows.counts.tolist())}
+    factor = max(_ratio(share[int(rows.counts[x])], sure[x]) for x in held)
     gamma = plan.guarantee.gamma
     highest = float(max(sure[x] for x in held))
     return Beliefs(highest, factor, math.inf if gamma is None else float(gamma), starting_belief(rows, plan.privacy))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,13 +22,16 @@ from deniable.core.probability import percent
 from deniable.engines.noise import discrete_laplace, discrete_laplace_variance
 from deniable.engines.randomness import Keystream, Secret
 from deniable.mechanisms import Mechanism
-from deniable.mechanisms.view import is_sparse
+from deniable.mechanisms.view import SPARSE, upper_counts
 from deniable.planning.beliefs import Beliefs, beliefs, promised_beliefs
 from deniable.planning.profiles import Errors, Profile
 
 MARGINAL_VARIANCE = discrete_laplace_variance(COUNT_EPSILON)  # of the noise on the published histogram
 EXACT = 1e-9  # a relative error that only rounding makes
-NOISE_DRAWS = 5  # of the noise, to plan from where it matters
+NOISE_DRAWS = 400  # of the noise, some of which are planned from where it matters
+MANY_PLANS = 11  # from such draws, where two of them show that plans differ
+STEADY = 1.02  # how much larger one's coin may be than the other's, where they do not
+TINY = 1e-9  # a coin that keeps no row
 LARGEST_MIXED = 2000  # values; hidden groups or line-ups of more are not inverted only to predict their error
 
 
@@ -132,40 +135,73 @@ class Candidate:
         }
 
 
-def candidate(mechanism: Mechanism, counts: Histogram, privacy: Privacy, profile: Profile) -> Candidate:
-    """A mechanism with channels: its plan, and the errors that follow from it."""
+def candidate(
+    mechanism: Mechanism, counts: Histogram, privacy: Privacy, profile: Profile, *, noisy: bool = False
+) -> Candidate:
+    """A mechanism with channels: its plan, and the errors that follow from it; ``noisy`` counts are planned from as
+    they stand."""
 
     def made() -> tuple[Plan | None, Guarantee, Errors]:
-        plan = as_published(mechanism, counts, privacy)
-        return plan, plan.guarantee, errors_of(plan, profile, calibrated=marginal_variance(privacy) is not None)
+        drawn = [mechanism.plan(counts, privacy, public=counts)] if noisy else drawn_plans(mechanism, counts, privacy)
+        plan, calibrated = middling(drawn), marginal_variance(privacy) is not None
+        return plan, plan.guarantee, mean_errors(drawn, lambda one: errors_of(one, profile, calibrated=calibrated))
 
     return timed(mechanism, made)
 
 
 def as_published(mechanism: Mechanism, counts: Histogram, privacy: Privacy | None) -> Plan:
-    """The plan that a release would have, as far as that can be said before its noise is drawn.
+    """The plan that a release would have, as far as that can be said before its noise is drawn: of ``drawn_plans`` the
+    one that keeps a middling number of rows."""
+    return middling(drawn_plans(mechanism, counts, privacy))
 
-    Releases are planned from counts with noise (mathematics 13.4). Where values are frequent that changes nothing one
-    can see. In columns of many rare values a coin for all of them must do for the one that the noise understates most,
-    and rows are kept far less often than exact counts would allow: of some draws of the noise, the plan is shown that
-    keeps a middling number of rows.
+
+def drawn_plans(mechanism: Mechanism, counts: Histogram, privacy: Privacy | None) -> list[Plan]:
+    """Plans that a release may have, one for each of some draws of the noise; one plan where the noise hardly matters.
+
+    Releases are planned from counts with noise (mathematics 13.4). Where all values are frequent that changes nothing
+    one can see. Where some are rare, a coin for all of them must do for the one that the noise understates most, and
+    rows are kept far less often than exact counts would allow, in some releases half as often as in others.
     """
     knows = privacy is None or marginal_variance(privacy) is not None
-    if not (knows and is_sparse(counts)):
-        return mechanism.plan(counts, privacy)
-    first, *others = _with_noise(counts)
-    plan = mechanism.plan(counts, privacy, public=first)
-    if len(plan.cells) != 1:  # line-ups and groups: there is no coin for all values
-        return plan
-    plans = [plan, *(mechanism.plan(counts, privacy, public=public) for public in others)]
-    return sorted(plans, key=lambda one: one.average_coin)[len(plans) // 2]
+    if not (knows and counts.counts.min() < SPARSE):
+        return [mechanism.plan(counts, privacy)]
+    noisy = _with_noise(counts)
+    middle = mechanism.plan(counts, privacy, public=noisy[len(noisy) // 2])
+    if len(middle.cells) != 1:  # line-ups and groups: there is no coin for all values
+        return [middle]
+    unkind = mechanism.plan(counts, privacy, public=noisy[len(noisy) * 9 // 10])
+    if 1 / STEADY <= unkind.average_coin / max(middle.average_coin, TINY) <= STEADY:
+        return [middle]
+    return [mechanism.plan(counts, privacy, public=public) for public in _evenly(noisy, MANY_PLANS)]
+
+
+def middling(plans: Sequence[Plan]) -> Plan:
+    """The plan that keeps a middling number of rows."""
+    return plans[0] if len(plans) == 1 else sorted(plans, key=lambda one: one.average_coin)[len(plans) // 2]
+
+
+def mean_errors(plans: Sequence[Plan], errors: Callable[[Plan], Errors]) -> Errors:
+    """The errors to expect before the noise is drawn: the mean over the plans that it may lead to."""
+    return tuple(np.mean([errors(plan) for plan in plans], axis=0).tolist())
 
 
 def _with_noise(counts: Histogram) -> list[Histogram]:
-    """The histogram with noise, some draws of it: always the same, so that a comparison can be repeated."""
+    """The histogram with noise, many draws of it from kind to unkind: always the same, so that a comparison can be
+    repeated.
+
+    Unkind is noise that understates a value by much: its bound is then a large multiple of its noisy share.
+    """
     stream = Keystream(Secret.from_key(bytes(32)), "planner")
-    noise = (discrete_laplace(stream.subkey(str(draw)), counts.m, COUNT_EPSILON) for draw in range(NOISE_DRAWS))
-    return [Histogram(counts.domain, np.maximum(counts.counts + drawn, 1)) for drawn in noise]
+    draws = []
+    for draw in range(NOISE_DRAWS):
+        noise = discrete_laplace(stream.subkey(str(draw)), counts.m, COUNT_EPSILON)
+        draws.append(Histogram(counts.domain, np.maximum(counts.counts + noise, 1)))
+    return sorted(draws, key=lambda public: float((upper_counts(counts, public) / public.counts).max()))
+
+
+def _evenly(ordered: Sequence[Histogram], number: int) -> list[Histogram]:
+    """So many that speak for all: evenly from the first to the last."""
+    return [ordered[int((place + 0.5) / number * len(ordered))] for place in range(number)]
 
 
 def errors_of(plan: Plan, profile: Profile, *, calibrated: bool) -> Errors:

@@ -52,8 +52,9 @@ class Comparison:
         if math.isinf(mine):
             return f"{best.label}: no errors can be predicted here, and it lets the odds of any belief grow least"
         if not next_ >= mine:
-            return f"{best.label}: {others[0].label} meets the requirement on paper, and not with noisy counts"
+            return f"{best.label}: {others[0].label} meets the requirement on paper, and not for this table"
         larger = f", {next_ / mine:.2g} times as large" if mine > 0 and next_ < math.inf else ""
+        larger = ", about as large" if larger.startswith(", 1 ") else larger
         return (
             f"{best.label}: of {len(others) + 1} mechanisms that meet the requirement its predicted error is the "
             f"smallest (next: {others[0].label}{larger})"

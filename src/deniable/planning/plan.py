@@ -26,10 +26,11 @@ def planners_choice(
     attacker: InformedAttacker | None = None,
     informed_limit: float | None = None,
     without: Sequence[str] = (),
+    noisy: bool = False,
 ) -> Comparison:
     """What ``"auto"`` compares: the first candidate is its choice, within what an attacker may gain."""
     required = require_something(privacy)
-    return compare(histogram, required, attacker=attacker, informed_limit=informed_limit, without=without)
+    return compare(histogram, required, attacker=attacker, informed_limit=informed_limit, without=without, noisy=noisy)
 
 
 def require_something(privacy: Privacy | None) -> Privacy:

@@ -15,6 +15,7 @@ from deniable.core.errors import OptionError, RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Adversary, Privacy
 from deniable.core.probability import percent
+from deniable.engines.base import Progress, no_progress
 from deniable.mechanisms import Decoys, Designed, FineGrain, Identity, Mechanism, SmallDomain, Uniform
 from deniable.mechanisms.fine_grain import in_its_words
 from deniable.planning.beliefs import starting_belief
@@ -52,6 +53,8 @@ def compare(
     attacker: InformedAttacker | None = None,
     informed_limit: float | None = None,
     without: Sequence[str] = (),
+    noisy: bool = False,
+    progress: Progress = no_progress,
 ) -> Comparison:
     """Plan with every mechanism, predict its errors, and recommend one.
 
@@ -66,6 +69,8 @@ def compare(
         attacker: who has learnt from the table's public columns; what they gain is measured, and limits the choice.
         informed_limit: how often they may be right; left out, as often as with the cells of small-domain.
         without: names of mechanisms that do not go with what else is asked of the release.
+        noisy: the histogram has the noise of a release: plans are made from it as it stands.
+        progress: called with (mechanisms done, in all, what).
     """
     if informed_limit is not None and attacker is None:
         raise OptionError("An informed limit needs public columns that an attacker can learn from. Fix: leave it out.")
@@ -73,7 +78,12 @@ def compare(
     privacy = in_its_words(counts, privacy)
     profile = profile_of(counts, pool, selectivities)
     wanted = mechanisms or (*standard_mechanisms(pool, privacy), *lineup_points(counts, privacy, attacker))
-    planned = [candidate(one, counts, privacy, profile) for one in wanted if one.name not in without]
+    applying = [one for one in wanted if one.name not in without]
+    planned = []
+    for done, one in enumerate(applying):
+        progress(done, len(applying), "planning")
+        planned.append(candidate(one, counts, privacy, profile, noisy=noisy))
+    progress(len(applying), len(applying), "planning")
     candidates = judged(planned, attacker, privacy, informed_limit, named=mechanisms is not None)
     require_some(candidates, informed_limit)
     every = sorted((one for one in candidates if one.plan is not None), key=lambda one: one.score)
@@ -81,8 +91,7 @@ def compare(
     withheld = [one for one in every if one not in usable]
     refused = [one for one in candidates if one.plan is None]
     if not usable:
-        reasons = "\n".join(f"- {one.name}: {one.refusal}" for one in refused)
-        raise RequirementError(f"No mechanism meets this requirement:\n{reasons}")
+        raise RequirementError(f"No mechanism meets this requirement{_refusals(refused)}")
     others = with_informed([] if rivals is None or privacy.sums else rivals(counts, privacy, profile), attacker)
     ordered = sorted(others, key=lambda one: (one.guarantee is None, one.score))
     return Comparison(
@@ -93,6 +102,14 @@ def compare(
         profile.sizes,
         None if profile.sizes is None else profile.errors_of(IndependenceMoments()),
     )
+
+
+def _refusals(refused: Sequence[Candidate]) -> str:
+    """Why mechanisms refuse: each reason once, with those that have it."""
+    names: dict[str, dict[str, None]] = {}
+    for one in refused:
+        names.setdefault(one.refusal, {})[one.name] = None
+    return ":\n" + "\n".join(f"- {', '.join(those)}: {reason}" for reason, those in names.items())
 
 
 def _reason(usable: Sequence[Candidate], privacy: Privacy, profile: Profile) -> str:

@@ -2,7 +2,8 @@
 
 Line-ups teach more than a single value, so whoever has learnt Pr[value | public columns] gains more from them. ``auto``
 takes no point whose informed attacker is right more often than with the paper's own cells (small-domain) at the same
-rho2, nor one that rules values out. Without a table to measure it on, it takes no line-ups.
+rho2, nor one that rules values out. Without a table to measure it on, it takes no line-ups. Against any prior the
+promise is about this attacker too, whatever they have learnt: there nothing needs to be measured.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ GROWN = (1.25, 1.5, 2.0, 2.5, 4.0)  # sizes beside the one of the smallest error
 TRUTHS = ("3/4", "1")
 MANY = 500  # values; with more, one more size is tried
 UNMEASURED = (
-    "what an informed attacker gains from line-ups was not measured: `deniable plan --table` does, and so does publish "
-    "where it chooses the mechanism"
+    "what an informed attacker gains from line-ups was not measured, which takes public columns and one sensitive "
+    "column of up to 2,000 values: `deniable plan` does, and so does publish where it chooses the mechanism"
 )
 ABOVE_HALF = "its truth is above 1/2: it must be named to be taken"
 
@@ -68,13 +69,14 @@ def judged(
         limit: the share of right guesses that is allowed; left out, that of the paper's cells.
         named: whether someone chose these mechanisms: then line-ups need no measurement.
     """
+    promised = named or privacy.adversary == "any-prior"
     if attacker is None:
         return [
-            replace(one, withheld=UNMEASURED) if one.lineups is not None and not named else one for one in candidates
+            replace(one, withheld=UNMEASURED) if one.lineups is not None and not promised else one for one in candidates
         ]
     measured = with_informed(candidates, attacker)
     allowed = _of_the_paper(measured, attacker, privacy) if limit is None else limit
-    return [replace(one, withheld=_reason(one, allowed, named)) for one in measured]
+    return [replace(one, withheld=_reason(one, allowed, promised)) for one in measured]
 
 
 def with_informed(candidates: Sequence[Candidate], attacker: InformedAttacker | None) -> list[Candidate]:
@@ -111,8 +113,8 @@ def _of_the_paper(candidates: Sequence[Candidate], attacker: InformedAttacker, p
     return against(attacker, plan).after.right
 
 
-def _reason(one: Candidate, limit: float | None, named: bool) -> str:
-    if one.lineups is not None and not named and one.lineups.share_true > Fraction(1, 2):
+def _reason(one: Candidate, limit: float | None, promised: bool) -> str:
+    if one.lineups is not None and not promised and one.lineups.share_true > Fraction(1, 2):
         return ABOVE_HALF
     if one.informed is None:
         return ""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from deniable.core.choice import Choice
 from deniable.core.errors import OptionError
+from deniable.core.histogram import Histogram
 from deniable.core.part import Part
 from deniable.core.plan import Plan
 from deniable.core.sentence import not_covered
@@ -30,12 +31,13 @@ def choice_of(ready: Prepared, published: Sequence[Part]) -> Choice:
     )
 
 
-def expected_errors(plan: Plan, calibrated: bool) -> dict[float, float]:
-    """Of counts about typical shares of the rows, where they can be predicted."""
+def expected_errors(plan: Plan, calibrated: bool, counts: Histogram | None = None) -> dict[float, float]:
+    """Of counts about typical shares of the rows, where they can be predicted; of other ``counts`` than planned."""
     if len(plan.parts) != 1 or plan.parts[0].histogram is None or plan.parts[0].strata:
         return {}
-    shares = tuple(share for share in TYPICAL if share * plan.histogram.rows >= FEW)
-    profile = BySelectivity(plan.histogram, shares)
+    rows = plan.histogram if counts is None else counts
+    shares = tuple(share for share in TYPICAL if share * rows.rows >= FEW)
+    profile = BySelectivity(rows, shares)
     try:
         errors = errors_of(plan, profile, calibrated=calibrated)
     except OptionError:  # a channel that has no inverse: no question is answered from it

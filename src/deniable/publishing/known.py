@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,16 @@ import pyarrow as pa
 
 from deniable.audit.attacks.informed import InformedAttacker
 from deniable.core.arrays import Ints
+from deniable.core.bins import BinsLike
+from deniable.core.histogram import Histogram
+from deniable.engines import engine_named
 from deniable.engines.base import Dataset, Progress, Scan, no_progress
 from deniable.engines.batch.columns import Encoded, encode
 from deniable.engines.request import Request
 from deniable.planning.informed import attacker_of
+from deniable.publishing.arguments import public_columns
+from deniable.publishing.recoding import Recoding
+from deniable.publishing.scanning import binned, recoded
 
 ROWS = 200_000  # at most, evenly spread over the table
 MOST_VALUES = 2000  # learnt about unasked: what is learnt of every pair of values is kept
@@ -62,7 +68,34 @@ def attacker_on(request: Request, scan: Scan) -> InformedAttacker | None:
     many = scan.histogram.m > MOST_VALUES and request.informed_limit is None
     if not request.public or not scan.rows or many:
         return None
-    sample = sampled(request.dataset, request.public, [scan.encoder], scan.rows)
+    return _learnt(request.dataset, request.public, scan)
+
+
+def attacker_on_table(
+    table: Any,
+    sensitive: str,
+    *,
+    drop: Sequence[str] = (),
+    missing: str = "value",
+    bins: Mapping[str, BinsLike] | None = None,
+    recoding: Recoding | None = None,
+    progress: Progress = no_progress,
+) -> tuple[Histogram, InformedAttacker | None]:
+    """The same of a table that nobody has asked to publish yet, and the histogram that the attacker speaks of."""
+    opened = engine_named("local").open(table)
+    public = public_columns(opened, (sensitive,), tuple(drop), None)
+    dataset = opened if recoding is None else recoded(opened, recoding.steps(opened.schema, public, (sensitive,)))
+    dataset = binned(dataset, bins or {}, (sensitive,))
+    scan = dataset.scan((sensitive,), missing, None, progress)
+    if not public or not scan.rows or scan.histogram.m > MOST_VALUES:
+        return scan.histogram, None
+    return scan.histogram, _learnt(dataset, public, scan, progress)
+
+
+def _learnt(
+    dataset: Dataset, public: Sequence[str], scan: Scan, progress: Progress = no_progress
+) -> InformedAttacker | None:
+    sample = sampled(dataset, public, [scan.encoder], scan.rows, progress=progress)
     kept = np.flatnonzero(sample.codes[0] < scan.histogram.m)  # the others are exempt: they show what they are
-    columns = [sample.column(name, kept) for name in request.public]
+    columns = [sample.column(name, kept) for name in public]
     return attacker_of(columns, sample.codes[0][kept], scan.histogram.m)

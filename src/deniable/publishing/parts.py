@@ -15,13 +15,10 @@ from deniable.core.recode import Snap, Step
 from deniable.core.replace import Replace
 from deniable.engines.base import Dataset, PartJob, items_of
 from deniable.engines.randomness import drawn_rows
-from deniable.engines.request import ROW_ID, ROW_NUMBER, Request
-from deniable.mechanisms import SmallDomain
+from deniable.engines.request import Request
 from deniable.mechanisms.base import Mechanism, Need, Scanned
-from deniable.planning.comparison import Comparison
-from deniable.planning.plan import planners_choice, require_something
 from deniable.publishing import marginal
-from deniable.publishing.known import attacker_on
+from deniable.publishing.choosing import MEASURED, compared_for
 
 
 @dataclass(frozen=True)
@@ -79,28 +76,21 @@ def prepared(mechanism: str | Mechanism, request: Request) -> Prepared:
     """What an engine is to execute for this mechanism, or for the planner's choice."""
     if isinstance(mechanism, Mechanism):
         return _prepared(mechanism, request)
-    compared = _compared(request)
+    compared, measured = compared_for(request)
     refused: RequirementError | None = None
     for one in compared.usable:
         try:
             ready = _prepared(one.mechanism, request)
-        except RequirementError as problem:  # compared with exact counts, planned from noisy ones: these may not do
+        except RequirementError as problem:  # noisy counts allow it, exact ones do not
             refused = refused or problem
             continue
+        if measured:
+            promised = ready.plan.guarantee
+            promised = dataclasses.replace(promised, not_protected=(*promised.not_protected, MEASURED))
+            ready = dataclasses.replace(ready, plan=dataclasses.replace(ready.plan, guarantee=promised))
         return dataclasses.replace(ready, chosen=compared.in_one_line(one))
     assert refused is not None
     raise refused
-
-
-def _compared(request: Request) -> Comparison:
-    """The planner chooses by all sensitive columns together, and by what the public ones teach."""
-    require_something(request.privacy)
-    scan = request.scan(request.sensitive, request.domain)
-    # Where an id decides the draws, the order of the rows decides nothing; neither may a sample of them.
-    sampled = request.drawn_by == ROW_NUMBER or request.informed_limit is not None
-    attacker = attacker_on(request, scan) if sampled and len(request.sensitive) == 1 else None
-    without = (SmallDomain.name,) if request.drawn_by == ROW_ID else ()  # it deals rows to cells by their number
-    return planners_choice(scan.histogram, request.privacy, attacker, request.informed_limit, without)
 
 
 def _prepared(mechanism: Mechanism, request: Request) -> Prepared:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from deniable.core.about import About
 from deniable.core.bins import BinsLike
 from deniable.core.labels import of_columns
 from deniable.core.manifest import (
@@ -30,6 +31,7 @@ from deniable.engines.randomness import Keystream
 from deniable.engines.request import Request
 from deniable.mechanisms import Mechanism, mechanism_named
 from deniable.mechanisms.registry import AUTO
+from deniable.publishing.about import about_of, with_expected
 from deniable.publishing.alone import one_at_a_time
 from deniable.publishing.arguments import (
     as_names,
@@ -89,6 +91,7 @@ def publish(
     marginals: bool | None = None,
     informed_limit: Probability | None = None,
     name: str = "release",
+    about: About | Mapping[str, Any] | None = None,
     threads: int | None = None,
     batch_rows: int = 2**17,
     progress: Progress = no_progress,
@@ -142,6 +145,8 @@ def publish(
         informed_limit: for ``mechanism="auto"``: how often someone may be right who has learnt from the public columns
             and sees a row. Default: as often as with the cells of ``"small-domain"`` at the same rho2.
         name: part of the derivation of all draws.
+        about: who publishes it, where questions go, and what columns mean, for the README of the release:
+            ``About(publisher=.., contact=.., columns=dictionary("columns.csv"))``.
         threads, batch_rows: speed only; they never change the result.
         progress: called with (rows done, rows in all, what).
         engine: what reads the table and executes the plan: ``"local"``, ``"spark"``, or an object. By default Spark for
@@ -154,8 +159,6 @@ def publish(
     >>> import deniable as dn
     >>> table = pa.table({"sex": ["F", "M"] * 500, "disease": ["flu", "flu", "cold", "hiv", "flu"] * 200})
     >>> release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"))
-    >>> release
-    <Release of 1,000 rows, disease by lineup>
     >>> release.table.column_names, release.manifest.guarantee["rho2"]
     (['sex', 'disease'], '3/4')
     """
@@ -174,6 +177,7 @@ def publish(
     runs_on = engine_for(engine, table)
     opened = runs_on.open(table)
     public = public_columns(opened, names, as_names(drop), who)
+    said = about_of(about, opened.names, [*public, *names])
     recoding = Recoding.of(recode, rare, suppress).fitting(names, missing, domain, bins or {})
     opened, names, domain = unfolded(
         opened, chosen, names, domain, person, required, Refused(missing, marginals, series, bins, recoding)
@@ -220,6 +224,7 @@ def publish(
             format=format,
             inputs=[*files_of(table), *files_of_key(sign)],
             signer=signer,
+            about=said,
         )
     if row_id is not None:
         dataset.require_distinct(row_id, request.keys)
@@ -245,7 +250,7 @@ def publish(
     schema = ready.dataset.published_schema(job)
     if format == "csv":
         require_readable_csv(schema)
-    manifest = _manifest(ready, job, request, schema)
+    manifest = replace(_manifest(ready, job, request, schema), about=with_expected(said, ready))
     if out is None:
         published = pa.concat_tables(ready.dataset.execute(job)).combine_chunks()
         _keep(log, ledger)

@@ -37,6 +37,11 @@ class Recoding:
         """From the arguments of ``publish``; a path names a file that may hold all three."""
         if recode is None or isinstance(recode, Mapping):
             return cls({column: as_steps(given) for column, given in (recode or {}).items()}, rare, suppress)
+        if not isinstance(recode, str | os.PathLike):
+            raise OptionError(
+                f"recode = {shortened(recode)} names no columns. Fix: column -> how, as in {{'age': 'bands:10'}}, or "
+                "the path of a TOML file."
+            )
         read = read_recode_file(recode)
         for name, given in (("rare", rare), ("suppress", suppress)):
             if given is not None and name in read:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from deniable.core.about import About
 from deniable.core.errors import OptionError
 from deniable.core.labels import of_columns
 from deniable.engines import Engine
@@ -32,6 +33,7 @@ def publish_rival(
     format: str,
     inputs: Sequence[str],
     signer: Signer | None,
+    about: About,
 ) -> Release:
     """A release of groups or answers, in memory, or in a folder where ``out`` names one."""
     if request.missing == "exempt" or row_id is not None or request.marginals:
@@ -42,7 +44,7 @@ def publish_rival(
     promised = dict(made.manifest.guarantee)
     promised["not_protected"] = [*promised["not_protected"], *request.dataset.said]
     labels = of_columns(request.dataset.labels, [column.name for column in made.manifest.columns])
-    manifest = replace(made.manifest, guarantee=promised, recoded=request.dataset.recodes, labels=labels)
+    manifest = replace(made.manifest, guarantee=promised, recoded=request.dataset.recodes, labels=labels, about=about)
     if made.rows is None or made.groups is None or made.schema is None:
         release = Release(manifest, answerer=made.answerer, engine=engine)
         return release if out is None else release.save(out)

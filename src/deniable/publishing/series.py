@@ -9,10 +9,11 @@ The file of a series holds its key and who was published with what. It is as sec
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -40,7 +41,8 @@ from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.room import as_required, with_room
 from deniable.release.folder import write_file
 
-FORMAT = 1
+FORMAT = 2
+UNSEALED = 1  # the first format, without a digest: such series go on, and are sealed when they are written again
 CHANGES = 2  # how often a person's value may change, unless the owner says otherwise
 
 
@@ -86,14 +88,16 @@ class Series:
     def _read(cls, path: Path) -> Series:
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
-            if raw["format"] != FORMAT:
+            if raw["format"] != UNSEALED and (raw["format"] != FORMAT or raw["digest"] != _digest(raw)):
                 raise ValueError
             looks = [Looks.from_dict(one) for one in raw["looks"]]
             secret = Secret(bytes.fromhex(raw["key"]), "series")
             return cls(path, secret, raw["changes"], raw["choices"], raw["plan"], looks, raw["publications"])
-        except (OSError, ValueError, KeyError, TypeError, zlib.error):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, zlib.error):
             raise ManifestError(
-                f"{path} is no file of a series, or damaged. Fix: a new file name begins one."
+                f"{path} is no file of a series, or was changed or damaged after it was written: who was published "
+                "with what cannot be trusted. Fix: put a copy of it back; a new file name begins a new series, which "
+                "is a second look at everyone."
             ) from None
 
     def save(self) -> None:
@@ -107,6 +111,7 @@ class Series:
             "looks": [one.to_dict() for one in self.looks],
             "publications": self.publications,
         }
+        raw["digest"] = _digest(raw)
         write_file(self.path, json.dumps(raw, indent=1) + "\n", private=True)
 
     @property
@@ -283,6 +288,12 @@ def _total(part: Part, groups: Sequence[Group]) -> Histogram:
     for group in groups:
         np.add.at(counts, group.positions, group.counts)
     return Histogram(part.domain, counts)
+
+
+def _digest(raw: Mapping[str, Any]) -> str:
+    """Of everything that the file holds but the digest: what follows from a sound file need not be checked again."""
+    whole = {name: entry for name, entry in raw.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
 def _text(number: Fraction | None) -> str | None:

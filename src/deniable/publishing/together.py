@@ -44,7 +44,8 @@ def _counted(job: PartJob, part: Part, release: Release) -> list[tuple[Counts, C
     """How many rows of each cell hold, and show, each of its values."""
     table = release.table
     batches = table.select(list(part.columns)).combine_chunks().to_batches()
-    codes = np.concatenate([job.encoder.encode(batch).astype(np.int64) for batch in batches])
+    # Arrow has no batches of a table without rows.
+    codes = np.concatenate([np.zeros(0, np.int64), *(job.encoder.encode(batch).astype(np.int64) for batch in batches)])
     there = codes < part.m
     dealt = np.asarray(table.column(CELL).fill_null(0)) if part.cells_published else np.zeros(len(codes), np.int64)
     return [

@@ -10,6 +10,7 @@ from deniable.core.html import shown
 from deniable.core.items import ListItem
 from deniable.core.manifest import Manifest
 from deniable.core.recode import said
+from deniable.release.readme_about import accuracy, citation, columns, head
 
 CHANNELS = """`manifest.json` holds every channel as whole numbers out
 of 2^32. A value x is kept with probability p_x = keep/2^32, and otherwise replaced by y with probability
@@ -20,8 +21,6 @@ probability that a value x is published as y, as the noisy histogram tells it. C
 UNSAID = """which rows lend each other values is not published,
 nor is a histogram. The number of rows that show a value estimates how many have it, in the whole table and nowhere
 else. For the rows of a question deniable plans the groups once more, from these numbers, and has P from that."""
-MATRIX = """`manifest.json` holds the probability that a value x
-is published as y, P[y][x] = mixture[y][x], in multiples of 2^-32."""
 LINE_UPS = """rows show sets of values, and c_x, the number of rows
 whose set holds x, is B f on average, with B[x][y] = t J[x][y] / pi_y + (1 - t) pi_x. `manifest.json` holds, under
 `lineups` of the part, t = truth/2^32 and pi = arcs/2^32; J[x][y], the probability that a set made without looking holds
@@ -35,11 +34,6 @@ your question in each group, and take the same share of each of its values.""",
     "boxes": """The values of {sensitive} are as they were. Public columns are not: each row shows the range or set
 that its group (column `cell`) has in common, and `groups.parquet` describes these boxes. To count, take the share of
 each box that your question covers, as if its rows lay evenly in it.""",
-    "samples": """Each row stands for a group of rows (column `cell`): it shows the range or set that they have in
-common in each public column, and the perturbed value of {sensitive} of one of them, drawn at random. `groups.parquet`
-describes these boxes and says how many rows each has. A value x was kept with probability p = keep/2^32 of
-`manifest.json`, and otherwise replaced by any value, P[y][x] = p [x = y] + (1 - p) replace_y/2^32. To count, let o_y be
-the rows of all boxes that show y, each times the share of the box that your question covers, and solve P f = o.""",
 }
 
 
@@ -66,7 +60,7 @@ def analyst_readme(manifest: Manifest) -> str:
     shows = "each row shows a set of values" if _shows_sets(manifest) else "any single one may be replaced"
     distort = "the others in a set" if _shows_sets(manifest) else "replaced values"
     return f"""# A release with deniable values
-
+{head(manifest)}
 {manifest.rows:,} rows. The values of {sensitive} were perturbed at random, row by row (mechanism
 {mechanism}): {shows}, so no row says what a person's value was. Counts over many rows can be
 reconstructed. {_others(manifest)}
@@ -83,7 +77,7 @@ or in Python:
     print(release.count(where={{{first!r}: {example!r}}}))
 
 `deniable verify .` recomputes the guarantee. Without deniable: {_without(manifest)}
-{_coarser(manifest)}
+{_coarser(manifest)}{accuracy(manifest)}{columns(manifest)}
 ## What is promised
 
 {promises}
@@ -91,7 +85,7 @@ or in Python:
 ## What is not protected
 
 {limits}
-"""
+{citation(manifest)}"""
 
 
 def _without(manifest: Manifest) -> str:
@@ -100,8 +94,7 @@ def _without(manifest: Manifest) -> str:
         coded = "" if manifest.lineups is None else CODED.format(file=manifest.lineups.file)
         return f"{LINE_UPS}{coded}\nSolve B f = c for the true counts f, among the rows of your question."
     known = HIDDEN if any(part.mixture is not None for part in manifest.parts) else UNSAID
-    plain = MATRIX if any(part.mixture is not None for part in manifest.parts) else CHANNELS
-    how = known if any(part.groups is not None for part in manifest.parts) else plain
+    how = known if any(part.groups is not None for part in manifest.parts) else CHANNELS
     published = any(part.cells_published for part in manifest.parts)
     by_cell = ", cell by cell (column `cell`), and add up" if published else ""
     return f"""{how}
@@ -124,7 +117,7 @@ def _lists_readme(manifest: Manifest, item: ListItem) -> str:
     question = f"SELECT COUNT(*) AS n FROM release WHERE list_contains({_in_sql(item.list)}, '{text}')"
     counted = f" Only the first {item.most} items of a list count." if item.beyond == "first" else ""
     return f"""# A release with deniable lists
-
+{head(manifest)}
 {manifest.rows:,} rows. Every person has a list {markdown.code(item.list)} of up to {item.most} of
 {len(manifest.parts):,} items. A column such as {markdown.code(item.column)} says for each row whether the item is in
 the list, and every such answer was changed at random (mechanism {markdown.code(manifest.mechanism)}), so no row says
@@ -144,7 +137,7 @@ or in Python:
 `deniable verify .` recomputes the guarantee. Without deniable: {CHANNELS}
 Solve P f = o for the counts f of yes and no, o being the counts you see among the rows of your question; for two items
 together P is the product of both.
-{_coarser(manifest)}
+{_coarser(manifest)}{accuracy(manifest)}{columns(manifest)}
 ## What is promised
 
 {_listed(manifest.guarantee["sentence"], *manifest.guarantee["also"])}
@@ -152,18 +145,18 @@ together P is the product of both.
 ## What is not protected
 
 {_listed(*manifest.guarantee["not_protected"])}
-"""
+{citation(manifest)}"""
 
 
 def _groups_readme(manifest: Manifest) -> str:
-    """For releases of groups, most of which perturb nothing."""
-    columns = manifest.parts[0].columns
-    what = OF_GROUPS[manifest.form].format(sensitive=", ".join(map(markdown.code, columns)))
+    """For releases of groups, which perturb nothing."""
+    sensitive = manifest.parts[0].columns
+    what = OF_GROUPS[manifest.form].format(sensitive=", ".join(map(markdown.code, sensitive)))
     first = manifest.parts[0].domain[0]
-    example = {columns[0]: first[0] if isinstance(first, tuple) else first}
+    example = {sensitive[0]: first[0] if isinstance(first, tuple) else first}
     limits = _listed(*manifest.guarantee["not_protected"])
     return f"""# A release of groups
-
+{head(manifest)}
 {manifest.rows:,} rows (mechanism {markdown.code(manifest.mechanism)}, here to be compared with).
 
 {what}
@@ -173,15 +166,15 @@ def _groups_readme(manifest: Manifest) -> str:
     print(release.count(where={example!r}))
 
 `deniable verify .` recomputes what the groups promise.
-{_coarser(manifest)}
+{_coarser(manifest)}{accuracy(manifest)}{columns(manifest)}
 ## What is promised
 
-{_listed(manifest.guarantee["sentence"], *manifest.guarantee["also"])}
+{_listed(manifest.guarantee["sentence"])}
 
 ## What is not protected
 
 {limits}
-"""
+{citation(manifest)}"""
 
 
 def _others(manifest: Manifest) -> str:

@@ -16,7 +16,6 @@ from deniable.audit.verify.checks import Certificate, Check
 from deniable.audit.verify.groups import box_checks, bucket_checks
 from deniable.audit.verify.lineup_table import table_check
 from deniable.audit.verify.rows import counts_check
-from deniable.audit.verify.samples import sample_checks
 from deniable.core.errors import ManifestError, VerificationError, listing
 from deniable.core.manifest import FORMAT_VERSION, DataFile, Manifest, read_json, software, with_sentence
 from deniable.engines import Engine, engine_named
@@ -31,8 +30,7 @@ from deniable.release.signing_key import known_fingerprint
 
 # What no look at a release can show, said first.
 _WITH_KEY = "NOT CHECKED: that the rows were really perturbed; only whoever has the table and the key can show that"
-_PERTURBED = [Check("perturbation", True, _WITH_KEY)]
-NOT_CHECKED = {"rows": _PERTURBED, "samples": _PERTURBED, "buckets": [], "boxes": [], "answers": []}
+NOT_CHECKED = {"rows": [Check("perturbation", True, _WITH_KEY)], "buckets": [], "boxes": [], "answers": []}
 
 
 def verify(
@@ -51,7 +49,8 @@ def verify(
     >>> import deniable as dn
     >>> table = pa.table({"disease": ["flu", "cold", "hiv"] * 100})
     >>> with tempfile.TemporaryDirectory() as home:
-    ...     _ = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="1/2"), out=f"{home}/release")
+    ...     how = {"mechanism": "uniform", "privacy": dn.Privacy(rho2="1/2")}
+    ...     _ = dn.publish(table, sensitive="disease", out=f"{home}/release", **how)
     ...     dn.verify(f"{home}/release")
     <Certificate: all 16 checks hold>
     """
@@ -94,10 +93,7 @@ def _file_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check
     groups = engine.read(folder / manifest.groups.file, manifest.groups, {})
     if manifest.form == "buckets":
         return [*checks, *bucket_checks(manifest, groups)]
-    table = engine.read(folder / manifest.data.file, manifest.data, types)
-    if manifest.form == "samples":
-        return [*checks, *sample_checks(manifest, table, groups)]
-    return [*checks, *box_checks(manifest, table, groups)]
+    return [*checks, *box_checks(manifest, engine.read(folder / manifest.data.file, manifest.data, types), groups)]
 
 
 def _lineup_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]:

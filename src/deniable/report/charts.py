@@ -18,6 +18,7 @@ BAR = 20  # pixels of height for each value of a histogram
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
 ERRORS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100]
 SHARES = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1]
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 BELIEFS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1]
 
 
@@ -184,6 +185,38 @@ def error_against_size(rows: Sequence[dict[str, Any]], width: int = WIDTH) -> An
         ),
         width,
     )
+
+
+def error_against_risk(
+    points: Sequence[dict[str, Any]], line: float, width: int = WIDTH, rho2: float | None = None
+) -> Any:
+    """Relative error against an attacker's right guesses: points (name, risk, error), told apart by colour and shape;
+    dotted, the error that needs no release, and how sure one may become."""
+    alt = library()
+    names = [point["name"] for point in points]
+    colours = [PALETTE[SERIES[place % len(SERIES)]] for place in range(len(names))]
+    shapes = [SHAPES[place % len(SHAPES)] for place in range(len(names))]
+    y = _logarithmic(alt.Y, alt, "error:Q", "relative error", ERRORS)
+    x = alt.X(
+        "risk:Q",
+        title="right guesses of an informed attacker",
+        axis=_percents(alt),
+        scale=alt.Scale(zero=False, padding=14),
+    )
+    look = {"title": "release", "legend": alt.Legend(symbolType="circle", symbolSize=90, columns=1)}
+    marks = (
+        alt.Chart(alt.Data(values=list(points)))
+        .mark_point(filled=True, size=110, opacity=0.9)
+        .encode(
+            x=x,
+            y=y,
+            color=alt.Color("name:N", scale=alt.Scale(domain=names, range=colours), **look),
+            shape=alt.Shape("name:N", scale=alt.Scale(domain=names, range=shapes), **look),
+        )
+    )
+    layers = [_limit(alt, [{"error": line}]).encode(y=y)]
+    layers += [] if rho2 is None else [_limit(alt, [{"risk": rho2}]).encode(x=x)]
+    return themed(alt.layer(*layers, marks).properties(width=width, height=min(HEIGHT, width)), width)
 
 
 def _logarithmic(channel: Any, alt: Any, field: str, title: str, values: Sequence[float]) -> Any:

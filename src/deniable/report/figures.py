@@ -19,7 +19,6 @@ WIDTH = 720
 GAP = 78  # pixels between panels: labels and title of an axis
 TALLEST = 300
 WIDEST_CLOUD = 380
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 SMALLEST = 90  # pixels of a panel
 MOST_TICKS = 10
 FEW_SHARES = 3
@@ -173,7 +172,7 @@ def _shapes(alt: Any, chart: Chart, points: Sequence[tuple[str, float, float]], 
     """Several kinds of points in one panel: told apart by shape as well as by colour."""
     names = list(chart.names)
     colours = [PALETTE[SERIES[place % len(SERIES)]] for place in range(len(names))]
-    shapes = [SHAPES[place % len(SHAPES)] for place in range(len(names))]
+    shapes = [charts.SHAPES[place % len(charts.SHAPES)] for place in range(len(names))]
     legend = alt.Legend(title=None, symbolType="circle", symbolSize=50, symbolStrokeWidth=1.5)
     rows = [{"kind": name, "x": across, "y": up} for name, across, up in points]
     return (

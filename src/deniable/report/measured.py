@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,20 +11,17 @@ import numpy as np
 
 from deniable.core.html import shown
 from deniable.core.probability import percent
-from deniable.planning.chart import INDEPENDENCE, Chart, Point, Series, cloud
+from deniable.planning.chart import Chart, Point, Series, cloud
 from deniable.report import figures
-from deniable.report.page import Block, Document, Facts, Figure, Note, Section, Text
-from deniable.report.tables import Kind, Table, share
-
-INTERACTIVE = "laplace"  # answers questions one by one, and publishes nothing
-OWN = "its own"  # where there is one way to estimate
-Record = Mapping[str, Any]  # a result as Result.to_dict gives it
+from deniable.report.page import Block, Document, Figure, Folded, Note, Section, Text
+from deniable.report.ranking import OWN, Record, headline, is_release, mean_of, name_of
+from deniable.report.tables import Kind, Table
 
 
 def evaluation_report(results: Sequence[Record], what: str) -> Document:
     """One page about experiments on one table, for its owner."""
     listed = [
-        Section(f"pool-{number}", f"Pool {shown(result['pool'])}", tuple(measured_blocks(result)))
+        Section(f"pool-{number}", f"Ranking: pool {shown(result['pool'])}", tuple(measured_blocks(result)))
         for number, result in enumerate(results, start=1)
     ]
     keep = Note(
@@ -36,7 +33,7 @@ def evaluation_report(results: Sequence[Record], what: str) -> Document:
     how = Text(
         "Releases of the table were drawn and thrown away. The same questions were asked of each, and of "
         "independence, which multiplies the rows that satisfy the public condition by the value's share of the "
-        "table: that needs no release, and is the line to beat."
+        "table: that needs no release, and is the line to beat. Details are folded below each ranking."
     )
     return Document(
         "owner",
@@ -48,49 +45,17 @@ def evaluation_report(results: Sequence[Record], what: str) -> Document:
 
 
 def measured_blocks(result: Record) -> list[Block]:
-    """Everything that is known of one pool: in short, a table, errors by size, true against estimated, costs."""
+    """Everything that is known of one pool: the ranking and error against risk; the rest is folded."""
     draws = f"{result['draws']:,} draw{'s' * (result['draws'] != 1)} of each mechanism"
-    blocks: list[Block] = [
-        *_in_short(result),
-        _table(result, draws),
-        *_by_size(result, draws),
-        *_clouds(result),
-        _costs(result),
+    details = [
+        Folded("Every mechanism and estimator", (_table(result, draws),)),
+        Folded("Errors by the size of the question", tuple(_by_size(result, draws))),
+        Folded("True and estimated counts", tuple(_clouds(result))),
+        Folded("The histogram, rows kept, seconds", (_costs(result),)),
     ]
-    blocks += [Note("info", f"{shown(name)} does not apply", why) for name, why in result["refused"].items()]
-    return blocks
-
-
-def _in_short(result: Record) -> list[Block]:
-    """The smallest error beside that of independence, at the largest selectivity that was asked."""
-    for selectivity in reversed(_selectivities(result)):
-        errors = {_name(row): _mean(row, f"relative {selectivity}") for row in result["rows"]}
-        zero = errors.pop(INDEPENDENCE, math.nan)
-        known = {name: error for name, error in errors.items() if math.isfinite(error) and name != INTERACTIVE}
-        if math.isfinite(zero) and known:
-            break
-    else:
-        return []
-    best = min(known, key=lambda name: known[name])
-    useless = [name for name, error in known.items() if error >= zero]
-    which = f"questions about at least {percent(float(selectivity), 2)} of the rows"
-    facts = Facts(
-        (
-            ("Line to beat", share(zero, 2), f"mean relative error of independence, {which}"),
-            ("Smallest error of a release", share(known[best], 2), best),
-            ("Questions", f"{result['questions'][selectivity]:,}", which),
-        )
-    )
-    blocks: list[Block] = [facts]
-    if useless:
-        text = f"At {which}: {'; '.join(useless)}."
-        blocks.append(Note("caution", "no better than independence, which needs no release", text))
-    if INTERACTIVE in errors:
-        text = (
-            "Its owner answers each question with noise. Every further question uses up privacy; here all were asked."
-        )
-        blocks.append(Note("info", f"{INTERACTIVE} publishes no rows", text))
-    return blocks
+    refused = [Note("info", f"{shown(name)} does not apply", why) for name, why in result["refused"].items()]
+    details += [Folded(f"What does not apply ({len(refused)})", tuple(refused))] if refused else []
+    return [*headline(result), *(one for one in details if one.blocks)]
 
 
 def _table(result: Record, draws: str) -> Block:
@@ -106,8 +71,8 @@ def _table(result: Record, draws: str) -> Block:
         (
             row["setting"],
             row["estimator"] or OWN,
-            *(_mean(row, f"relative {selectivity}") for selectivity in _selectivities(result)),
-            *(_mean(row, name) for name in (f"absolute {first}", "slope", "r2")),
+            *(mean_of(row, f"relative {selectivity}") for selectivity in _selectivities(result)),
+            *(mean_of(row, name) for name in (f"absolute {first}", "slope", "r2")),
         )
         for row in result["rows"]
     ]
@@ -145,7 +110,7 @@ def errors_chart(result: Record) -> Chart:
         Series(shown(row["setting"]), tuple(map(_in_band, row["bands"])), (), estimator)
         for estimator in estimators
         for row in result["rows"]
-        if row["estimator"] in ("", estimator) and row["setting"] != INTERACTIVE
+        if row["estimator"] in ("", estimator) and is_release(row)
     ]
     return Chart(
         "Errors by the size of the question",
@@ -173,7 +138,8 @@ def _clouds(result: Record) -> list[Block]:
         "true count",
         "estimate",
         tuple(
-            cloud(_name(row), [(true, estimated) for true, estimated in row["cloud"]], panel=_name(row)) for row in rows
+            cloud(name_of(row), [(true, estimated) for true, estimated in row["cloud"]], panel=name_of(row))
+            for row in rows
         ),
         cloud=True,
     )
@@ -192,14 +158,16 @@ def _quotients(row: Record) -> tuple[Any, ...]:
     """Where estimate / truth lies: the middle half, and the ends that five per cent are beyond."""
     true, estimated = np.array(row["cloud"], dtype=np.float64).T
     low, first, last, high = np.quantile(estimated / true, [0.05, 0.25, 0.75, 0.95]).tolist()
-    return _name(row), len(true), first, last, low, high
+    return name_of(row), len(true), first, last, low, high
 
 
 def _costs(result: Record) -> Table:
     columns: dict[str, Kind] = {"mechanism": "text", "estimator": "text", "histogram off": "share"}
     columns |= {"rows kept": "share", "seconds to draw": "number", "seconds to answer": "number"}
     names = ("reconstruction", "kept", "draw seconds", "answer seconds")
-    rows = [(row["setting"], row["estimator"] or OWN, *(_mean(row, name) for name in names)) for row in result["rows"]]
+    rows = [
+        (row["setting"], row["estimator"] or OWN, *(mean_of(row, name) for name in names)) for row in result["rows"]
+    ]
     caption = (
         "The mean relative error of the whole table's histogram; the share of rows published as they are; and how long "
         "a draw and all answers took."
@@ -213,13 +181,3 @@ def _drawing(chart: Chart) -> Callable[[int], Any]:
 
 def _selectivities(result: Record) -> list[str]:
     return list(result["questions"])
-
-
-def _mean(row: Record, name: str) -> float:
-    """A number of a row; JSON has null where there is none."""
-    summary = row.get(name)
-    return math.nan if summary is None or summary["mean"] is None else float(summary["mean"])
-
-
-def _name(row: Record) -> str:
-    return shown(f"{row['setting']}, {row['estimator']}" if row["estimator"] else row["setting"])

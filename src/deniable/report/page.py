@@ -66,7 +66,15 @@ class Figure:
     data: Table
 
 
-Block = Text | Bullets | Facts | Code | Note | Heading | Figure | Table
+@dataclass(frozen=True)
+class Folded:
+    """Details under one line, opened by whoever wants them."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+Block = Text | Bullets | Facts | Code | Note | Heading | Figure | Table | Folded
 
 
 @dataclass(frozen=True)
@@ -143,6 +151,9 @@ def _block(block: Block, name: str) -> str:
             return _note(block)
         case Figure():
             return _figure(block, name)
+        case Folded(title, blocks):
+            inside = "\n".join(_block(one, f"{name}-{number}") for number, one in enumerate(blocks))
+            return f'<details class="folded"><summary>{in_html(title)}</summary>\n{inside}\n</details>'
         case Table():
             return tables.to_html(block, name)
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from deniable.core.markdown import escaped
-from deniable.report.page import Block, Bullets, Code, Document, Facts, Figure, Heading, Note, Text
+from deniable.report.page import Block, Bullets, Code, Document, Facts, Figure, Folded, Heading, Note, Text
 from deniable.report.tables import Table, to_markdown
 
 
@@ -56,6 +56,8 @@ def _markdown(block: Block) -> str:
             return "> " + note + (f" What to do: {escaped(advice)}" if advice else "")
         case Figure(title, caption, _, data):
             return f"### {escaped(title)}\n\n{escaped(caption)}\n\n{to_markdown(data)}"
+        case Folded(title, blocks):
+            return "\n\n".join([f"### {escaped(title)}", *map(_markdown, blocks)])
         case Table():
             return to_markdown(block)
 
@@ -83,5 +85,7 @@ def _dict(block: Block) -> dict[str, Any]:
             return {"kind": "finding", "grade": grade, "title": title, "text": text, "advice": advice}
         case Figure(title, caption, _, data):
             return {"kind": "chart", "title": title, "caption": caption, "data": data.to_dict()}
+        case Folded(title, blocks):
+            return {"kind": "details", "title": title, "blocks": [_dict(one) for one in blocks]}
         case Table():
             return block.to_dict()

@@ -9,7 +9,7 @@ rows were really perturbed can be shown only with the key.
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from deniable.audit.verify.checks import Check
 from deniable.core.arrays import Floats
@@ -21,18 +21,17 @@ IMPOSSIBLE = 1e-9
 
 def counts_check(part: Part, shown: Floats) -> Check | None:
     """Whether published counts by value can come from the channel and the noisy histogram; None where none is known."""
-    matrix = part.mixture if part.groups is None else None
-    if part.marginal is None or (len(part.channels) != 1 and matrix is None) or part.m < 2:
+    if part.marginal is None or len(part.channels) != 1 or part.m < 2:
         return None
     noisy = np.maximum(np.array(part.marginal.counts, dtype=np.float64), 0.0)
-    noisy *= float(shown.sum()) / max(noisy.sum(), 1.0)
-    expected = part.channels[0].apply(noisy[part.cell_positions[0]]) if matrix is None else np.array(matrix) @ noisy
+    channel, rows = part.channels[0], float(shown.sum())
+    expected = channel.apply(noisy[part.cell_positions[0]] * rows / max(noisy.sum(), 1.0))
     spread = expected + part.marginal.variance
     rare = expected < LEAST
     off = np.append((shown - expected)[~rare], (shown - expected)[rare].sum())
     size = np.append(spread[~rare], max(spread[rare].sum(), 1.0))
     statistic = float((off**2 / size).sum())
-    likely = float(chi2.sf(statistic, max(len(off) - 1, 1)))
+    likely = float(chdtrc(max(len(off) - 1, 1), statistic))
     statistics = f"chi-square {statistic:.4g} with {max(len(off) - 1, 1)} degrees of freedom"
     detail = (
         f"{statistics}: the channel does not make such counts of the noisy histogram"

@@ -48,8 +48,6 @@ KINDS_OF = {
     "decoys": ("decoys",),
     "anatomy": ("groups",),
     "generalize": ("groups",),
-    "perturbed-generalization": ("one-of-box",),
-    "optrr": ("matrix",),
     "laplace": ("answers",),
 }
 

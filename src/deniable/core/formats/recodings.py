@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from deniable.core.about import About
 from deniable.core.errors import OptionError, shortened
 from deniable.core.recode import MOST_STEPS, step_of
 
@@ -16,6 +17,21 @@ def column_problems(raw: Mapping[str, Any]) -> Iterator[str]:
         if column not in published or len({code for code, _ in pairs}) < len(pairs):
             yield "it labels a column that it does not publish, or one code twice"
     yield from _recoding_problems(raw)
+    yield from _about_problems(raw)
+
+
+def _about_problems(raw: Mapping[str, Any]) -> Iterator[str]:
+    """What is said of a release is of columns that there are, on a day that there was."""
+    if "about" not in raw:
+        return
+    lists = {part["item"]["list"] for part in raw["parts"] if part.get("item")}
+    known = {column["name"] for column in raw["columns"]} | {name for part in raw["parts"] for name in part["columns"]}
+    if not set(raw["about"]["columns"]) <= known | lists:
+        yield "it describes a column that it does not publish"
+    try:
+        About.from_dict(raw["about"])
+    except OptionError as problem:
+        yield f"what it says about itself is not sound ({problem})"
 
 
 def _recoding_problems(raw: Mapping[str, Any]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from deniable.core.arrays import Codes, Floats, Ints
 from deniable.core.errors import QuestionError
 from deniable.core.tally import Block, CodedRows, CodeMask, Derived, Moments
 from deniable.engines.batch.columns import Encoded, derived_column, mixed, smallest
-from deniable.engines.batch.cubes import Cube, Cubes, slice_cube
+from deniable.engines.batch.cubes import Cube, Cubes, combinations_of, slice_cube
 
 DENSE_ENTRIES = 2**24  # of a tally or a cube held in one piece
 BLOCK_ENTRIES = 2**22  # of one block of a tally that is handed out in pieces
@@ -196,22 +196,39 @@ class CodeCounter:
     # -- many conjunctions ---------------------------------------------------------------------------------------------
 
     def conjunctions(self, questions: Sequence[Sequence[CodeMask]]) -> Floats:
-        """For each conjunction of masks, the rows that satisfy it, by state: one cube per set of columns."""
+        """For each conjunction of masks, the rows that satisfy it, by state: by one cube for each set of columns where
+        so many questions share it that it pays, else row by row."""
         counts = np.zeros((len(questions), self.state_count))
         by_columns: dict[tuple[str, ...], list[int]] = {}
         for i, masks in enumerate(questions):
             by_columns.setdefault(tuple(sorted({column for column, _ in masks})), []).append(i)
         for columns, members in by_columns.items():
-            shape = (*(self._encoded(name).size for name in columns), self.state_count)
-            if math.prod(shape) > DENSE_ENTRIES:
+            sizes = [self._encoded(name).size for name in columns]
+            shape = (*sizes, self.state_count)
+            if math.prod(sizes) > DENSE_ENTRIES:
                 for i in members:
                     classes = np.full(2 ** len(questions[i]), -1)
                     classes[-1] = 0
                     counts[i] = next(self.tally((), questions[i], classes, states=True)).counts[0, 0]
-                continue
-            cube = self._cubes.get(columns, shape, self._count_cube)
-            for i in members:
-                counts[i] = slice_cube(cube, columns, questions[i])
+            elif math.prod(shape) <= DENSE_ENTRIES and self._cubes.pays(columns, shape, len(members), self.rows):
+                cube = self._cubes.get(columns, shape, self._count_cube)
+                for i in members:
+                    counts[i] = slice_cube(cube, columns, questions[i])
+            else:
+                counts[members] = self._picked(columns, sizes, [questions[i] for i in members])
+        return counts
+
+    def _picked(
+        self, columns: tuple[str, ...], sizes: Sequence[int], questions: Sequence[Sequence[CodeMask]]
+    ) -> Floats:
+        """Rows by state of conjunctions on the same columns: combinations of codes that are meant, looked up."""
+        counts = np.zeros((len(questions), self.state_count))
+        for part in self._chunks(0):
+            key = mixed([self._encoded(name).codes[part] for name in columns], sizes)
+            states = self._states[part]
+            for own, question in zip(counts, questions, strict=True):
+                taken = states[np.flatnonzero(combinations_of(columns, question).take(key))]
+                own += np.bincount(taken, minlength=self.state_count)
         return counts
 
     def _count_cube(self, columns: tuple[str, ...], shape: tuple[int, ...]) -> Cube:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import math
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.arrays import Bools
 from deniable.core.tally import CodeMask
 
 Cube = npt.NDArray[Any]
@@ -21,6 +23,13 @@ class Cubes:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, ...], Cube] = OrderedDict()
+        self._questions: Counter[tuple[str, ...]] = Counter()
+
+    def pays(self, columns: tuple[str, ...], shape: tuple[int, ...], questions: int, rows: int) -> bool:
+        """Whether questions on these columns, with all that came before, have looked at more rows one by one than the
+        cube has entries: then counting it has paid."""
+        self._questions[columns] += questions
+        return columns in self._kept or math.prod(shape) <= rows * self._questions[columns] or not columns
 
     def get(
         self,
@@ -42,11 +51,23 @@ def slice_cube(
     cube: npt.NDArray[Any], columns: tuple[str, ...], question: Sequence[CodeMask]
 ) -> npt.NDArray[np.float64]:
     """Rows by state of a conjunction: index the axes with one value, sum over the others."""
-    masks: dict[str, npt.NDArray[np.bool_]] = {}
-    for column, mask in question:
-        masks[column] = masks[column] & mask if column in masks else mask
-    chosen = [np.flatnonzero(masks[column]) for column in columns]
-    for places in chosen:
+    for mask in _masks_by_column(columns, question):
+        places = np.flatnonzero(mask)
         cube = cube[places[0]] if len(places) == 1 else cube[places].sum(axis=0, dtype=np.int64)
         # the axis is gone, so the next column is the first again
     return cube.astype(np.float64)
+
+
+def combinations_of(columns: tuple[str, ...], question: Sequence[CodeMask]) -> Bools:
+    """Which combinations of the columns' codes satisfy a conjunction, as one flat array."""
+    combined = np.ones(1, bool)
+    for mask in _masks_by_column(columns, question):
+        combined = np.logical_and.outer(combined, mask).ravel()
+    return combined
+
+
+def _masks_by_column(columns: tuple[str, ...], question: Sequence[CodeMask]) -> list[Bools]:
+    masks: dict[str, Bools] = {}
+    for column, mask in question:
+        masks[column] = masks[column] & mask if column in masks else mask
+    return [masks[column] for column in columns]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 OLDEST_JAVA = 17
+_ANSWER_SECONDS = 7  # with four programs that hang, less than half a minute
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
 CSV = {"header": True, "inferSchema": True, "enforceSchema": False}
@@ -29,8 +30,11 @@ def java_version() -> int | None:
     java = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
     if java is None:
         return None
-    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(?:1\.)?(\d+)', answer)
+    try:
+        done = subprocess.run([java, "-version"], capture_output=True, timeout=_ANSWER_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    version = re.search(r'version "(?:1\.)?(\d{1,9})', done.stderr.decode(errors="replace"))
     return None if version is None else int(version.group(1))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from deniable.core.errors import QuestionError
 from deniable.estimation.asking import Options
@@ -135,4 +135,4 @@ def chi_square(published: Published, one: Named, other: Named, where: Where | No
     used = values > ENOUGH * max(values[-1], 1e-300)
     along = vectors[:, used].T @ (sums.total * scale)
     statistic, degrees = float((along**2 / values[used]).sum()), int(used.sum())
-    return ChiSquare(statistic, degrees, float(chi2.sf(statistic, degrees)), n)
+    return ChiSquare(statistic, degrees, float(chdtrc(degrees, statistic)), n)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
@@ -43,18 +44,19 @@ TOGETHER = (
 
 def posteriors(cell: Cell) -> list[Fraction]:
     """The largest Pr[x | cell, y] over all y, for each value x of a cell, to someone who knows the frequencies."""
-    keep, replace, counts = cell.channel.keep, cell.channel.replace, cell.rows.counts
-    same, other = exact.posterior_same(keep, replace, counts), exact.posterior_other(keep, replace, counts)
-    return [max(pair) for pair in zip(same, other, strict=True)]
+    return exact.surest(cell.channel.keep, cell.channel.replace, cell.rows.counts)
 
 
 def surest_in_cells(histogram: Histogram, cells: Sequence[Cell]) -> list[Fraction]:
     """The largest Pr[x | cell, y] over all cells and y, for each value of the table."""
+    if len(cells) == 1 and cells[0].rows.domain == histogram.domain:
+        return posteriors(cells[0])
     sure = [Fraction(0)] * histogram.m
     for cell in cells:
         for value, belief in zip(cell.rows.domain, posteriors(cell), strict=True):
             place = histogram.position(value)
-            sure[place] = max(sure[place], belief)
+            if sure[place] is not belief:
+                sure[place] = max(sure[place], belief)
     return sure
 
 
@@ -80,7 +82,8 @@ def cells_guarantee(
     assert privacy.rho2 is not None
     guarded = [protected[[histogram.position(value) for value in cell.rows.domain]] for cell in cells]
     sure = [posteriors(cell) for cell in cells]
-    worst = max(p for ps, mask in zip(sure, guarded, strict=True) for p, g in zip(ps, mask, strict=True) if g)
+    covered = [compress(beliefs, mask.tolist()) for beliefs, mask in zip(sure, guarded, strict=True)]
+    worst = max(exact.different(chain.from_iterable(covered)))
     if worst > privacy.rho2 and not noisy:
         raise InternalError("a cell of the plan lets a posterior exceed rho2")
     gammas = tuple(cell.channel.exact_gamma for cell in cells)

@@ -31,6 +31,7 @@ Flags = npt.NDArray[np.bool_]
 # thousands of groups and changes nothing below that. Above it little is lost: such a cell holds thousands of values,
 # most of them in a few of its groups only, so its coin is almost 0. Of the 2,604 groups of Zipf(1) over 15,000 values,
 # with every length allowed, no cost chooses a cell of more than 627.
+WIDE = 500  # values in a group on average: from there on they are taken together
 LONGEST = 2_000
 
 
@@ -104,6 +105,12 @@ class _Sweep:
         self.last_category = np.full(0 if rules.category is None else int(rules.category.max()) + 1, -1, dtype=np.int64)
         # For each protected value the groups it occurred in, and its rows before each of them and up to now.
         self.seen: dict[int, tuple[list[int], list[int]]] = {}
+        # The same for few groups of many values: every occurrence, its group, its rows, and the one before it.
+        occurrences = sum(len(group.positions) for group in groups)
+        self.wide = occurrences > WIDE * t
+        self.where, self.count = np.zeros(occurrences, dtype=np.int64), np.zeros(occurrences)
+        self.before, self.taken = np.zeros(occurrences, dtype=np.int64), 0
+        self.latest = np.full(m, -1, dtype=np.int64)
 
     def costs(self, cost: Cost, first: int, j: int) -> Floats:
         """Take group j in; the costs of the cells first..j, first+1..j, .., j..j."""
@@ -122,9 +129,12 @@ class _Sweep:
         return result
 
     def _raise_peak(self, group: Group, first: int, j: int) -> None:
-        peak = self.peak[first : j + 1]
         guarded = self.protected[group.positions]
         positions, counts = group.positions[guarded], group.counts[guarded]
+        if self.wide:
+            self._raise_together(positions, counts, first, j)
+            return
+        peak = self.peak[first : j + 1]
         # Values that no cell held before: every cell gets all their rows, so the most frequent one stands for all.
         np.maximum(peak, counts[self.last[positions] < first].max(initial=0), out=peak)
         for value, count in zip(positions.tolist(), counts.tolist(), strict=True):
@@ -138,6 +148,23 @@ class _Sweep:
                 held = before[-1] - np.array(before[:-1], dtype=np.float64)
                 ends = np.array([first - 1, *where])
                 np.maximum(peak, held.repeat(ends[1:] - ends[:-1]), out=peak)
+
+    def _raise_together(self, positions: Counts, counts: Counts, first: int, j: int) -> None:
+        """All values at once, from occurrence to occurrence. The rows of a value only grow with an earlier start, so
+        the largest of each occurrence, carried to all earlier starts, is the largest of each cell."""
+        now = np.arange(self.taken, self.taken + len(positions))
+        self.taken += len(positions)
+        self.where[now], self.count[now], self.before[now] = j, counts, self.latest[positions]
+        self.latest[positions] = now
+        tops, held = np.zeros(j + 1 - first), self.count[now]
+        while len(now):
+            np.maximum.at(tops, self.where[now] - first, held)
+            earlier = self.before[now]
+            inside = (earlier >= 0) & (self.where[earlier] >= first)
+            now = earlier[inside]
+            held = held[inside] + self.count[now]
+        peak = self.peak[first : j + 1]
+        np.maximum(peak, np.maximum.accumulate(tops[::-1])[::-1], out=peak)
 
     def _count_categories(self, group: Group, first: int, j: int) -> None:
         if self.rules.category is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import compress
 
 import numpy as np
 
@@ -69,8 +70,9 @@ class Seating:
         values = tuple(self.histogram.domain[position] for position in group.positions.tolist())
         size = max(group.size, 1)
         for margin in OWN_MARGINS if self.noisy else (0,):
-            shares = [Fraction(int(count) + margin, size) for count in group.counts]
-            if max((share for share, mine in zip(shares, guarded, strict=True) if mine), default=0) >= self.rho2:
+            known = {count: Fraction(count + margin, size) for count in set(group.counts.tolist())}
+            shares = [known[count] for count in group.counts.tolist()]
+            if max(exact.different(compress(shares, guarded.tolist())), default=0) >= self.rho2:
                 return None
             if self.kind == "uniform" or not guarded.any():
                 channel = uniform_channel(values, shares, guarded, self.rho2)
@@ -82,9 +84,8 @@ class Seating:
         return None
 
     def _keeps(self, channel: Channel, counts: Counts, guarded: Flags) -> bool:
-        same = exact.posterior_same(channel.keep, channel.replace, counts)
-        other = exact.posterior_other(channel.keep, channel.replace, counts)
-        return all(max(pair) <= self.rho2 for *pair, mine in zip(same, other, guarded.tolist(), strict=True) if mine)
+        sure = exact.surest(channel.keep, channel.replace, counts)
+        return all(belief <= self.rho2 for belief in exact.different(compress(sure, guarded.tolist())))
 
 
 def split(groups: Sequence[Group], counts: Counts) -> list[Counts]:
