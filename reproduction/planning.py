@@ -21,7 +21,7 @@ from deniable.planning.accuracy import Spread
 from deniable.planning.candidates import Candidate
 from deniable.planning.chart import Chart, Point, Series
 from deniable.planning.planner import compare
-from deniable.planning.pools import sdr_pool
+from deniable.planning.pools import CONDITIONS, sdr_pool
 from deniable.planning.profiles import SELECTIVITIES, Errors
 from deniable.planning.tables import CodedTable
 from reproduction.items import ADULT, CENSUS, Item, Reproduction, data_table, per_cent, slashed
@@ -34,6 +34,7 @@ WITHIN = 0.10
 SURE = 3  # standard errors of a measured mean that a prediction may be off beyond that
 ESTIMATORS = ("inverse", "calibrated")
 COIN = 0.3  # of retention, which is told its coin
+FEW_CONDITIONS = 20  # for columns of hundreds of values, each of which is asked about
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Case:
     anatomy: int
     decoys: int
     drop: tuple[str, ...] = ()
+    conditions: int = CONDITIONS
 
     def settings(self) -> list[Setting]:
         own = (Uniform(), SmallDomain(), FineGrain(), Identity(), Designed(), Lineup(), Pram())
@@ -66,9 +68,9 @@ def cases() -> tuple[Case, ...]:
         Case("KDD occupation", KDD, "detailed_occupation_recode", Privacy("1/13", "1/6"), 6, 0),
         Case("CENSUS education", CENSUS, "education", Privacy("1/4", "1/2"), 3, 3),
         Case("Adult hours a week", ADULT, "hours_per_week", Privacy("1/13", "1/4"), 2, 2, own),
-        Case("KDD industry", KDD, "detailed_industry_recode", Privacy("1/13", "1/6"), 0, 0),
+        Case("KDD industry", KDD, "detailed_industry_recode", Privacy("1/13", "1/6"), 6, 0),
         Case("diabetes specialty", DIABETES, "medical_specialty", Privacy("1/4", "1/2"), 2, 2, persons),
-        Case("diabetes diagnosis", DIABETES, "diag_1", Privacy("1/13", "1/6"), 6, 6, persons),
+        Case("diabetes diagnosis", DIABETES, "diag_1", Privacy("1/13", "1/6"), 6, 6, persons, FEW_CONDITIONS),
     )
 
 
@@ -105,7 +107,8 @@ def measured_and_predicted(
     case: Case, folder: Path | None, *, draws: int, workers: int = 1, seed: int = 1
 ) -> dict[str, Pairs]:
     """Setting and estimator -> (predicted, measured) for each selectivity."""
-    pool = sdr_pool(CodedTable.of(data_table(case.file, folder), case.sensitive, drop=case.drop))
+    table = CodedTable.of(data_table(case.file, folder), case.sensitive, drop=case.drop)
+    pool = sdr_pool(table, conditions=case.conditions)
     settings = case.settings()
     result = run_experiment(pool, settings, draws=draws, workers=workers, seed=seed)
     return {

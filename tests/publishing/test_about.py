@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
+from deniable import report
 from deniable.core.about import FIELDS, today
 from deniable.core.errors import ColumnError, ManifestError, OptionError
 from deniable.evaluation.synthetic import census
@@ -46,6 +47,14 @@ def test_the_readme_has_everything_that_was_said(tmp_path: Path) -> None:
     assert "(2026). release: 5,000 rows with deniable values. Published on\n> 2026-11-16" in text
     assert data.sha256[:16] in text
     assert dn.verify(tmp_path / "r").holds
+
+
+def test_the_analyst_s_page_says_it_too(tmp_path: Path) -> None:
+    published(tmp_path / "r", about=ABOUT)
+    text = report.render(report.document(tmp_path / "r"), "md")
+    assert "Published on 2026-11-16 by Office of &lt;b&gt;Statistics&lt;/b&gt;. Questions go to" in text
+    assert "Age in \\| years" in text
+    assert "not described" in text
 
 
 def test_a_changed_publisher_no_longer_verifies(tmp_path: Path) -> None:

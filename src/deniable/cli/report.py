@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from deniable.cli import console
+from deniable.cli.words import in_options
 from deniable.core.errors import OptionError
 from deniable.core.reading import small_text
 
@@ -75,7 +76,7 @@ def report(
     if format_ == "html":
         reports.charts.require()
     measured = None if evaluation is None else _read(evaluation)
-    figures = None if original is None else audit(original, release, attacks=True).to_dict()
+    figures = None if original is None else _in_options(audit(original, release, attacks=True).to_dict())
     origin = None
     if who == "owner":
         origin = Origin.of([] if original is None else files_of(original), ["deniable", *sys.argv[1:]])
@@ -89,6 +90,13 @@ def report(
     else:
         console.show(place)
         console.say("It is for you alone: do not publish it." if who == "owner" else "It may go with the release.")
+
+
+def _in_options(figures: dict[str, Any]) -> dict[str, Any]:
+    """An audit whose advice can be followed on the command line."""
+    words = ("detail", "advice")
+    findings = [{**one, **{name: in_options(one[name]) for name in words}} for one in figures["findings"]]
+    return {**figures, "findings": findings}
 
 
 def _read(file: Path) -> dict[str, Any]:

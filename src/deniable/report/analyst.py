@@ -45,10 +45,7 @@ def analyst_report(evidence: Evidence) -> Document:
     return Document(
         "analyst",
         f"Release '{shown(evidence.manifest.name)}': how to use it",
-        f"{evidence.manifest.rows:,} rows in groups, made by the mechanism {evidence.manifest.mechanism}."
-        if evidence.counts_only
-        else f"{evidence.manifest.rows:,} rows in which every value of {sections.sensitive_names(evidence)} is "
-        "deniable.",
+        f"{_what(evidence)}{_published(evidence)}",
         tuple(section for section in listed if section is not None),
         "Written by deniable from the release alone: it may be passed on with it.",
     )
@@ -182,6 +179,7 @@ def _columns(evidence: Evidence) -> Section:
         became = said(steps) if steps and column.role == "public" else roles[column.role]
         became += f"; before that {said(steps)}" if steps and column.role == "sensitive" else ""
         rows.append((column.name, column.type, became, many, which or "not listed"))
+    described = {} if manifest.about is None else manifest.about.columns
     columns: dict[str, Kind] = {
         "column": "text",
         "type": "text",
@@ -189,7 +187,27 @@ def _columns(evidence: Evidence) -> Section:
         "different values": "count",
         "which": "text",
     }
+    if described:
+        columns["meaning"] = "text"
+        rows = [(*row, described.get(str(row[0]), "not described")) for row in rows]
     return Section("columns", "Columns", (Table.of("The columns of the release.", columns, rows),))
+
+
+def _what(evidence: Evidence) -> str:
+    rows = f"{evidence.manifest.rows:,} rows"
+    if evidence.counts_only:
+        return f"{rows} in groups, made by the mechanism {evidence.manifest.mechanism}."
+    return f"{rows} in which every value of {sections.sensitive_names(evidence)} is deniable."
+
+
+def _published(evidence: Evidence) -> str:
+    """When, by whom, and where questions go, as the release says."""
+    about = evidence.manifest.about
+    if about is None:
+        return ""
+    by = "" if about.publisher is None else f" by {shown(about.publisher, 200)}"
+    contact = "" if about.contact is None else f" Questions go to {shown(about.contact, 200)}."
+    return f" Published on {about.date}{by}.{contact}"
 
 
 def _range(evidence: Evidence, name: str) -> str:

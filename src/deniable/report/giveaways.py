@@ -17,6 +17,8 @@ ABOUT = (
     "says nothing is not listed."
 )
 
+TENDENCY, FREQUENT = "a tendency, no rule", "how frequent values are"
+
 
 def giveaways_section(evidence: Evidence) -> Section | None:
     """A table for each sensitive column that public columns say something about."""
@@ -60,5 +62,5 @@ def _row(one: Mapping[str, Any]) -> tuple[Any, ...]:
         after["above_nearly"],
         before["right"],
         before["above_nearly"],
-        one["function"] or "",
+        one["function"] or (TENDENCY if one["explained"] is not None else FREQUENT),
     )
