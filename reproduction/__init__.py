@@ -1,6 +1,6 @@
 """The papers' tables and figures, repeated: a program that uses deniable, and no part of it.
 
-``PAPERS`` maps a name to the function that repeats it; ``deniable reproduce`` runs them from a checkout.
+``PAPERS`` maps a name to what is to be repeated of it; ``deniable reproduce`` runs them from a checkout.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from collections.abc import Callable
 
 from reproduction import fine_grain, olap, planning, small_domain, splu
 from reproduction.items import Item, Reproduction
+from reproduction.running import Paper, Step, repeated
 
-__all__ = ["PAPERS", "Item", "Reproduction", "page"]
+__all__ = ["PAPERS", "Item", "Paper", "Reproduction", "Step", "page", "repeated"]
 
-PAPERS: dict[str, Callable[..., Reproduction]] = {
-    "small-domain": small_domain.reproduce,
-    "fine-grain": fine_grain.reproduce,
-    "splu": splu.reproduce,
-    "olap": olap.reproduce,
-    "planner": planning.reproduce,
+PAPERS: dict[str, Callable[..., Paper]] = {
+    "small-domain": small_domain.paper,
+    "fine-grain": fine_grain.paper,
+    "splu": splu.paper,
+    "olap": olap.paper,
+    "planner": planning.paper,
 }
 
 NO_CHARTS = (

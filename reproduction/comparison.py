@@ -9,10 +9,10 @@ import numpy as np
 
 from deniable.core.privacy import Privacy
 from deniable.evaluation.answered import Setting
-from deniable.evaluation.experiment import Result, run_experiment
+from deniable.evaluation.experiment import Result, run_experiment, run_on_pools
 from deniable.evaluation.rivals import Anatomized
 from deniable.evaluation.settings import Perturbed
-from deniable.mechanisms import Designed, Identity, Mechanism, SmallDomain, Uniform
+from deniable.mechanisms import Designed, Identity, Lineup, Mechanism, SmallDomain, Uniform
 from deniable.planning.accuracy import Spread
 from deniable.planning.chart import INDEPENDENCE, Chart, cloud, line
 from deniable.planning.pools import sdr_pool
@@ -28,6 +28,7 @@ IN_POOLS = {
     "uniform, calibrated": ("uniform", "calibrated"),
     "designed, frequency, calibrated": ("designed, frequency", "calibrated"),
     "designed, optimised, calibrated": ("designed, optimised", "calibrated"),
+    "line-up, calibrated": ("line-up", "calibrated"),
     "Anatomy": ("anatomy", ""),
     INDEPENDENCE: ("independence", ""),
 }
@@ -58,13 +59,14 @@ def compared(privacy: Privacy, size: int) -> list[Setting]:
         "identity": Identity(),
         "designed, frequency": Designed(replacing="frequency"),
         "designed, optimised": Designed(replacing="optimised"),
+        "line-up": Lineup(),
     }
     return [*(Perturbed(label, mechanism, privacy) for label, mechanism in mechanisms.items()), Anatomized(size)]
 
 
-def everything(table: CodedTable, *, draws: int = DRAWS, workers: int = 1) -> list[Item]:
+def everything(table: CodedTable, *, draws: int = DRAWS) -> list[Item]:
     """mathematics 5's table, and the scatter of Figure 3, from the same draws."""
-    result = run_experiment(sdr_pool(table), compared(Privacy(RHO1, RHO2), 6), draws=draws, workers=workers)
+    result = run_experiment(sdr_pool(table), compared(Privacy(RHO1, RHO2), 6), draws=draws)
     return [_spec_5(result), _figure_3(result)]
 
 
@@ -125,18 +127,17 @@ def by_selectivity(title: str, result: Result) -> Chart:
     )
 
 
-def pools(table: CodedTable, *, draws: int = DRAWS, workers: int = 1) -> Item:
+def pools(table: CodedTable, *, draws: int = DRAWS) -> Item:
     """The same on other random pools: how much of a figure is the pool's."""
     privacy = Privacy(RHO1, RHO2)
     settings: list[Setting] = [
         Perturbed("uniform", Uniform(), privacy),
         Perturbed("designed, frequency", Designed(replacing="frequency"), privacy),
         Perturbed("designed, optimised", Designed(replacing="optimised"), privacy),
+        Perturbed("line-up", Lineup(), privacy),
         Anatomized(6),
     ]
-    results = [
-        run_experiment(sdr_pool(table, seed=seed), settings, draws=draws, seed=seed, workers=workers) for seed in POOLS
-    ]
+    results = run_on_pools([sdr_pool(table, seed=seed) for seed in POOLS], settings, draws=draws)
     rows, met = [], {}
     for row in results[0].rows:
         by_pool = [result.row(row.setting, row.estimator).errors(SELECTIVITIES) for result in results]
@@ -149,7 +150,7 @@ def pools(table: CodedTable, *, draws: int = DRAWS, workers: int = 1) -> Item:
     return Item(
         "The same on other pools",
         f"As above, for pools of 200 random conditions drawn with seeds {POOLS[0]} to {POOLS[-1]}; "
-        f"{draws} draws for each, other ones for every pool.",
+        f"{draws} draws, each asked by all pools.",
         ("", *(f"pool {seed}" for seed in POOLS)),
         tuple(rows),
         None,
@@ -172,15 +173,16 @@ def pools(table: CodedTable, *, draws: int = DRAWS, workers: int = 1) -> Item:
 
 
 def _difference(results: Sequence[Result], share: float) -> str:
-    """How much larger the error of r as optimised is than that of r ~ f; draws of the two are independent."""
+    """How much larger the error of r as optimised is than that of r ~ f; draws of the two are independent, and each is
+    asked by all pools, whose errors therefore go together."""
     name = f"relative {share:g}"
     pairs = [
         [result.row(f"designed, {kind}", "calibrated").numbers[name] for kind in ("optimised", "frequency")]
         for result in results
     ]
     mean = float(np.mean([ours.mean - other.mean for ours, other in pairs]))
-    variance = sum((a.deviation**2 + b.deviation**2) / a.draws for a, b in pairs) / len(pairs) ** 2
-    return f"{mean:+.4f} ± {variance**0.5:.4f} at {per_cent(share)}"
+    error = float(np.mean([np.hypot(a.deviation, b.deviation) / a.draws**0.5 for a, b in pairs]))  # at the most
+    return f"{mean:+.4f} ± {error:.4f} at {per_cent(share)}"
 
 
 def _figure_3(result: Result) -> Item:
@@ -190,6 +192,7 @@ def _figure_3(result: Result) -> Item:
         ("Anatomy", "anatomy", ""),
         ("small-domain (the paper's)", "small-domain, bound", "inverse"),
         ("designed, calibrated", "designed, optimised", "calibrated"),
+        ("line-up, calibrated", "line-up", "calibrated"),
     ):
         row = result.row(setting, estimator)
         order.append(row.numbers["r2"].mean)

@@ -9,17 +9,17 @@ from pathlib import Path
 
 from deniable.core.errors import OptionError
 from deniable.core.histogram import Histogram
-from deniable.engines.base import Progress, no_progress
 from deniable.planning.accuracy import Spread
 from deniable.planning.chart import Chart, line, lines
 from deniable.planning.profiles import SELECTIVITIES
 from deniable.planning.tables import CodedTable
 from reproduction.fine_grain_channels import THETA, optimal_channel, our_channel, uniform_channel, utilities
 from reproduction.fine_grain_figures import balanced, figure_26, figure_27, run_times
-from reproduction.items import Item, Reproduction, census_table, per_cent, slashed, with_spread
+from reproduction.items import Item, census_table, per_cent, slashed, with_spread
+from reproduction.optrr import optrr
+from reproduction.running import Paper, Step
 from reproduction.zipf import DRAWS, ROWS, channel_errors, zipf
 
-STEPS = 9
 TITLE = "Fine-grain perturbation (THESIS, chapter 5)"
 Errors = tuple[float, ...]
 # theta or m -> fine-grain, uniform; in per cent at selectivity >= 0.1, 0.5, 1 %
@@ -47,28 +47,25 @@ INSTANCES = 10  # releases that the thesis averages over (5.4.1)
 SURE = 4  # standard errors: some thirty figures are compared, and errors are skewed
 
 
-def reproduce(
-    data: str | Path | None = None, *, draws: int = DRAWS, workers: int = 1, progress: Progress = no_progress
-) -> Reproduction:
+def paper(data: str | Path | None = None, *, draws: int = DRAWS) -> Paper:
     """All items; those on EDU only where the data is, those on Zipf tables everywhere."""
-    items = [table_10(draws=draws), figure_27(draws), figure_28()]
-    progress(3, STEPS, "tables and figures")
+    made_up = (Step(lambda: table_10(draws=draws), 10), Step(lambda: figure_27(draws), 10), Step(figure_28))
     try:
         census = census_table(data)
     except OptionError:
         if data is not None:
             raise
-        return Reproduction("fine-grain", TITLE + ", Zipf only", (*items, *run_times(None)))
+        return Paper("fine-grain", TITLE + ", Zipf only", (*made_up, Step(lambda: list(run_times(None)), 10)))
     education = CodedTable.of(census, "education").histogram
-    items += [
-        table_8(education, draws=draws),
-        table_9(education, draws=draws),
-        *balanced(census, draws),
-        figure_26(census, draws),
-        *run_times(census),
-    ]
-    progress(STEPS, STEPS, "tables and figures")
-    return Reproduction("fine-grain", TITLE, tuple(items))
+    real = (
+        Step(lambda: table_8(education, draws=draws), 10),
+        Step(lambda: table_9(education, draws=draws), 10),
+        Step(lambda: list(balanced(census, draws)), 20),
+        Step(lambda: figure_26(census, draws), 20),
+        Step(lambda: list(run_times(census)), 10),
+        Step(lambda: optrr(census, draws=draws), 30),
+    )
+    return Paper("fine-grain", TITLE, (*made_up, *real))
 
 
 EDU_300K = "EDU; the thesis: EDU-300k; ours: the counts of EDU-100k three times over."

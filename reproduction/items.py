@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deniable.core.errors import OptionError
-from deniable.engines.base import Progress
 from deniable.planning.accuracy import Spread
 from deniable.planning.chart import Chart
 
@@ -90,16 +89,6 @@ class Reproduction:
 
     def markdown(self, folder: str | None = None) -> str:
         return f"## {self.title}\n\n" + "\n".join(item.markdown(folder) for item in self.items)
-
-
-def made(steps: Sequence[Callable[[], Item | list[Item]]], progress: Progress) -> tuple[Item, ...]:
-    """The items of all steps, in their order."""
-    items: list[Item] = []
-    for done, step in enumerate(steps, start=1):
-        result = step()
-        items += result if isinstance(result, list) else [result]
-        progress(done, len(steps), "tables and figures")
-    return tuple(items)
 
 
 def _alternative(chart: Chart) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.breach import joint_limit
-from deniable.engines.base import Progress, no_progress
 from deniable.estimation.model.tensor import Factor, Tensor
 from deniable.planning.chart import INDEPENDENCE, Chart, level, line, lines
 from reproduction import olap_zipf
-from reproduction.items import ADULT, Item, Reproduction, data_table, made, near, yes
+from reproduction.items import ADULT, Item, data_table, near, yes
 from reproduction.olap_zipf import ESTIMATED, Errors, independence, l1_errors
+from reproduction.running import Paper, Step
 
 TITLE = "Privacy preserving OLAP (OLAP)"
 DRAWS = 20
@@ -38,9 +38,7 @@ Bits = npt.NDArray[np.bool_]
 Grid = dict[tuple[float, int], Errors]
 
 
-def reproduce(
-    data: str | Path | None = None, *, draws: int = DRAWS, workers: int = 1, progress: Progress = no_progress
-) -> Reproduction:
+def paper(data: str | Path | None = None, *, draws: int = DRAWS) -> Paper:
     """Figures 4 to 14, and trees."""
     from reproduction import olap_trees  # needs scikit-learn: say so before anything is computed
 
@@ -48,22 +46,20 @@ def reproduce(
     train = table.filter(pc.equal(table["split"], "train"))
     few = min(draws, olap_zipf.MOST_DRAWS)
     bits = satisfied(train)
-    grid = measured(bits, draws)
     zero = {k: independence(bits[:, :k]) for k in (1, 2, 3, 4)}
-    chosen = {k: likely_columns(train, k) for k in LARGEST}
-    steps: list[Callable[[], Item | list[Item]]] = [
-        lambda: against_coin("OLAP Figure 4", bits, chosen[2], draws),
-        lambda: against_coin("OLAP Figure 5", bits, chosen[3], draws),
-        conditions,
-        lambda: against_columns(grid, zero),
-        lambda: olap_zipf.figure_9(few),
-        lambda: olap_zipf.figure_10(few),
-        olap_zipf.figures_11_12,
-        lambda: coins_without_breach("OLAP Figure 13", train, 2),
-        lambda: coins_without_breach("OLAP Figure 14", train, 3),
-        lambda: olap_trees.trees(table, min(draws, olap_trees.MOST_DRAWS)),
-    ]
-    return Reproduction("olap", TITLE, made(steps, progress))
+    steps = (
+        Step(lambda: against_coin("OLAP Figure 4", bits, likely_columns(train, 2), draws), 5),
+        Step(lambda: against_coin("OLAP Figure 5", bits, likely_columns(train, 3), draws), 15),
+        Step(conditions),
+        Step(lambda: against_columns(measured(bits, draws), zero), 20),
+        Step(lambda: olap_zipf.figure_9(few), 20),
+        Step(lambda: olap_zipf.figure_10(few), 12),
+        Step(olap_zipf.figures_11_12),
+        Step(lambda: coins_without_breach("OLAP Figure 13", train, 2)),
+        Step(lambda: coins_without_breach("OLAP Figure 14", train, 3)),
+        Step(lambda: olap_trees.trees(table, min(draws, olap_trees.MOST_DRAWS)), 200),
+    )
+    return Paper("olap", TITLE, steps)
 
 
 def satisfied(table: pa.Table) -> Bits:

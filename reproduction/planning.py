@@ -10,7 +10,6 @@ from pathlib import Path
 
 from deniable.core.privacy import Privacy
 from deniable.core.replace import Replace
-from deniable.engines.base import Progress, no_progress
 from deniable.evaluation.answered import Setting, predicted_errors
 from deniable.evaluation.experiment import Result, run_experiment
 from deniable.evaluation.rival_candidates import rival_candidates
@@ -24,9 +23,10 @@ from deniable.planning.planner import compare
 from deniable.planning.pools import CONDITIONS, sdr_pool
 from deniable.planning.profiles import SELECTIVITIES, Errors
 from deniable.planning.tables import CodedTable
-from reproduction.items import ADULT, CENSUS, Item, Reproduction, data_table, per_cent, slashed
+from reproduction.items import ADULT, CENSUS, Item, data_table, per_cent, slashed
 from reproduction.promises import DIABETES, costs
 from reproduction.promises import DRAWS as COST_DRAWS
+from reproduction.running import Paper, Step
 
 DRAWS = 20
 KDD = "census_income_kdd.parquet"
@@ -74,30 +74,26 @@ def cases() -> tuple[Case, ...]:
     )
 
 
-def reproduce(
-    data: str | os.PathLike[str] | None = None,
-    *,
-    draws: int = DRAWS,
-    workers: int = 1,
-    progress: Progress = no_progress,
-) -> Reproduction:
+def paper(data: str | os.PathLike[str] | None = None, *, draws: int = DRAWS) -> Paper:
     """Predicted against measured errors, and the planner's table for 716 diagnoses."""
     folder = None if data is None else Path(data)
+    steps = (
+        Step(lambda: predictions(folder, draws=draws), 500),
+        Step(lambda: _diagnoses(folder), 10),
+        Step(lambda: costs(folder, draws=min(draws, COST_DRAWS)), 60),
+    )
+    return Paper("planner", "The planner", steps)
+
+
+def predictions(folder: Path | None, *, draws: int) -> Item:
+    """Every case, measured and predicted."""
     rows: list[tuple[str, ...]] = []
     pairs: dict[str, list[tuple[float, Spread]]] = {}
-    todo = cases()
-    for done, case in enumerate(todo):
-        progress(done, len(todo) + 1, "measuring")
-        by_setting = measured_and_predicted(case, folder, draws=draws, workers=workers)
+    for case in cases():
+        by_setting = measured_and_predicted(case, folder, draws=draws)
         rows += [_row(case, name, both) for name, both in by_setting.items()]
         pairs[case.name] = [pair for both in by_setting.values() for pair in both if pair[1].mean > 0]
-    items = (
-        _agreement(rows, pairs, draws),
-        _diagnoses(folder),
-        costs(folder, draws=min(draws, COST_DRAWS), workers=workers),
-    )
-    progress(len(todo) + 1, len(todo) + 1, "planning")
-    return Reproduction("planner", "The planner", items)
+    return _agreement(rows, pairs, draws)
 
 
 Pairs = list[tuple[float, Spread]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,15 +10,15 @@ import numpy as np
 from deniable.core.channel import Channel
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.engines.base import Progress, no_progress
 from deniable.mechanisms import SmallDomain, Uniform
 from deniable.planning.chart import Chart, lines
 from deniable.planning.tables import CodedTable
 from reproduction.comparison import DRAWS, everything, pools
 from reproduction.introduction import introduction
-from reproduction.items import Item, Reproduction, census_table, made, near, per_cent
+from reproduction.items import Item, census_table, near, per_cent
 from reproduction.lineups import lineups
 from reproduction.resampling import resampled
+from reproduction.running import Paper, Step
 from reproduction.small_domain_errors import THIRD, figure_2, figure_4
 from reproduction.small_domain_series import figure_5, figure_6, from_the_optimum, table_3
 from reproduction.zipf import zipf_table
@@ -31,29 +30,28 @@ TABLE_1 |= {6: (40.0, 10.0), 2: (66.7, 16.7)}
 TABLE_2 = {6: (2.9, 9.0), 5: (4.0, 12.3), 4: (5.9, 17.3), 3: (9.4, 25.7)}
 
 
-def reproduce(
-    data: str | Path | None = None, *, draws: int = DRAWS, workers: int = 1, progress: Progress = no_progress
-) -> Reproduction:
-    """All items; the progress counts them."""
+def paper(data: str | Path | None = None, *, draws: int = DRAWS) -> Paper:
+    """All items."""
     census = census_table(data)
     table = CodedTable.of(census, "occupation")
-    steps: list[Callable[[], Item | list[Item]]] = [
-        introduction,
-        table_1,
-        lambda: table_2(CodedTable.of(resampled(census, THIRD), "occupation").histogram),
-        lambda: table_3(census),
-        lambda: from_the_optimum(census),
-        lambda: everything(table, draws=draws, workers=workers),
-        lambda: pools(table, draws=draws, workers=workers),
-        lambda: lineups(table, draws=draws, workers=workers),
-        lambda: figure_2(census, draws=min(draws, MOST_DRAWS), workers=workers),
-        lambda: figure_4(census, draws=min(draws, MOST_DRAWS), workers=workers),
-        lambda: figure_5(census),
-        lambda: figure_6(census),
-        lambda: zipf_table("THESIS Table 5", [(50, 1), (75, 1), (100, 1), (150, 1)], draws=draws),
-        lambda: zipf_table("THESIS Table 6", [(50, 1), (50, 2), (50, 3)], draws=draws),
-    ]
-    return Reproduction("small-domain", TITLE, made(steps, progress))
+    few = min(draws, MOST_DRAWS)
+    steps = (
+        Step(introduction, 3),
+        Step(table_1),
+        Step(lambda: table_2(CodedTable.of(resampled(census, THIRD), "occupation").histogram)),
+        Step(lambda: table_3(census), 4),
+        Step(lambda: from_the_optimum(census), 7),
+        Step(lambda: everything(table, draws=draws), 50),
+        Step(lambda: pools(table, draws=draws), 60),
+        Step(lambda: lineups(table, draws=draws), 90),
+        Step(lambda: figure_2(census, draws=few), 50),
+        Step(lambda: figure_4(census, draws=few), 20),
+        Step(lambda: figure_5(census), 2),
+        Step(lambda: figure_6(census)),
+        Step(lambda: zipf_table("THESIS Table 5", [(50, 1), (75, 1), (100, 1), (150, 1)], draws=draws), 15),
+        Step(lambda: zipf_table("THESIS Table 6", [(50, 1), (50, 2), (50, 3)], draws=draws), 7),
+    )
+    return Paper("small-domain", TITLE, steps)
 
 
 def table_1() -> Item:

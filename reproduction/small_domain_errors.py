@@ -13,7 +13,7 @@ from deniable.evaluation.answered import Setting
 from deniable.evaluation.experiment import Row, run_experiment
 from deniable.evaluation.rivals import Anatomized
 from deniable.evaluation.settings import Perturbed
-from deniable.mechanisms import Designed, SmallDomain, Uniform
+from deniable.mechanisms import Designed, Lineup, SmallDomain, Uniform
 from deniable.planning.chart import Chart, line
 from deniable.planning.pools import sdr_pool
 from deniable.planning.profiles import SELECTIVITIES
@@ -26,22 +26,23 @@ THIRD = 300_000  # rows of the upper halves
 LEVELS = (6, 5, 4, 3)  # L, rho2 = 1/L
 SKEWED = (10, 8, 6, 4)
 RARE = Fraction(1, 30)  # rho1 of the skewed column
-PAPERS = "small-domain, the paper's"
+PAPERS, LINE_UPS = "small-domain, the paper's", "line-up"
 Errors = tuple[float, ...]
 Rows = dict[int, dict[str, Row]]
 
 
-def _rows(table: CodedTable, rho1: Fraction, size: int, draws: int, workers: int, *, ours: bool) -> dict[str, Row]:
-    """The errors of uniform, small-domain and Anatomy at one L, and of ours."""
+def _rows(table: CodedTable, rho1: Fraction, size: int, draws: int, *, designed: bool = False) -> dict[str, Row]:
+    """The errors of uniform, small-domain, Anatomy and line-ups at one L, and of designed channels."""
     privacy = Privacy(rho1, Fraction(1, size))
     settings: list[Setting] = [
         Perturbed("uniform", Uniform(), privacy, ("inverse",)),
         Perturbed(PAPERS, SmallDomain(cost="bound", orders="band"), privacy, ("inverse",)),
         Anatomized(size),
+        Perturbed(LINE_UPS, Lineup(), privacy, ("calibrated",)),
     ]
-    if ours:
+    if designed:
         settings.append(Perturbed("designed", Designed(), privacy, ("calibrated",)))
-    result = run_experiment(sdr_pool(table), settings, draws=draws, workers=workers)
+    result = run_experiment(sdr_pool(table), settings, draws=draws)
     return {row.setting: row for row in result.rows}
 
 
@@ -53,19 +54,19 @@ def _below(first: Errors, second: Errors) -> bool:
     return all(a < b for a, b in zip(first, second, strict=True))
 
 
-def figure_2(census: pa.Table, *, draws: int, workers: int = 1) -> list[Item]:
+def figure_2(census: pa.Table, *, draws: int) -> list[Item]:
     """OCC: against L at 300,000 rows, and against the rows at L = 6."""
     table = CodedTable.of(resampled(census, THIRD), "occupation")
-    by_level = {size: _rows(table, RHO1, size, draws, workers, ours=True) for size in LEVELS}
+    by_level = {size: _rows(table, RHO1, size, draws, designed=True) for size in LEVELS}
     by_rows: Rows = {THIRD: by_level[LEVELS[0]]}
     for number in SIZES:
         if number != THIRD:
             other = CodedTable.of(resampled(census, number), "occupation")
-            by_rows[number] = _rows(other, RHO1, LEVELS[0], draws, workers, ours=False)
+            by_rows[number] = _rows(other, RHO1, LEVELS[0], draws)
     return [_upper(by_level, draws), _lower(dict(sorted(by_rows.items())), draws)]
 
 
-NAMES = ("uniform", PAPERS, "anatomy", "independence")
+NAMES = ("uniform", PAPERS, "anatomy", LINE_UPS, "independence")
 
 
 def _upper(by_level: Rows, draws: int) -> Item:
@@ -79,11 +80,12 @@ def _upper(by_level: Rows, draws: int) -> Item:
         if ours >= anatomy
     ]
     behind = "; ".join(f"L = {size}, {per_cent(share)}" for size, share in ahead)
-    names = (*NAMES[:3], "designed", NAMES[3])
+    names = (*NAMES[:3], "designed", *NAMES[3:])
     return Item(
         "SDR Figure 2, upper half (THESIS Figure 17)",
         f"Mean relative error at selectivity >= 0.1 / 0.5 / 1 % against L (rho2 = 1/L), OCC resampled to {THIRD:,} "
-        f"rows, {draws} draws; by inversion, designed channels calibrated. The paper shows curves for OCC-300k.",
+        f"rows, {draws} draws; by inversion, designed channels and line-ups calibrated. The paper shows curves for "
+        "OCC-300k.",
         ("L", *names),
         tuple((str(size), *(slashed(one[name]) for name in names)) for size, one in errors.items()),
         under and falls and not ahead,
@@ -116,19 +118,19 @@ def _lower(by_rows: Rows, draws: int) -> Item:
     )
 
 
-def figure_4(census: pa.Table, *, draws: int, workers: int = 1) -> list[Item]:
+def figure_4(census: pa.Table, *, draws: int) -> list[Item]:
     """EDU: against L at 300,000 rows, and against the rows at L = 10."""
     by_level: Rows = {}
     cells: dict[int, int] = {}
     table = CodedTable.of(resampled(census, THIRD), "education")
     for size in SKEWED:
         cells[size] = _cells(table, size)
-        by_level[size] = _rows(table, RARE, size, draws, workers, ours=False)
+        by_level[size] = _rows(table, RARE, size, draws)
     by_rows: Rows = {THIRD: by_level[SKEWED[0]]}
     for number in SIZES:
         if number != THIRD:
             other = CodedTable.of(resampled(census, number), "education")
-            by_rows[number] = _rows(other, RARE, SKEWED[0], draws, workers, ours=False)
+            by_rows[number] = _rows(other, RARE, SKEWED[0], draws)
     first = _skewed("upper half", "L", by_level, draws, f"rho2 = 1/L, resampled to {THIRD:,} rows", cells)
     second = _skewed("lower half", "rows", dict(sorted(by_rows.items())), draws, "rho2 = 1/10", {})
     return [first, second]

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from deniable.engines.base import Progress, no_progress
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Noisy, Redrawn
 from deniable.evaluation.settings import Independent
 from deniable.planning.accuracy import Spread
 from deniable.planning.chart import Chart, level, line
 from deniable.planning.pools import QuestionPool, large_pool, sized_pool, small_pool
 from deniable.planning.tables import CodedTable
-from reproduction.items import Item, Reproduction, census_table, made, with_spread, yes
+from reproduction.items import Item, census_table, with_spread, yes
 from reproduction.resampling import resampled
+from reproduction.running import Paper, Step
 from reproduction.splu_medical import medical
 from reproduction.splu_pairs import figure_12, intervals, section_6_5
 from reproduction.splu_settings import EXACT, FOUR, FULL, PUBLISHED, AsPublished, Bins, Errors, at_most, measured
 from reproduction.splu_sums import figure_4, figure_5, theorem_4
+from reproduction.splu_which import which_mechanisms
 
 TITLE = "Small-sum privacy and large-sum utility (SPLU)"
 SIZES = (2, 4, 5, 6, 8, 10)
@@ -36,27 +37,30 @@ DRAWN = {PUBLISHED: PUBLISHED, FOUR: FOUR, FULL: FULL, "anatomy": "Anatomy"}
 SAME = {"ln 2": "Laplace, epsilon = ln 2", "ln 3": "Laplace, epsilon = ln 3"}
 
 
-def reproduce(
-    data: str | Path | None = None, *, draws: int = DRAWS, workers: int = 1, progress: Progress = no_progress
-) -> Reproduction:
+def paper(data: str | Path | None = None, *, draws: int = DRAWS) -> Paper:
     """All items; where CADRMP is needed, which cannot be had, on two tables that stand in for it."""
     census = census_table(data)
     table = CodedTable.of(census, "occupation")
-    by_rows: dict[int, Errors] = {}
+    steps = (
+        Step(figure_4),
+        Step(figure_5),
+        Step(theorem_4, 3),
+        Step(lambda: which_mechanisms(census), 2),
+        Step(lambda: figure_7(small_pool(table, questions=SMALL_QUESTIONS), draws), 25),
+        Step(lambda: figures_8_9(census, draws), 20),
+        Step(lambda: section_6_2_1(census, draws), 5),
+        Step(lambda: medical(data, draws), 50),
+        Step(lambda: one_and_two_columns(census, table, draws), 55),
+        Step(lambda: section_6_5(census), 10),
+    )
+    return Paper("splu", TITLE, steps)
+
+
+def one_and_two_columns(census: pa.Table, table: CodedTable, draws: int) -> list[Item]:
+    """Large sums against c, and the pairs that Figure 12 compares with them."""
     one_column: dict[int, Spread] = {}
-    steps: list[Callable[[], Item | list[Item]]] = [
-        figure_4,
-        figure_5,
-        theorem_4,
-        lambda: figure_7(small_pool(table, questions=SMALL_QUESTIONS), draws),
-        lambda: figures_8_9(census, draws, by_rows),
-        lambda: section_6_2_1(census, draws),
-        lambda: against_c(large_pool(table), draws, one_column),
-        lambda: medical(data, draws),
-        lambda: figure_12(census, draws, one_column),
-        lambda: section_6_5(census),
-    ]
-    return Reproduction("splu", TITLE, made(steps, progress))
+    alone = against_c(large_pool(table), draws, one_column)
+    return [alone, figure_12(census, draws, one_column)]
 
 
 def _measured_by_size(pool: QuestionPool, bins: Bins, draws: int) -> dict[int, Errors]:
@@ -109,8 +113,9 @@ def _falls(first: Spread, second: Spread) -> bool:
     return second.mean + 2 * second.deviation < first.mean - 2 * first.deviation
 
 
-def figures_8_9(census: pa.Table, draws: int, by_rows: dict[int, Errors]) -> list[Item]:
-    """Large counts by selectivity, c = l = 5, for several numbers of rows; ``by_rows`` is filled."""
+def figures_8_9(census: pa.Table, draws: int) -> list[Item]:
+    """Large counts by selectivity, c = l = 5, for several numbers of rows."""
+    by_rows: dict[int, Errors] = {}
     for rows in ROWS:
         pool = large_pool(CodedTable.of(resampled(census, rows), "occupation"))
         ends = (*((low * rows, high * rows) for low, high in BINS), (0.0, np.inf))

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from deniable.core.part import GroupingKind
 from deniable.estimation.decoys import Others, several_columns, splu_iteration
-from deniable.evaluation.drawing import draw_plan, stream_of
+from deniable.evaluation.drawing import decoys_planned, draw_plan, stream_of
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.planning.accuracy import Spread, relative_error, spread
 from deniable.planning.chart import INDEPENDENCE, Chart, level, lines
@@ -50,7 +50,7 @@ class Pairs:
         """What rows show of each pair in one release: [pairs, Q, first value, second value]."""
         stream, published = stream_of(1, draw, f"two columns, {c}"), []
         for table in (self.ages, self.occupation):
-            plan = Decoys(c=c, leftovers="drop", grouping=grouping).plan(table.histogram, None)
+            plan = decoys_planned(Decoys(c=c, leftovers="drop", grouping=grouping), table.histogram)
             published.append(draw_plan(table, plan, stream.subkey(table.sensitive), None).published)
         both = _pairs(published[0], published[1], self.occupation.m)
         shown = both[self.chosen]

@@ -11,7 +11,7 @@ import numpy as np
 from deniable.engines.randomness import Keystream
 from deniable.estimation.decoys import splu_iteration
 from deniable.evaluation.answered import Answered, Setting
-from deniable.evaluation.drawing import draw_plan, stream_of
+from deniable.evaluation.drawing import decoys_planned, draw_plan, stream_of
 from deniable.evaluation.rivals import answers_of, states_asked
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.planning.accuracy import Spread, mean_between, relative_error, spread
@@ -34,7 +34,7 @@ class AsPublished(Setting):
 
     def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
         table, begin = pool.table, time.perf_counter()
-        plan = Decoys(c=self.c, leftovers="drop", grouping="anatomy").plan(table.histogram, None)
+        plan = decoys_planned(Decoys(c=self.c, leftovers="drop", grouping="anatomy"), table.histogram)
         draw = draw_plan(table, plan, stream, None)
         drawn = time.perf_counter()
         total = np.bincount(draw.published, minlength=table.m).astype(np.float64)

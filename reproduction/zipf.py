@@ -17,7 +17,7 @@ from deniable.engines.batch.kernel import Kernel
 from deniable.evaluation.answered import estimated
 from deniable.evaluation.drawing import draw_plan, stream_of
 from deniable.evaluation.metrics import reconstruction_error
-from deniable.mechanisms import SmallDomain, Uniform
+from deniable.mechanisms import Lineup, SmallDomain, Uniform
 from deniable.planning.accuracy import Spread, spread
 from deniable.planning.chart import Chart, lines
 from deniable.planning.tables import CodedTable
@@ -91,6 +91,7 @@ def zipf_table(name: str, shapes: Sequence[tuple[int, float]], *, draws: int = D
             plan_error(mechanism.plan(histogram, _as_table_2(histogram)), draws=draws)
             for mechanism in (Uniform(), SmallDomain(cost="bound", orders="band"), SmallDomain())
         )
+        lineup = plan_error(Lineup().plan(histogram, _as_table_2(histogram)), draws=draws)
         others = (
             plan_error(Uniform().plan(histogram, Privacy(RHO1, RHO2)), draws=draws),
             plan_error(Uniform().plan(rounded, _as_table_2(rounded)), draws=draws),
@@ -101,8 +102,8 @@ def zipf_table(name: str, shapes: Sequence[tuple[int, float]], *, draws: int = D
                 off.append(f"{what} at {shown}, ours {'lower' if 100 * error.mean < paper else 'higher'}")
         for place, reading in enumerate((uniform, *others)):
             inside[place] += abs(100 * reading.mean - up) <= 200 * reading.deviation
-        drawn[x], papers[x] = (uniform, bound, ours), (up / 100, pp / 100)
-        rest = (with_spread(bound), with_spread(ours), *(with_spread(other) for other in others))
+        drawn[x], papers[x] = (uniform, bound, ours, lineup), (up / 100, pp / 100)
+        rest = (*map(with_spread, (bound, ours, lineup)), *(with_spread(other) for other in others))
         rows.append((shown, f"{up} %", with_spread(uniform), f"{pp} %", *rest))
     return Item(
         name,
@@ -114,7 +115,7 @@ def zipf_table(name: str, shapes: Sequence[tuple[int, float]], *, draws: int = D
         "too and fit no better.",
         (
             *("", "uniform, paper", "uniform, ours", "small-domain, paper", "small-domain, ours"),
-            *("ours, default cost", "uniform, rho1 = 1/13", "uniform, rounded to 0.1 %"),
+            *("ours, default cost", "line-up", "uniform, rho1 = 1/13", "uniform, rounded to 0.1 %"),
         ),
         tuple(rows),
         not off,
@@ -126,7 +127,7 @@ def zipf_table(name: str, shapes: Sequence[tuple[int, float]], *, draws: int = D
             "Error of the reconstructed histogram, Zipf tables",
             "values m" if by_size else "skew lambda",
             "mean relative error",
-            lines(("uniform", "small-domain", "small-domain, default cost"), drawn, papers=papers),
+            lines(("uniform", "small-domain", "small-domain, default cost", "line-up"), drawn, papers=papers),
             log_y=True,
             percent=True,
         ),

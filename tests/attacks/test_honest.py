@@ -69,6 +69,8 @@ RELEASES: dict[str, Callable[[], dict[str, Any]]] = {
     "decoys, grouped as Anatomy does": lambda: named("decoys:c=3,grouping=anatomy,leftovers=drop", None),
     "anatomy": lambda: named("anatomy:l=3"),
     "generalize": lambda: named("generalize:l=2"),
+    "optrr": lambda: named("optrr:generations=20"),
+    "perturbed-generalization": lambda: named("perturbed-generalization:k=4"),
 }  # fmt: skip
 
 

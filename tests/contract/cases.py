@@ -43,6 +43,8 @@ MADE = {
     "retention, swapped": lambda: (SWAPPED, None),
     "anatomy": lambda: (mechanisms.Anatomy(l=4), None),
     "generalize": lambda: (mechanisms.Generalize(k=10, l=4), None),
+    "optrr": lambda: (mechanisms.OptRR(population=10, generations=10), PRIVACY),
+    "perturbed-generalization": lambda: (mechanisms.PerturbedGeneralization(k=5), PRIVACY),
 }
 # No rows are handed over: the owner answers, until a budget is spent.
 ANSWERED = {"laplace": lambda: (mechanisms.Laplace(questions=50), PRIVACY)}

@@ -56,6 +56,7 @@ def test_the_paper_s_figures_are_in_charts_of_tables_that_print_them() -> None:
         "uniform": [pytest.approx(0.448)],
         "small-domain": [pytest.approx(0.12)],
         "small-domain, default cost": [],
+        "line-up": [],
     }
     item = fine_grain.table_10(draws=2)
     assert item.chart is not None

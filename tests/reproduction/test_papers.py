@@ -26,13 +26,17 @@ from deniable.planning.tables import CodedTable
 from reproduction import (
     PAPERS,
     Item,
+    Paper,
     Reproduction,
+    Step,
     fine_grain,
     olap,
     page,
+    repeated,
     small_domain,
     small_domain_series,
     splu,
+    splu_which,
 )
 from reproduction.fine_grain_channels import uniform_channel
 from reproduction.items import CENSUS, census_table
@@ -106,10 +110,51 @@ def test_missing_data_is_said_with_a_fix(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_zipf_parts_need_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DENIABLE_DATA", raising=False)
-    found = PAPERS["fine-grain"](draws=2)
+    (found,) = repeated([PAPERS["fine-grain"](draws=2)])
     assert [item.name for item in found.items] == [
         *("THESIS Table 10", "THESIS Figure 27", "THESIS Figure 28", "THESIS Figure 30")
     ]
+
+
+def _numbered(number: int) -> Step:
+    """Two items that say which process made them; the higher the number, the sooner it is begun."""
+    names = (f"Table {number}", f"Table {number}, again")
+    return Step(lambda: [Item(name, str(os.getpid()), (), (), None, "") for name in names], number)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_steps_run_side_by_side_and_items_keep_their_order(workers: int) -> None:
+    papers = [Paper("a", "A", (_numbered(1), _numbered(4))), Paper("b", "B", (_numbered(3),))]
+    first, second = repeated(papers, workers=workers)
+    assert [item.name for item in first.items] == ["Table 1", "Table 1, again", "Table 4", "Table 4, again"]
+    assert [item.name for item in second.items] == ["Table 3", "Table 3, again"]
+    made_by = {item.about for item in (*first.items, *second.items)}
+    assert (str(os.getpid()) in made_by) == (workers == 1)
+
+
+def test_what_a_step_refuses_is_raised_and_not_lost() -> None:
+    def refuse() -> Item:
+        raise OptionError("no table")
+
+    with pytest.raises(OptionError, match="no table"):
+        repeated([Paper("a", "A", (Step(refuse), _numbered(1)))], workers=2)
+
+
+def test_sums_are_off_as_often_as_noise_and_draws_say() -> None:
+    """Discrete Laplace against its sum, decoys against mathematics 7, and a channel against its own draws."""
+    assert splu_which.decoys(10).small == pytest.approx(0.6126, abs=5e-5)
+    a = 0.5  # epsilon = ln 2: small sums of 1 to 3 rows are off by more than 0.3 f wherever the noise is not 0
+    noise = splu_which.noisy("ln 2", np.log(2))
+    assert noise.small == pytest.approx(1 - (1 - a) / (1 + a))
+    histogram = splu_which.with_planted(Histogram(tuple("abcdefghijklmnopqr"), np.full(18, 4000)))
+    measured = splu_which.perturbed("designed", Designed(), histogram)
+    plan = Designed().plan(histogram, Privacy(Fraction(1, 13), Fraction(1, 6)))
+    channel, rng, off = plan.cells[0].channel, np.random.default_rng(1), 0
+    matrix = channel.matrix()
+    for _ in range(400):
+        shown = sum(rng.multinomial(n, matrix[:, x]) for x, n in enumerate(histogram.counts.tolist()))
+        off += abs(channel.invert(shown)[-1] - 2000) >= 200
+    assert off / 400 == pytest.approx(measured.large, abs=0.14)  # 5.5 deviations of 400 fair coins
 
 
 @needs_census

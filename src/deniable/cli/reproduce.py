@@ -54,7 +54,7 @@ def reproduce(
     Example: deniable reproduce fine-grain
     """
     _require_checkout()
-    from reproduction import PAPERS
+    from reproduction import PAPERS, repeated
 
     wanted = list(PAPERS) if names == ["all"] else names
     for name in wanted:
@@ -64,11 +64,10 @@ def reproduce(
             )
     if draws is not None and draws < 2:
         raise OptionError(f"--draws {draws} is too few: a spread needs at least 2.")
-    papers = []
-    for name in wanted:
-        with console.progress_bar(shown=not quiet and not as_json) as progress:
-            options = {} if draws is None else {"draws": draws}
-            papers.append(PAPERS[name](data, workers=os.cpu_count() or 1, progress=progress, **options))
+    options = {} if draws is None else {"draws": draws}
+    todo = [PAPERS[name](data, **options) for name in wanted]
+    with console.progress_bar(shown=not quiet and not as_json) as progress:
+        papers = repeated(todo, workers=os.cpu_count() or 1, progress=progress)
     if out is not None:
         _write(out, papers)
     if as_json:

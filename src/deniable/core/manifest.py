@@ -23,7 +23,7 @@ from deniable.core.sentence import sentence_of
 
 FORMAT = "deniable-release"
 FORMAT_VERSION = 2
-Form = Literal["rows", "buckets", "boxes", "answers"]
+Form = Literal["rows", "buckets", "boxes", "samples", "answers"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ class Manifest:
         software: what wrote it.
         mechanism, options: what the owner chose, for the record; parts say what follows from it.
         form: what is published: ``rows`` with perturbed values; ``buckets`` and ``boxes``, groups of rows with a second
-            table that describes them; ``answers``, no rows at all.
+            table that describes them; ``samples``, one row with a perturbed value of each such box; ``answers``, no
+            rows at all.
         rows: how many are published.
         columns: of the published table.
         parts: what was perturbed together, and how.

@@ -32,6 +32,19 @@ class Amplification:
 
 
 @dataclass(frozen=True)
+class OneOfBox(Amplification):
+    """Of k rows or more that look alike one is published, perturbed: of a person it says gamma at the most.
+
+    A channel that is at most g-amplifying says 1 + (g - 1) / k of each of k rows of which one is drawn, whatever is
+    known of the others (mathematics 9). The other numbers as for ``Amplification``.
+    """
+
+    kind: ClassVar[str] = "one-of-box"
+
+    k: int = 1
+
+
+@dataclass(frozen=True)
 class Frequency:
     """Pr[x | y] <= rho2 for who knows how frequent each value is (mathematics 2).
 
@@ -53,6 +66,13 @@ class Frequency:
     per_value: tuple[Limit, ...] = ()
     above: tuple[int, ...] = ()
     loose: tuple[Single, ...] = ()
+
+
+@dataclass(frozen=True)
+class Matrix(Frequency):
+    """The same of a whole matrix, one column for each value, that the part publishes as its mixture."""
+
+    kind: ClassVar[str] = "matrix"
 
 
 @dataclass(frozen=True)
@@ -191,12 +211,13 @@ class Nothing:
     why: str
 
 
-OfRows = Amplification | Frequency | PerValue | Cells | Strata | RelativePrior | LineUps | OneOfItems | DecoyGroups
+Bound = Amplification | OneOfBox | Frequency | Matrix | PerValue | Cells | Strata
+OfRows = Bound | RelativePrior | LineUps | OneOfItems | DecoyGroups
 Promise = OfRows | Groups | NoisyAnswers | Nothing
 KINDS: dict[str, type[Promise]] = {
     promise.kind: promise
     for promise in (
-        *(Amplification, Frequency, PerValue, Cells, Strata),
+        *(Amplification, OneOfBox, Frequency, Matrix, PerValue, Cells, Strata),
         *(RelativePrior, LineUps, OneOfItems, DecoyGroups, Groups, NoisyAnswers, Nothing),
     )
 }

@@ -24,6 +24,7 @@ from deniable.core.promise import (
     DecoyGroups,
     Frequency,
     LineUps,
+    Matrix,
     OneOfItems,
     PerValue,
     Promise,
@@ -298,6 +299,7 @@ def _surest(part: Part) -> list[Fraction] | None:
 _SENTENCES: dict[type, Callable[[Part, str], str]] = {
     Amplification: _amplified,
     Frequency: _frequent,
+    Matrix: _frequent,
     PerValue: _per_value,
     Cells: _in_cells,
     Strata: _in_strata,

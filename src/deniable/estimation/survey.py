@@ -84,7 +84,7 @@ class Survey:
     def __init__(self, published: Published, weights: str, strata: str | None, clusters: str | None) -> None:
         self._published = published
         for part in published.manifest.parts:
-            if part.swapped is not None or part.mixture is not None:
+            if part.swapped is not None or part.groups is not None:
                 raise QuestionError(
                     "Values of this release were swapped among rows, which are not independent then, so the error of a "
                     f'weighted estimate is not known row by row. Fix: release.sql("SELECT SUM({weights}) ..."), whose '

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from deniable.core.arrays import Codes, Ints
+from deniable.core.arrays import Codes, Floats, Ints
+from deniable.core.channel import Channel
 from deniable.core.histogram import Histogram
 from deniable.core.lineup import LineUpDesign
 from deniable.core.part import COUNT_EPSILON, Marginal
@@ -25,6 +27,7 @@ from deniable.engines.randomness import Keystream, Secret
 from deniable.estimation.asking import Asking
 from deniable.estimation.published import OnePart
 from deniable.mechanisms import Mechanism
+from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.mechanisms.decoys.mixture import full_channel
 from deniable.planning.tables import CodedTable
 
@@ -69,17 +72,59 @@ def draw_release(table: CodedTable, mechanism: Mechanism, privacy: Privacy | Non
     return draw_plan(table, plan, stream, marginal)
 
 
+@dataclass(frozen=True, eq=False)
+class _Ready:
+    """What every draw of a plan needs. Decoy groups have thousands of cells, so it takes longer than the draw."""
+
+    plan: Plan
+
+    @cached_property
+    def channels(self) -> tuple[Channel, ...]:
+        return tuple(cell.channel for cell in self.plan.parts[0].cells)
+
+    @cached_property
+    def positions(self) -> tuple[Ints, ...]:
+        return tuple(self.plan.parts[0].positions(cell) for cell in self.plan.parts[0].cells)
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        return Kernel(self.channels, self.positions)
+
+    @cached_property
+    def mixture(self) -> Floats:
+        part = self.plan.parts[0]
+        return full_channel(replace(part, left_out=None)) if part.mixture is None else np.array(part.mixture)
+
+
+_lately: dict[int, _Ready] = {}  # of the last plans that were drawn from, by identity
+LATELY = 16
+
+
+def _ready(plan: Plan) -> _Ready:
+    known = _lately.get(id(plan))
+    if known is None or known.plan is not plan:
+        if len(_lately) >= LATELY:
+            _lately.pop(next(iter(_lately)))
+        known = _lately[id(plan)] = _Ready(plan)
+    return known
+
+
+@lru_cache(maxsize=LATELY)
+def decoys_planned(mechanism: Decoys, histogram: Histogram) -> Plan:
+    """A plan of decoy groups, made once for all draws: it depends on nothing that is drawn."""
+    return mechanism.plan(histogram, None)
+
+
 def draw_plan(table: CodedTable, plan: Plan, stream: Keystream, marginal: Marginal | None) -> Draw:
     """Deal and perturb by a plan that was made before."""
     part = plan.parts[0]
     if part.lineups is not None:
         return _draw_lineups(table, plan, part.lineups, stream, marginal)
-    channels = tuple(cell.channel for cell in part.cells)
-    positions = tuple(part.positions(cell) for cell in part.cells)
-    cells = None
+    ready = _ready(plan)
+    channels, positions, cells = ready.channels, ready.positions, None
     if len(channels) > 1:
         cells = Dealer(part, stream.subkey("dealing")).deal(table.codes, np.zeros(table.m, np.int64))
-    published = Kernel(channels, positions).perturb(table.codes, stream.subkey("draws").words(0, table.rows), cells)
+    published = ready.kernel.perturb(table.codes, stream.subkey("draws").words(0, table.rows), cells)
     seen = plan.cells_published and cells is not None
     states = _states(table.m, positions, cells, published) if seen else published
     hidden = cells is not None and not plan.cells_published
@@ -92,7 +137,7 @@ def draw_plan(table: CodedTable, plan: Plan, stream: Keystream, marginal: Margin
         public_columns=table.public_columns,
         rows=table.rows,
         marginal=marginal,
-        mixture=full_channel(replace(part, left_out=None)) if hidden else None,
+        mixture=ready.mixture if hidden else None,
     )
     number = sum(len(places) for places in positions) if seen else table.m
     counter = CodeCounter(table.columns.__getitem__, lambda: states, number, table.rows)

@@ -7,23 +7,23 @@ file of finished ones (JSON lines) lets a stopped experiment go on where it was.
 from __future__ import annotations
 
 import hashlib
-import json
 import multiprocessing
 import os
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.errors import DeniableError, OptionError, OutputError
+from deniable.core.errors import DeniableError, OptionError
 from deniable.engines.base import Progress, no_progress
 from deniable.evaluation.answered import Answered, Setting
 from deniable.evaluation.drawing import stream_of
+from deniable.evaluation.finished import Log
 from deniable.evaluation.metrics import (
     BANDS,
     POINTS,
@@ -107,28 +107,36 @@ class Result:
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    pool: QuestionPool
+    pools: tuple[QuestionPool, ...]  # about one table; a draw answers all of them
     settings: tuple[Setting, ...]
     seed: int
     selectivities: tuple[float, ...]
 
     def run(self, place: int, draw: int) -> list[dict[str, Any]]:
-        """One draw of one setting: a line per estimator, or a line that says why not."""
+        """One draw of one setting: a line per pool and estimator, or a line that says why not."""
         setting = self.settings[place]
         try:
-            answered = setting.run(self.pool, stream_of(self.seed, draw, setting.label))
+            answered = setting.run(self.together, stream_of(self.seed, draw, setting.label))
         except DeniableError as refused:
             return [{"setting": setting.label, "draw": draw, "refused": str(refused)}]
         lines: list[dict[str, Any]] = []
-        for name in answered.answers:
-            estimates = self.pool.pick(answered.answers[name])
-            line = {"setting": setting.label, "draw": draw, "estimator": name}
-            lines.append({**line, "numbers": self._numbers(answered, name, estimates), **self._drawn(estimates, draw)})
+        ends = np.cumsum([0, *(len(pool.rows) for pool in self.pools)])
+        for number, pool in enumerate(self.pools):
+            for name, answers in answered.answers.items():
+                estimates = pool.pick(answers[ends[number] : ends[number + 1]])
+                line = {"setting": setting.label, "draw": draw, "pool": number, "estimator": name}
+                numbers = self._numbers(pool, answered, name, estimates)
+                lines.append({**line, "numbers": numbers, **self._drawn(pool, estimates, draw)})
         return lines
 
-    def _drawn(self, estimates: npt.NDArray[np.float64], draw: int) -> dict[str, Any]:
+    @cached_property
+    def together(self) -> QuestionPool:
+        """The conditions of all pools, one after the other."""
+        return self.pools[0] if len(self.pools) == 1 else _joined(self.pools)
+
+    def _drawn(self, pool: QuestionPool, estimates: npt.NDArray[np.float64], draw: int) -> dict[str, Any]:
         """What charts need: errors by band, and of the first draw the points of a cloud."""
-        truth, rows = self.pool.truth, self.pool.table.rows
+        truth, rows = pool.truth, pool.table.rows
         bands = [[low, high, error] for (low, high), error in errors_by_band(estimates, truth, rows).items()]
         if draw > 0:
             return {"bands": bands}
@@ -138,8 +146,10 @@ class _Work:
         pairs = zip(truth[shown].tolist(), estimates[shown].tolist(), strict=True)
         return {"bands": bands, "cloud": [[true, round(guess, 2)] for true, guess in pairs if np.isfinite(guess)]}
 
-    def _numbers(self, answered: Answered, name: str, estimates: npt.NDArray[np.float64]) -> dict[str, float]:
-        truth, table = self.pool.truth, self.pool.table
+    def _numbers(
+        self, pool: QuestionPool, answered: Answered, name: str, estimates: npt.NDArray[np.float64]
+    ) -> dict[str, float]:
+        truth, table = pool.truth, pool.table
         by_kind = errors_by_selectivity(estimates, truth, table.rows, self.selectivities)
         numbers = {
             f"{kind} {share:g}": error
@@ -155,8 +165,31 @@ class _Work:
         return numbers
 
 
-def run_experiment(
-    pool: QuestionPool,
+def _joined(pools: Sequence[QuestionPool]) -> QuestionPool:
+    """The conditions of several pools about one table and the same value sets, one after the other."""
+    first = pools[0]
+    if any(pool.table is not first.table or not np.array_equal(pool.sets, first.sets) for pool in pools):
+        raise OptionError("Pools that share draws are about one table, and the same sets of values.")
+    starts = np.cumsum([0, *(len(pool.rows) for pool in pools[:-1])])
+    return QuestionPool(
+        ", ".join(pool.name for pool in pools),
+        first.table,
+        tuple(rows for pool in pools for rows in pool.rows),
+        first.sets,
+        np.concatenate([pool.condition + start for pool, start in zip(pools, starts, strict=True)]),
+        np.concatenate([pool.chosen for pool in pools]),
+        tuple(mask for pool in pools for mask in pool.masks),
+    )
+
+
+def run_experiment(pool: QuestionPool, settings: Sequence[Setting], **options: Any) -> Result:
+    """Every setting, drawn several times, on one pool; the ``options`` are those of ``run_on_pools``."""
+    (result,) = run_on_pools([pool], settings, **options)
+    return result
+
+
+def run_on_pools(
+    pools: Sequence[QuestionPool],
     settings: Sequence[Setting],
     *,
     draws: int = DRAWS,
@@ -165,8 +198,8 @@ def run_experiment(
     workers: int = 1,
     resume: str | os.PathLike[str] | None = None,
     progress: Progress = no_progress,
-) -> Result:
-    """Run every setting ``draws`` times on the pool; the independence estimate is always added.
+) -> tuple[Result, ...]:
+    """Run every setting ``draws`` times, and answer every pool from each draw; independence is always added.
 
     Args:
         workers: processes; more than one only where the system can fork.
@@ -180,10 +213,10 @@ def run_experiment(
     if len(set(labels)) < len(labels):
         raise OptionError("Two settings have the same label: give each its own, they name the rows of the table.")
     compared = (*(setting for setting in settings if setting != Independent()), Independent())
-    work = _Work(pool, compared, seed, tuple(selectivities))
+    work = _Work(tuple(pools), compared, seed, tuple(selectivities))
     units = [(place, draw) for draw in range(draws) for place in range(len(compared) - 1)]
     units.append((len(compared) - 1, 0))
-    with _Log(resume, _fingerprint(work)) as log:
+    with Log(resume, _fingerprint(work)) as log:
         done = log.finished()
         left = [(place, draw) for place, draw in units if (compared[place].label, draw) not in done]
         wanted = {(compared[place].label, draw) for place, draw in units}
@@ -193,7 +226,7 @@ def run_experiment(
                 every += lines
                 log.write(lines)
                 progress(number, len(units), "draws")
-    return _result(work, draws, every)
+    return tuple(_result(work, number, draws, every) for number in range(len(work.pools)))
 
 
 _inherited: list[_Work] = []  # what forked processes find when they start: it is not sent to them
@@ -204,7 +237,8 @@ def _executed(work: _Work, units: list[tuple[int, int]], workers: int) -> Genera
     if workers <= 1 or not can_fork or len(units) < 2:
         yield from (work.run(place, draw) for place, draw in units)
         return
-    _ = work.pool.truth, work.pool.condition_rows  # computed once, before processes part ways
+    for pool in (*work.pools, work.together):  # computed once, before processes part ways
+        _ = pool.truth, pool.condition_rows
     _inherited.append(work)
     processes = ProcessPoolExecutor(min(workers, len(units)), multiprocessing.get_context("fork"))
     try:
@@ -221,67 +255,16 @@ def _inherit(place: int, draw: int) -> list[dict[str, Any]]:
 
 def _fingerprint(work: _Work) -> str:
     """What lines of a file must have been computed for: the questions, their answers, the seed and the settings."""
-    digest = hashlib.sha256(work.pool.truth.tobytes())
-    digest.update(work.pool.condition_rows.tobytes())
-    digest.update(repr((work.seed, work.selectivities, BANDS, POINTS, work.pool.table.rows)).encode())
+    digest = hashlib.sha256()
+    for pool in work.pools:
+        digest.update(pool.truth.tobytes())
+        digest.update(pool.condition_rows.tobytes())
+    digest.update(repr((work.seed, work.selectivities, BANDS, POINTS, work.pools[0].table.rows)).encode())
     digest.update(repr(work.settings).encode())
     return digest.hexdigest()[:16]
 
 
-def _for_the_owner(path: str, flags: int) -> int:
-    """A new file is its owner's alone: clouds hold exact counts of the original."""
-    return os.open(path, flags, 0o600)
-
-
-class _Log:
-    """Finished units in a file of JSON lines; a last line that was cut off is ignored and done again."""
-
-    def __init__(self, path: str | os.PathLike[str] | None, fingerprint: str) -> None:
-        self.path = None if path is None else Path(path)
-        self.fingerprint = fingerprint
-        self._file: Any = None
-
-    def __enter__(self) -> _Log:
-        if self.path is not None:
-            try:
-                text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
-                self._kept = text[: text.rfind("\n") + 1]
-                if self._kept != text:
-                    os.truncate(self.path, len(self._kept.encode()))  # what is whole stays, even on a full disk
-                self._file = open(self.path, "a", encoding="utf-8", opener=_for_the_owner)
-            except OSError as problem:
-                raise OutputError(f"{str(self.path)!r} cannot be used: {problem.strerror}.") from None
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def finished(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
-        done: dict[tuple[str, int], list[dict[str, Any]]] = {}
-        if self._file is None:
-            return done
-        for number, text in enumerate(self._kept.splitlines(), start=1):
-            try:
-                unit = json.loads(text)
-                same, lines = unit["experiment"] == self.fingerprint, unit["lines"]
-            except (ValueError, KeyError, TypeError):
-                raise OptionError(f"{self.path}, line {number}, is not a finished draw: give another file.") from None
-            if not same:
-                raise OptionError(
-                    f"{self.path} belongs to another experiment (other table, questions, seed or settings). "
-                    "Fix: give another file, or delete this one."
-                )
-            done[lines[0]["setting"], lines[0]["draw"]] = lines
-        return done
-
-    def write(self, lines: list[dict[str, Any]]) -> None:
-        if self._file is not None:
-            self._file.write(json.dumps({"experiment": self.fingerprint, "lines": lines}) + "\n")
-            self._file.flush()
-
-
-def _result(work: _Work, draws: int, every: list[dict[str, Any]]) -> Result:
+def _result(work: _Work, number: int, draws: int, every: list[dict[str, Any]]) -> Result:
     rows: list[Row] = []
     refused: dict[str, str] = {}
     for setting in work.settings:
@@ -289,10 +272,12 @@ def _result(work: _Work, draws: int, every: list[dict[str, Any]]) -> Result:
         reasons = [line["refused"] for line in lines if "refused" in line]
         if reasons:
             refused[setting.label] = reasons[0]
-        for estimator in dict.fromkeys(line["estimator"] for line in lines if "estimator" in line):
-            rows.append(_row(setting.label, estimator, [line for line in lines if line.get("estimator") == estimator]))
-    questions = work.pool.sizes(work.selectivities)
-    return Result(work.pool.name, questions, draws, work.seed, work.selectivities, tuple(rows), refused)
+        own = [line for line in lines if "estimator" in line and line.get("pool", 0) == number]
+        for estimator in dict.fromkeys(line["estimator"] for line in own):
+            rows.append(_row(setting.label, estimator, [line for line in own if line["estimator"] == estimator]))
+    pool = work.pools[number]
+    questions = pool.sizes(work.selectivities)
+    return Result(pool.name, questions, draws, work.seed, work.selectivities, tuple(rows), refused)
 
 
 def _row(setting: str, estimator: str, lines: list[dict[str, Any]]) -> Row:

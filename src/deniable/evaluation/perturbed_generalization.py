@@ -1,15 +1,6 @@
-"""Perturbed generalization (mathematics 9; Tao et al., ICDE 2008): perturb, generalize, publish one row of each group.
+"""Perturbed generalization in an experiment: one perturbed row of each box answers a pool (mathematics 9).
 
-Sensitive values are perturbed uniformly, so that the requirement holds whatever is published afterwards; public columns
-become boxes of k rows or more (no diversity is needed); and of each box one row is drawn and published with the box's
-size. Nobody who knows others of a box learns more, since a published value is one member's own draw and nobody knows
-whose. The price is the sample: n/k rows or fewer speak for n.
-
-With y_g the value that box g shows, n_g its size and p_g the share of it that a condition covers,
-
-    f = P^-1 o,    o_y = sum over boxes with y_g = y of n_g p_g
-
-is unbiased over draws and samples if rows lie evenly in their boxes.
+Channel, boxes, sample and estimate are those of ``rivals/perturbed_generalization``; only files are missing.
 """
 
 from __future__ import annotations
@@ -18,20 +9,18 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from deniable.core.arrays import Ints
 from deniable.core.channel import Channel
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
-from deniable.evaluation.answered import Answered, Floats, Setting, generator
+from deniable.evaluation.answered import Answered, Setting
 from deniable.evaluation.boxed import Boxed
-from deniable.evaluation.drawing import draw_release
-from deniable.evaluation.rivals import Generalized
-from deniable.mechanisms import Uniform
 from deniable.planning.pools import QuestionPool
 from deniable.planning.tables import CodedTable
-
-Ints = npt.NDArray[np.int64]
+from deniable.rivals.perturbed_generalization import mechanism as rival
+from deniable.rivals.perturbed_generalization.estimate import BoxSample
+from deniable.rivals.perturbed_generalization.publish import one_of_each, perturbed
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,33 +29,37 @@ class Sampled:
 
     Attributes:
         boxed: the groups, whose boxes are published.
-        channel: by which values were perturbed.
         member: the row that was drawn from each group; not published.
-        shown: its perturbed value.
-        sizes: the rows of each group.
+        sample: its perturbed value, and the rows of its group.
     """
 
     boxed: Boxed
-    channel: Channel
     member: Ints
-    shown: Ints
-    sizes: Ints
+    sample: BoxSample
 
     @classmethod
     def draw(cls, table: CodedTable, k: int, privacy: Privacy, stream: Keystream) -> Sampled:
         """Perturb, generalize, sample."""
-        drawn = draw_release(table, Uniform(), privacy, stream.subkey("perturbation"))
+        channel = rival.PerturbedGeneralization(k).channel(table.histogram, privacy)
         boxed = Boxed.of(table, np.arange(table.rows), k, 1)
-        order = generator(stream).permutation(table.rows)
-        _, first = np.unique(boxed.groups[order], return_index=True)
-        member = order[first]
-        shown = drawn.published[member].astype(np.int64)
-        return cls(boxed, drawn.plan.cells[0].channel, member, shown, np.bincount(boxed.groups))
+        member = one_of_each(boxed.groups, stream.subkey("sample"))
+        shown = perturbed(channel, table.codes[member], stream.subkey("draws")).astype(np.int64)
+        return cls(boxed, member, BoxSample(channel, shown, np.bincount(boxed.groups)))
 
-    def by_value(self, share: Floats) -> Floats:
-        """The estimated count of every value, among rows that lie in this share of each box."""
-        observed = np.bincount(self.shown, weights=self.sizes * share, minlength=self.channel.m)
-        return self.channel.invert(observed)
+    @property
+    def channel(self) -> Channel:
+        """By which values were perturbed."""
+        return self.sample.channel
+
+    @property
+    def shown(self) -> Ints:
+        """The perturbed value of each group."""
+        return self.sample.shown
+
+    @property
+    def sizes(self) -> Ints:
+        """The rows of each group."""
+        return self.sample.rows
 
 
 @dataclass(frozen=True)
@@ -78,15 +71,16 @@ class PerturbedGeneralization(Setting):
     label: str = "perturbed-generalization"
 
     @classmethod
-    def fitted(cls, privacy: Privacy) -> PerturbedGeneralization:
-        """With boxes as large as generalization needs for the same requirement."""
-        return cls(Generalized.fitted(privacy).k, privacy)
+    def named(cls, text: str, mechanism: rival.PerturbedGeneralization, privacy: Privacy) -> PerturbedGeneralization:
+        """The setting of a mechanism as it was spelled; by its name alone with as many rows as rho2 asks for."""
+        own = mechanism if ":" in text else mechanism.fitted(privacy)
+        return cls(own.k, privacy, text)
 
     def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
         begin = time.perf_counter()
         made = Sampled.draw(pool.table, self.k, self.privacy, stream)
         drawn = time.perf_counter()
-        answers = np.array([made.by_value(share) for share in made.boxed.shares(pool)]) @ pool.sets.T
+        answers = np.array([made.sample.by_value(share) for share in made.boxed.shares(pool)]) @ pool.sets.T
         answered = time.perf_counter()
-        histogram = made.by_value(np.ones(len(made.sizes)))
+        histogram = made.sample.by_value(np.ones(len(made.sizes)))
         return Answered({"": answers}, {"": histogram}, None, (drawn - begin, answered - drawn))

@@ -15,9 +15,9 @@ from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
 from deniable.estimation.decoys import Others, four_states
-from deniable.evaluation.answered import SET_ENTRIES, Answered, Bools, Floats, Setting, estimated, generator
+from deniable.evaluation.answered import Answered, Bools, Floats, Setting, estimated, generator
 from deniable.evaluation.boxed import Boxed
-from deniable.evaluation.drawing import draw_release, planning_stream
+from deniable.evaluation.drawing import decoys_planned, draw_plan, noisy_marginal, planning_stream
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.mechanisms.redraw import Redraw
@@ -33,6 +33,8 @@ from deniable.rivals.generalize.estimate import BoxCounts
 from deniable.rivals.generalize.mechanism import Generalize
 from deniable.rivals.generalize.publish import rows_kept
 from deniable.rivals.laplace import mechanism as laplace
+
+CONDITIONS = 64  # that Anatomy's groups are asked at a time
 
 
 class Rival(Setting):
@@ -169,16 +171,12 @@ class Anatomized(Rival):
 
 
 def _anatomy_counts(tables: AnatomyTables, pool: QuestionPool, there: Bools) -> Floats:
-    """Counts [conditions, m]; conditions are handed over some at a time, as one flag per row that is left."""
+    """Counts [conditions, m]; conditions are handed over some at a time, as the places of rows that are left."""
     place = np.cumsum(there) - 1
-    step = max(1, SET_ENTRIES // len(there))
     parts = []
-    for start in range(0, len(pool.rows), step):
-        some = pool.rows[start : start + step]
-        matching = np.zeros((len(some), len(tables.cell)), bool)
-        for flags, rows in zip(matching, some, strict=True):
-            flags[place[rows[there[rows]]]] = True
-        parts.append(tables.counts(matching))
+    for start in range(0, len(pool.rows), CONDITIONS):
+        some = pool.rows[start : start + CONDITIONS]
+        parts.append(tables.counts_of([place[rows[there[rows]]] for rows in some]))
     return np.concatenate(parts)
 
 
@@ -235,7 +233,8 @@ class DecoyGroups(Rival):
     def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
         table = pool.table
         begin = time.perf_counter()
-        draw = draw_release(table, self.mechanism, None, stream)
+        plan = self.plan(table.histogram)
+        draw = draw_plan(table, plan, stream, noisy_marginal(table.histogram, stream))
         drawn = time.perf_counter()
         tally = pool.tally(draw.published, table.m)
         total = np.bincount(draw.published, minlength=table.m).astype(np.float64)
@@ -249,7 +248,7 @@ class DecoyGroups(Rival):
         return Answered(answers, dict.fromkeys(answers, total), kept, (drawn - begin, answered - drawn))
 
     def plan(self, counts: Histogram) -> Plan:
-        return self.mechanism.plan(counts, None)
+        return decoys_planned(self.mechanism, counts)
 
     def predicted(self, profile: ByPool) -> dict[str, Errors]:
         return {"full channel": profile.channels(self.plan(profile.pool.table.histogram), None)}

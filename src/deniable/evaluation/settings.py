@@ -25,6 +25,7 @@ from deniable.planning.candidates import MARGINAL_VARIANCE, as_published, drawn_
 from deniable.planning.independence import IndependenceMoments, independence
 from deniable.planning.pools import QuestionPool
 from deniable.planning.profiles import ByPool, Errors
+from deniable.rivals.perturbed_generalization import mechanism as rival
 
 STANDARD = ("inverse", "calibrated", "shrunk")
 RIVALS: tuple[type[Rival], ...] = (Anatomized, DecoyGroups, Generalized, Laplace, Redrawn)
@@ -96,8 +97,6 @@ def setting_named(text: str, privacy: Privacy, estimators: tuple[str, ...] = STA
     Rivals that are not given a group size get the one that bounds them by rho2.
     """
     name = text.partition(":")[0]
-    if name == PerturbedGeneralization.label:
-        return PerturbedGeneralization.fitted(privacy)
     kind = MECHANISMS.get(name)
     if kind is Retention:
         raise OptionError("mechanism 'retention' perturbs many columns; here one is evaluated. Fix: leave it out.")
@@ -105,7 +104,11 @@ def setting_named(text: str, privacy: Privacy, estimators: tuple[str, ...] = STA
         raise OptionError(
             "mechanism 'items' perturbs lists; here a column of single values is evaluated. Fix: leave it out."
         )
-    for rival in RIVALS:
-        if rival.evaluates is kind:
-            return rival.of(rival.fitted(privacy) if text == name else mechanism_named(text), text, privacy)
+    if kind is rival.PerturbedGeneralization:
+        made = mechanism_named(text)
+        assert isinstance(made, rival.PerturbedGeneralization)
+        return PerturbedGeneralization.named(text, made, privacy)
+    for other in RIVALS:
+        if other.evaluates is kind:
+            return other.of(other.fitted(privacy) if text == name else mechanism_named(text), text, privacy)
     return Perturbed(text, mechanism_named(text), privacy, estimators)

@@ -159,8 +159,19 @@ def with_weights(feature: Feature, source: Source) -> tuple[Feature, Codes]:
     that count for the same everywhere, such as all numbers of a bin that one coin keeps, are one thing to show."""
     state = feature.codes(plain(source.values[feature.name]))
     member = np.arange(feature.size)[:, None] == state[None, :]
-    weights, alike = np.unique(source.weights(member.astype(np.float64)), axis=1, return_inverse=True)
-    return replace(feature, weights=weights), alike.reshape(-1)[source.states].astype(np.intp)
+    weights, alike = _distinct(source.weights(member.astype(np.float64)))
+    return replace(feature, weights=weights), alike[source.states].astype(np.intp)
+
+
+def _distinct(weights: Floats) -> tuple[Floats, Codes]:
+    """The different columns of a matrix, in order, and which of them each column is. Most are alike to the last bit:
+    these are found by their bytes, since sorting 100,000 columns takes a hundred times as long."""
+    columns = np.ascontiguousarray(weights.T)
+    seen: dict[bytes, int] = {}
+    place = np.array([seen.setdefault(column.tobytes(), len(seen)) for column in columns], dtype=np.intp)
+    _, first = np.unique(place, return_index=True)
+    different, alike = np.unique(weights[:, first], axis=1, return_inverse=True)
+    return different, alike.reshape(-1)[place]
 
 
 def _edges(numbers: Floats, bins: int) -> Floats:

@@ -22,6 +22,8 @@ PLACES = {
     "decoys": "deniable.mechanisms.decoys.mechanism:Decoys",
     "anatomy": "deniable.rivals.anatomy.mechanism:Anatomy",
     "generalize": "deniable.rivals.generalize.mechanism:Generalize",
+    "perturbed-generalization": "deniable.rivals.perturbed_generalization.mechanism:PerturbedGeneralization",
+    "optrr": "deniable.rivals.optrr.mechanism:OptRR",
     "laplace": "deniable.rivals.laplace.mechanism:Laplace",
     "retention": "deniable.mechanisms.retention:Retention",
     "items": "deniable.mechanisms.items:Items",

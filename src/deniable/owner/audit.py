@@ -32,10 +32,12 @@ from deniable.owner.combined import combined_findings
 from deniable.owner.giveaways import giveaways, heaps
 from deniable.owner.lists import audit_of_lists
 from deniable.owner.matching import Scanned, as_published, audited_rows, matched, observed, read_original, scanned
+from deniable.owner.samples import audit_of_samples
 from deniable.owner.scenes import attacks_on_groups, attacks_on_rows, informed_about, scenes_of
 from deniable.publishing.marginal import public_histogram
 from deniable.release.open import open_release
 from deniable.release.release import Release
+from deniable.rivals.optrr.matrix import cells_of, of_mixture
 
 STEPS, AUDITING = 4, "looking for what gives values away"
 NOT_PLAYED = Finding(
@@ -82,6 +84,8 @@ def audit(
     item = opened.manifest.parts[0].item
     if item is not None:
         return audit_of_lists(source, opened, item, attacks, progress)
+    if opened.manifest.form == "samples":
+        return audit_of_samples(source, opened, attacks, progress)
     if opened.manifest.form != "rows":
         return _of_groups(source, opened, categories, attacks, progress)
     manifest, hidden = _with_hidden_cells(opened.manifest, source, plan)
@@ -196,8 +200,22 @@ def _with_hidden_cells(
             positions = tuple(again.positions(cell) for cell in again.cells)
             part = dataclasses.replace(part, channels=channels, cell_positions=positions)
             made[part.columns] = again
+        elif part.mixture is not None:
+            part, made[part.columns] = _of_matrix(part, Histogram(part.domain, scanned(source, part).counts))
         shown.append(part)
     return dataclasses.replace(manifest, parts=tuple(shown)), made
+
+
+def _of_matrix(part: Part, histogram: Histogram) -> tuple[Part, Plan]:
+    """A part that publishes its matrix as it was executed: a cell for each value, which nobody sees."""
+    assert part.mixture is not None
+    cells = cells_of(of_mixture(part.mixture), histogram)
+    promised = Guarantee(
+        promises=(part.promise,), adversary="frequency", rho1=None, rho2=None, worst=Fraction(1), gamma=None
+    )
+    positions = tuple(np.arange(part.m) for _ in cells)
+    shown = dataclasses.replace(part, channels=tuple(cell.channel for cell in cells), cell_positions=positions)
+    return shown, Plan.of_cells("matrix", histogram, cells, promised)
 
 
 def _plan_of_strata(manifest: Manifest, source: Dataset) -> Plan | None:

@@ -10,6 +10,7 @@ from deniable.estimation.question import Answerer
 from deniable.release.hidden_channels import with_channels
 from deniable.rivals.anatomy.answerer import BucketsAnswerer
 from deniable.rivals.generalize.answerer import BoxesAnswerer
+from deniable.rivals.perturbed_generalization.answerer import SamplesAnswerer
 
 if TYPE_CHECKING:
     from deniable.release.release import Release
@@ -22,6 +23,8 @@ def answerer_of(release: Release) -> Answerer:
         return RowsAnswerer(with_channels(release))
     if manifest.form == "buckets":
         return BucketsAnswerer(manifest, release.table, release.groups)
+    if manifest.form == "samples":
+        return SamplesAnswerer(manifest, release.table, release.groups)
     if manifest.form == "boxes":
         return BoxesAnswerer(manifest, release.table, release.groups)
     raise QuestionError(

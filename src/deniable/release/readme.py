@@ -21,6 +21,8 @@ probability that a value x is published as y, as the noisy histogram tells it. C
 UNSAID = """which rows lend each other values is not published,
 nor is a histogram. The number of rows that show a value estimates how many have it, in the whole table and nowhere
 else. For the rows of a question deniable plans the groups once more, from these numbers, and has P from that."""
+MATRIX = """`manifest.json` holds the probability that a value x
+is published as y, P[y][x] = mixture[y][x], in multiples of 2^-32."""
 LINE_UPS = """rows show sets of values, and c_x, the number of rows
 whose set holds x, is B f on average, with B[x][y] = t J[x][y] / pi_y + (1 - t) pi_x. `manifest.json` holds, under
 `lineups` of the part, t = truth/2^32 and pi = arcs/2^32; J[x][y], the probability that a set made without looking holds
@@ -34,6 +36,11 @@ your question in each group, and take the same share of each of its values.""",
     "boxes": """The values of {sensitive} are as they were. Public columns are not: each row shows the range or set
 that its group (column `cell`) has in common, and `groups.parquet` describes these boxes. To count, take the share of
 each box that your question covers, as if its rows lay evenly in it.""",
+    "samples": """Each row stands for a group of rows (column `cell`): it shows the range or set that they have in
+common in each public column, and the perturbed value of {sensitive} of one of them, drawn at random. `groups.parquet`
+describes these boxes and says how many rows each has. A value x was kept with probability p = keep/2^32 of
+`manifest.json`, and otherwise replaced by any value, P[y][x] = p [x = y] + (1 - p) replace_y/2^32. To count, let o_y be
+the rows of all boxes that show y, each times the share of the box that your question covers, and solve P f = o.""",
 }
 
 
@@ -94,7 +101,8 @@ def _without(manifest: Manifest) -> str:
         coded = "" if manifest.lineups is None else CODED.format(file=manifest.lineups.file)
         return f"{LINE_UPS}{coded}\nSolve B f = c for the true counts f, among the rows of your question."
     known = HIDDEN if any(part.mixture is not None for part in manifest.parts) else UNSAID
-    how = known if any(part.groups is not None for part in manifest.parts) else CHANNELS
+    plain = MATRIX if any(part.mixture is not None for part in manifest.parts) else CHANNELS
+    how = known if any(part.groups is not None for part in manifest.parts) else plain
     published = any(part.cells_published for part in manifest.parts)
     by_cell = ", cell by cell (column `cell`), and add up" if published else ""
     return f"""{how}
@@ -149,7 +157,7 @@ together P is the product of both.
 
 
 def _groups_readme(manifest: Manifest) -> str:
-    """For releases of groups, which perturb nothing."""
+    """For releases of groups, most of which perturb nothing."""
     sensitive = manifest.parts[0].columns
     what = OF_GROUPS[manifest.form].format(sensitive=", ".join(map(markdown.code, sensitive)))
     first = manifest.parts[0].domain[0]
@@ -169,7 +177,7 @@ def _groups_readme(manifest: Manifest) -> str:
 {_coarser(manifest)}{accuracy(manifest)}{columns(manifest)}
 ## What is promised
 
-{_listed(manifest.guarantee["sentence"])}
+{_listed(manifest.guarantee["sentence"], *manifest.guarantee["also"])}
 
 ## What is not protected
 

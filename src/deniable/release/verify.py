@@ -16,6 +16,7 @@ from deniable.audit.verify.checks import Certificate, Check
 from deniable.audit.verify.groups import box_checks, bucket_checks
 from deniable.audit.verify.lineup_table import table_check
 from deniable.audit.verify.rows import counts_check
+from deniable.audit.verify.samples import sample_checks
 from deniable.core.errors import ManifestError, VerificationError, listing
 from deniable.core.manifest import FORMAT_VERSION, DataFile, Manifest, read_json, software, with_sentence
 from deniable.engines import Engine, engine_named
@@ -30,7 +31,8 @@ from deniable.release.signing_key import known_fingerprint
 
 # What no look at a release can show, said first.
 _WITH_KEY = "NOT CHECKED: that the rows were really perturbed; only whoever has the table and the key can show that"
-NOT_CHECKED = {"rows": [Check("perturbation", True, _WITH_KEY)], "buckets": [], "boxes": [], "answers": []}
+_PERTURBED = [Check("perturbation", True, _WITH_KEY)]
+NOT_CHECKED = {"rows": _PERTURBED, "samples": _PERTURBED, "buckets": [], "boxes": [], "answers": []}
 
 
 def verify(
@@ -93,7 +95,10 @@ def _file_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check
     groups = engine.read(folder / manifest.groups.file, manifest.groups, {})
     if manifest.form == "buckets":
         return [*checks, *bucket_checks(manifest, groups)]
-    return [*checks, *box_checks(manifest, engine.read(folder / manifest.data.file, manifest.data, types), groups)]
+    table = engine.read(folder / manifest.data.file, manifest.data, types)
+    if manifest.form == "samples":
+        return [*checks, *sample_checks(manifest, table, groups)]
+    return [*checks, *box_checks(manifest, table, groups)]
 
 
 def _lineup_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]:

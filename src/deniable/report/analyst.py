@@ -24,6 +24,11 @@ ROLES_OF = {
         "sensitive": "as it was",
         "cell": "the group of the row",
     },
+    "perturbed-generalization": {
+        "public": "what the rows of a box have in common",
+        "sensitive": "perturbed, of one row of the box: ask, do not count",
+        "cell": "the box",
+    },
 }
 _OPEN = f'import deniable as dn\n\nrelease = dn.open_release("{HERE}")\n'
 
@@ -52,12 +57,15 @@ def analyst_report(evidence: Evidence) -> Document:
 
 
 def _groups_in_short(evidence: Evidence) -> Section:
-    """The same of a release of groups, which perturbs nothing and answers single counts only."""
+    """The same of a release of groups, which answers single counts only."""
     names = sections.sensitive_names(evidence)
     facts = Facts((("Rows", f"{evidence.manifest.rows:,}", ""), ("Sensitive", names, "in groups of rows")))
+    shown_of_each = (
+        "one of each is shown, perturbed" if evidence.manifest.form == "samples" else "nothing was perturbed"
+    )
     text = (
-        "Rows were put into groups, and nothing was perturbed: README.md, beside the data, says what is shown of each "
-        "group. Answers assume that the rows of a group are alike."
+        f"Rows were put into groups, and {shown_of_each}: README.md, beside the data, says what is "
+        "shown of each group. Answers assume that the rows of a group are alike."
     )
     only = "Sums, averages, histograms, group-bys and SQL are refused, so this report has no examples of them."
     return Section(

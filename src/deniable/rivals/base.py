@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.arrays import Bools, Ints
+from deniable.core.channel import Channel
 from deniable.core.errors import ColumnError, ManifestError, OptionError, did_you_mean
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
@@ -68,9 +69,16 @@ class Rival(Mechanism):
 
 
 def manifest_of(
-    mechanism: Rival, request: Request, guarantee: Guarantee, scan: Scan, schema: pa.Schema, rows: int, **more: Any
+    mechanism: Rival,
+    request: Request,
+    guarantee: Guarantee,
+    scan: Scan,
+    schema: pa.Schema,
+    rows: int,
+    channel: Channel | None = None,
+    **more: Any,
 ) -> Manifest:
-    """The manifest of a release without channels."""
+    """The manifest of a release of groups or answers; ``channel`` perturbs the values of whatever rows it shows."""
     roles = {CELL: "cell", **dict.fromkeys(request.sensitive, "sensitive")}
     part = Part(
         columns=request.sensitive,
@@ -78,7 +86,9 @@ def manifest_of(
         missing=request.missing,
         promise=guarantee.promises[0],
         domain=scan.histogram.domain,
-        cells_published=mechanism.form != "answers",
+        channels=() if channel is None else (channel,),
+        cell_positions=() if channel is None else (np.arange(channel.m),),
+        cells_published=mechanism.form in ("buckets", "boxes"),
         bins={name: bins for name, bins in request.dataset.bins.items() if name in request.sensitive},
     )
     return Manifest(

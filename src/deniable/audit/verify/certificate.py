@@ -20,7 +20,11 @@ from deniable.core import promise
 from deniable.core.errors import ManifestError
 
 MOST_POOLED = 1000  # releases whose noise may have been added up
-FORMS = {"groups": ("buckets", "boxes"), "answers": ("answers",)}  # of promises that are not about perturbed rows
+FORMS = {
+    "groups": ("buckets", "boxes"),
+    "one-of-box": ("samples",),
+    "answers": ("answers",),
+}  # of promises that are not about perturbed rows
 
 
 def certificate(manifest: Mapping[str, Any]) -> Certificate:

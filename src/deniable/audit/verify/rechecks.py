@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from deniable.audit.verify import lineups
+from deniable.audit.verify import lineups, unperturbed
 from deniable.audit.verify.checks import FULL, Check, cell_amplification, part_amplification
 from deniable.audit.verify.coverage import above_checks, noise_slack, single_checks
 from deniable.audit.verify.items import by_items
+from deniable.audit.verify.matrices import by_matrix
+from deniable.audit.verify.samples import by_box
 from deniable.core.promise import (
     Amplification,
     Cells,
@@ -17,8 +19,10 @@ from deniable.core.promise import (
     Frequency,
     Groups,
     LineUps,
+    Matrix,
     NoisyAnswers,
     Nothing,
+    OneOfBox,
     OneOfItems,
     PerValue,
     Promise,
@@ -285,25 +289,11 @@ def by_decoys(promise: DecoyGroups, part: Json, manifest: Json) -> list[Check]:
     return checks
 
 
-def by_groups(promise: Groups, part: Json, manifest: Json) -> list[Check]:
-    """The groups themselves are in the files, and are checked there."""
-    sound = promise.l >= 1 and promise.k >= 1 and not part["cells"]
-    return [Check("promise of groups", sound, f"groups of {promise.k} rows or more, no value above 1/{promise.l}")]
-
-
-def by_answers(promise: NoisyAnswers, part: Json, manifest: Json) -> list[Check]:
-    """Nothing is published: whoever asks trusts the owner to add the noise."""
-    return [Check("answers", False, "answers cannot be verified: whoever asks trusts the owner to add the noise")]
-
-
-def by_nothing(promise: Nothing, part: Json, manifest: Json) -> list[Check]:
-    """Nothing is promised of this part, and nothing may be stated."""
-    return [Check("promise", True, f"{', '.join(part['columns'])}: none ({promise.why})")]
-
-
 RECHECKS: dict[type[Promise], Callable[[Any, Json, Json], list[Check]]] = {
     Amplification: by_amplification,
+    OneOfBox: by_box,
     Frequency: by_frequency,
+    Matrix: by_matrix,
     PerValue: by_value,
     Cells: by_cell,
     Strata: by_stratum,
@@ -311,7 +301,7 @@ RECHECKS: dict[type[Promise], Callable[[Any, Json, Json], list[Check]]] = {
     LineUps: by_lineups,
     OneOfItems: by_items,
     DecoyGroups: by_decoys,
-    Groups: by_groups,
-    NoisyAnswers: by_answers,
-    Nothing: by_nothing,
+    Groups: unperturbed.by_groups,
+    NoisyAnswers: unperturbed.by_answers,
+    Nothing: unperturbed.by_nothing,
 }

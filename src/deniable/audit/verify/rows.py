@@ -21,11 +21,12 @@ IMPOSSIBLE = 1e-9
 
 def counts_check(part: Part, shown: Floats) -> Check | None:
     """Whether published counts by value can come from the channel and the noisy histogram; None where none is known."""
-    if part.marginal is None or len(part.channels) != 1 or part.m < 2:
+    matrix = part.mixture if part.groups is None else None
+    if part.marginal is None or (len(part.channels) != 1 and matrix is None) or part.m < 2:
         return None
     noisy = np.maximum(np.array(part.marginal.counts, dtype=np.float64), 0.0)
-    channel, rows = part.channels[0], float(shown.sum())
-    expected = channel.apply(noisy[part.cell_positions[0]] * rows / max(noisy.sum(), 1.0))
+    noisy *= float(shown.sum()) / max(noisy.sum(), 1.0)
+    expected = part.channels[0].apply(noisy[part.cell_positions[0]]) if matrix is None else np.array(matrix) @ noisy
     spread = expected + part.marginal.variance
     rare = expected < LEAST
     off = np.append((shown - expected)[~rare], (shown - expected)[rare].sum())

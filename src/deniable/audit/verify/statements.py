@@ -48,6 +48,8 @@ KINDS_OF = {
     "decoys": ("decoys",),
     "anatomy": ("groups",),
     "generalize": ("groups",),
+    "perturbed-generalization": ("one-of-box",),
+    "optrr": ("matrix",),
     "laplace": ("answers",),
 }
 

@@ -126,16 +126,17 @@ def _roles(raw: Json) -> Iterator[str]:
     if len(set(covered)) != len(covered):
         yield "a sensitive column belongs to two parts"
     published = {column["name"]: column["role"] for column in raw["columns"]}
-    if raw["form"] in ("rows", "boxes"):
+    if raw["form"] in ("rows", "boxes", "samples"):
         sensitive = {name for name, role in published.items() if role == "sensitive"}
         if set(covered) != sensitive:
             yield "its parts are not about its sensitive columns"
-    if raw["form"] in ("buckets", "boxes") and "cell" not in published:
+    grouped = raw["form"] in ("buckets", "boxes", "samples")
+    if grouped and "cell" not in published:
         yield "it publishes groups, and no column says which"
     by_cell = raw["form"] == "rows" and any(part["cells_published"] for part in raw["parts"])
     if by_cell and (published.get("cell") != "cell" or len(raw["parts"]) != 1):
         yield "cells are published, and no column 'cell' of one part says which"
-    if raw["form"] in ("buckets", "boxes") and len(raw["parts"]) != 1:
+    if grouped and len(raw["parts"]) != 1:
         yield "groups are of one part"
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -45,11 +48,19 @@ class AnatomyTables:
 
         A value's share of its group is spread evenly over the group's rows, whichever match.
         """
+        return self.counts_of([np.flatnonzero(rows) for rows in np.asarray(matching, dtype=bool)])
+
+    def counts_of(self, rows: Sequence[npt.NDArray[np.integer]]) -> Floats:
+        """The same, for the places of the rows that match each question: what they count for is added up."""
+        ends = np.cumsum([0, *map(len, rows)])
+        cell = self.cell[np.concatenate([np.zeros(0, np.int64), *rows])]
+        hits = sparse.csr_array((np.ones(len(cell)), cell, ends), shape=(len(rows), self._shares.shape[0]))
+        estimates: Floats = (hits @ self._shares).toarray()
+        return estimates
+
+    @cached_property
+    def _shares(self) -> sparse.csr_array:
+        """Of each group, each value's share of its rows."""
         sizes = np.maximum(np.bincount(self.groups, weights=self.rows), 1.0)
         share = self.rows / sizes[self.groups]
-        chosen = np.asarray(matching, dtype=bool)
-        estimates = np.empty((len(chosen), self.m))
-        for question, rows in enumerate(chosen):
-            hits = np.bincount(self.cell[rows], minlength=len(sizes))
-            estimates[question] = np.bincount(self.values, weights=share * hits[self.groups], minlength=self.m)
-        return estimates
+        return sparse.csr_array((share, (self.groups, self.values)), shape=(len(sizes), self.m))

@@ -38,7 +38,7 @@ class BoxesAnswerer(CountsOnly):
         leaves, wanted = self.split(question)
         share = np.ones(self._groups.num_rows)
         for leaf in leaves:
-            share *= self._share(leaf)
+            share *= share_of(self._groups, leaf)
         value, variance = self._counts.count(share, wanted)
         largest = float(self._counts.rows[wanted[self._counts.value]].sum())
         error = float(np.sqrt(variance))
@@ -51,15 +51,16 @@ class BoxesAnswerer(CountsOnly):
         codes = places_in(part, self._table)
         return BoxCounts.of_codes(self._table[CELL].to_numpy(), codes, part.m, self._groups.num_rows)
 
-    def _share(self, leaf: Leaf) -> Floats:
-        """The share of each box's rows that satisfies a condition on a public column."""
-        if leaf.column + boxes.VALUES in self._groups.column_names:
-            sets, values = sets_of(self._groups, leaf.column)
-            require_known(leaf.column, values.drop_null(), leaf.named, sensitive=False)
-            return sets.share(holds_for(leaf, values))
-        ranges = ranges_of(self._groups, leaf.column)
-        kind = self._groups.schema.field(leaf.column + boxes.LOW).type
-        return ranges.share(_covered(ranges, kind, leaf.condition), leaf.missing)
+
+def share_of(groups: pa.Table, leaf: Leaf) -> Floats:
+    """The share of each box's rows that satisfies a condition on a public column."""
+    if leaf.column + boxes.VALUES in groups.column_names:
+        sets, values = sets_of(groups, leaf.column)
+        require_known(leaf.column, values.drop_null(), leaf.named, sensitive=False)
+        return sets.share(holds_for(leaf, values))
+    ranges = ranges_of(groups, leaf.column)
+    kind = groups.schema.field(leaf.column + boxes.LOW).type
+    return ranges.share(_covered(ranges, kind, leaf.condition), leaf.missing)
 
 
 def ranges_of(groups: pa.Table, name: str) -> Ranges:

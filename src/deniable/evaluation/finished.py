@@ -1,0 +1,63 @@
+"""Finished draws of an experiment in a file of JSON lines, so that a stopped one goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from deniable.core.errors import OptionError, OutputError
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    """A new file is its owner's alone: clouds hold exact counts of the original."""
+    return os.open(path, flags, 0o600)
+
+
+class Log:
+    """Finished units in a file of JSON lines; a last line that was cut off is ignored and done again."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, fingerprint: str) -> None:
+        self.path = None if path is None else Path(path)
+        self.fingerprint = fingerprint
+        self._file: Any = None
+
+    def __enter__(self) -> Log:
+        if self.path is not None:
+            try:
+                text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+                self._kept = text[: text.rfind("\n") + 1]
+                if self._kept != text:
+                    os.truncate(self.path, len(self._kept.encode()))  # what is whole stays, even on a full disk
+                self._file = open(self.path, "a", encoding="utf-8", opener=_for_the_owner)
+            except OSError as problem:
+                raise OutputError(f"{str(self.path)!r} cannot be used: {problem.strerror}.") from None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def finished(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
+        done: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        if self._file is None:
+            return done
+        for number, text in enumerate(self._kept.splitlines(), start=1):
+            try:
+                unit = json.loads(text)
+                same, lines = unit["experiment"] == self.fingerprint, unit["lines"]
+            except (ValueError, KeyError, TypeError):
+                raise OptionError(f"{self.path}, line {number}, is not a finished draw: give another file.") from None
+            if not same:
+                raise OptionError(
+                    f"{self.path} belongs to another experiment (other table, questions, seed or settings). "
+                    "Fix: give another file, or delete this one."
+                )
+            done[lines[0]["setting"], lines[0]["draw"]] = lines
+        return done
+
+    def write(self, lines: list[dict[str, Any]]) -> None:
+        if self._file is not None:
+            self._file.write(json.dumps({"experiment": self.fingerprint, "lines": lines}) + "\n")
+            self._file.flush()

@@ -1,0 +1,176 @@
+"""Perturbed generalization (Tao, Xiao, Li, Zhang, ICDE 2008): perturb, generalize, publish one row of each box.
+
+Sensitive values are perturbed uniformly; public columns become boxes of k rows or more, cut without a look at the
+sensitive values; and of each box one row is drawn and published, beside the number of rows that the box has. Nobody
+knows whose row it is, so the perturbation may keep more than the requirement would let it. To whoever knows everything
+about all others of a box of n rows, y is published with
+
+    P'(y | x) = P(y | x) / n + (rest),    rest >= (1 - 1/n) q,    q = min P
+
+so that an amplification of gamma in the channel is one of at most 1 + (gamma - 1) / n <= 1 + (gamma - 1) / k in what is
+published of a person. The price is the sample: n/k rows or fewer speak for n.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from deniable.core.channel import Channel
+from deniable.core.errors import OptionError, RequirementError, TableError
+from deniable.core.guarantee import Guarantee
+from deniable.core.histogram import Histogram
+from deniable.core.manifest import Form
+from deniable.core.privacy import Privacy, amplification_limit, largest_prior, worst_posterior
+from deniable.core.probability import percent
+from deniable.core.promise import OneOfBox
+from deniable.engines.request import Request
+from deniable.mechanisms.requirement import (
+    DISTRIBUTION,
+    DOMAIN,
+    REPEATED,
+    check_histogram,
+    needs_rho2,
+    protected_values,
+    require_covered,
+    require_feasible,
+)
+from deniable.mechanisms.view import beyond_rho1, largest_share
+from deniable.rivals.base import Rival, RivalRelease
+from deniable.rivals.diversity import group_size
+from deniable.rivals.perturbed_generalization.publish import published_sample
+
+LARGEST_K = 2**20
+LIMITS = (
+    DOMAIN,
+    DISTRIBUTION,
+    REPEATED,
+    "Public columns are published as ranges and sets: they say who may have taken part, and a narrow range says nearly "
+    "as much as the value.",
+    "How many rows a box has is published exactly.",
+)
+
+
+@dataclass(frozen=True)
+class PerturbedGeneralization(Rival):
+    """One perturbed row of every box of k rows or more (Tao et al., ICDE 2008).
+
+    Attributes:
+        k: how many rows a box has at least. Published by its name alone, as many as rho2 asks for.
+
+    >>> import deniable as dn
+    >>> from deniable.mechanisms import PerturbedGeneralization
+    >>> counts = dn.Histogram.of({"flu": 30, "gout": 40, "hiv": 30})
+    >>> required = dn.Privacy(rho1="1/5", rho2="1/4", adversary="any-prior")
+    >>> PerturbedGeneralization(k=6).channel(counts, required).diagonal.round(4).tolist()
+    [0.6, 0.6, 0.6]
+    """
+
+    k: int = 10
+    name: ClassVar[str] = "perturbed-generalization"
+    reveals: ClassVar[str] = "nothing of single rows; public columns only as ranges, and one row of each box"
+    form: ClassVar[Form] = "samples"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= LARGEST_K:
+            raise OptionError(f"k = {self.k!r} is not allowed: a box has 1 to {LARGEST_K:,} rows or more. Fix: k=10.")
+
+    def fitted(self, privacy: Privacy | None) -> PerturbedGeneralization:
+        """With boxes as large as generalization needs for the same requirement."""
+        return self if privacy is None else PerturbedGeneralization(max(self.k, group_size(privacy)))
+
+    def channel(self, histogram: Histogram, privacy: Privacy | None, public: Histogram | None = None) -> Channel:
+        """Uniform perturbation with gamma = 1 + k (gamma' - 1), gamma' being what the requirement allows.
+
+        Args:
+            histogram: how many rows hold each value.
+            privacy: the requirement.
+            public: the histogram with noise, from which an owner's rho1 is taken where it is left out.
+        """
+        required = needs_rho2(privacy, self.name)
+        check_histogram(histogram)
+        if histogram.rows < self.k:
+            raise TableError(
+                f"k = {self.k} is larger than the table, which has {histogram.rows} rows. Fix: a smaller k."
+            )
+        assert required.rho2 is not None
+        rho1 = self._rho1(histogram, required, public)
+        gamma = 1 + self.k * (amplification_limit(rho1, required.rho2) - 1)
+        return Channel.uniform(histogram.domain, gamma=gamma, coarse=required.rho1 is None)
+
+    def guarantee(self, histogram: Histogram, privacy: Privacy | None, public: Histogram | None = None) -> Guarantee:
+        """What a perturbed row of a box promises; the numbers are those of the channel that is used.
+
+        Args:
+            histogram, privacy, public: as for ``channel``.
+        """
+        required = needs_rho2(privacy, self.name)
+        gamma = row_amplification(self.channel(histogram, required, public), self.k)
+        assert required.rho2 is not None
+        covered = largest_prior(required.rho2, gamma)
+        rho1 = Fraction(int(covered * 10_000), 10_000) if required.rho1 is None else required.rho1
+        above = () if required.adversary == "any-prior" else _above(histogram, required, public, gamma)
+        return Guarantee(
+            promises=(OneOfBox(gamma, rho1, required.rho2, above, self.k),),
+            adversary=required.adversary,
+            rho1=rho1,
+            rho2=required.rho2,
+            worst=worst_posterior(covered if required.rho1 is None else rho1, gamma),
+            gamma=gamma,
+            also=(
+                "It holds for whoever knows the values of all others of a person's box, and for any statement about "
+                "the value, upward and downward.",
+                f"What is published of a person satisfies epsilon-local differential privacy with epsilon = "
+                f"{math.log(gamma):.4g}: one row of {self.k} or more is drawn, and its value perturbed.",
+            ),
+            not_protected=(*LIMITS, *_unprotected(rho1, required.rho2, above)),
+            sentence=(
+                f"No attacker who believed a value at up to {percent(rho1)} beforehand becomes surer of it than "
+                f"{percent(required.rho2)}: of every {self.k} rows or more that look alike one is published, and its "
+                "value is perturbed."
+            ),
+        )
+
+    def published(self, request: Request) -> RivalRelease:
+        """One row of each box, and the boxes, that ``publish`` makes of a ``request``."""
+        return published_sample(self, request)
+
+    def _rho1(self, histogram: Histogram, required: Privacy, public: Histogram | None) -> Fraction:
+        """The strongest belief beforehand: as required, or the largest frequency of a protected value."""
+        assert required.rho2 is not None
+        if required.adversary == "frequency":
+            require_covered(histogram, protected_values(histogram, required))
+        if required.rho1 is not None:
+            return required.rho1
+        if required.adversary == "any-prior":
+            raise RequirementError(
+                "adversary 'any-prior' needs rho1: the strongest belief beforehand that must be covered. "
+                "Fix: give rho1, for example rho1='1/13'."
+            )
+        protected = protected_values(histogram, required)
+        require_feasible(histogram, required, protected)
+        return largest_share(histogram, public, protected, required.rho2)
+
+
+def row_amplification(channel: Channel, k: int) -> Fraction:
+    """The amplification of what is published of a person, one of k rows or more: 1 + (gamma - 1) / k."""
+    gamma = channel.exact_gamma
+    assert gamma is not None
+    return 1 + (gamma - 1) / k
+
+
+def _above(histogram: Histogram, privacy: Privacy, public: Histogram | None, gamma: Fraction) -> tuple[int, ...]:
+    sure = [worst_posterior(Fraction(f, histogram.rows), gamma) for f in histogram.counts.tolist()]
+    return beyond_rho1(histogram, privacy, public, sure)
+
+
+def _unprotected(rho1: Fraction, rho2: Fraction, above: tuple[int, ...]) -> list[str]:
+    said = [f"Beliefs above {percent(rho1)} before the release: they can grow beyond {percent(rho2)}."]
+    if above:
+        said.append(
+            f"{len(above)} values that are more frequent than {percent(rho1)}: to who knows how frequent they are, the "
+            f"bound of {percent(rho2)} does not hold for them."
+        )
+    return said
