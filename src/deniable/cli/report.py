@@ -76,7 +76,10 @@ def report(
     if format_ == "html":
         reports.charts.require()
     measured = None if evaluation is None else _read(evaluation)
-    figures = None if original is None else _in_options(audit(original, release, attacks=True).to_dict())
+    figures = None
+    if original is not None:
+        with console.progress_bar(shown=not as_json) as progress:
+            figures = _in_options(audit(original, release, attacks=True, progress=progress).to_dict())
     origin = None
     if who == "owner":
         origin = Origin.of([] if original is None else files_of(original), ["deniable", *sys.argv[1:]])

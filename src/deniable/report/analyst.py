@@ -6,6 +6,7 @@ from deniable.core.html import shown
 from deniable.core.recode import said
 from deniable.report import sections
 from deniable.report.evidence import Evidence
+from deniable.report.left_out import not_counted
 from deniable.report.page import Block, Bullets, Code, Document, Facts, Heading, Note, Section, Text
 from deniable.report.tables import Kind, Table
 
@@ -169,7 +170,8 @@ def _errors(evidence: Evidence) -> Section | None:
 
 
 def _values(evidence: Evidence) -> Section | None:
-    blocks = [block for one in evidence.estimates for block in sections.histogram_blocks(one)]
+    blocks: list[Block] = [*not_counted(evidence)]
+    blocks += [block for one in evidence.estimates for block in sections.histogram_blocks(one)]
     return Section("values", "Sensitive values", tuple(blocks)) if blocks else None
 
 

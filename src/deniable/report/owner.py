@@ -17,6 +17,7 @@ from deniable.report import charts, sections
 from deniable.report.beliefs import grown, other_attackers
 from deniable.report.evidence import Evidence, json_key, true_counts
 from deniable.report.giveaways import giveaways_section
+from deniable.report.left_out import not_compared, not_counted, not_drawn
 from deniable.report.measured import measured_blocks
 from deniable.report.page import Block, Document, Facts, Figure, Heading, Note, Section, Text
 from deniable.report.played import attacks_section
@@ -208,7 +209,7 @@ def _findings(evidence: Evidence, folder: str) -> Section:
 
 def _answers(evidence: Evidence) -> Section | None:
     """What analysts get: histograms beside the truth where it is known, and predicted errors."""
-    blocks: list[Block] = []
+    blocks: list[Block] = [*not_counted(evidence)]
     for one in evidence.estimates:
         counts = true_counts(evidence.manifest, evidence.audit, one.columns)
         truth = [counts.get(json_key(row["value"]), 0) for row in one.rows] if counts else []
@@ -218,7 +219,7 @@ def _answers(evidence: Evidence) -> Section | None:
 
 def _alternatives(evidence: Evidence) -> Section | None:
     if evidence.comparison is None:
-        return None
+        return not_compared(evidence)
     shares = evidence.comparison["selectivities"]
     columns: dict[str, Kind] = {"mechanism": "text", "cells": "count", "published as they are": "share"}
     columns |= {
@@ -251,6 +252,7 @@ def _alternatives(evidence: Evidence) -> Section | None:
         for candidate in evidence.comparison["candidates"]
         if "refused" in candidate
     ]
+    blocks += not_drawn(evidence)
     if evidence.curve:
         kinds: dict[str, Kind] = {"mechanism": "text", "rho2": "number", "relative error": "share"}
         points = [(row["mechanism"], row["rho2"], row["error"]) for row in evidence.curve]
