@@ -211,3 +211,16 @@ def test_large_designs_have_fewer_orders():
     assert lineup.orders_for(4096, 6) == 64
     assert lineup.orders_for(15_000, 6) == 16
     assert lineup.orders_for(15_000, 5000) == 0
+
+
+@pytest.mark.parametrize(("m", "size"), [(7, 2), (30, 3), (30, 20)])
+def test_pairs_are_counted_as_they_stand_in_the_sets_either_way(m, size, monkeypatch):
+    design = LineUpDesign.of(np.arange(1.0, m + 1), size, 0.5, largest=0.9)
+    wanted = np.zeros((m, m))
+    for members, length in zip(design.sets.members.tolist(), design.sets.lengths.tolist(), strict=True):
+        for x in members:
+            for y in members:
+                wanted[x, y] += length
+    for cost in (0, 10**9):
+        monkeypatch.setattr(lineup, "PAIR_COST", cost)
+        assert (design.joint() == wanted / (design.orders * 2**24)).all()

@@ -84,9 +84,11 @@ def dictionary(path: str | os.PathLike[str]) -> dict[str, str]:
         path: the file, as UTF-8.
 
     >>> import deniable as dn
+    >>> import tempfile
     >>> from pathlib import Path
-    >>> _ = Path("columns.csv").write_text("column,description\\nage,Age in years\\n")
-    >>> dn.dictionary("columns.csv")
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     _ = Path(home, "columns.csv").write_text("column,description\\nage,Age in years\\n")
+    ...     dn.dictionary(Path(home, "columns.csv"))
     {'age': 'Age in years'}
     """
     name = f"The data dictionary {os.fspath(path)!r}"

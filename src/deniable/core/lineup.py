@@ -36,6 +36,7 @@ ARC_STEP, TRUTH_STEP = SCALE // TURN, SCALE // COIN
 MOST_ENTRIES = 2**23  # members of all sets of all orders that a design may list
 MANY_VALUES, ORDERS_OF_MANY = 4096, 16  # with so many values, more orders cost more than they are worth
 SEED_NAME = "deniable line-ups"
+PAIR_COST = 80  # a pair of members that is counted, against an entry of a product of matrices
 
 
 class Sets(NamedTuple):
@@ -125,12 +126,18 @@ class LineUpDesign:
     def joint(self) -> Floats:
         """J[x][y] = Pr[x and y in S], exact: whole numbers below 2^53 divided by a power of two."""
         members, lengths = self.sets.members, self.sets.lengths.astype(np.float64)
-        total = np.zeros((self.m, self.m))
-        step = max(1, 2**22 // self.m)
+        by_pairs = PAIR_COST * self.size**2 < self.m**2
+        total = np.zeros(self.m**2)
+        step = max(1, 2**22 // (self.size**2 if by_pairs else self.m))
         for first in range(0, len(members), step):
-            inside = indicator(members[first : first + step], self.m)
-            total += inside.T @ (inside * lengths[first : first + step, None])
-        joint: Floats = total / (self.orders * TURN)
+            some, often = members[first : first + step], lengths[first : first + step, None]
+            if by_pairs:
+                pairs = (some[:, :, None] * self.m + some[:, None, :]).reshape(len(some), -1)
+                total += np.bincount(pairs.ravel(), np.broadcast_to(often, pairs.shape).ravel(), len(total))
+            else:
+                inside = indicator(some, self.m)
+                total += (inside.T @ (inside * often)).ravel()
+        joint: Floats = total.reshape(self.m, self.m) / (self.orders * TURN)
         return joint
 
     # -- the design ------------------------------------------------------------------------------------------------

@@ -6,11 +6,13 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from deniable.audit.attacks.informed import Informed
+from deniable.core.arrays import Ints
 from deniable.core.errors import DeniableError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
@@ -29,7 +31,9 @@ from deniable.planning.profiles import Errors, Profile
 MARGINAL_VARIANCE = discrete_laplace_variance(COUNT_EPSILON)  # of the noise on the published histogram
 EXACT = 1e-9  # a relative error that only rounding makes
 NOISE_DRAWS = 400  # of the noise, some of which are planned from where it matters
-MANY_PLANS = 11  # from such draws, where two of them show that plans differ
+NOISE_ENTRIES = 2**22  # of all draws: with more values there are fewer draws, which are more alike
+MANY_PLANS, FEW_PLANS = 11, 3  # from such draws, where two of them show that plans differ
+MANY_VALUES = 10_000  # few plans for more
 STEADY = 1.02  # how much larger one's coin may be than the other's, where they do not
 TINY = 1e-9  # a coin that keeps no row
 LARGEST_MIXED = 2000  # values; hidden groups or line-ups of more are not inverted only to predict their error
@@ -172,7 +176,8 @@ def drawn_plans(mechanism: Mechanism, counts: Histogram, privacy: Privacy | None
     unkind = mechanism.plan(counts, privacy, public=noisy[len(noisy) * 9 // 10])
     if 1 / STEADY <= unkind.average_coin / max(middle.average_coin, TINY) <= STEADY:
         return [middle]
-    return [mechanism.plan(counts, privacy, public=public) for public in _evenly(noisy, MANY_PLANS)]
+    number = MANY_PLANS if counts.m <= MANY_VALUES else FEW_PLANS
+    return [mechanism.plan(counts, privacy, public=public) for public in _evenly(noisy, number)]
 
 
 def middling(plans: Sequence[Plan]) -> Plan:
@@ -191,12 +196,15 @@ def _with_noise(counts: Histogram) -> list[Histogram]:
 
     Unkind is noise that understates a value by much: its bound is then a large multiple of its noisy share.
     """
-    stream = Keystream(Secret.from_key(bytes(32)), "planner")
-    draws = []
-    for draw in range(NOISE_DRAWS):
-        noise = discrete_laplace(stream.subkey(str(draw)), counts.m, COUNT_EPSILON)
-        draws.append(Histogram(counts.domain, np.maximum(counts.counts + noise, 1)))
+    draws = [Histogram(counts.domain, np.maximum(counts.counts + noise, 1)) for noise in _noise(counts.m)]
     return sorted(draws, key=lambda public: float((upper_counts(counts, public) / public.counts).max()))
+
+
+@lru_cache(maxsize=1)  # every mechanism of a comparison is planned from the same draws
+def _noise(m: int) -> list[Ints]:
+    stream = Keystream(Secret.from_key(bytes(32)), "planner")
+    number = max(min(NOISE_DRAWS, NOISE_ENTRIES // m), MANY_PLANS)
+    return [discrete_laplace(stream.subkey(str(draw)), m, COUNT_EPSILON) for draw in range(number)]
 
 
 def _evenly(ordered: Sequence[Histogram], number: int) -> list[Histogram]:
