@@ -8,7 +8,7 @@ m_0 + .. + m_{i-1}. Missing values that are exempt are a state of their own, the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -54,7 +54,10 @@ def _whole_column(pieces: Sequence[Rows], column: str, part: Part | None) -> Enc
 
 def _all_states(pieces: Sequence[Rows], part: Part) -> Codes:
     """The state of every row of all pieces."""
-    states = [_states(piece, part, piece.num_rows if isinstance(piece, pa.Table) else piece.rows) for piece in pieces]
+    places = _places(part)
+    states = [
+        _states(piece, part, places, piece.num_rows if isinstance(piece, pa.Table) else piece.rows) for piece in pieces
+    ]
     return states[0] if len(states) == 1 else np.concatenate(states)
 
 
@@ -96,13 +99,13 @@ def _has_exempt(part: Part) -> bool:
     return part.exempt and missing not in part.domain
 
 
-def _states(table: Rows, part: Part, rows: int) -> Codes:
+def _states(table: Rows, part: Part, places: Mapping[tuple[object, ...], int], rows: int) -> Codes:
     """The state of every row."""
     cells, m, count = _cells(part), part.m, _count(part)
     if part.lineups is not None:
         numbers = _sets(table, part)
         return smallest(np.where(numbers < 0, count - 1, numbers), count)
-    positions = _positions(table, part)
+    positions = _positions(table, part, places)
     if len(cells) == 1 and np.array_equal(cells[0], np.arange(m)):
         return smallest(positions, count)
     cell = np.zeros(rows, np.int64)
@@ -122,10 +125,14 @@ def _states(table: Rows, part: Part, rows: int) -> Codes:
     return smallest(np.where(missing, count - 1, states), count)
 
 
-def _positions(table: Rows, part: Part) -> Ints:
-    """Where every row's published value stands in the domain; after its end where missing values are exempt."""
+def _places(part: Part) -> dict[tuple[object, ...], int]:
+    """Where each value, as the values of its columns, stands in the domain."""
     domain = [value if len(part.columns) > 1 else (value,) for value in part.domain]
-    place = {tuple(plain(item) for item in value): i for i, value in enumerate(domain)}  # type: ignore[attr-defined]
+    return {tuple(plain(item) for item in value): i for i, value in enumerate(domain)}  # type: ignore[attr-defined]
+
+
+def _positions(table: Rows, part: Part, places: Mapping[tuple[object, ...], int]) -> Ints:
+    """Where every row's published value stands in the domain; after its end where missing values are exempt."""
     columns = [encode(_read(table, name)) for name in part.columns]
     radix = math.prod(column.size for column in columns)
     if radix > RADIX_LIMIT:
@@ -133,12 +140,12 @@ def _positions(table: Rows, part: Part) -> Ints:
     key = mixed([column.codes for column in columns], [column.size for column in columns])
     used, inverse = (np.arange(radix), key) if radix <= DENSE_RADIX else np.unique(key, return_inverse=True)
     lists = [[plain(value) for value in [*column.values.to_pylist(), None]] for column in columns]
-    lookup = np.empty(len(used), np.int64)
-    after = len(domain) if _has_exempt(part) else -1
-    for i, code in enumerate(used):
-        digits = np.unravel_index(code, [column.size for column in columns])
-        value = tuple(values[digit] for values, digit in zip(lists, digits, strict=True))
-        lookup[i] = place.get(value, after if None in value else -1)
+    digits = np.unravel_index(used, [column.size for column in columns])
+    shown = zip(
+        *([own[digit] for digit in place.tolist()] for own, place in zip(lists, digits, strict=True)), strict=True
+    )
+    after = part.m if _has_exempt(part) else -1
+    lookup = np.fromiter((places.get(value, after if None in value else -1) for value in shown), np.int64, len(used))
     positions: Ints = lookup[inverse]
     if (positions < 0).any():
         raise ManifestError("The release's rows hold a sensitive value that its manifest does not list.")
