@@ -54,3 +54,21 @@ def test_every_command_takes_a_ceiling() -> None:
             "--memory" in option.opts for one in inner.values() for option in one.params if option.name == "memory"
         )
         assert all(any(option.name == "memory" for option in one.params) for one in inner.values()), name
+
+
+def test_what_takes_a_whole_table_says_what_it_would_take(tmp_path, monkeypatch) -> None:
+    from deniable.cli import ceiling
+
+    (tmp_path / "people.csv").write_text("age,ill\n" + "30,yes\n41,no\n" * 50)
+
+    def audit(original: str) -> None:
+        raise MemoryError("malloc of size 96000000 failed")
+
+    def verify(release: str) -> None:
+        raise MemoryError("malloc of size 96000000 failed")
+
+    monkeypatch.setitem(ceiling.HELD, "audit", (2**30, "original"))
+    with pytest.raises(MemoryError, match=r"audit of 100 rows and 2 columns takes about 200\.3 GB"):
+        ceiling.with_ceiling(audit)(original=str(tmp_path / "people.csv"))
+    with pytest.raises(MemoryError, match="malloc"):
+        ceiling.with_ceiling(verify)(release="r")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -30,12 +30,37 @@ Memory = Annotated[
 ]
 
 
+# What commands that look at whole tables hold of a row and column, in bytes, and which argument names the table. From
+# docs/explanation/scale.md: three columns took 210 and 390 bytes a row.
+HELD = {"audit": (70, "original"), "evaluate": (130, "files")}
+START = 300 * 2**20  # what Python, NumPy and Arrow hold by then
+
+
+def needed(command: str, options: Mapping[str, Any]) -> str:
+    """How much a command would have taken, by the size of its table."""
+    from deniable.engines import engine_named
+
+    held, argument = HELD[command]
+    table = engine_named("local").open(options[argument])
+    rows = table.rows
+    if rows is None:
+        rows = sum(batch.num_rows for batch in table.batches(table.names[:1]))
+    size = START + held * rows * len(table.names)
+    return f"{command} of {rows:,} rows and {len(table.names):,} columns takes about {memory.in_words(size)}"
+
+
 def with_ceiling(command: Callable[..., Any]) -> Callable[..., Any]:
     """The command with the option; Typer reads a command's options off its signature."""
 
     @functools.wraps(command)
     def run(*words: Any, memory: str | None = None, **options: Any) -> Any:
-        return command(*words, **options)
+        try:
+            return command(*words, **options)
+        except MemoryError:
+            if command.__name__ not in HELD:
+                raise
+        # Only now, when the frames that held the rows are gone, there is room to look at the table once more.
+        raise MemoryError(needed(command.__name__, options))
 
     signature, hints = inspect.signature(command), get_type_hints(command, include_extras=True)
     given = [one.replace(annotation=hints.get(name, one.annotation)) for name, one in signature.parameters.items()]
