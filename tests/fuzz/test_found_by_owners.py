@@ -20,6 +20,8 @@ from deniable.engines.spark import session
 from fuzz import running
 from fuzz.releases import people
 
+KEY = bytes(range(32))
+
 
 def publish(table: pa.Table, home: Path) -> dn.Release:
     table = table.append_column("who", pa.array([f"person {number}" for number in range(table.num_rows)]))
@@ -94,6 +96,23 @@ def test_texts_of_a_sample_are_not_added_up() -> None:
     for ask in (release.survey("weight").sum, release.survey("weight").mean):
         with pytest.raises(QuestionError, match="only numbers"):
             ask("disease")
+
+
+@pytest.mark.parametrize("confidence", ["0.9", 0, 1, True, float("nan"), None])
+def test_a_sample_is_asked_with_a_confidence(confidence: Any) -> None:
+    table = people(300).append_column("weight", pa.array([1.0, 2.5] * 150))
+    release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="9/10"), mechanism="uniform", key=KEY)
+    with pytest.raises(OptionError, match="confidence"):
+        release.survey("weight").count({"disease": "a"}, confidence=confidence)
+
+
+def test_almost_certain_is_wide_and_no_accident() -> None:
+    """(1 + confidence) / 2 was rounded to 1, whose quantile is infinite, and the interval ended at the estimate."""
+    table = people(300).append_column("weight", pa.array([1.0, 2.5] * 150))
+    release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="9/10"), mechanism="uniform", key=KEY)
+    for ask in (release.count, release.survey("weight").count):
+        usual, certain = (ask({"disease": "a"}, confidence=confidence) for confidence in (0.999999, 1 - 1e-16))
+        assert certain.low <= usual.low < usual.value < usual.high <= certain.high
 
 
 def test_nanoseconds_are_no_reason_not_to_export(tmp_path: Path) -> None:

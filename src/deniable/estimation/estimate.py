@@ -26,7 +26,8 @@ def normal_quantile(confidence: float) -> float:
         raise OptionError(
             f"confidence = {confidence!r} is not allowed: it must lie strictly between 0 and 1, for example 0.95."
         )
-    return float(ndtri((1 + confidence) / 2))
+    z = float(ndtri((1 + confidence) / 2))
+    return z if math.isfinite(z) else -float(ndtri((1 - confidence) / 2))  # so close to 1 that the sum is rounded to 2
 
 
 FEW = 50.0  # hits, below which the ends come from a Poisson number's tails

@@ -196,7 +196,7 @@ class Survey:
     # -- errors --------------------------------------------------------------------------------------------------------
 
     def _estimate(self, rows: _Rows, ratio: bool, confidence: float, ends: tuple[float, float]) -> SurveyEstimate:
-        w = self.weights
+        w, z = self.weights, normal_quantile(confidence)
         total, people = float(w @ rows.numbers), float(w @ rows.below)
         if ratio and people <= 0:
             raise QuestionError("By the estimate nobody satisfies the condition. Fix: ask about more people.")
@@ -207,7 +207,7 @@ class Survey:
         randomization = max(float(scale**2 @ (off**2 - squared)), 0.0)
         both, freedom = self._design(scale * off)
         both = max(both, randomization)
-        stretch = float(stdtrit(freedom, (1 + confidence) / 2)) / normal_quantile(confidence)
+        stretch = -float(stdtrit(freedom, (1 - confidence) / 2)) / z
         return SurveyEstimate(
             value,
             math.sqrt(both) * stretch,
