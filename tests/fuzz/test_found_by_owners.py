@@ -15,7 +15,7 @@ import pytest
 
 import deniable as dn
 from deniable.cli import doctor
-from deniable.core.errors import ColumnError, ManifestError, OptionError, QuestionError
+from deniable.core.errors import ColumnError, ManifestError, OptionError, OutputError, QuestionError
 from deniable.engines.spark import session
 from fuzz import running
 from fuzz.releases import people
@@ -124,6 +124,16 @@ def test_nanoseconds_are_no_reason_not_to_export(tmp_path: Path) -> None:
     release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="9/10"), mechanism="uniform")
     written = pyreadstat.read_sav(release.export(tmp_path / "rows.sav"))[0]
     assert written["moment"][0] == datetime(2023, 11, 14, 22, 13, 20)
+
+
+@pytest.mark.parametrize("day", [-(2**31), 2**31 - 1])
+def test_dates_of_no_calendar_are_not_exported(tmp_path: Path, day: int) -> None:
+    pytest.importorskip("pyreadstat")
+    table = people(50).append_column("day", pa.array([0, day] * 25, pa.int32()).view("date32[day]"))
+    release = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="9/10"), mechanism="uniform", key=KEY)
+    with pytest.raises(OutputError, match="after 9999"):
+        release.export(tmp_path / "rows.sav")
+    assert not (tmp_path / "rows.sav").exists()
 
 
 @pytest.mark.parametrize(

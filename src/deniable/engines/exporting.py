@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from deniable.core.labels import Labels, texts_of
 # Suffix -> the program, and how many letters a name of a column may have there.
 PROGRAMS = {".sav": ("SPSS", 64), ".zsav": ("SPSS", 64), ".dta": ("Stata", 32), ".xpt": ("SAS", 32)}
 LONGEST_TEXT = {"SPSS": 32_767, "Stata": 2_045, "SAS": 200}  # bytes
+FIRST_DAY, LAST_DAY = (day.toordinal() - date(1970, 1, 1).toordinal() for day in (date.min, date.max))
 _RESERVED = frozenset(  # words of SPSS, then of Stata
     [
         *("all", "and", "by", "eq", "ge", "gt", "le", "lt", "ne", "not", "or", "to", "with"),
@@ -50,6 +52,7 @@ def export(table: pa.Table, labels: Mapping[str, Labels], remarks: Mapping[str, 
     except ImportError as problem:
         raise extra_missing(problem.name or "pyreadstat", "files") from None
     _refuse_long_texts(table, program)
+    _refuse_strange_dates(table, program)
     names = _names(table.column_names, PROGRAMS[path.suffix.lower()][1])
     numbered = {name: _numbers(table[name], labels[name], program) for name in labels}
     books = {name: book for name, book in numbered.items() if book}
@@ -81,6 +84,18 @@ def _refuse_long_texts(table: pa.Table, program: str) -> None:
                 raise OutputError(
                     f"The column {field.name!r} has a text of {longest:,} bytes, and {program} holds "
                     f"{LONGEST_TEXT[program]:,}. Fix: drop the column, or save the release as CSV."
+                )
+
+
+def _refuse_strange_dates(table: pa.Table, program: str) -> None:
+    for field in table.schema:
+        if pa.types.is_date(field.type):
+            days = table[field.name].cast(pa.date32(), safe=False).cast(pa.int32())
+            ends = pc.min_max(days).as_py()
+            if ends["min"] is not None and not FIRST_DAY <= ends["min"] <= ends["max"] <= LAST_DAY:
+                raise OutputError(
+                    f"The column {field.name!r} has dates before the year 1 or after 9999, which {program} cannot "
+                    "hold. Fix: drop the column, or save the release as CSV."
                 )
 
 
