@@ -142,8 +142,9 @@ def histogram_with_intervals(rows: Sequence[dict[str, Any]], title: str, width: 
     room = 110 if width <= NARROW else 200  # for the names of values
     label = alt.Axis(labelLimit=room)
     base = alt.Chart(alt.Data(values=list(rows))).encode(y=alt.Y("value:N", title=None, sort=None, axis=label))
+    form, ticks = ("~s", 3) if width <= NARROW else (",d", 5)  # more would touch each other on a phone
     bars = base.mark_bar(color=PALETTE["series1"], height={"band": 0.72}).encode(
-        x=alt.X("estimate:Q", title=title, axis=alt.Axis(format="~s" if width <= NARROW else ",d", tickCount=5))
+        x=alt.X("estimate:Q", title=title, axis=alt.Axis(format=form, tickCount=ticks))
     )
     spans = base.mark_rule(color=PALETTE["ink"], strokeWidth=1.5).encode(x="low:Q", x2="high:Q")
     ends = [
