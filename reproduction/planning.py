@@ -15,7 +15,7 @@ from deniable.evaluation.experiment import Result, run_experiment
 from deniable.evaluation.rival_candidates import rival_candidates
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Noisy, Redrawn
 from deniable.evaluation.settings import Perturbed
-from deniable.mechanisms import Designed, FineGrain, Identity, Lineup, Pram, Retention, SmallDomain, Uniform
+from deniable.mechanisms import Designed, FineGrain, Identity, Lineup, Mechanism, Pram, Retention, SmallDomain, Uniform
 from deniable.planning.accuracy import Spread
 from deniable.planning.candidates import Candidate
 from deniable.planning.chart import Chart, Point, Series
@@ -52,7 +52,9 @@ class Case:
     most_draws: int = DRAWS
 
     def settings(self) -> list[Setting]:
-        own = (Uniform(), SmallDomain(), FineGrain(), Identity(), Designed(), Lineup(), Pram())
+        own: tuple[Mechanism, ...] = (Uniform(), SmallDomain(), FineGrain(), Identity(), Designed(), Pram())
+        if self.conditions == CONDITIONS:  # of hundreds of values, a release of line-ups takes minutes to ask
+            own = (*own, Lineup())
         perturbed = (Perturbed(mechanism.name, mechanism, self.privacy, ESTIMATORS) for mechanism in own)
         kept = Perturbed(Retention.name, Retention({self.sensitive: Replace(coin=COIN)}), None, ESTIMATORS)
         decoys = [DecoyGroups(self.decoys)] if self.decoys else []
