@@ -94,7 +94,8 @@ def changed(table: pa.Table, draw: Random) -> tuple[pa.Table, str]:
         return table.set_column(table.column_names.index("who"), "who", pa.array(["one"] * rows)), kind
     if kind == "type":
         return table.set_column(place, column, draw.choice(COLUMNS)(draw, rows)), f"{kind} of {column}"
-    values = np.array(table["disease"].to_pylist(), dtype=object)
+    values = np.empty(rows, dtype=object)
+    values[:] = [str(value) if value is not None else None for value in table["disease"].to_pylist()]
     some = np.random.default_rng(draw.getrandbits(32)).random(rows) < draw.choice((0.01, 0.5, 1.0))
     values[some] = {"values": "b", "new value": "new", "missing": None}.get(kind, "b")
     return table.set_column(place, "disease", pa.array(values.tolist())), kind

@@ -72,6 +72,20 @@ def test_a_series_of_the_first_format_goes_on_and_is_sealed(tmp_path: Path) -> N
     assert json.loads(book.read_text())["digest"]
 
 
+def test_who_is_who_is_not_said_by_half_floats(tmp_path: Path) -> None:
+    who = pa.array([number / 2 for number in range(300)], pa.float16())
+    with pytest.raises(ColumnError, match="cannot name people or rows"):
+        dn.publish(
+            people(300).append_column("who", who),
+            sensitive="disease",
+            privacy=dn.Privacy(rho2="3/4"),
+            mechanism="designed",
+            person="who",
+            series=tmp_path / "book.series",
+        )
+    assert not (tmp_path / "book.series").exists()
+
+
 @pytest.mark.parametrize("recode", [["bands:10"], 3, [dn.bands(10)]])
 def test_recodings_without_columns_are_refused(recode: Any) -> None:
     with pytest.raises(OptionError, match="names no columns"):

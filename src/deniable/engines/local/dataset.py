@@ -86,7 +86,13 @@ class LocalDataset:
         plain: Iterable[pa.Table] = (pa.Table.from_batches([batch]).cast(schema) for batch in self.batches(wanted))
         if by is not None:
             whole = pa.concat_tables([schema.empty_table(), *plain])
-            plain = [whole.take(pc.sort_indices(whole[by]))]
+            try:
+                plain = [whole.take(pc.sort_indices(whole[by]))]
+            except pa.ArrowNotImplementedError:
+                raise ColumnError(
+                    f"The column {by!r} has the type {self.schema.field(by).type}, whose values have no order, so it "
+                    "cannot name people or rows. Fix: convert it to strings or whole numbers first."
+                ) from None
         pieces = enumerate(rechunked(plain, schema, PIECE_ROWS))
         return digest_of_pieces(digest_of_piece(piece, number == 0) for number, piece in pieces)
 
