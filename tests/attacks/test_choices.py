@@ -54,6 +54,16 @@ def test_otherwise_it_follows_from_noisy_counts_alone(rho2: str, monkeypatch: py
     assert all(one["mechanism"] == made[0]["mechanism"] for one in made)
 
 
+@pytest.mark.parametrize("mechanism", ["uniform", "designed", "small-domain", "lineup"])
+def test_expected_errors_follow_from_noisy_counts_alone(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marginal, "noisy", lambda keys, histogram: Marginal(SHOWN, 0.5, 7.8))
+    made = manifests(tables(), privacy=dn.Privacy(rho2="3/4"), drop="public", mechanism=mechanism)
+    alike = [one for one in made if one["parts"] == made[0]["parts"]]
+    assert len(alike) > 1 or mechanism == "small-domain"  # cells are dealt by exact counts: their sizes are published
+    assert made[0]["about"]["expected"]
+    assert all(one["about"] == made[0]["about"] for one in alike)
+
+
 def test_the_release_says_where_the_choice_was_measured_on_rows() -> None:
     (table, *_) = tables()
     required = dn.Privacy(rho1="1/3", rho2="1/2")
