@@ -58,7 +58,10 @@ def test_the_planner_finds_the_size(patients: Path) -> None:
         (("--large-sums", "below=3"), "--large-sums error=..,above=..,at-most=.."),
         (("--small-sums", "at-least=.9"), "lower at_least"),
         (("--small-sums", SMALL, "--requirements", "r.csv"), "--requirements excludes"),
-        (("--small-sums", SMALL, "--mechanism", "uniform", "--rho2", "1/3"), "mechanism='decoys'"),
+        (
+            ("--small-sums", SMALL, "--mechanism", "uniform", "--rho2", "1/3"),
+            "(--small-sums, --large-sums). Fix: --mechanism decoys",
+        ),
     ],
 )
 def test_terms_that_are_not_understood_or_not_kept_are_refused(

@@ -44,6 +44,7 @@ WRITTEN = (
     (r"Replace\(privacy=\.\.\), no privacy=", "leave out --rho1 and --rho2"),
     (r"mechanism=Retention\(\{[^}]*\}\), as text ('retention:[^']*')", r"--mechanism \1"),
     (r"privacy=(?=[,.])", "--rho2"),
+    (r"\(small_sums, large_sums\)", "(--small-sums, --large-sums)"),
     (r"marginals=False", "--no-marginals"),
     (r"again=True", "--again"),
     (r"overwrite=True", "--overwrite"),

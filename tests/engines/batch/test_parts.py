@@ -15,6 +15,7 @@ from deniable.engines.batch.content import PIECE_ROWS, digest_of_piece
 from deniable.engines.batch.parts import digest_of, part_name, parts_of
 from deniable.engines.local.stored import StoredRows
 from deniable.release.folder import MANIFEST
+from deniable.release.readme_about import DIGITS
 from deniable.release.release import Release
 
 
@@ -39,8 +40,10 @@ def in_parts(folder, pieces):
     data.mkdir()
     for number, piece in enumerate(pieces):
         pq.write_table(piece, data / part_name(number), row_group_size=120)
-    manifest = (folder / MANIFEST).read_text()
-    (folder / MANIFEST).write_text(manifest.replace(before, digest_of(data)))
+    for name, digits in ((MANIFEST, None), ("README.md", DIGITS)):  # a citation has the beginning of the digest
+        text = (folder / name).read_text()
+        assert before[:digits] in text
+        (folder / name).write_text(text.replace(before[:digits], digest_of(data)[:digits]))
 
 
 def test_a_release_in_parts_is_read_verified_and_asked(release, tmp_path):
