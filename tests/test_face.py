@@ -37,7 +37,7 @@ def test_dir_shows_the_public_names_only():
         assert set(vars(module)) - set(module.__all__), "there is something that dir hides"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.long
 def test_every_name_can_be_the_first_one_used():
     program = f"""{FORGET}

@@ -19,6 +19,7 @@ from deniable.core.promise import to_dict
 from deniable.mechanisms import MECHANISMS, Lineup
 
 NEAR = 4  # rows that are moved from one value to another
+LONG = pytest.mark.long
 MECHANISM_NAMES = ["uniform", "small-domain", "fine-grain", "designed", "identity", "lineup", "pram", "redraw"]
 
 
@@ -64,7 +65,7 @@ def noisy(rows: Histogram, seed: int) -> Histogram:
     return Histogram(rows.domain, np.maximum(rows.counts + noise, 1))
 
 
-@pytest.mark.parametrize("n", [30, 300, 10_000])
+@pytest.mark.parametrize("n", [pytest.param(30, marks=LONG), 300, pytest.param(10_000, marks=LONG)])
 @pytest.mark.parametrize("name", MECHANISM_NAMES)
 def test_brute_force_leaves_several_counts_of_every_value(name: str, n: int) -> None:
     shares = np.array([0.28, 0.22, 0.2, 0.18, 0.12])

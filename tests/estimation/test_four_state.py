@@ -254,6 +254,7 @@ def test_group_by_cube_and_likelihood_agree_with_counts(two):
     assert min(likely) >= -1e-6
 
 
+@pytest.mark.long
 def test_both_ways_state_their_spread_and_the_full_channel_is_unbiased(table):
     """40 keys, a condition that is independent of the values: spread by stderr within 1 +- .35 (its own error is 11 %;
     a variance off by a factor 2 is nearly 4 of these away), means within 5 standard errors of the truth."""

@@ -95,7 +95,7 @@ def many_small(n, seed):
 RANGES = {"age": (18, 79), "gain": (0, 9999)}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("target", [False, True])
 @pytest.mark.parametrize("coin", [0.2, 0.4, 0.7])
 @pytest.mark.parametrize("made_up", [hidden_rule, many_small])

@@ -56,6 +56,7 @@ def test_the_error_of_one_count_is_what_the_binomial_says() -> None:
     assert error == pytest.approx(math.sqrt(2 * variance / math.pi), rel=0.04)
 
 
+@pytest.mark.long
 def test_zipf_errors_fall_like_the_root_of_n_and_flatten_with_columns() -> None:
     by_rows = olap_zipf.figure_10(12, sizes=(1_000, 10_000), k=3)
     assert by_rows.agrees, by_rows.rows

@@ -75,7 +75,7 @@ def test_errors_are_as_large_as_they_say(table: pa.Table, name: str) -> None:
         assert not holds(errors + np.sign(np.mean(errors)) * (0.1 if what == "s" else 0.5), bias, what)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", MADE)
 def test_quantiles_lie_in_their_intervals(table: pa.Table, name: str) -> None:
     """A continuous column in 95 of 100 (192 intervals); a coarse one at least as often."""

@@ -19,7 +19,7 @@ import deniable as dn
 from deniable import mechanisms
 from deniable.estimation.linear import Covariance, Linear, Term
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 RELEASES, TOWNS, ROWS = 200, 80, 32_000
 OFF = 0.068
 QUESTION = (

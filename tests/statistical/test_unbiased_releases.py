@@ -26,12 +26,10 @@ def table():
     return pa.table({"sex": sex, "age": rng.integers(18, 90, N) + np.where(disease == "a", 5, 0), "disease": disease})
 
 
-LONG = pytest.mark.long
+pytestmark = pytest.mark.long
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param("uniform", marks=LONG), pytest.param("small-domain", marks=LONG), "designed"]
-)
+@pytest.fixture(scope="module", params=["uniform", "small-domain", "designed"])
 def releases(request, table):
     options = {"sensitive": "disease", "privacy": dn.Privacy("1/4", "1/2"), "mechanism": request.param, "threads": 1}
     return [dn.publish(table, key=i.to_bytes(32, "big"), **options) for i in range(RELEASES)]
