@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.arrays import Floats
+from deniable.core.arrays import Bools, Floats
 from deniable.core.manifest import Manifest
 from deniable.engines.base import CELL
 from deniable.engines.batch.values import lookup
@@ -23,12 +24,13 @@ from deniable.rivals.generalize.axes import kind_of, places_of
 from deniable.rivals.generalize.estimate import BoxCounts, Ranges, Sets
 
 
-class BoxesAnswerer(CountsOnly):
-    """Answers from rows with true values, and the boxes of their groups.
+class InBoxes(CountsOnly):
+    """Answers from rows of which only the box is known: each condition holds for a share of every box.
 
-    The standard error holds if a group's rows lie evenly in its box, independently of each other and of the sensitive
-    value; where they do not, the estimate is biased, and nothing in the release says by how much.
+    Where rows do not lie evenly in their boxes the estimate is biased, and nothing in the release says by how much.
     """
+
+    method: ClassVar[str]
 
     def __init__(self, manifest: Manifest, table: pa.Table, groups: pa.Table) -> None:
         super().__init__(manifest)
@@ -39,11 +41,28 @@ class BoxesAnswerer(CountsOnly):
         share = np.ones(self._groups.num_rows)
         for leaf in leaves:
             share *= share_of(self._groups, leaf)
-        value, variance = self._counts.count(share, wanted)
-        largest = float(self._counts.rows[wanted[self._counts.value]].sum())
+        value, variance, most = self.counted(share, wanted)
         error = float(np.sqrt(variance))
-        made = Estimate(value, error, question.options.confidence, 0.0, largest, "uniform in boxes")
+        made = Estimate(value, error, question.options.confidence, 0.0, most, self.method)
         return SingleAnswer(question, NO_KEYS, ((),), {}, made)
+
+    @abstractmethod
+    def counted(self, share: Floats, wanted: Bools) -> tuple[float, float, float]:
+        """A count of some values in shares of the boxes: its estimate, its variance, and the most that it can be."""
+
+
+class BoxesAnswerer(InBoxes):
+    """Answers from rows with true values, and the boxes of their groups.
+
+    The standard error holds if a group's rows lie evenly in its box, independently of each other and of the sensitive
+    value.
+    """
+
+    method = "uniform in boxes"
+
+    def counted(self, share: Floats, wanted: Bools) -> tuple[float, float, float]:
+        largest = float(self._counts.rows[wanted[self._counts.value]].sum())
+        return *self._counts.count(share, wanted), largest
 
     @cached_property
     def _counts(self) -> BoxCounts:
