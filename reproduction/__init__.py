@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from reproduction import fine_grain, olap, planning, small_domain, splu
 from reproduction.items import Item, Reproduction
-from reproduction.running import Paper, Step, repeated
+from reproduction.running import Paper, Part, Step, repeated
 
-__all__ = ["PAPERS", "Item", "Paper", "Reproduction", "Step", "page", "repeated"]
+__all__ = ["PAPERS", "Item", "Paper", "Part", "Reproduction", "Step", "page", "repeated"]
 
 PAPERS: dict[str, Callable[..., Paper]] = {
     "small-domain": small_domain.paper,

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 
-from deniable.core.privacy import Privacy
-from deniable.evaluation.answered import Setting
-from deniable.evaluation.experiment import Result, run_experiment, run_on_pools
-from deniable.evaluation.rivals import Anatomized
-from deniable.evaluation.settings import Perturbed
-from deniable.mechanisms import Designed, Identity, Lineup, Mechanism, SmallDomain, Uniform
+from deniable.evaluation.experiment import Result
 from deniable.planning.accuracy import Spread
 from deniable.planning.chart import INDEPENDENCE, Chart, cloud, line
-from deniable.planning.pools import sdr_pool
 from deniable.planning.profiles import SELECTIVITIES
-from deniable.planning.tables import CodedTable
+from reproduction.five_pools import CELLS, LINE_UP, POOLS, only
 from reproduction.items import Item, per_cent, slashed
 
-DRAWS = 20
-RHO1, RHO2 = Fraction(1, 13), Fraction(1, 6)
 AIM = (0.25, 0.12, 0.09)
-POOLS = (1, 2, 3, 4, 5)
 IN_POOLS = {
     "uniform, calibrated": ("uniform", "calibrated"),
     "designed, frequency, calibrated": ("designed, frequency", "calibrated"),
     "designed, optimised, calibrated": ("designed, optimised", "calibrated"),
-    "line-up, calibrated": ("line-up", "calibrated"),
+    "line-up, calibrated": (LINE_UP, "calibrated"),
     "Anatomy": ("anatomy", ""),
     INDEPENDENCE: ("independence", ""),
 }
@@ -36,9 +26,9 @@ EARLIER = {
     ("uniform", "inverse"): "1.66 / .84 / .56",
     ("uniform", "calibrated"): "1.30 / .52 / .31",
     ("uniform", "shrunk"): ".35 / .24 / .19",
-    ("small-domain, bound", "inverse"): ".43 / .22 / .18",
-    ("small-domain, bound", "calibrated"): ".35 / .15 / .11",
-    ("small-domain, bound", "shrunk"): ".25 / .14 / .10",
+    (CELLS, "inverse"): ".43 / .22 / .18",
+    (CELLS, "calibrated"): ".35 / .15 / .11",
+    (CELLS, "shrunk"): ".25 / .14 / .10",
     ("identity", "inverse"): ".39 / .22 / .17",
     ("identity", "calibrated"): ".33 / .14 / .10",
     ("identity", "shrunk"): ".25 / .15 / .11",
@@ -50,24 +40,17 @@ EARLIER = {
 }
 
 
-def compared(privacy: Privacy, size: int) -> list[Setting]:
-    """The settings of the table of mathematics 5."""
-    mechanisms: dict[str, Mechanism] = {
-        "uniform": Uniform(),
-        "small-domain, bound": SmallDomain(cost="bound", orders="band"),
-        "small-domain, default": SmallDomain(),
-        "identity": Identity(),
-        "designed, frequency": Designed(replacing="frequency"),
-        "designed, optimised": Designed(replacing="optimised"),
-        "line-up": Lineup(),
-    }
-    return [*(Perturbed(label, mechanism, privacy) for label, mechanism in mechanisms.items()), Anatomized(size)]
+ONE_POOL = (
+    *("uniform", CELLS, "small-domain, default", "identity", "designed, frequency", "designed, optimised", LINE_UP),
+    *("anatomy", "independence"),
+)
+SOME_POOLS = ("uniform", "designed, frequency", "designed, optimised", LINE_UP, "anatomy", "independence")
 
 
-def everything(table: CodedTable, *, draws: int = DRAWS) -> list[Item]:
+def everything(result: Result) -> list[Item]:
     """mathematics 5's table, and the scatter of Figure 3, from the same draws."""
-    result = run_experiment(sdr_pool(table), compared(Privacy(RHO1, RHO2), 6), draws=draws)
-    return [_spec_5(result), _figure_3(result)]
+    one_pool = only(result, ONE_POOL)
+    return [_spec_5(one_pool), _figure_3(one_pool)]
 
 
 def _spec_5(result: Result) -> Item:
@@ -79,7 +62,7 @@ def _spec_5(result: Result) -> Item:
         kept = per_cent(row.numbers["kept"].mean) if "kept" in row.numbers else ""
         rows.append((row.setting, row.estimator, first, errors, kept))
     best = result.row("designed, optimised", "calibrated").errors(SELECTIVITIES)
-    paper = result.row("small-domain, bound", "inverse").errors(SELECTIVITIES)
+    paper = result.row(CELLS, "inverse").errors(SELECTIVITIES)
     anatomy, zero = (result.row(name).errors(SELECTIVITIES) for name in ("anatomy", "independence"))
     ratio = float(np.mean([ours / theirs for ours, theirs in zip(best, paper, strict=True)]))
     ahead = all(ours < other for ours, other in zip(best, anatomy, strict=True))
@@ -127,17 +110,9 @@ def by_selectivity(title: str, result: Result) -> Chart:
     )
 
 
-def pools(table: CodedTable, *, draws: int = DRAWS) -> Item:
+def pools(every: Sequence[Result]) -> Item:
     """The same on other random pools: how much of a figure is the pool's."""
-    privacy = Privacy(RHO1, RHO2)
-    settings: list[Setting] = [
-        Perturbed("uniform", Uniform(), privacy),
-        Perturbed("designed, frequency", Designed(replacing="frequency"), privacy),
-        Perturbed("designed, optimised", Designed(replacing="optimised"), privacy),
-        Perturbed("line-up", Lineup(), privacy),
-        Anatomized(6),
-    ]
-    results = run_on_pools([sdr_pool(table, seed=seed) for seed in POOLS], settings, draws=draws)
+    results = [only(result, SOME_POOLS) for result in every]
     rows, met = [], {}
     for row in results[0].rows:
         by_pool = [result.row(row.setting, row.estimator).errors(SELECTIVITIES) for result in results]
@@ -150,7 +125,7 @@ def pools(table: CodedTable, *, draws: int = DRAWS) -> Item:
     return Item(
         "The same on other pools",
         f"As above, for pools of 200 random conditions drawn with seeds {POOLS[0]} to {POOLS[-1]}; "
-        f"{draws} draws, each asked by all pools.",
+        f"{results[0].draws} draws, each asked by all pools.",
         ("", *(f"pool {seed}" for seed in POOLS)),
         tuple(rows),
         None,
@@ -190,9 +165,9 @@ def _figure_3(result: Result) -> Item:
     for name, setting, estimator in (
         ("uniform", "uniform", "inverse"),
         ("Anatomy", "anatomy", ""),
-        ("small-domain (the paper's)", "small-domain, bound", "inverse"),
+        ("small-domain (the paper's)", CELLS, "inverse"),
         ("designed, calibrated", "designed, optimised", "calibrated"),
-        ("line-up, calibrated", "line-up", "calibrated"),
+        ("line-up, calibrated", LINE_UP, "calibrated"),
     ):
         row = result.row(setting, estimator)
         order.append(row.numbers["r2"].mean)

@@ -45,6 +45,7 @@ def paper(data: str | Path | None = None, *, draws: int = DRAWS) -> Paper:
     table = data_table(ADULT, data)
     train = table.filter(pc.equal(table["split"], "train"))
     few = min(draws, olap_zipf.MOST_DRAWS)
+    grown = min(draws, olap_trees.MOST_DRAWS)
     bits = satisfied(train)
     zero = {k: independence(bits[:, :k]) for k in (1, 2, 3, 4)}
     steps = (
@@ -57,7 +58,7 @@ def paper(data: str | Path | None = None, *, draws: int = DRAWS) -> Paper:
         Step(olap_zipf.figures_11_12),
         Step(lambda: coins_without_breach("OLAP Figure 13", train, 2)),
         Step(lambda: coins_without_breach("OLAP Figure 14", train, 3)),
-        Step(lambda: olap_trees.trees(table, min(draws, olap_trees.MOST_DRAWS)), 200),
+        Step(lambda lines: olap_trees.trees(table, lines, grown), parts=olap_trees.tree_parts(table, grown)),
     )
     return Paper("olap", TITLE, steps)
 

@@ -20,6 +20,7 @@ from deniable.planning.chart import Chart, level
 from deniable.planning.chart import lines as charted
 from deniable.publishing.publish import publish
 from reproduction.items import Item, per_cent, with_spread, yes
+from reproduction.running import Part
 
 TARGET = "income"
 LEFT_OUT = ("fnlwgt", "education", "native_country")  # weights, a copy of education_num, 42 categories
@@ -33,6 +34,7 @@ RANGES = {
 COINS = (0.9, 0.7, 0.5, 0.3)
 DEPTH = 5
 MOST_DRAWS = 20
+SECONDS = 25.0  # of 20 draws at one coin, one core
 NOISE = 3  # standard errors; there are sixteen comparisons
 CLOSE = 0.02  # of the originals' accuracy, at p >= 0.7
 
@@ -57,12 +59,27 @@ class Line:
         return spread(ours - theirs for ours, theirs in zip(self.reconstructed, other, strict=True))
 
 
-def trees(table: pa.Table, draws: int, *, coins: tuple[float, ...] = COINS) -> Item:
-    """Accuracy on the test rows against the coin, with the class public and perturbed."""
+def tree_parts(table: pa.Table, draws: int, *, coins: tuple[float, ...] = COINS) -> tuple[Part, ...]:
+    """The lines of the table, each by itself: the class public, and perturbed, at every coin."""
+    train, test = _halves(table)
+    return tuple(
+        Part(lambda coin=coin, public=public: measured(train, test, coin, public, draws), SECONDS)  # type: ignore[misc]
+        for public in (True, False)
+        for coin in coins
+    )
+
+
+def _halves(table: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Rows to learn from and rows to test on, without what is left out."""
     kept = table.drop_columns([name for name in LEFT_OUT if name in table.column_names])
     train, test = (kept.filter(pc.equal(kept["split"], part)).drop_columns(["split"]) for part in ("train", "test"))
+    return train, test
+
+
+def trees(table: pa.Table, lines: list[Line], draws: int) -> Item:
+    """Accuracy on the test rows against the coin, with the class public and perturbed."""
+    train, test = _halves(table)
     original = scikit_accuracy(train, test)
-    lines = [measured(train, test, coin, public, draws) for public in (True, False) for coin in coins]
     behind = [line for line in lines if any(beyond_noise(line.lead(other), -1) for other in (line.naive, line.scikit))]
     ahead = [line for line in lines if all(beyond_noise(line.lead(other), 1) for other in (line.naive, line.scikit))]
     close = all(original - spread(line.reconstructed).mean <= CLOSE for line in lines if line.coin >= 0.7)
@@ -144,11 +161,12 @@ def _indicators(table: pa.Table, names: list[str], levels: dict[str, list[Any]])
     columns: list[npt.NDArray[np.float64]] = []
     for name in names:
         if name in RANGES:
-            columns.append(table[name].to_numpy().astype(np.float64))
+            columns.append(table[name].to_numpy().astype(np.float64)[:, None])
             continue
-        values = np.array(table[name].to_pylist(), dtype=object)
-        columns += [(values == level).astype(np.float64) for level in sorted(levels[name])]
-    return np.stack(columns, axis=1)
+        known = pa.array(sorted(levels[name]), table[name].type)
+        codes = pc.fill_null(pc.index_in(table[name], known), -1).to_numpy()
+        columns.append((codes[:, None] == np.arange(len(known))).astype(np.float64))
+    return np.concatenate(columns, axis=1)
 
 
 def _classes(table: pa.Table) -> npt.NDArray[Any]:

@@ -24,9 +24,9 @@ from deniable.planning.pools import CONDITIONS, sdr_pool
 from deniable.planning.profiles import SELECTIVITIES, Errors
 from deniable.planning.tables import CodedTable
 from reproduction.items import ADULT, CENSUS, Item, data_table, per_cent, slashed
-from reproduction.promises import DIABETES, costs
+from reproduction.promises import DIABETES, cost_parts, costs
 from reproduction.promises import DRAWS as COST_DRAWS
-from reproduction.running import Paper, Step
+from reproduction.running import Paper, Part, Step
 
 DRAWS = 20
 KDD = "census_income_kdd.parquet"
@@ -50,6 +50,7 @@ class Case:
     drop: tuple[str, ...] = ()
     conditions: int = CONDITIONS
     most_draws: int = DRAWS
+    seconds: float = 20.0  # of 20 draws, one core
 
     def settings(self) -> list[Setting]:
         own: tuple[Mechanism, ...] = (Uniform(), SmallDomain(), FineGrain(), Identity(), Designed(), Pram())
@@ -82,26 +83,30 @@ def cases() -> tuple[Case, ...]:
 def paper(data: str | os.PathLike[str] | None = None, *, draws: int = DRAWS) -> Paper:
     """Predicted against measured errors, and the planner's table for 716 diagnoses."""
     folder = None if data is None else Path(data)
+    compared = tuple(
+        Part(lambda case=case: measured_and_predicted(case, folder, draws=draws), case.seconds)  # type: ignore[misc]
+        for case in cases()
+    )
+    few = min(draws, COST_DRAWS)
     steps = (
-        Step(lambda: predictions(folder, draws=draws), 500),
+        Step(lambda made: predictions(made, draws), parts=compared),
         Step(lambda: _diagnoses(folder), 10),
-        Step(lambda: costs(folder, draws=min(draws, COST_DRAWS)), 60),
+        Step(lambda made: costs(made, few), parts=cost_parts(folder, few)),
     )
     return Paper("planner", "The planner", steps)
 
 
-def predictions(folder: Path | None, *, draws: int) -> Item:
+Pairs = list[tuple[float, Spread]]
+
+
+def predictions(measured: Sequence[Mapping[str, Pairs]], draws: int) -> Item:
     """Every case, measured and predicted."""
     rows: list[tuple[str, ...]] = []
-    pairs: dict[str, list[tuple[float, Spread]]] = {}
-    for case in cases():
-        by_setting = measured_and_predicted(case, folder, draws=draws)
+    pairs: dict[str, Pairs] = {}
+    for case, by_setting in zip(cases(), measured, strict=True):
         rows += [_row(case, name, both) for name, both in by_setting.items()]
         pairs[case.name] = [pair for both in by_setting.values() for pair in both if pair[1].mean > 0]
     return _agreement(rows, pairs, draws)
-
-
-Pairs = list[tuple[float, Spread]]
 
 
 def measured_and_predicted(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +14,18 @@ from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
 from deniable.evaluation.answered import Answered, Setting, estimated
 from deniable.evaluation.drawing import draw_plan, noisy_marginal
-from deniable.evaluation.experiment import Result, run_experiment
+from deniable.evaluation.experiment import run_experiment
 from deniable.evaluation.settings import Perturbed
 from deniable.mechanisms import Designed, FineGrain, Lineup, Mechanism, SmallDomain, Uniform
 from deniable.planning.pools import QuestionPool, sdr_pool
 from deniable.planning.profiles import SELECTIVITIES
 from deniable.planning.tables import CodedTable
 from reproduction.items import CENSUS, Item, data_table, slashed
+from reproduction.running import Part
 
 DRAWS = 8  # most of the time goes into plans, one for every draw of the noisy histogram
+OCC, DIAGNOSES = "OCC-100k", "diag_1"
+SECONDS = {(DIAGNOSES, "line-up"): 60.0}  # of 8 draws, one core; any other mechanism takes a few
 DIABETES = "diabetes130.parquet"
 PUBLIC = ("race", "gender", "age", "admission_type_id", "time_in_hospital")
 PRIVACY = Privacy("1/13", "1/6")
@@ -57,27 +61,57 @@ def compared() -> list[tuple[str, Mechanism]]:
     ]
 
 
-def costs(data: str | os.PathLike[str] | None, *, draws: int = DRAWS, workers: int = 1) -> Item:
+@dataclass(frozen=True)
+class Cost:
+    """Mean relative errors of one mechanism's plans from exact and from noisy counts."""
+
+    table: str
+    mechanism: str
+    exact: tuple[float, ...]
+    noisy: tuple[float, ...]
+
+    @property
+    def ratios(self) -> list[float]:
+        return [ours / before for ours, before in zip(self.noisy, self.exact, strict=True)]
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        earlier = PAGE_BEFORE.get(self.mechanism) if self.table == OCC else None
+        page = "" if earlier is None else slashed(earlier)
+        errors = (slashed(self.exact, ".3f"), slashed(self.noisy, ".3f"))
+        return self.table, self.mechanism, page, *errors, slashed(self.ratios)
+
+
+def cost_parts(data: Path | None, draws: int) -> tuple[Part, ...]:
+    """The same for 50 occupations and 717 diagnoses, each mechanism by itself."""
+    return tuple(
+        Part(lambda name=name, label=label: _cost(name, label, data, draws), SECONDS.get((name, label), 5.0))  # type: ignore[misc]
+        for name in (OCC, DIAGNOSES)
+        for label, _ in compared()
+    )
+
+
+@cache
+def _pool(name: str, data: Path | None) -> QuestionPool:
+    if name == OCC:
+        return sdr_pool(CodedTable.of(data_table(CENSUS, data), "occupation"))
+    return sdr_pool(CodedTable.of(data_table(DIABETES, data).select([*PUBLIC, "diag_1"]), "diag_1"))
+
+
+def _cost(name: str, label: str, data: Path | None, draws: int) -> Cost:
+    mechanism = dict(compared())[label]
+    settings: list[Setting] = [
+        FromExactCounts(f"{label}, exact", mechanism, PRIVACY, (ESTIMATOR,)),
+        Perturbed(f"{label}, noisy", mechanism, PRIVACY, (ESTIMATOR,)),
+    ]
+    result = run_experiment(_pool(name, data), settings, draws=draws)
+    exact, noisy = (result.row(setting.label, ESTIMATOR).errors(SELECTIVITIES) for setting in settings)
+    return Cost(name, label, exact, noisy)
+
+
+def costs(measured: Sequence[Cost], draws: int) -> Item:
     """Errors of plans from exact and from noisy counts, for 50 occupations and 717 diagnoses."""
-    folder = None if data is None else Path(data)
-    tables = {
-        "OCC-100k": CodedTable.of(data_table(CENSUS, folder), "occupation"),
-        "diag_1": CodedTable.of(data_table(DIABETES, folder).select([*PUBLIC, "diag_1"]), "diag_1"),
-    }
-    rows, ratios = [], []
-    for name, table in tables.items():
-        settings: list[Setting] = []
-        for label, mechanism in compared():
-            settings.append(FromExactCounts(f"{label}, exact", mechanism, PRIVACY, (ESTIMATOR,)))
-            settings.append(Perturbed(f"{label}, noisy", mechanism, PRIVACY, (ESTIMATOR,)))
-        result = run_experiment(sdr_pool(table), settings, draws=draws, workers=workers)
-        for label, _ in compared():
-            exact, noisy = (_errors(result, f"{label}, {kind}") for kind in ("exact", "noisy"))
-            earlier = PAGE_BEFORE.get(label) if name == "OCC-100k" else None
-            ratio = [ours / before for ours, before in zip(noisy, exact, strict=True)]
-            ratios += ratio
-            page = "" if earlier is None else slashed(earlier)
-            rows.append((name, label, page, slashed(exact, ".3f"), slashed(noisy, ".3f"), slashed(ratio)))
+    ratios = [ratio for cost in measured for ratio in cost.ratios]
     return Item(
         name="What planning from noisy counts costs",
         about=(
@@ -87,11 +121,7 @@ def costs(data: str | os.PathLike[str] | None, *, draws: int = DRAWS, workers: i
             "are what this page printed then."
         ),
         columns=("table", "mechanism", "printed before", "from exact counts", "from noisy counts", "ratio"),
-        rows=tuple(rows),
+        rows=tuple(cost.row for cost in measured),
         agrees=None,
         why=f"They are {min(ratios):.2f} to {max(ratios):.2f} times what they were, {np.mean(ratios):.2f} on average.",
     )
-
-
-def _errors(result: Result, setting: str) -> list[float]:
-    return list(result.row(setting, ESTIMATOR).errors(SELECTIVITIES))

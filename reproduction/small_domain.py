@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +14,14 @@ from deniable.core.privacy import Privacy
 from deniable.mechanisms import SmallDomain, Uniform
 from deniable.planning.chart import Chart, lines
 from deniable.planning.tables import CodedTable
-from reproduction.comparison import DRAWS, everything, pools
+from reproduction import five_pools
+from reproduction.comparison import everything, pools
+from reproduction.five_pools import DRAWS
 from reproduction.introduction import introduction
 from reproduction.items import Item, census_table, near, per_cent
-from reproduction.lineups import lineups
+from reproduction.lineups import attacked, lineups
 from reproduction.resampling import resampled
-from reproduction.running import Paper, Step
+from reproduction.running import Paper, Part, Step
 from reproduction.small_domain_errors import THIRD, figure_2, figure_4
 from reproduction.small_domain_series import figure_5, figure_6, from_the_optimum, table_3
 from reproduction.zipf import zipf_table
@@ -41,9 +44,7 @@ def paper(data: str | Path | None = None, *, draws: int = DRAWS) -> Paper:
         Step(lambda: table_2(CodedTable.of(resampled(census, THIRD), "occupation").histogram)),
         Step(lambda: table_3(census), 4),
         Step(lambda: from_the_optimum(census), 7),
-        Step(lambda: everything(table, draws=draws), 50),
-        Step(lambda: pools(table, draws=draws), 60),
-        Step(lambda: lineups(table, draws=draws), 90),
+        Step(_on_pools, parts=(Part(lambda: attacked(table), 10), *five_pools.parts(table, draws))),
         Step(lambda: figure_2(census, draws=few), 50),
         Step(lambda: figure_4(census, draws=few), 20),
         Step(lambda: figure_5(census), 2),
@@ -52,6 +53,13 @@ def paper(data: str | Path | None = None, *, draws: int = DRAWS) -> Paper:
         Step(lambda: zipf_table("THESIS Table 6", [(50, 1), (50, 2), (50, 3)], draws=draws), 7),
     )
     return Paper("small-domain", TITLE, steps)
+
+
+def _on_pools(made: list[Any]) -> list[Item]:
+    """The tables of mathematics 5 and 12, and Figure 3, all from the same draws."""
+    gained, *drawn = made
+    results = five_pools.joined(drawn)
+    return [*everything(results[0]), pools(results), lineups(results, gained)]
 
 
 def table_1() -> Item:

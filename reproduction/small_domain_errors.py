@@ -18,7 +18,7 @@ from deniable.planning.chart import Chart, line
 from deniable.planning.pools import sdr_pool
 from deniable.planning.profiles import SELECTIVITIES
 from deniable.planning.tables import CodedTable
-from reproduction.comparison import RHO1
+from reproduction.five_pools import RHO1
 from reproduction.items import Item, per_cent, slashed, yes
 from reproduction.resampling import SIZES, resampled
 

@@ -21,7 +21,7 @@ from deniable.planning.chart import Chart, lines
 from deniable.planning.tables import CodedTable
 from deniable.rivals.anatomy.groups import anatomy_groups
 from deniable.rivals.anatomy.mechanism import Anatomy
-from reproduction.comparison import RHO1, RHO2
+from reproduction.five_pools import RHO1, RHO2
 from reproduction.items import Item, near, per_cent, slashed, yes
 from reproduction.resampling import SIZES, resampled
 from reproduction.zipf import zipf

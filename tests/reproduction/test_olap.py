@@ -97,7 +97,8 @@ def test_trees_are_measured_on_the_test_rows_with_the_class_public_and_perturbed
     rich = ((age > 50) & (job == "clerk")) ^ (rng.random(n) < 0.05)
     split = np.where(np.arange(n) < 6_000, "train", "test")
     table = pa.table({"age": age, "job": job, "income": np.where(rich, ">50K", "<=50K"), "split": split})
-    item = olap_trees.trees(table, 2, coins=(0.6,))
+    lines = [part.make() for part in olap_trees.tree_parts(table, 2, coins=(0.6,))]
+    item = olap_trees.trees(table, lines, 2)
     assert item.verdict == "ours"
     assert [row[:2] for row in item.rows] == [("0.6", "public"), ("0.6", "perturbed")]
     assert "2,000 test rows" in item.about

@@ -15,10 +15,11 @@ from deniable.core.channel import Channel
 from deniable.core.errors import OptionError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.evaluation.experiment import run_experiment
+from deniable.evaluation.experiment import run_experiment, run_on_pools
 from deniable.evaluation.rivals import Anatomized
 from deniable.evaluation.settings import Perturbed
-from deniable.mechanisms import Designed
+from deniable.evaluation.synthetic import census
+from deniable.mechanisms import Designed, Uniform
 from deniable.mechanisms.small_domain.balance import balance, joined
 from deniable.mechanisms.small_domain.cost import Sums, error_bound
 from deniable.planning.pools import sdr_pool
@@ -27,9 +28,11 @@ from reproduction import (
     PAPERS,
     Item,
     Paper,
+    Part,
     Reproduction,
     Step,
     fine_grain,
+    five_pools,
     olap,
     page,
     repeated,
@@ -130,6 +133,35 @@ def test_steps_run_side_by_side_and_items_keep_their_order(workers: int) -> None
     assert [item.name for item in second.items] == ["Table 3", "Table 3, again"]
     made_by = {item.about for item in (*first.items, *second.items)}
     assert (str(os.getpid()) in made_by) == (workers == 1)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_parts_of_a_step_run_by_themselves_and_are_joined_in_their_order(workers: int) -> None:
+    """The last part is begun first; what the first gave is still the first."""
+    given = Step(
+        lambda made: Item(
+            " ".join(name for name, _ in made), " ".join(sorted({by for _, by in made})), (), (), None, ""
+        ),
+        parts=tuple(Part(lambda n=n: (f"part {n}", str(os.getpid())), n) for n in (1, 2, 3)),  # type: ignore[misc]
+    )
+    (paper,) = repeated([Paper("a", "A", (_numbered(2), given, _numbered(5)))], workers=workers)
+    assert [item.name for item in paper.items][2] == "part 1 part 2 part 3"
+    assert len(paper.items) == 5
+    assert (paper.items[2].about == str(os.getpid())) == (workers == 1)
+
+
+def test_settings_that_were_drawn_apart_are_joined_pool_by_pool() -> None:
+    """The rows of all parts, and independence, which every part adds, once and last."""
+    table = CodedTable.of(census(3_000, seed=3), "occupation")
+    pools = [sdr_pool(table, conditions=10, seed=seed) for seed in (1, 2)]
+    settings = [Perturbed("uniform", Uniform(), Privacy(None, "1/3")), Anatomized(3)]
+    apart = [run_on_pools(pools, [setting], draws=2) for setting in settings]
+    together = run_on_pools(pools, settings, draws=2)
+    for result, whole in zip(five_pools.joined(apart), together, strict=True):
+        assert [row.name for row in result.rows] == [row.name for row in whole.rows]
+        for row, same in zip(result.rows, whole.rows, strict=True):
+            assert row.errors(result.selectivities) == pytest.approx(same.errors(result.selectivities), nan_ok=True)
+    assert {row.setting for row in five_pools.only(together[0], ["anatomy"]).rows} == {"anatomy"}
 
 
 def test_what_a_step_refuses_is_raised_and_not_lost() -> None:

@@ -103,6 +103,40 @@ class TreeClassifier(ReleaseClassifier):
         return depth(self.tree_)
 
 
+@dataclass(frozen=True, eq=False)
+class _Weight:
+    """What rows count for in a node.
+
+    Attributes:
+        weight, square: of each row, and squared; None where every row counts for one.
+        members: the rows that count at all, each for one, where rows are not perturbed; else None.
+    """
+
+    weight: Floats | None
+    square: Floats | None
+    members: Codes | None
+
+    @classmethod
+    def product(cls, factors: Sequence[Floats], exact: bool) -> _Weight:
+        """Of rows that count for such numbers by the conditions of a path; only zeros and ones where they are exact."""
+        if not factors:
+            return cls(None, None, None)
+        weight = np.multiply.reduce(list(factors))
+        if exact:
+            return cls(None, None, np.flatnonzero(weight))
+        return cls(weight, weight**2, None)
+
+    def sums(self, key: Codes, number: int) -> tuple[Floats, Floats]:
+        """The sums of weights and of their squares, by key."""
+        if self.weight is None:
+            there = key if self.members is None else key[self.members]
+            counts = np.bincount(there, minlength=number).astype(np.float64)
+            return counts, counts
+        assert self.square is not None
+        first, second = (np.bincount(key, powers, number) for powers in (self.weight, self.square))
+        return first.astype(np.float64, copy=False), second.astype(np.float64, copy=False)
+
+
 class _Grower:
     """Grows a tree by weighing all rows anew for every node.
 
@@ -118,6 +152,8 @@ class _Grower:
         self.class_weights = training.target.asked_for(np.eye(self.known, training.target.size))
         self.exact = training.target.exact
         self.roots: dict[int, tuple[Floats, Floats]] = {}  # of each feature: what a shrunk table ultimately rests on
+        self.keys = [codes * training.target.published + training.classes for codes in training.codes]
+        self.own = [feature.asked_for(np.eye(feature.size)) for feature in training.features]
 
     def root(self, max_depth: int) -> Node:
         seen = np.bincount(self.training.classes, minlength=self.training.target.published)
@@ -152,13 +188,12 @@ class _Grower:
         features, codes = self.training.features, self.training.codes
         rows = {c: features[c].asked_for(sets[c][None])[0][codes[c]] for c in path}
         exact = self.exact and all(features[c].exact for c in path)
+        weights = {c: _Weight.product([rows[other] for other in path if other != c], exact) for c in path}
+        whole = _Weight.product(list(rows.values()), exact)
         tables: list[Floats] = []
         best: Split | None = None
         for c, feature in enumerate(features):
-            weight = np.ones(len(self.training.classes))
-            for other, mine in rows.items():
-                if other != c:  # a feature's own condition restricts its states instead
-                    weight = weight * mine
+            weight = weights.get(c, whole)  # a feature's own condition restricts its states instead
             prior = None if above is None else above[c] * sets[c][:, None]
             table, kept, second = self._table(c, weight, sets[c], prior, counts, exact and feature.exact)
             tables.append(table)
@@ -168,17 +203,13 @@ class _Grower:
         return tables, best
 
     def _table(
-        self, c: int, weight: Floats, allowed: Bools, prior: Floats | None, counts: Floats, exact: bool
+        self, c: int, weight: _Weight, allowed: Bools, prior: Floats | None, counts: Floats, exact: bool
     ) -> tuple[Floats, float, Floats]:
         """A node's rows by (state, class), how much of the reconstruction was kept, and the sums of squared weights."""
         feature = self.training.features[c]
         shape = (feature.published, self.training.target.published)
-        key = self.training.codes[c] * shape[1] + self.training.classes
-        first, second = (
-            np.bincount(key, weights=weight**power, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
-            for power in (1, 2)
-        )
-        own = feature.asked_for(np.eye(feature.size))
+        first, second = (sums.reshape(shape) for sums in weight.sums(self.keys[c], shape[0] * shape[1]))
+        own = self.own[c]
         table = own @ first @ self.class_weights.T * allowed[:, None]
         kept = 1.0
         if prior is not None and not exact:
