@@ -13,7 +13,7 @@ import numpy as np
 from measuring import least
 
 from deniable.core.channel import Channel
-from deniable.core.lineup import LineUpDesign
+from deniable.core.lineup_arcs import ArcDesign
 from deniable.engines.batch.kernel import CHUNK, Kernel
 from deniable.engines.batch.lineups import LineUpKernel
 from deniable.engines.randomness import Keystream, Secret
@@ -33,7 +33,7 @@ def rows(n: int = ROWS, m: int = M) -> list[dict[str, Any]]:
     uniform = Channel.uniform(values, gamma=Fraction(12, 5))
     general = Channel.of(values, np.linspace(0.1, 0.6, m), np.linspace(1, 3, m))
     whole, alias = Kernel([uniform], [domain]), Kernel([general], [domain])
-    line_ups = LineUpKernel(LineUpDesign.of(np.linspace(1, 3, m), SIZE, 0.5))
+    line_ups = LineUpKernel(ArcDesign.of(np.linspace(1, 3, m), SIZE, 0.5))
     two, two_alias = Kernel([uniform] * 2, [domain] * 2), Kernel([general] * 2, [domain] * 2)
     many = Kernel([Channel.of(range(MANY), np.linspace(0.1, 0.6, MANY), np.linspace(1, 3, MANY))], [np.arange(MANY)])
     many_codes = np.random.default_rng(3).integers(0, MANY, n).astype(np.uint16)

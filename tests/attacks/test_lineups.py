@@ -1,5 +1,6 @@
 """Line-ups attacked: an exact Bayesian reads every published row, and the promise holds against them."""
 
+import hashlib
 import json
 from fractions import Fraction
 
@@ -10,7 +11,6 @@ import pytest
 import deniable as dn
 from deniable.audit.verify.certificate import certificate
 from deniable.core import lineup_exact
-from deniable.core.lineup import TRUTH_STEP, LineUpDesign
 from deniable.engines.batch.lineups import states_of
 from deniable.mechanisms import Lineup
 
@@ -50,7 +50,7 @@ def test_the_bayesian_is_never_surer_than_promised_and_right_as_often_as_they_be
     limit = 5.2 * np.sqrt((believed * (1 - believed)).sum())  # once in five million
     assert abs(right.sum() - believed.sum()) < limit
     # Who took the truth for 5 % less would be right visibly more often than they believe: the test has power.
-    lower = LineUpDesign(design.arcs, int(design.coin * 0.95) * TRUTH_STEP, design.orders, design.seed)
+    lower = design.with_coin(int(design.coin * 0.95))
     believed, right = guesses(disease, states, lower, counts)
     assert right.sum() - believed.sum() > limit
 
@@ -90,3 +90,36 @@ def test_a_manifest_that_promises_more_than_its_integers_keep_is_refused():
 
     for change in (truer, stays, gamma, rho2, no_design, arcs, other, other_kind):
         assert not broken(change).holds, change.__name__
+
+
+def test_against_any_prior_no_set_speaks_for_a_value_by_more_than_promised():
+    """Every set, counted in plain Python from the manifest alone: draws are 2^18 coins times 2^40 numbers, 2^58."""
+    privacy = dn.Privacy(rho1="1/13", rho2="1/6", adversary="any-prior")
+    names = [f"v{number:02d}" for number in range(23)]
+    table = {"disease": [names[row % 23] for row in range(500)]}
+    release = dn.publish(table, sensitive="disease", privacy=privacy, mechanism="lineup", domain=names, key=bytes(32))
+    part = json.loads(release.manifest.to_json())["parts"][0]
+    m, size, orders, coin = 23, part["lineups"]["size"], part["lineups"]["orders"], part["lineups"]["truth"] >> 14
+    draws = {}
+    for order in range(orders):
+        stream = hashlib.shake_256(f"deniable line-ups {part['lineups']['seed']} {order}".encode()).digest(8 * m)
+        block = sorted(sorted(range(m), key=lambda x, s=stream: s[8 * x : 8 * x + 8][::-1])[:size])
+        for x in range(m):
+            shifts = [(s, (2**18 - coin) * share(s, m)) for s in range(m)]
+            shifts += [(x - block[slot], coin * share(slot, size)) for slot in range(size)]
+            for shift, number in shifts:
+                shown = frozenset((shift + place) % m for place in block)
+                draws[shown, x] = draws.get((shown, x), 0) + number
+    assert all(sum(n for (_, x), n in draws.items() if x == value) == orders * 2**58 for value in range(m))
+    ratios = [
+        Fraction(max(given), min(given))
+        for given in ([draws[shown, x] for x in range(m)] for shown in {shown for shown, _ in draws})
+    ]
+    assert max(ratios) == Fraction(part["promise"]["gamma"])
+    assert max(ratios) <= privacy.gamma
+    assert max(ratios) > privacy.gamma * Fraction(999, 1000)
+
+
+def share(part: int, parts: int) -> int:
+    """How many r below 2^40 have floor(r parts / 2^40) = part."""
+    return -(-(part + 1) * 2**40 // parts) + (-part * 2**40 // parts)

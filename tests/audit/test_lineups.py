@@ -13,7 +13,7 @@ import deniable as dn
 from deniable.audit.lineups import LineUpPosteriors
 from deniable.core import lineup_exact
 from deniable.core.histogram import Histogram
-from deniable.core.lineup import LineUpDesign, design_dict
+from deniable.core.lineup import LineUpDesign
 from deniable.core.manifest import Manifest
 from deniable.mechanisms import Lineup
 
@@ -52,7 +52,7 @@ def posteriors(design: LineUpDesign, counts: list[int]) -> list[dict[int, Fracti
 def test_beliefs_are_the_extremes_over_all_sets(privacy: dn.Privacy) -> None:
     design, counts = design_of(privacy), list(COUNTS.values())
     every = posteriors(design, counts)
-    found = LineUpPosteriors(design_dict(design), np.array(counts))
+    found = LineUpPosteriors(design.integers(), np.array(counts))
     assert [belief.position for belief in found.beliefs] == list(range(len(counts)))
     for x, belief in enumerate(found.beliefs):
         assert belief.prior == Fraction(counts[x], sum(counts))

@@ -7,17 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.core import lineup, lineup_exact
+from deniable.core import lineup, lineup_arcs, lineup_exact
 from deniable.core.channel import SCALE
 from deniable.core.errors import InternalError
-from deniable.core.lineup import ARC_STEP, COIN, POINTS, TRUTH_STEP, TURN, LineUpDesign, arcs_of
+from deniable.core.lineup import COIN, POINTS, TRUTH_STEP
+from deniable.core.lineup_arcs import ARC_STEP, BLIND, TURN, ArcDesign, arcs_of
 
 FEW = 2**12  # steps of coarse designs: every arc a multiple, so that points can be enumerated
 
 
 def coarse(parts, truth=COIN // 2, orders=4, seed=3):
     """A design whose arcs are multiples of a 4096th turn."""
-    return LineUpDesign(np.array(parts) * (SCALE // FEW), truth * TRUTH_STEP, orders, seed)
+    return ArcDesign(np.array(parts) * (SCALE // FEW), truth * TRUTH_STEP, orders, seed)
 
 
 def by_hand(design, number, point):
@@ -42,7 +43,7 @@ def test_every_order_and_point_stands_for_the_set_that_the_line_says(parts):
             seen[hit] = seen.get(hit, 0) + TURN // FEW
     sets = design.sets
     assert {
-        tuple(row): length for row, length in zip(sets.members.tolist(), sets.lengths.tolist(), strict=True)
+        tuple(row): length // BLIND for row, length in zip(sets.members.tolist(), sets.lengths.tolist(), strict=True)
     } == seen
     assert all(len(hit) == design.size for hit in seen)
 
@@ -58,7 +59,7 @@ def test_hits_are_the_numbers_that_the_sampler_counts(parts):
         for number in range(design.orders):
             start = int(design.starts[number, x])
             # Where the set changes along the arc, and the first r at or beyond it: floor(r arc / 2^40) >= offset.
-            changes = {(int(edge) - start) % TURN for edge in sets.edges % TURN}
+            changes = {(int(edge) - start) % TURN for edge in design.edges % TURN}
             offsets = sorted({0, arc, *(offset for offset in changes if offset < arc)})
             firsts = [-(-offset * POINTS // arc) for offset in offsets]
             for offset, low, high in zip(offsets, firsts, firsts[1:], strict=False):
@@ -73,7 +74,7 @@ def test_hits_are_the_numbers_that_the_sampler_counts(parts):
 
 
 designs = st.builds(
-    lambda weights, size, truth, seed: LineUpDesign.of(weights, min(size, len(weights) - 1), truth, seed=seed),
+    lambda weights, size, truth, seed: ArcDesign.of(weights, min(size, len(weights) - 1), truth, seed=seed),
     st.lists(st.floats(0.01, 100), min_size=2, max_size=9),
     st.integers(1, 8),
     st.floats(1e-4, 1),
@@ -86,11 +87,11 @@ designs = st.builds(
 def test_probabilities_add_up_exactly_and_inclusion_is_the_arcs(design):
     sets = design.sets
     full = design.orders * POINTS
-    assert int(sets.lengths.sum()) == design.orders * TURN
+    assert int(sets.lengths.sum()) == full
     for x in range(design.m):
         inside = sets.members == x
         assert int(sets.hits[inside].sum()) == full
-        assert int(sets.lengths[inside.any(axis=1)].sum()) == design.orders * int(design.arcs[x]) // ARC_STEP
+        assert int(sets.lengths[inside.any(axis=1)].sum()) == design.orders * int(design.arcs[x]) // ARC_STEP * BLIND
     joint = design.joint()
     assert np.array_equal(np.diag(joint), design.inclusion)
     assert np.array_equal(joint.sum(axis=0), design.size * design.inclusion)
@@ -132,7 +133,7 @@ def test_the_amplification_is_the_largest_ratio_of_all_sets(design):
 def test_beliefs_are_those_of_the_closed_form():
     """Pr[x | S] = t/L + (1-t) f_x inside, (1-t) f_x outside, where pi = L f (mathematics 12)."""
     prior = np.array([1, 2, 3, 2], np.int64)
-    design = LineUpDesign(prior * (SCALE // 4), SCALE // 2, 8, 1)
+    design = ArcDesign(prior * (SCALE // 4), SCALE // 2, 8, 1)
     for state in range(len(design.sets.lengths)):
         inside = set(design.sets.members[state].tolist())
         for x, belief in enumerate(lineup_exact.posterior(design, prior, state)):
@@ -190,15 +191,15 @@ def test_arcs_are_whole_steps_in_proportion_and_none_too_large(weights, size, la
 )
 def test_integers_that_are_no_design_are_refused(broken):
     sound = {"arcs": [SCALE // 2, SCALE // 2], "truth": SCALE // 2, "orders": 2, "seed": 0}
-    LineUpDesign(**{**sound, "arcs": np.array(sound["arcs"])})
+    ArcDesign(**{**sound, "arcs": np.array(sound["arcs"])})
     with pytest.raises(InternalError):
-        LineUpDesign(**{**sound, **broken, "arcs": np.array({**sound, **broken}["arcs"])})
+        ArcDesign(**{**sound, **broken, "arcs": np.array({**sound, **broken}["arcs"])})
 
 
 def test_orders_are_public_and_differ_with_seed_and_number():
-    design = LineUpDesign.of(np.ones(50), 5, 0.5)
-    again = LineUpDesign.of(np.ones(50), 5, 0.5)
-    other = LineUpDesign.of(np.ones(50), 5, 0.5, seed=1)
+    design = ArcDesign.of(np.ones(50), 5, 0.5)
+    again = ArcDesign.of(np.ones(50), 5, 0.5)
+    other = ArcDesign.of(np.ones(50), 5, 0.5, seed=1)
     assert np.array_equal(design.order(3), again.order(3))
     assert sorted(design.order(3).tolist()) == list(range(50))
     assert not np.array_equal(design.order(3), design.order(4))
@@ -215,12 +216,12 @@ def test_large_designs_have_fewer_orders():
 
 @pytest.mark.parametrize(("m", "size"), [(7, 2), (30, 3), (30, 20)])
 def test_pairs_are_counted_as_they_stand_in_the_sets_either_way(m, size, monkeypatch):
-    design = LineUpDesign.of(np.arange(1.0, m + 1), size, 0.5, largest=0.9)
+    design = ArcDesign.of(np.arange(1.0, m + 1), size, 0.5, largest=0.9)
     wanted = np.zeros((m, m))
     for members, length in zip(design.sets.members.tolist(), design.sets.lengths.tolist(), strict=True):
         for x in members:
             for y in members:
                 wanted[x, y] += length
     for cost in (0, 10**9):
-        monkeypatch.setattr(lineup, "PAIR_COST", cost)
-        assert (design.joint() == wanted / (design.orders * 2**24)).all()
+        monkeypatch.setattr(lineup_arcs, "PAIR_COST", cost)
+        assert (design.joint() == wanted / (design.orders * POINTS)).all()

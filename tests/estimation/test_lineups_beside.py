@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deniable.core.lineup import LineUpDesign
+from deniable.core.lineup_arcs import ArcDesign
 from deniable.estimation.model.lineup_factor import LineUpFactor
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.estimation.model.tensor import Factor, Tensor
@@ -14,7 +14,7 @@ DESIGNS = [([1.0] * 5, 2, 0.5), ([3.0, 2.0, 2.0, 1.0, 1.0, 1.0], 3, 0.25), ([1.0
 
 
 def factor_of(weights: list[float], size: int, truth: float, *, exempt: bool = False) -> LineUpFactor:
-    return LineUpFactor(LineUpStates(LineUpDesign.of(weights, size, truth), exempt))
+    return LineUpFactor(LineUpStates(ArcDesign.of(weights, size, truth), exempt))
 
 
 def matrix_of(factor: LineUpFactor) -> np.ndarray:
@@ -23,7 +23,7 @@ def matrix_of(factor: LineUpFactor) -> np.ndarray:
     sets, t = design.sets, design.share_true
     matrix = np.zeros((factor.published, factor.size))
     for number, (members, length) in enumerate(zip(sets.members, sets.lengths, strict=True)):
-        chance = length / (design.orders * 2**24)
+        chance = length / (design.orders * 2**40)
         matrix[number, : design.m] = chance * (1 - t)
         for x in members:
             matrix[number, x] += chance * t / design.inclusion[x]

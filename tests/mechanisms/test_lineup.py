@@ -11,7 +11,6 @@ import deniable as dn
 from deniable.audit.verify import lineups as recount
 from deniable.core import lineup_exact
 from deniable.core.histogram import Histogram
-from deniable.core.lineup import design_dict
 from deniable.mechanisms import Lineup
 
 TWENTY = Histogram(tuple("abcdefghijklmnopqrst"), np.array([700, 650, *range(600, 60, -30)]))
@@ -19,7 +18,7 @@ TWENTY = Histogram(tuple("abcdefghijklmnopqrst"), np.array([700, 650, *range(600
 
 def posteriors(design, counts):
     """The largest Pr[x | S] of each value over all sets, walked through by the code that verifies."""
-    return recount.surest_at_least(design_dict(design), counts.tolist(), 0)
+    return recount.surest_at_least(design.integers(), counts.tolist(), 0)
 
 
 def planned(histogram, privacy, **options):
@@ -33,8 +32,8 @@ def test_two_programs_count_the_same_sets():
         tuple(members): (points, tuple(hits))
         for members, points, hits in zip(sets.members.tolist(), sets.lengths.tolist(), sets.hits.tolist(), strict=True)
     }
-    assert mine == {row.members: (row.points, tuple(row.draws)) for row in recount.lines(design_dict(design))}
-    assert lineup_exact.amplification(design) == recount.amplification(design_dict(design))
+    assert mine == {row.members: (row.blind, tuple(row.draws)) for row in recount.lines(design.integers())}
+    assert lineup_exact.amplification(design) == recount.amplification(design.integers())
     assert lineup_exact.surest(design, TWENTY.counts) == posteriors(design, TWENTY.counts)
 
 
@@ -106,8 +105,8 @@ def test_against_any_prior_the_amplification_is_exact_and_counts_do_not_matter(m
         planned(Histogram(tuple(range(m)), np.array(counts)), privacy)
         for counts in ([1] * m, [5000, *[0] * (m - 2), 2])
     )
-    assert design_dict(one) == design_dict(other)
-    gamma = recount.amplification(design_dict(one))
+    assert one.integers() == other.integers()
+    gamma = recount.amplification(one.integers())
     assert gamma <= privacy.gamma
     assert (gamma - 1) / (privacy.gamma - 1) > Fraction(99, 100)  # and next to nothing is given away
 

@@ -15,7 +15,8 @@ from deniable.mechanisms import Lineup
 from deniable.release.files import digest
 
 VALUES = [f"job {number:02d}" for number in range(50)]
-PRIVACY = dn.Privacy(rho1="1/13", rho2="1/6", adversary="any-prior")
+BY_BLOCKS = dn.Privacy(rho1="1/13", rho2="1/6", adversary="any-prior")
+BY_ARCS = dn.Privacy(rho1="1/13", rho2="1/6")
 
 
 def table(missing: bool = False, n: int = 3000) -> pa.Table:
@@ -25,23 +26,28 @@ def table(missing: bool = False, n: int = 3000) -> pa.Table:
     return pa.table({"sex": rng.choice(["F", "M"], n), "job": pa.array(jobs, mask=gone)})
 
 
-def published(size: int = 20, missing: str = "value", **given):
+def published(size: int = 20, missing: str = "value", privacy: dn.Privacy = BY_BLOCKS, **given):
     return dn.publish(
-        table(missing == "exempt"), sensitive="job", privacy=PRIVACY, mechanism=Lineup(size=size), domain=VALUES,
+        table(missing == "exempt"), sensitive="job", privacy=privacy, mechanism=Lineup(size=size), domain=VALUES,
         missing=missing, key=bytes(32), **given,
     )  # fmt: skip
 
 
 def members(release, code: int) -> list[str]:
-    listed = release.lineups
-    rows = zip(*(listed[name].to_pylist() for name in ("value", "first", "last")), strict=True)
-    return [value for value, first, last in rows if first <= code <= last]
+    """The set that a code stands for, as the page about line-ups says that it is read."""
+    listed = release.lineups.to_pydict()
+    if "first" in listed:
+        rows = zip(*(listed[name] for name in ("value", "first", "last")), strict=True)
+        return [value for value, first, last in rows if first <= code <= last]
+    rows = zip(listed["block"], listed["place"], strict=True)
+    return [VALUES[number] for number in sorted((code + place) % 50 for block, place in rows if block == code // 50)]
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 @pytest.mark.parametrize("missing", ["value", "exempt"])
-def test_rows_show_codes_and_the_table_says_which_values_they_stand_for(tmp_path, form, missing):
-    release = published(missing=missing, out=tmp_path / "r", format=form)
+@pytest.mark.parametrize("privacy", [BY_BLOCKS, BY_ARCS], ids=["blocks", "arcs"])
+def test_rows_show_codes_and_the_table_says_which_values_they_stand_for(tmp_path, form, missing, privacy):
+    release = published(missing=missing, privacy=privacy, out=tmp_path / "r", format=form)
     design = release.manifest.parts[0].lineups
     assert release.table.schema.field("job").type == pa.int32()
     assert release.table["job"].null_count == (table(True)["job"].null_count if missing == "exempt" else 0)
@@ -55,7 +61,7 @@ def test_rows_show_codes_and_the_table_says_which_values_they_stand_for(tmp_path
     assert dn.verify(tmp_path / "r").holds
     again = dn.open_release(tmp_path / "r")
     assert again.table.equals(release.table)
-    memory = published(missing=missing)
+    memory = published(missing=missing, privacy=privacy)
     assert memory.table.equals(release.table)
     where = {"sex": "F", "job": VALUES[40:]}
     assert again.count(where).value == memory.count(where).value
@@ -73,10 +79,11 @@ def test_rows_show_codes_and_the_table_says_which_values_they_stand_for(tmp_path
     assert "B f = c" in text
 
 
-def test_lists_and_codes_of_one_design_give_the_same_answers(monkeypatch):
-    coded = published()
+@pytest.mark.parametrize("privacy", [BY_BLOCKS, BY_ARCS], ids=["blocks", "arcs"])
+def test_lists_and_codes_of_one_design_give_the_same_answers(monkeypatch, privacy):
+    coded = published(privacy=privacy)
     monkeypatch.setattr("deniable.core.lineup_codes.MOST_LISTED", 50)
-    listed = published()
+    listed = published(privacy=privacy)
     assert pa.types.is_list(listed.table.schema.field("job").type)
     for place in range(100):
         assert members(coded, coded.table["job"][place].as_py()) == listed.table["job"][place].as_py()
@@ -103,9 +110,9 @@ def rewritten(folder, change) -> None:
     (folder / "manifest.json").write_text(json.dumps(raw))
 
 
-def _other_range(folder, raw) -> None:
+def _other_number(folder, raw) -> None:
     stored = pq.read_table(folder / "lineups.parquet").to_pydict()
-    stored["last"][7] += 1
+    next(reversed(stored.values()))[7] += 1
     pq.write_table(pa.table(stored, schema=pq.read_schema(folder / "lineups.parquet")), folder / "lineups.parquet")
 
 
@@ -122,20 +129,22 @@ def _other_code(folder, raw) -> None:
 
 def _other_type(folder, raw) -> None:
     stored = pq.read_table(folder / "lineups.parquet")
-    pq.write_table(stored.set_column(1, "first", stored["first"].cast(pa.int64())), folder / "lineups.parquet")
+    name = stored.column_names[1]
+    pq.write_table(stored.set_column(1, name, stored[name].cast(pa.int64())), folder / "lineups.parquet")
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (_other_range, "something else than the design"),
+        (_other_number, "something else than the design"),
         (_gone, "line-ups"),
         (_other_code, "code of a line-up that its design does not have"),
         (_other_type, "its columns are not"),
     ],
 )
-def test_a_table_that_does_not_fit_is_found(tmp_path, change, words):
-    published(out=tmp_path / "r")
+@pytest.mark.parametrize("privacy", [BY_BLOCKS, BY_ARCS], ids=["blocks", "arcs"])
+def test_a_table_that_does_not_fit_is_found(tmp_path, change, words, privacy):
+    published(privacy=privacy, out=tmp_path / "r")
     rewritten(tmp_path / "r", change)
     with pytest.raises(dn.VerificationError, match=words):
         dn.verify(tmp_path / "r")

@@ -55,7 +55,6 @@ from deniable.audit.singles import about_singles, single_beliefs
 from deniable.core import html
 from deniable.core.errors import TableError, shortened
 from deniable.core.histogram import Counts, Histogram
-from deniable.core.lineup import design_dict
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.plan import Plan
@@ -257,7 +256,7 @@ def _of_lineups(manifest: Manifest, part: Part, histogram: Histogram) -> PartAud
     if histogram.domain != part.domain:
         raise TableError("The histogram has other values than the release: it is of another table.")
     assert part.lineups is not None
-    posteriors = LineUpPosteriors(design_dict(part.lineups), histogram.counts)
+    posteriors = LineUpPosteriors(part.lineups.integers(), histogram.counts)
     return _audited(part, limits_of_part(manifest, part, histogram), posteriors, None, "line-ups")
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from deniable.audit.extremes import View
 from deniable.audit.posteriors import Belief
 from deniable.audit.verify import lineups
-from deniable.audit.verify.lineups import COINS, DRAWS, FULL, TURN, Line
+from deniable.audit.verify.lineups import COINS, FULL, Line
 from deniable.core.histogram import Counts
 
 
@@ -59,7 +59,7 @@ class LineUpPosteriors:
         return tuple(self._belief(x, inside.get(x, []), outside) for x, rows in enumerate(self._counts) if rows)
 
     def _seen(self, line: Line) -> Seen:
-        blind = (COINS - self._coin) * line.points * (DRAWS // TURN)
+        blind = (COINS - self._coin) * line.blind
         members = {x: self._coin * draws + blind for x, draws in zip(line.members, line.draws, strict=True)}
         rows = blind * self._total + sum(self._counts[x] * (weight - blind) for x, weight in members.items())
         return Seen((None, line.members), members, blind, rows)

@@ -20,7 +20,7 @@ from deniable.collection.survey import Choice, Question, Survey
 from deniable.collection.wire import FORMAT, FORMAT_VERSION
 from deniable.core.channel import Channel, uniform_weights
 from deniable.core.errors import DeniableError
-from deniable.core.lineup import design_of
+from deniable.core.lineup_codes import design_of
 from deniable.core.part import Part
 from deniable.core.promise import Amplification
 from deniable.core.replace import NumberRange

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -20,6 +20,7 @@ from deniable.core import lineup_exact
 from deniable.core import replace as ranges
 from deniable.core.channel import SCALE, Channel
 from deniable.core.lineup import COIN, TRUTH_STEP, LineUpDesign
+from deniable.core.lineup_blocks import BlockDesign
 from deniable.core.part import Part
 from deniable.core.privacy import worst_posterior
 from deniable.core.promise import Amplification, LineUps, Promise
@@ -226,7 +227,7 @@ def _lineup_promise(design: LineUpDesign, gamma: Fraction) -> LineUps:
 # -- line-ups, where they are better -----------------------------------------------------------------------------------
 
 
-def better_lineup(m: int, gamma: Fraction) -> LineUpDesign | None:
+def better_lineup(m: int, gamma: Fraction) -> BlockDesign | None:
     """The line-ups of m values at this amplification, where they leave a smaller error than single answers."""
     if m < 3 or gamma <= 1:
         return None
@@ -241,14 +242,14 @@ def better_lineup(m: int, gamma: Fraction) -> LineUpDesign | None:
     return design if _lineup_variance(design)[0] < BETTER * _coin_variance(m, keep) else None
 
 
-def _small(design: LineUpDesign, gamma: Fraction) -> LineUpDesign:
+def _small(design: BlockDesign, gamma: Fraction) -> BlockDesign:
     """The same with so few orders that its sets stay countable; the truth lowered until the amplification holds."""
     orders = design.orders
     while orders > LEAST_ORDERS and orders * design.m > MOST_SETS:
         orders //= 2
     coin = design.coin
     while True:
-        small = LineUpDesign(design.arcs, coin * TRUTH_STEP, orders, design.seed)
+        small = replace(design, truth=coin * TRUTH_STEP, orders=orders)
         reached = lineup_exact.amplification(small)
         if reached is not None and reached <= gamma and coin < COIN:
             return small

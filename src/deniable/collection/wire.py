@@ -19,7 +19,6 @@ import numpy as np
 
 from deniable.collection.sheet import Sheet, SheetColumn
 from deniable.core.errors import DeniableError
-from deniable.core.lineup import design_dict
 
 FORMAT, FORMAT_VERSION = "deniable-survey", 1
 FINGERPRINT_BYTES = 20
@@ -78,7 +77,7 @@ def _channel(column: SheetColumn) -> dict[str, Any]:
     part = column.part
     assert part is not None
     if part.lineups is not None:
-        return {"kind": "line-up", **design_dict(part.lineups)}
+        return {"kind": "line-up", **part.lineups.integers()}
     points = part.range.points if part.range is not None else part.m
     return {"kind": "coin", "keep": part.coin, "points": points}
 

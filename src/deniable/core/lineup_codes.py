@@ -1,35 +1,29 @@
-"""Large line-ups as codes: a row names its set by a number, and a table of ranges says which values stand in it.
+"""Large line-ups as codes: a row names its set by a number, and a table beside the rows says which values stand in it.
 
-The points of all orders, one order after the other, are cut into intervals that stand for one set each. They are
-numbered from 0, and a set's *code* is the number of the first interval that stands for it: one code for each set, so
-a code tells what the set tells and nothing else. Along an order a value enters the sets where its arc begins and leaves
-them where it ends, so the codes of the sets that hold it are one range of each order, or two where its arc goes over
-the end of the turn. The table lists these ranges for the whole design, whatever the rows are:
+Intervals are numbered along the orders, one order after the other (``Sets.of_interval``), and a set's *code* is the
+number of the first interval that stands for it: one code for each set, so a code tells what the set tells and nothing
+else. The table follows from the design alone, whatever the rows are. By arcs it lists ranges, by blocks the blocks:
 
     x stands in the set with code c  if and only if  first <= c <= last  in one of the rows of x
-
-That is K m to 2 K m rows of three columns, where sets themselves would be K m lists of L values.
+    x stands in the set with code c  if and only if  x = (c + place) mod m  for a place of block floor(c / m)
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
+from deniable.core import lineup_arcs, lineup_blocks
 from deniable.core.arrays import Ints
-from deniable.core.lineup import ARC_STEP, TURN, LineUpDesign
+from deniable.core.errors import ManifestError
+from deniable.core.lineup import LineUpDesign
+from deniable.core.lineup_arcs import ArcDesign
+from deniable.core.lineup_blocks import BlockDesign
 
 # A list of 16 values takes up to 15 bytes a row in Parquet and some 200 in CSV; a code takes 2 to 3, and 7.
 MOST_LISTED = 16
-
-
-class Ranges(NamedTuple):
-    """Which sets hold which value: positions in the domain, and the first and the last code, all of one length."""
-
-    values: Ints
-    first: Ints
-    last: Ints
 
 
 def is_coded(design: LineUpDesign) -> bool:
@@ -40,32 +34,26 @@ def is_coded(design: LineUpDesign) -> bool:
 def codes(design: LineUpDesign) -> Ints:
     """The code of each set, in the order of ``design.sets``.
 
-    >>> design = LineUpDesign.of([1.0, 1.0, 1.0], size=1, truth=0.5)
+    >>> design = ArcDesign.of([1.0, 1.0, 1.0], size=1, truth=0.5)
     >>> sorted(codes(design).tolist())
     [0, 1, 2]
     """
-    return np.unique(design.sets.of_edge, return_index=True)[1].astype(np.int64)
+    return np.unique(design.sets.of_interval, return_index=True)[1].astype(np.int64)
 
 
-def ranges(design: LineUpDesign) -> Ranges:
-    """The ranges of all values, in the order of the domain and of the codes.
+def design_of(raw: Mapping[str, Any], m: int) -> LineUpDesign:
+    """A design from JSON, for a domain of m values: by arcs, or by blocks of a size."""
+    truth, orders, seed = raw["truth"], raw["orders"], raw["seed"]
+    if "size" in raw:
+        wrong = lineup_blocks.problems(m, raw["size"], truth, orders, seed)
+        _refuse(wrong or ([] if raw["values"] == m else ["a line-up is of all values of its domain"]))
+        return BlockDesign(m, raw["size"], truth, orders, seed)
+    arcs = np.array(raw["arcs"], dtype=np.int64)
+    wrong = lineup_arcs.problems(arcs, truth, orders, seed)
+    _refuse(wrong or ([] if len(arcs) == m else ["a line-up needs one arc for each value"]))
+    return ArcDesign(arcs, truth, orders, seed)
 
-    >>> design = LineUpDesign.of([1.0, 1.0, 1.0], size=1, truth=0.5)
-    >>> ranges(design)[0][:2].tolist(), len(ranges(design).values)
-    ([0, 0], 192)
-    """
-    edges = design.sets.edges
-    values = np.tile(np.arange(design.m), design.orders)
-    order = np.repeat(np.arange(design.orders) * TURN, design.m)
-    steps = np.tile(design.arcs // ARC_STEP, design.orders)
-    begin = np.where(steps == TURN, 0, design.starts.ravel())  # who is always in has one range of each order
-    end = begin + steps
-    over = end > TURN
-    pieces = [
-        (values, order + begin, order + np.minimum(end, TURN)),
-        (values[over], order[over], order[over] + end[over] - TURN),
-    ]
-    where, low, high = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    first, last = np.searchsorted(edges, low), np.searchsorted(edges, high) - 1
-    ranked = np.lexsort((first, where))
-    return Ranges(where[ranked], first[ranked], last[ranked])
+
+def _refuse(wrong: list[str]) -> None:
+    if wrong:
+        raise ManifestError(f"manifest.json is damaged: {wrong[0]}.")

@@ -2,7 +2,7 @@
 
 With truth T out of 2^18, hits h and lengths l of a set S, every probability is a whole number out of K 2^58:
 
-    P(S | x) = T h_xS + (2^18 - T) l_S 2^16  for x in S,    (2^18 - T) l_S 2^16  for all others
+    P(S | x) = T h_xS + (2^18 - T) l_S  for x in S,    (2^18 - T) l_S  for all others
 
 A maximum over sets is found among floating-point numbers, whose error is far below ``CLOSE``, and all that come that
 close to the largest are compared in whole numbers.
@@ -18,23 +18,22 @@ from typing import NamedTuple
 import numpy as np
 
 from deniable.core.arrays import Floats, Ints
-from deniable.core.lineup import COIN, POINTS, TURN, LineUpDesign
+from deniable.core.lineup import COIN, LineUpDesign
 
-BLIND = POINTS // TURN  # a point without looking stands for so many r
 CLOSE = 1e-12
 
 
 def likelihoods(design: LineUpDesign, state: int) -> tuple[list[int], int]:
     """P(S | x) for the members x of a set, in their order, and for everyone else, out of K 2^58."""
     sets, coin = design.sets, design.coin
-    other = (COIN - coin) * int(sets.lengths[state]) * BLIND
+    other = (COIN - coin) * int(sets.lengths[state])
     return [coin * hits + other for hits in sets.hits[state].tolist()], other
 
 
 def amplification(design: LineUpDesign) -> Fraction | None:
     """max over S, x, x' of P(S | x) / P(S | x'); None where a set rules the values outside it out.
 
-    Outside is always less likely than inside, and some value is outside, so it is 1 + max T h / ((2^18 - T) l 2^16).
+    Outside is always less likely than inside, and some value is outside, so it is 1 + max T h / ((2^18 - T) l).
     """
     if design.coin == COIN:
         return None
@@ -42,7 +41,7 @@ def amplification(design: LineUpDesign) -> Fraction | None:
     ratio = sets.hits.max(axis=1) / sets.lengths
     near = np.flatnonzero(ratio >= ratio.max() * (1 - CLOSE))
     largest = max(Fraction(int(sets.hits[place].max()), int(sets.lengths[place])) for place in near.tolist())
-    return 1 + design.coin * largest / ((COIN - design.coin) * BLIND)
+    return 1 + design.coin * largest / (COIN - design.coin)
 
 
 class _Weighed(NamedTuple):
@@ -56,7 +55,7 @@ class _Weighed(NamedTuple):
     @classmethod
     def of(cls, design: LineUpDesign, prior: Ints) -> _Weighed:
         sets, coin = design.sets, design.coin
-        blind = (COIN - coin) * sets.lengths.astype(np.float64) * BLIND
+        blind = (COIN - coin) * sets.lengths.astype(np.float64)
         inside = coin * sets.hits.astype(np.float64)
         seen = np.einsum("sl,sl->s", inside, prior[sets.members].astype(np.float64)) + blind * float(prior.sum())
         return cls(inside + blind[:, None], blind, seen)

@@ -18,7 +18,8 @@ from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import ManifestError
 from deniable.core.histogram import Counts
 from deniable.core.items import ListItem
-from deniable.core.lineup import LineUpDesign, design_dict, design_of
+from deniable.core.lineup import LineUpDesign
+from deniable.core.lineup_codes import design_of
 from deniable.core.promise import Promise
 from deniable.core.replace import NumberRange, Requirement
 
@@ -160,7 +161,7 @@ def part_dict(part: Part) -> dict[str, Any]:
         "bins": {name: {"edges": list(b.edges), "open_ends": b.open_ends} for name, b in part.bins.items()},
         "requirement": None if part.requirement is None else _requirement_dict(part.requirement),
         "promise": promise.to_dict(part.promise),
-        **({} if part.lineups is None else {"lineups": design_dict(part.lineups)}),
+        **({} if part.lineups is None else {"lineups": part.lineups.integers()}),
         **({} if part.item is None else {"item": part.item.to_dict()}),
     }
 

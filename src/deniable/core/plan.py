@@ -20,7 +20,7 @@ from deniable.core.channel import Channel
 from deniable.core.errors import InternalError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
-from deniable.core.lineup import LineUpDesign, design_dict
+from deniable.core.lineup import LineUpDesign
 from deniable.core.part import Grouping, Mixture
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
@@ -128,7 +128,7 @@ class PlannedPart:
             for array in (self.positions(cell), cell.rows.counts, cell.channel.keep, cell.channel.replace):
                 state.update(np.ascontiguousarray(array, dtype="<i8").tobytes() + b"|")
         if self.lineups is not None:
-            state.update(repr(design_dict(self.lineups)).encode())
+            state.update(repr(self.lineups.integers()).encode())
         return state.hexdigest()
 
     def positions(self, cell: Cell) -> Counts:

@@ -23,7 +23,7 @@ from deniable.core.probability import Probability, exact_number, percent
 from deniable.core.promise import LineUps
 from deniable.mechanisms.base import Mechanism, Need
 from deniable.mechanisms.fine_grain import in_its_words
-from deniable.mechanisms.lineup_choice import Chosen, by_amplification, by_frequency, sizes_for
+from deniable.mechanisms.lineup_choice import LEAST_ORDERS, Chosen, by_amplification, by_frequency, sizes_for
 from deniable.mechanisms.one_cell import Limits, allowed_amplification, coarse_counts, limits_of, pairs_of
 from deniable.mechanisms.posterior import rounded_up
 from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, needs_values, own_limits
@@ -98,16 +98,16 @@ class Lineup(Mechanism):
         check_histogram(histogram)
         if public is not None and public.domain != histogram.domain:
             raise OptionError("public must be a histogram of the same values, in the same order.")
-        self._check_size(histogram.m)
+        self._check_size(histogram.m, LEAST_ORDERS if privacy.adversary == "frequency" else 1)
         if privacy.adversary == "any-prior":
             design, promised = self._any_prior(histogram, privacy)
         else:
             design, promised = self._frequency(histogram, privacy, public)
         return Plan.of_cells(self.name, histogram, (), promised, privacy=privacy, options=self.options, lineups=design)
 
-    def _check_size(self, m: int) -> None:
-        if not sizes_for(m, self.size):
-            most = max(sizes_for(m, None), default=0)
+    def _check_size(self, m: int, least_orders: int) -> None:
+        if not sizes_for(m, self.size, least_orders=least_orders):
+            most = max(sizes_for(m, None, least_orders=least_orders), default=0)
             raise OptionError(
                 f"size = {self.size} is not possible with {m:,} values: line-ups of 1 to {most:,} can be drawn so that "
                 f"every value can still be counted. Fix: size={max(min(self.size or 1, most), 1)}, or leave it out."

@@ -20,7 +20,9 @@ import numpy as np
 from deniable.core import lineup_exact
 from deniable.core.arrays import Floats, Ints
 from deniable.core.channel import SCALE
-from deniable.core.lineup import COIN, MOST_ENTRIES, TRUTH_STEP, LineUpDesign, arcs_of, orders_for
+from deniable.core.lineup import COIN, MOST_ENTRIES, TRUTH_STEP, LineUpDesign, orders_for
+from deniable.core.lineup_arcs import ArcDesign, arcs_of
+from deniable.core.lineup_blocks import BlockDesign
 from deniable.mechanisms.lineup_spread import balanced_inverse, equal_inverse
 
 LEAST_ORDERS = 8  # with fewer, some values are hardly ever told apart
@@ -31,7 +33,7 @@ MARGIN = 4  # rows that are added to noisy counts: rare values stand in line-ups
 SLACKS = (14, 4, 0)  # rows by which a value may be more frequent than the public count says
 WORTH = 1.1  # a smaller slack must lower the error by more than a tenth
 TRUTH_GRID, LOWERED_BY = 256, 4
-EVERY_SIZE = 100  # up to so many values every size is tried for equal inclusion
+EVERY_SIZE = 100  # sizes up to here are all tried for equal inclusion, where they cost little
 SELECTIVITIES = (0.001, 0.005, 0.01)
 
 
@@ -51,26 +53,19 @@ class Chosen:
     slack: int = 0
 
 
-def sizes_for(m: int, size: int | None) -> list[int]:
+def sizes_for(m: int, size: int | None, *, least_orders: int = LEAST_ORDERS, all_up_to: int = SMALL_SIZES) -> list[int]:
     """The sizes that can be drawn: the one that is wanted, or all small ones and some larger ones."""
-    most = min(int(LARGEST_INCLUSION * m), m - 1, MOST_ENTRIES // (LEAST_ORDERS * m))
+    most = min(int(LARGEST_INCLUSION * m), m - 1, MOST_ENTRIES // (least_orders * m))
     if size is not None:
         return [size] if 1 <= size <= most else []
     grown = {int(SMALL_SIZES * 1.25**step) for step in range(60)}
-    return [one for one in range(1, most + 1) if one <= SMALL_SIZES or one in grown or one == most]
+    return [one for one in range(1, most + 1) if one <= all_up_to or one in grown or one == most]
 
 
-def designed(weights: Floats, size: int, truth: float) -> LineUpDesign:
+def designed(weights: Floats, size: int, truth: float) -> ArcDesign:
     """The design of inclusion in proportion to weights, its truth rounded down."""
     arcs = arcs_of(weights, size, max(LARGEST_INCLUSION, size / len(weights)))
-    return LineUpDesign(arcs, max(int(truth * COIN), 1) * TRUTH_STEP, orders_for(len(weights), size))
-
-
-def with_truth(design: LineUpDesign, truth: int) -> LineUpDesign:
-    """The same sets, with another truth out of 2^18."""
-    other = LineUpDesign(design.arcs, truth * TRUTH_STEP, design.orders, design.seed)
-    other.__dict__["sets"] = design.sets  # they do not depend on the truth
-    return other
+    return ArcDesign(arcs, max(int(truth * COIN), 1) * TRUTH_STEP, orders_for(len(weights), size))
 
 
 def predicted_error(share: Floats, inclusion: Floats, truth: float) -> float:
@@ -94,7 +89,7 @@ def largest_truth(design: LineUpDesign, prior: Floats, limits: Floats, slack: fl
     Outside the set a belief only falls, as long as f_x <= limit n.
     """
     sets = design.sets
-    h = sets.hits / (sets.lengths[:, None] * float(lineup_exact.BLIND))
+    h = sets.hits / sets.lengths[:, None]
     own, limit = prior[sets.members], limits[sets.members]
     own_h = own * h
     together = own_h.sum(axis=1, keepdims=True)
@@ -157,7 +152,7 @@ class _Search:
     size: int | None
     truth: Fraction | None
     wanted: float
-    sketches: dict[int, LineUpDesign] = field(default_factory=dict)
+    sketches: dict[int, ArcDesign] = field(default_factory=dict)
 
     @cached_property
     def share(self) -> Floats:
@@ -200,9 +195,9 @@ class _Search:
             return None
         steps = min(int(largest * TRUTH_GRID), int(self.wanted * TRUTH_GRID))
         coin = steps * (COIN // TRUTH_GRID) if self.truth is None else int(self.truth * COIN)
-        return self._checked(with_truth(sketch, coin), slack) if coin else None
+        return self._checked(sketch.with_coin(coin), slack) if coin else None
 
-    def _checked(self, design: LineUpDesign, slack: int) -> Chosen | None:
+    def _checked(self, design: ArcDesign, slack: int) -> Chosen | None:
         """The design, its truth lowered until every posterior under the true counts keeps its limit, exactly."""
         lowered = False
         step = LOWERED_BY * (COIN // TRUTH_GRID)
@@ -213,34 +208,42 @@ class _Search:
             coin = design.coin - steps * step
             if self.truth is not None or coin <= 0:
                 return None
-            design, lowered = with_truth(design, coin), True
+            design, lowered = design.with_coin(coin), True
         return Chosen(design, predicted_error(self.share, design.inclusion, design.share_true), lowered, slack)
 
 
-def by_amplification(m: int, gamma: Fraction, size: int | None, truth: Fraction | None) -> Chosen | None:
+@dataclass(frozen=True, eq=False)
+class Equal:
+    """A design that includes all values alike, and its predicted error."""
+
+    design: BlockDesign
+    error: float
+
+
+def by_amplification(m: int, gamma: Fraction, size: int | None, truth: Fraction | None) -> Equal | None:
     """The design of equal inclusion whose exact amplification is at most gamma; nothing here depends on a table.
 
     t = (gamma-1) L / (m + (gamma-1) L). Of all sets of a size the error would be least near L = m / (gamma+1) (Ye and
-    Barg 2018); of the sets of a design it is least for a smaller size (``lineup_spread``).
+    Barg 2018); blocks come close to that, and where there are many values a smaller one allows more of them.
     """
     odds = float(gamma) - 1
-    limits = {one: odds * one / (m + odds * one) for one in _equal_sizes(m, size)}
+    limits = {one: odds * one / (m + odds * one) for one in sizes_for(m, size, least_orders=1, all_up_to=EVERY_SIZE)}
     if truth is not None:
         limits = {one: float(truth) for one, most in limits.items() if most >= float(truth)}
     if not limits:
         return None
     best = _least_error(m, limits)
-    design = designed(np.ones(m), best, limits[best])
-    coin = design.coin if truth is None else int(truth * COIN)
-    while coin and not _keeps(with_truth(design, coin), gamma):
-        if truth is not None:
+    coin = max(int((limits[best] if truth is None else truth) * COIN), 1)
+    design = BlockDesign(m, best, coin * TRUTH_STEP, orders_for(m, best))
+    while not _keeps(design, gamma):
+        if truth is not None or design.coin == 1:
             return None
-        coin -= 1
-    return Chosen(with_truth(design, coin), equal_error(m, best, coin / COIN)) if coin else None
+        design = design.with_coin(design.coin - 1)
+    return Equal(design, equal_error(m, best, design.share_true))
 
 
 def equal_error(m: int, size: int, truth: float) -> float:
-    """The mean deviation of a count over equally frequent values, for one row: the square root of the variance
+    """The deviation of a count over equally frequent values, for one row: the square root of the variance
 
     (pi / t)^2 ((J^-1)_xx - (1 - t^2) / L^2)
     """
@@ -261,18 +264,6 @@ def _least_error(m: int, truths: dict[int, float]) -> int:
         error = equal_error(m, one, truths[one])
         best, least = (one, error) if error < least or not best else (best, least)
     return best
-
-
-def _equal_sizes(m: int, size: int | None) -> list[int]:
-    """The sizes that are tried for equal inclusion: all of them, or, where there are many values, some that share no
-    divisor with m."""
-    tried = sizes_for(m, size)
-    if size is not None or not tried:
-        return tried
-    if m <= EVERY_SIZE:
-        return list(range(1, tried[-1] + 1))
-    coprime = (next((one for one in range(most, 0, -1) if math.gcd(one, m) == 1), 1) for most in tried)
-    return sorted(set(coprime))
 
 
 def _keeps(design: LineUpDesign, gamma: Fraction) -> bool:

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import ColumnError, OptionError, listing
-from deniable.core.lineup import design_dict
 from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict, with_sentence
 from deniable.core.part import Marginal, Part
 from deniable.core.privacy import Privacy
@@ -109,7 +108,7 @@ def _difference(one: Manifest, other: Manifest) -> str:
 
 
 def _design(part: Part) -> dict[str, Any] | None:
-    return None if part.lineups is None else design_dict(part.lineups)
+    return None if part.lineups is None else part.lineups.integers()
 
 
 def _same(one: Channel, other: Channel) -> bool:

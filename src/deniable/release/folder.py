@@ -21,7 +21,7 @@ import pyarrow as pa
 from deniable.core.errors import DeniableError, ManifestError, OutputError, is_unicode
 from deniable.core.manifest import Manifest, read_json
 from deniable.engines import Engine
-from deniable.engines.batch.lineup_columns import coded_part, ranges_table
+from deniable.engines.batch.lineup_columns import code_table, coded_part
 from deniable.release.files import digest
 from deniable.release.readme import analyst_readme
 from deniable.release.signature import SIGNATURE, sign_files
@@ -276,7 +276,7 @@ def finish_folder(
         manifest = replace(manifest, groups=written)
     manifest = replace(manifest, data=engine.write(pieces, schema, partial / f"data.{form}", form), lineups=None)
     if (coded := coded_part(manifest)) is not None:
-        listed = ranges_table(coded)
+        listed = code_table(coded)
         written = engine.write([listed], listed.schema, partial / f"{LINEUPS}.{form}", form)
         manifest = replace(manifest, lineups=written)
     (partial / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")

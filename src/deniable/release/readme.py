@@ -25,10 +25,14 @@ MATRIX = """`manifest.json` holds the probability that a value x
 is published as y, P[y][x] = mixture[y][x], in multiples of 2^-32."""
 LINE_UPS = """rows show sets of values, and c_x, the number of rows
 whose set holds x, is B f on average, with B[x][y] = t J[x][y] / pi_y + (1 - t) pi_x. `manifest.json` holds, under
-`lineups` of the part, t = truth/2^32 and pi = arcs/2^32; J[x][y], the probability that a set made without looking holds
-both x and y, follows from its orders ("Line-ups" in the documentation of deniable has a program of twenty lines)."""
-CODED = """ A set is
+`lineups` of the part, t = truth/2^32 and pi = {inclusion}; J[x][y], the probability that a set made without looking
+holds both x and y, follows from its orders ("Line-ups" in the documentation of deniable has a program of twenty
+lines)."""
+CODED_BY_ARCS = """ A set is
 shown by a number: `{file}` lists, for every value, the numbers of the sets that hold it, from `first` to `last`."""
+CODED_BY_BLOCKS = """ A set is
+shown by a number: `{file}` lists the places of each block. The set with number c holds the values number
+(c + place) modulo `values` of `domain`, counted from 0, for the places of block floor(c / `values`)."""
 OF_GROUPS = {
     "buckets": """Public columns are as they were. The values of {sensitive} are not beside them: `groups.parquet`
 says how often each value occurs among the rows of a group (column `cell`), not which row has which. Count the rows of
@@ -98,8 +102,7 @@ or in Python:
 def _without(manifest: Manifest) -> str:
     """How counts are reconstructed by other means."""
     if _shows_sets(manifest):
-        coded = "" if manifest.lineups is None else CODED.format(file=manifest.lineups.file)
-        return f"{LINE_UPS}{coded}\nSolve B f = c for the true counts f, among the rows of your question."
+        return f"{_line_ups(manifest)}\nSolve B f = c for the true counts f, among the rows of your question."
     known = HIDDEN if any(part.mixture is not None for part in manifest.parts) else UNSAID
     plain = MATRIX if any(part.mixture is not None for part in manifest.parts) else CHANNELS
     how = known if any(part.groups is not None for part in manifest.parts) else plain
@@ -107,6 +110,15 @@ def _without(manifest: Manifest) -> str:
     by_cell = ", cell by cell (column `cell`), and add up" if published else ""
     return f"""{how}
 Solve P f = o for the true counts f, o being the counts you see among the rows of your question{by_cell}."""
+
+
+def _line_ups(manifest: Manifest) -> str:
+    design = manifest.parts[0].lineups
+    by_arcs = design is not None and "arcs" in design.integers()
+    sets = LINE_UPS.format(inclusion="arcs/2^32" if by_arcs else "size/values")
+    if manifest.lineups is None:
+        return sets
+    return sets + (CODED_BY_ARCS if by_arcs else CODED_BY_BLOCKS).format(file=manifest.lineups.file)
 
 
 def _shows_sets(manifest: Manifest) -> bool:

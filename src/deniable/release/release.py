@@ -22,7 +22,7 @@ from deniable.core.manifest import Manifest, with_sentence
 from deniable.core.part import perturbed_names
 from deniable.core.tally import Counter
 from deniable.engines import Engine, engine_named
-from deniable.engines.batch.lineup_columns import coded_part, ranges_table
+from deniable.engines.batch.lineup_columns import code_table, coded_part
 from deniable.estimation.question import Answerer
 from deniable.release import files
 from deniable.release import folder as folders
@@ -124,7 +124,7 @@ class Release(Questions, Modelling):
         coded = coded_part(self.manifest)
         if coded is None:
             raise QuestionError("The rows of this release show no codes of line-ups, so it has no table of them.")
-        return ranges_table(coded)
+        return code_table(coded)
 
     @cached_property
     def answerer(self) -> Answerer:

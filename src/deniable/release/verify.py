@@ -14,7 +14,7 @@ import pyarrow as pa
 from deniable.audit.verify.certificate import certificate
 from deniable.audit.verify.checks import Certificate, Check
 from deniable.audit.verify.groups import box_checks, bucket_checks
-from deniable.audit.verify.lineup_table import table_check
+from deniable.audit.verify.lineup_table import table_check, table_columns
 from deniable.audit.verify.rows import counts_check
 from deniable.audit.verify.samples import sample_checks
 from deniable.core.errors import ManifestError, VerificationError, listing
@@ -109,7 +109,7 @@ def _lineup_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Che
     unchanged = _unchanged("line-ups", folder, manifest.lineups)
     if not unchanged.holds or manifest.lineups is None:
         return [unchanged]
-    types = {"value": coded.types[0], "first": str(CODE), "last": str(CODE)}
+    types = {name: coded.types[0] if name == "value" else str(CODE) for name in table_columns(coded)}
     table = engine.read(folder / manifest.lineups.file, manifest.lineups, types)
     if {field.name: str(field.type) for field in table.schema} != types:
         return [Check("line-ups", False, f"its columns are not {listing(list(types))} as they should be")]

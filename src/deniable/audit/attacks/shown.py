@@ -24,7 +24,6 @@ from deniable.audit.attacks.evidence import shares_of
 from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.channel import Channel
 from deniable.core.lineup import COIN, POINTS, LineUpDesign
-from deniable.core.lineup_exact import BLIND
 
 
 class Shown(Protocol):
@@ -210,7 +209,7 @@ class LineUpRows:
 
     def likelihood(self, views: Ints) -> Floats:
         sets, coin = self.design.sets, float(self.design.coin)  # a product of whole numbers can pass 2^63
-        blind = (COIN - coin) * sets.lengths[views].astype(np.float64) * BLIND
+        blind = (COIN - coin) * sets.lengths[views].astype(np.float64)
         chance = np.repeat(blind[:, None], self.design.m, axis=1)
         around = coin * sets.hits[views].astype(np.float64)  # whole numbers would overflow in sets of one
         np.put_along_axis(chance, sets.members[views], around + blind[:, None], axis=1)
@@ -218,7 +217,7 @@ class LineUpRows:
 
     def judged(self, beliefs: Floats, people: Ints, views: Ints, original: Ints) -> tuple[Floats, Bools]:
         sets, coin = self.design.sets, float(self.design.coin)
-        blind = (COIN - coin) * sets.lengths[views].astype(np.float64) * BLIND
+        blind = (COIN - coin) * sets.lengths[views].astype(np.float64)
         around, members = coin * sets.hits[views].astype(np.float64), sets.members[views]
         inside = beliefs[people[:, None], members]
         first, height = beliefs.argmax(1)[people], beliefs.max(1)[people]

@@ -1,9 +1,10 @@
 """Promises about line-ups, recomputed: every set that a row may publish, with its probability, from the manifest alone.
 
 Nothing here uses the code that planned or drew them: orders are made again from the public seed, each is walked point
-by point, and for every set the numbers of draws that lead to it are counted in whole numbers, out of K 2^58:
+by point, or its block turned place by place, and for every set the numbers of draws that lead to it are counted in
+whole numbers, out of K 2^58:
 
-    P(S | x) = T h_xS + (2^18 - T) l_S 2^16  inside S,    (2^18 - T) l_S 2^16  elsewhere
+    P(S | x) = T h_xS + (2^18 - T) l_S  inside S,    (2^18 - T) l_S  elsewhere
 """
 
 from __future__ import annotations
@@ -23,55 +24,70 @@ MOST = 2**23  # members of all sets that are walked through
 
 
 class Line(NamedTuple):
-    """One set: its members, the points without looking that stand for it, and the draws of each member."""
+    """One set: its members, the draws without looking that lead to it, and the draws of each member."""
 
     members: tuple[int, ...]
-    points: int
+    blind: int
     draws: list[int]
 
 
 class Sets(NamedTuple):
-    """Several of them: members [sets, L], points [sets], draws [sets, L]."""
+    """Several of them: members [sets, L], blind [sets], draws [sets, L]."""
 
     members: Ints
-    points: Ints
+    blind: Ints
     draws: Ints
 
 
 def is_design(design: Mapping[str, Any], m: int) -> bool:
     """Whether the integers are a design at all: whole arcs, whole sets, a truth that a coin can have."""
-    arcs, truth, orders = design["arcs"], design["truth"], design["orders"]
+    truth, orders = design["truth"], design["orders"]
+    size = _size_by_blocks(design, m) if "size" in design else _size_by_arcs(design["arcs"], m)
     return (
-        len(arcs) == m >= 2
-        and all(0 < arc <= FULL and arc % (FULL // TURN) == 0 for arc in arcs)
-        and sum(arcs) % FULL == 0
-        and 0 < sum(arcs) < m * FULL
+        0 < size < m
         and 0 < truth <= FULL
         and truth % (FULL // COINS) == 0
         and orders in (1, 2, 4, 8, 16, 32, 64)
-        and orders * m * (sum(arcs) // FULL) <= MOST
+        and orders * m * size <= MOST
     )
+
+
+def _size_by_arcs(arcs: Sequence[int], m: int) -> int:
+    """How many values a set has; 0 where these are no arcs."""
+    sound = len(arcs) == m >= 2 and all(0 < arc <= FULL and arc % (FULL // TURN) == 0 for arc in arcs)
+    return sum(arcs) // FULL if sound and sum(arcs) % FULL == 0 else 0
+
+
+def _size_by_blocks(design: Mapping[str, Any], m: int) -> int:
+    size: int = design["size"]
+    return size if design["values"] == m else 0
 
 
 def lines(design: Mapping[str, Any]) -> Iterator[Line]:
     """All sets of a design, each once."""
-    sets = _all_sets(tuple(design["arcs"]), design["orders"], design["seed"])
-    for members, points, draws in zip(*sets, strict=True):
-        yield Line(tuple(members.tolist()), int(points), draws.tolist())
+    for members, blind, draws in zip(*_sets_of(design), strict=True):
+        yield Line(tuple(members.tolist()), int(blind), draws.tolist())
+
+
+def _sets_of(design: Mapping[str, Any]) -> Sets:
+    shape = (design["values"], design["size"]) if "size" in design else tuple(design["arcs"])
+    return _all_sets("size" in design, shape, design["orders"], design["seed"])
 
 
 @lru_cache(maxsize=2)
-def _all_sets(arcs: tuple[int, ...], orders: int, seed: int) -> Sets:
+def _all_sets(by_blocks: bool, shape: tuple[int, ...], orders: int, seed: int) -> Sets:
     """The same as arrays; what several intervals lead to is added up. The truth does not matter for it."""
-    walks = [_walk(arcs, _order(seed, number, len(arcs))) for number in range(orders)]
-    members, points, draws = (np.concatenate(pieces) for pieces in zip(*walks, strict=True))
+    m = shape[0] if by_blocks else len(shape)
+    every = [_order(seed, number, m) for number in range(orders)]
+    walks = [_turned(order, shape[1]) if by_blocks else _walk(shape, order) for order in every]
+    members, blind, draws = (np.concatenate(pieces) for pieces in zip(*walks, strict=True))
     first: dict[bytes, int] = {}
     place = np.array([first.setdefault(row.tobytes(), len(first)) for row in members])
     if len(first) == len(members):
-        return Sets(members, points, draws)
-    added = Sets(np.empty((len(first), members.shape[1]), np.int64), *(_zeros(len(first), a) for a in (points, draws)))
+        return Sets(members, blind, draws)
+    added = Sets(np.empty((len(first), members.shape[1]), np.int64), *(_zeros(len(first), a) for a in (blind, draws)))
     added.members[place] = members
-    np.add.at(added.points, place, points)
+    np.add.at(added.blind, place, blind)
     np.add.at(added.draws, place, draws)
     return added
 
@@ -100,7 +116,7 @@ def _walk(arcs: Sequence[int], order: list[int]) -> Sets:
     draws = _draws_before(begin + (high - low)[:, None], arc) - _draws_before(begin, arc)
     by_value = np.argsort(values[place], axis=1)
     sorted_by = partial(np.take_along_axis, indices=by_value, axis=1)
-    return Sets(sorted_by(values[place]), high - low, sorted_by(draws))
+    return Sets(sorted_by(values[place]), (high - low) * (DRAWS // TURN), sorted_by(draws))
 
 
 def _draws_before(offset: Ints, arc: Ints) -> Ints:
@@ -110,10 +126,32 @@ def _draws_before(offset: Ints, arc: Ints) -> Ints:
     return np.where(offset >= arc, DRAWS, (whole + (rest > 0)).astype(np.int64))
 
 
-def code_ranges(design: Mapping[str, Any]) -> list[tuple[int, int, int]]:
+def _turned(order: list[int], size: int) -> Sets:
+    """The first places of an order, turned by every number of places: who stands there, and by how many draws."""
+    m, block = len(order), sorted(order[:size])
+    share = [-(-(j + 1) * DRAWS // size) + (-j * DRAWS // size) for j in range(size)]
+    blind = [-(-(s + 1) * DRAWS // m) + (-s * DRAWS // m) for s in range(m)]
+    shift = np.arange(m)[:, None]
+    moved = (shift + np.array(block)) % m
+    # Those that pass the end of the list come first again, and all of them stay in the order of their places.
+    over = np.searchsorted(np.array(block), m - shift[:, 0])
+    slots = (np.arange(size) + over[:, None]) % size
+    return Sets(np.take_along_axis(moved, slots, axis=1), np.array(blind), np.array(share)[slots])
+
+
+def code_rows(design: Mapping[str, Any]) -> list[tuple[int, ...]]:
+    """The rows of the table by which codes are read: (value, first, last) by arcs, (block, place) by blocks."""
+    if "size" not in design:
+        return _code_ranges(design)
+    every = (_order(design["seed"], number, design["values"]) for number in range(design["orders"]))
+    return [(number, place) for number, order in enumerate(every) for place in sorted(order[: design["size"]])]
+
+
+def _code_ranges(design: Mapping[str, Any]) -> list[tuple[int, ...]]:
     """For each value the codes of the sets that hold it, as (value, first, last): intervals are numbered along the
     orders, one after the other, and a range ends with its order."""
-    arcs, listed, code = design["arcs"], [], 0
+    arcs, code = design["arcs"], 0
+    listed: list[tuple[int, ...]] = []
     for number in range(design["orders"]):
         begun: dict[int, int] = {}
         for members in _walk(arcs, _order(design["seed"], number, len(arcs))).members:
@@ -130,10 +168,10 @@ def amplification(design: Mapping[str, Any]) -> Fraction | None:
     coin = design["truth"] * COINS // FULL
     if coin == COINS:
         return None
-    sets = _all_sets(tuple(design["arcs"]), design["orders"], design["seed"])
-    pairs = zip(sets.draws.max(axis=1).tolist(), sets.points.tolist(), strict=True)
-    largest = max(Fraction(draws, points) for draws, points in pairs)
-    return 1 + Fraction(coin, COINS - coin) * largest * Fraction(TURN, DRAWS)
+    sets = _sets_of(design)
+    pairs = zip(sets.draws.max(axis=1).tolist(), sets.blind.tolist(), strict=True)
+    largest = max(Fraction(draws, blind) for draws, blind in pairs)
+    return 1 + Fraction(coin, COINS - coin) * largest
 
 
 def surest_at_least(design: Mapping[str, Any], counts: list[int], slack: int) -> list[Fraction]:
@@ -144,8 +182,8 @@ def surest_at_least(design: Mapping[str, Any], counts: list[int], slack: int) ->
     coin = design["truth"] * COINS // FULL
     total = sum(count + slack for count in counts)
     worst = [Fraction(0)] * len(counts)
-    for members, points, draws in lines(design):
-        blind = (COINS - coin) * points * (DRAWS // TURN)
+    for members, unseen, draws in lines(design):
+        blind = (COINS - coin) * unseen
         others = blind * total + sum((counts[x] + slack) * coin * own for x, own in zip(members, draws, strict=True))
         for x, own in zip(members, draws, strict=True):
             given = coin * own + blind

@@ -4,7 +4,6 @@
 import { hex, shake256, utf8 } from "./keccak.js";
 
 const SCALE = 2n ** 32n;
-const TURN = 2 ** 24;
 const COINS = 2 ** 18;
 const DRAWS = 2n ** 40n;
 const MOST_DECIMALS = 12;
@@ -43,52 +42,32 @@ export function responseId(key, fingerprint) {
 
 const designs = new WeakMap();
 
-function designOf(channel) {
-  // Every order of the values, where their arcs end along it, and where each value's own arc starts.
+function blocksOf(channel) {
+  // The places of each order's block: where the first values of a public order stand, ascending.
   if (designs.has(channel)) return designs.get(channel);
-  const steps = channel.arcs.map((arc) => arc / (2 ** 32 / TURN));
-  const orders = [];
+  const blocks = [];
   for (let number = 0; number < channel.orders; number++) {
-    const stream = shake256(utf8(`deniable line-ups ${channel.seed} ${number}`), 8 * steps.length);
+    const stream = shake256(utf8(`deniable line-ups ${channel.seed} ${number}`), 8 * channel.values);
     const view = new DataView(stream.buffer);
-    const rank = steps.map((_, x) => view.getBigUint64(8 * x, true));
-    const order = steps.map((_, x) => x).sort((a, b) => (rank[a] < rank[b] ? -1 : rank[a] > rank[b] ? 1 : a - b));
-    const starts = new Array(steps.length);
-    const ends = [];
-    let end = 0;
-    for (const x of order) {
-      starts[x] = end % TURN;
-      end += steps[x];
-      ends.push(end);
-    }
-    orders.push({ order, ends, starts });
+    const rank = Array.from({ length: channel.values }, (_, x) => view.getBigUint64(8 * x, true));
+    const order = rank.map((_, x) => x).sort((a, b) => (rank[a] < rank[b] ? -1 : rank[a] > rank[b] ? 1 : a - b));
+    blocks.push(order.slice(0, channel.size).sort((a, b) => a - b));
   }
-  const design = { steps, orders, size: Math.round(steps.reduce((a, b) => a + b, 0) / TURN) };
-  designs.set(channel, design);
-  return design;
+  designs.set(channel, blocks);
+  return blocks;
 }
 
-function placeAt(ends, target) {
-  let [low, high] = [0, ends.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (ends[middle] <= target) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+function turned(block, shift, values) {
+  return block.map((place) => (place + shift) % values).sort((a, b) => a - b);
 }
 
 function drawLineUp(channel, code, word) {
-  const { steps, orders, size } = designOf(channel);
-  const number = Number(word >> 58n) >> (6 - Math.log2(channel.orders));
+  const block = blocksOf(channel)[Number(word >> 58n) >> (6 - Math.log2(channel.orders))];
   const around = Number((word >> 40n) & BigInt(COINS - 1)) < channel.truth / (2 ** 32 / COINS);
-  const { order, ends, starts } = orders[number];
-  const arc = around ? steps[code] : TURN;
-  const offset = Number(((word & (DRAWS - 1n)) * BigInt(arc)) >> 40n);
-  const point = ((around ? starts[code] : 0) + offset) % TURN;
-  const set = [];
-  for (let layer = 0; layer < size; layer++) set.push(order[placeAt(ends, point + layer * TURN)]);
-  return set.sort((a, b) => a - b);
+  const r = word & (DRAWS - 1n);
+  const [place, blind] = [channel.size, channel.values].map((parts) => Number((r * BigInt(parts)) >> 40n));
+  const shift = around ? (code - block[place] + channel.values) % channel.values : blind;
+  return turned(block, shift, channel.values);
 }
 
 // -- one answer --------------------------------------------------------------------------------------------------------
@@ -165,41 +144,36 @@ function above(fraction, other) {
   return fraction[0] * other[1] > other[0] * fraction[1];
 }
 
+function drawsOf(part, parts) {
+  // How many of 2^40 draws fall into one of so many parts.
+  const before = (number) => (BigInt(number) * DRAWS + BigInt(parts) - 1n) / BigInt(parts);
+  return before(part + 1) - before(part);
+}
+
 function lineUpGamma(channel) {
-  // For every set the draws that lead to it around each member, and the points that lead to it without looking.
-  const { steps, orders } = designOf(channel);
+  // For every set the draws that lead to it around each member, and those that lead to it without looking.
+  const { values, size } = channel;
   const sets = new Map();
-  for (const { order, ends } of orders) {
-    const changes = [...new Set([0, ...ends.map((end) => end % TURN)])].sort((a, b) => a - b);
-    changes.forEach((low, place) => {
-      const high = changes[place + 1] ?? TURN;
-      const hit = [];
-      for (let layer = 0; layer < ends[ends.length - 1]; layer += TURN) {
-        const at = placeAt(ends, low + layer);
-        const x = order[at];
-        const begin = low + layer - (ends[at] - steps[x]);
-        const [first, last] = [begin, begin + high - low].map((offset) => {
-          const arc = BigInt(steps[x]);
-          return (BigInt(offset) * DRAWS + arc - 1n) / arc;
-        });
-        hit.push([x, last - first]);
-      }
-      hit.sort((a, b) => a[0] - b[0]);
-      const name = hit.map(([x]) => x).join();
-      const known = sets.get(name) ?? { points: 0n, draws: hit.map(() => 0n) };
-      known.points += BigInt(high - low);
-      hit.forEach(([, draws], member) => { known.draws[member] += draws; });
+  for (const block of blocksOf(channel)) {
+    for (let shift = 0; shift < values; shift++) {
+      const name = turned(block, shift, values).join();
+      const known = sets.get(name) ?? { blind: 0n, draws: new Map() };
+      known.blind += drawsOf(shift, values);
+      block.forEach((place, number) => {
+        const x = (place + shift) % values;
+        known.draws.set(x, (known.draws.get(x) ?? 0n) + drawsOf(number, size));
+      });
       sets.set(name, known);
-    });
+    }
   }
   let largest = [0n, 1n];
-  for (const { points, draws } of sets.values()) {
-    for (const own of draws) if (above([own, points], largest)) largest = [own, points];
+  for (const { blind, draws } of sets.values()) {
+    for (const own of draws.values()) if (above([own, blind], largest)) largest = [own, blind];
   }
   const coin = BigInt(channel.truth / (2 ** 32 / COINS));
   const rest = BigInt(COINS) - coin;
   if (rest <= 0n) return null;
-  const under = rest * largest[1] * 2n ** 16n;
+  const under = rest * largest[1];
   return [under + coin * largest[0], under];
 }
 
@@ -218,11 +192,9 @@ function isWhole(number, low, high) {
 
 function isChannel(channel, size) {
   if (channel.kind === "coin") return isWhole(channel.keep, 0, 2 ** 32) && channel.points === size && size > 1;
-  if (channel.kind !== "line-up" || !Array.isArray(channel.arcs) || channel.arcs.length !== size) return false;
-  const total = channel.arcs.reduce((a, b) => a + b, 0);
   return (
-    channel.arcs.every((arc) => isWhole(arc, 1, 2 ** 32) && arc % 256 === 0) &&
-    total % 2 ** 32 === 0 && total < size * 2 ** 32 &&
+    channel.kind === "line-up" && channel.values === size &&
+    isWhole(channel.size, 1, size - 1) &&
     isWhole(channel.truth, 1, 2 ** 32) && channel.truth % 2 ** 14 === 0 &&
     [1, 2, 4, 8, 16, 32, 64].includes(channel.orders) && isWhole(channel.seed, 0, Number.MAX_SAFE_INTEGER)
   );

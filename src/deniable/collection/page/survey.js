@@ -67,10 +67,6 @@ function keptShare(channel) {
   return channel.kind === "line-up" ? channel.truth / 2 ** 32 : channel.keep / 2 ** 32;
 }
 
-function sizeOf(channel) {
-  return Math.round(channel.arcs.reduce((a, b) => a + b, 0) / 2 ** 32);
-}
-
 function after(epsilon) {
   const odds = Math.exp(epsilon) / 9; // of a belief of 10 %
   return percent(odds / (1 + odds));
@@ -95,7 +91,7 @@ function explained(column) {
   const channel = column.channel;
   const kept = percent(keptShare(channel));
   const words = channel.kind === "line-up"
-    ? page.say("lineup", { size: sizeOf(channel), kept })
+    ? page.say("lineup", { size: channel.size, kept })
     : page.say("coin", { points: channel.points, kept });
   const belief = page.say("belief", { after: after(page.certificate.epsilons[column.name]) });
   return made("details", {}, made("summary", {}, page.say("private")), made("p", {}, words), coinPicture(channel), made("p", {}, belief));

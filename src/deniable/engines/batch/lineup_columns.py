@@ -1,6 +1,6 @@
 """The published column of line-ups: a list of values where sets are small, a code where they are large.
 
-Codes come with a table of their own, ``lineups``, which lists for every value the codes of the sets that hold it
+Codes come with a table of their own, ``lineups``, by which anyone can tell the sets that hold a value
 (``core.lineup_codes``). Both follow from the design alone.
 """
 
@@ -54,8 +54,8 @@ def states_of(column: pa.ChunkedArray, design: LineUpDesign, known: pa.Array) ->
     gone = column.is_null().to_numpy()
     shown = column.fill_null(0).to_numpy().astype(np.int64)
     own = lineup_codes.codes(design)
-    inside = (shown >= 0) & (shown < len(design.sets.edges))
-    states: Ints = design.sets.of_edge[np.where(inside, shown, 0)]
+    inside = (shown >= 0) & (shown < len(design.sets.of_interval))
+    states: Ints = design.sets.of_interval[np.where(inside, shown, 0)]
     if not (gone | (inside & (own[states] == shown))).all():
         raise ManifestError("The release's rows hold a code of a line-up that its design does not have.")
     states[gone] = -1
@@ -68,15 +68,10 @@ def coded_part(manifest: Manifest) -> Part | None:
     return next((part for part in manifest.parts if part.lineups is not None and part.columns[0] in coded), None)
 
 
-def ranges_table(part: Part) -> pa.Table:
-    """The table ``lineups``: value, first and last code; a value of several ranges has several rows."""
+def code_table(part: Part) -> pa.Table:
+    """The table ``lineups``: by arcs value, first and last code; by blocks their number and places."""
     assert part.lineups is not None
-    ranges = lineup_codes.ranges(part.lineups)
-    values = pa.array(list(part.domain), arrow_type(part.types[0]))
-    return pa.table(
-        {
-            "value": values.take(pa.array(ranges.values)),
-            "first": pa.array(ranges.first, CODE),
-            "last": pa.array(ranges.last, CODE),
-        }
-    )
+    columns = {name: pa.array(numbers, CODE) for name, numbers in part.lineups.code_table().items()}
+    if "value" in columns:
+        columns["value"] = pa.array(list(part.domain), arrow_type(part.types[0])).take(columns["value"])
+    return pa.table(columns)

@@ -17,23 +17,14 @@ import pyarrow as pa
 from deniable.core import values
 from deniable.core.arrays import Codes, Ints, Words
 from deniable.core.errors import ManifestError
-from deniable.core.lineup import (
-    ARC_STEP,
-    COIN,
-    ORDER_BITS,
-    POINT_BITS,
-    POINTS,
-    TURN,
-    TURN_BITS,
-    LineUpDesign,
-)
+from deniable.core.lineup import COIN, ORDER_BITS, POINT_BITS, POINTS, Lines, LineUpDesign
 from deniable.engines.batch.kernel import WordSource
 
 CHUNK = 64 * 1024  # rows; all work buffers of a chunk fit into the second-level cache
 STRETCHES, MOST_STRETCHES, MOST_STEPS = 32, 2**20, 6  # stretches for each edge, so that few of them hold one
 States = npt.NDArray[np.signedinteger[Any]]  # numbers of sets, of the smallest width that holds them
 _ODD = np.uint64(0x9E3779B97F4A7C15)
-_START_BITS = np.uint64(TURN_BITS + ORDER_BITS + 1)  # the order and a point of two turns
+_START_BITS = np.uint64(32)  # of a point; how long a line is takes the rest
 _START = np.uint64((1 << int(_START_BITS)) - 1)
 
 
@@ -45,8 +36,8 @@ def list_type(kind: pa.DataType) -> pa.DataType:
 class LineUpKernel:
     """The sampler of a design: codes and words in, numbers of sets out.
 
-    A point is start + offset on the line of its order, less than two turns, and each order's line is listed for two
-    turns. The lines are cut into equal stretches; most lie in one interval and name its set, the others are searched.
+    A point is start + offset on the line of its order and value. Where a set has many points, they are cut into equal
+    stretches; most lie in one interval and name its set, the others are searched.
     """
 
     def __init__(self, design: LineUpDesign) -> None:
@@ -56,17 +47,16 @@ class LineUpKernel:
         self._kind = np.min_scalar_type(design.m)
         self._order_shift = np.uint64(64 - order_bits - row_bits) if order_bits else None
         self._order_mask = np.uint64((1 << row_bits + order_bits) - (1 << row_bits))
-        self._lines = _lines(design, row_bits)
-        sets = design.sets
-        order, point = np.divmod(sets.edges, TURN)
-        twice = np.concatenate([order * 2 * TURN + point, (order * 2 + 1) * TURN + point])
-        ranked = np.argsort(twice, kind="stable")
-        self._edges, self._sets = np.append(twice[ranked], 2**62), np.tile(sets.of_edge, 2)[ranked]
-        whole = design.orders * 2 * TURN
-        wanted = min(len(twice) * STRETCHES, MOST_STRETCHES)
-        bits = max((whole // wanted).bit_length() - 1, 0)
+        lines = design.lines()
+        self._lines = _packed(lines, row_bits)
+        self._edges, self._sets, self._most, bits = np.array([2**62]), lines.sets, 0, 0
+        if lines.edges is None:
+            self._guide = lines.sets.astype(_kind(len(design.sets.lengths)))
+        else:
+            self._edges = np.append(lines.edges, 2**62)
+            bits = max((lines.whole // min(len(lines.edges) * STRETCHES, MOST_STRETCHES)).bit_length() - 1, 0)
+            self._guide, self._most = _guide(self._edges, self._sets, lines.whole, bits)
         self._stretch = np.uint64(bits)
-        self._guide, self._most = _guide(self._edges, self._sets, whole, bits)
 
     def perturb(self, codes: Codes, draws: Words) -> States:
         """The set of every row; a pure function of its code and its word."""
@@ -145,17 +135,16 @@ class _Work:
         self.heads = np.empty(rows, dtype=np.bool_)
 
 
-def _lines(design: LineUpDesign, row_bits: int) -> Words:
-    """Of every order and line where it begins, on two turns for each order, and above these bits how long it is.
+def _packed(lines: Lines, row_bits: int) -> Words:
+    """Of every order and line where it begins, and above these bits how long it is."""
+    packed = np.zeros((len(lines.starts), 1 << row_bits), dtype=np.uint64)
+    packed[:, : len(lines.lengths)] = lines.starts.astype(np.uint64) | lines.lengths.astype(np.uint64) << _START_BITS
+    return packed.ravel()
 
-    Line 0 is the whole turn, line x + 1 the arc of value x.
-    """
-    starts = np.zeros((design.orders, 1 << row_bits), dtype=np.uint64)
-    arcs = np.zeros(1 << row_bits, dtype=np.uint64)
-    starts[:, 1 : design.m + 1] = design.starts
-    arcs[0], arcs[1 : design.m + 1] = TURN, design.arcs // ARC_STEP
-    starts += np.arange(design.orders, dtype=np.uint64)[:, None] * np.uint64(2 * TURN)
-    return (starts | arcs << _START_BITS).ravel()
+
+def _kind(numbers: int) -> npt.DTypeLike:
+    """The smallest signed type that holds so many numbers."""
+    return np.int16 if numbers < 2**15 else np.int32
 
 
 def _guide(edges: Ints, sets: Ints, whole: int, bits: int) -> tuple[States, int]:
@@ -167,8 +156,8 @@ def _guide(edges: Ints, sets: Ints, whole: int, bits: int) -> tuple[States, int]
     before = np.searchsorted(edges, ends, "left")
     first = np.searchsorted(edges, ends[:-1], "right")
     inside = first < before[1:]
-    kind = np.int16 if len(edges) < 2**15 else np.int32
-    return np.where(inside, ~first, sets[first - 1]).astype(kind), int((before[1:] - first).max())
+    stated = np.where(inside, ~first, sets[first - 1]).astype(_kind(len(edges)))
+    return stated, int((before[1:] - first).max())
 
 
 def states_of(column: pa.ChunkedArray, design: LineUpDesign, known: pa.Array) -> Ints:
