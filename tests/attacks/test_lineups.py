@@ -96,7 +96,7 @@ def test_against_any_prior_no_set_speaks_for_a_value_by_more_than_promised():
     """Every set, counted in plain Python from the manifest alone: draws are 2^18 coins times 2^40 numbers, 2^58."""
     privacy = dn.Privacy(rho1="1/13", rho2="1/6", adversary="any-prior")
     names = [f"v{number:02d}" for number in range(23)]
-    table = {"disease": [names[row % 23] for row in range(500)]}
+    table = pa.table({"disease": [names[row % 23] for row in range(500)]})
     release = dn.publish(table, sensitive="disease", privacy=privacy, mechanism="lineup", domain=names, key=bytes(32))
     part = json.loads(release.manifest.to_json())["parts"][0]
     m, size, orders, coin = 23, part["lineups"]["size"], part["lineups"]["orders"], part["lineups"]["truth"] >> 14
