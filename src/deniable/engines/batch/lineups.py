@@ -163,28 +163,31 @@ def _guide(edges: Ints, sets: Ints, whole: int, bits: int) -> tuple[States, int]
 def states_of(column: pa.ChunkedArray, design: LineUpDesign, known: pa.Array) -> Ints:
     """The number of the set that each published list is; -1 where it is missing. ``known`` are the domain's values."""
     array = pa.concat_arrays(column.chunks) if len(column.chunks) else pa.array([], column.type)
-    there = ~array.is_null().to_numpy(zero_copy_only=False)
-    lists = array.filter(pa.array(there))
-    if lists.value_lengths().drop_null().to_numpy().tolist().count(design.size) != len(lists):
+    lists = array.drop_null() if array.null_count else array
+    if (lists.value_lengths().to_numpy() != design.size).any():
         raise ManifestError("The release's rows hold a line-up of another size than its manifest says.")
     places = pa.compute.index_in(lists.flatten(), value_set=known.cast(array.type.value_type))
     if places.null_count:
         raise ManifestError("The release's rows hold a sensitive value that its manifest does not list.")
-    members = np.sort(places.to_numpy().astype(np.int64).reshape(-1, design.size), axis=1)
+    members = places.to_numpy().reshape(-1, design.size)
+    if (members[:, 1:] <= members[:, :-1]).any():  # a file that was written by others may list them in any order
+        members = np.sort(members, axis=1)
+    numbers = _numbers(members, design.sets.members.astype(members.dtype))
+    if not array.null_count:
+        return numbers
     states = np.full(len(array), -1, dtype=np.int64)
-    states[there] = _numbers(members, design.sets.members)
+    states[array.is_valid().to_numpy(zero_copy_only=False)] = numbers
     return states
 
 
 def _numbers(rows: Ints, sets: Ints) -> Ints:
     """Where each row stands among the sets: by a hash of 64 bits, then compared member by member."""
     hashes = _hashed(sets)
-    order = np.argsort(hashes, kind="stable")
-    if (np.diff(hashes[order]) == 0).any():
+    if len(np.unique(hashes)) < len(hashes):
         raise ManifestError("Two line-ups of this design cannot be told apart by their hash.")
-    place = np.minimum(np.searchsorted(hashes[order], _hashed(rows)), len(sets) - 1)
-    numbers: Ints = order[place]
-    if not np.array_equal(sets[numbers], rows):
+    known = pa.compute.index_in(pa.array(_hashed(rows)), value_set=pa.array(hashes))
+    numbers: Ints = known.fill_null(0).to_numpy().astype(np.int64)
+    if known.null_count or not np.array_equal(sets[numbers], rows):
         raise ManifestError("The release's rows hold a line-up that its design does not have.")
     return numbers
 
