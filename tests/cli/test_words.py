@@ -33,6 +33,7 @@ PYTHON = re.compile(
         ("Fix: privacy='1/6', how sure", "Fix: --rho2 1/6, how sure"),
         ("Fix: drop='a b', unless that is intended.", "Fix: --drop 'a b', unless that is intended."),
         ("Fix: changes=2.", "Fix: --changes 2."),
+        ("Fix: domain=[..] with every value", "Fix: --domain COLUMN=FILE with every value"),
         ("Publish without seed=. A seed", "Publish without --seed. A seed"),
         ("Fix: recode={'age': bands(..)} makes", "Fix: --recode age=bands:.. makes"),
         ("Fix: exempt=['flu'], a smaller l", "Fix: --exempt 'flu', a smaller l"),

@@ -68,7 +68,7 @@ def unfolded(
         raise RequirementError(
             f"The items of {column!r} are not declared: adversary 'any-prior' covers whatever was believed, and that "
             "an item is listed because someone has it is evidence. Fix: domain=[..] with every item that a list may "
-            "hold, whether or not the table shows it; on the command line --domain COLUMN=FILE."
+            "hold, whether or not the table shows it."
         )
     if not isinstance(opened, Unfolds):
         raise OptionError(

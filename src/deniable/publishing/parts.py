@@ -217,7 +217,7 @@ def require_declared(need: Need, domain: Any, privacy: Privacy | None, adversary
     )
     raise RequirementError(
         f"The values of {which} are not declared: {why}. Fix: domain=[..] with every value that the column may hold, "
-        "whether or not the table shows it; on the command line --domain COLUMN=FILE."
+        "whether or not the table shows it."
     )
 
 
