@@ -8,7 +8,8 @@ import deniable as dn
 from deniable.core.errors import QuestionError
 from deniable.core.lineup_arcs import ArcDesign
 from deniable.core.lineup_blocks import BlockDesign
-from deniable.estimation.model import lineups
+from deniable.estimation.model import lineup_algebra
+from deniable.estimation.model.lineup_algebra import ByBlocks, BySets
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.mechanisms import Lineup
 
@@ -61,12 +62,42 @@ def test_without_a_matrix_the_same_comes_out(monkeypatch):
     dense = LineUpStates(design).weights(asked)
     counts = np.random.default_rng(2).integers(0, 9, (2, dense.shape[1])).astype(float)
     inverted = LineUpStates(design).invert(counts)
-    monkeypatch.setattr(lineups, "DENSE", 10)
+    monkeypatch.setattr(lineup_algebra, "DENSE", 10)
     sparse = LineUpStates(design)
     assert np.allclose(sparse.weights(asked), dense, atol=1e-8)
     assert np.allclose(sparse.invert(counts), inverted, atol=1e-6)
     with pytest.raises(QuestionError, match="Fix:"):
         sparse.squares(counts)
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        BLOCKS,
+        BlockDesign(values=3, block=1, truth=2**32, orders=1),
+        BlockDesign(values=6, block=2, truth=2**30, orders=64),  # fewer sets than blocks times shifts
+        BlockDesign(values=41, block=13, truth=2**31, orders=4, seed=9),
+    ],
+)
+def test_by_blocks_fourier_transforms_give_what_the_sets_give(design):
+    """Every operation beside the same one on a matrix of zeros and ones, which knows nothing of circles."""
+    waves, sets = ByBlocks(design), BySets(design)
+    rng = np.random.default_rng(5)
+    scores, counts = rng.normal(size=(3, design.m)), rng.integers(0, 9, (3, len(design.sets.lengths))).astype(float)
+    assert waves.invertible
+    assert sets.invertible
+    assert np.allclose(waves.added(scores), sets.added(scores), atol=1e-10)
+    assert np.allclose(waves.holding(counts), sets.holding(counts), atol=1e-9)
+    assert np.allclose(waves.solved(scores), sets.solved(scores), atol=1e-6)
+    states = LineUpStates(design)
+    one, other = (algebra.squares(counts, states._scores) for algebra in (waves, sets))
+    assert np.allclose(one, other, rtol=1e-6)
+
+
+def test_blocks_that_cannot_be_told_apart_are_no_more_invertible_by_waves_than_by_sets():
+    alike = BlockDesign(values=4, block=2, truth=2**31, orders=1)
+    assert not ByBlocks(alike).invertible
+    assert not BySets(alike).invertible
 
 
 def test_exempt_missing_values_are_counted_as_they_are():

@@ -6,10 +6,8 @@ Every set has L members, so J 1 = L pi, and the inverse of B needs only that of 
 
     w(S) = (sum over x in S of (J^-1 pi_A)_x  -  (1-t) pi(A) / L) / t,    pi_A = pi on A and 0 elsewhere
 
-J is factored once where there are at most ``DENSE`` values; above that it is never formed: conjugate gradients with the
-sparse sets solve for each value set, and only counts of all single values at once, which would take m solutions, are
-refused. J is that of the design; draws are whole numbers and differ from it by less than 2^-16 in any set's
-probability, 2^-30 in any expected count per row.
+Sums over sets and the inverse of J are the matter of ``lineup_algebra``. J is that of the design; draws are whole
+numbers and differ from it by less than 2^-16 in any set's probability, 2^-30 in any expected count per row.
 """
 
 from __future__ import annotations
@@ -18,19 +16,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import linalg, sparse
 
 from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.errors import QuestionError
 from deniable.core.lineup import LineUpDesign
+from deniable.estimation.model.lineup_algebra import BLOCK, DENSE, STEPS, Algebra, algebra_of
 from deniable.estimation.model.slopes import slopes
 from deniable.estimation.model.squarem import squarem
-
-FEW, DENSE = 512, 4096
-BLOCK = 2**22  # entries of weights that are computed at a time
-TOLERANCE, STEPS = 1e-12, 2000
-SINGULAR = 1e-9  # of the smallest pivot of J, divided by pi
-THIN = 8  # counts of which less than one in so many is not 0 are kept as sparse ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +54,13 @@ class LineUpStates:
         return [slice(0, sets), *([slice(sets, sets + 1)] if self.exempt else [])]
 
     @cached_property
+    def algebra(self) -> Algebra:
+        return algebra_of(self.design)
+
+    @property
     def unbiased(self) -> bool:
         """Whether J can be inverted: no value is always in, and no two values always go together."""
-        if self.design.m > DENSE:
-            return bool((self.design.inclusion < 1).all())
-        return self._factor is not None
+        return self.algebra.invertible
 
     # -- weights -------------------------------------------------------------------------------------------------------
 
@@ -81,7 +75,7 @@ class LineUpStates:
         some = wanted.min(axis=1) < most
         own[~some] = most[~some, None]
         if some.any():
-            own[some] = self._added(self._scores(wanted[some].astype(np.float64)))
+            own[some] = self.algebra.added(self._scores(wanted[some].astype(np.float64)))
         if self.exempt:
             weight[:, -1] = chosen[..., -1].reshape(-1)
         return weight.reshape(*shape, self.count)
@@ -89,14 +83,14 @@ class LineUpStates:
     def weights_for(self, wanted: Floats) -> Floats:
         """w over states with E[w(S) | x] = wanted_x, for any numbers [..., m] -> [..., states]."""
         flat = wanted.reshape(-1, self.m)
-        own = self._added(self._scores(flat[:, : self.design.m]))
+        own = self.algebra.added(self._scores(flat[:, : self.design.m]))
         return np.concatenate([own, flat[:, self.design.m :]], axis=1).reshape(*wanted.shape[:-1], self.count)
 
     def shown(self, counts: Floats) -> Floats:
         """How often each set is expected, D(S) (t sum over S of f / pi + (1-t) N), [..., m] -> [..., states]."""
         flat = counts.reshape(-1, self.m)
         own, t = flat[:, : self.design.m], self.design.share_true
-        around = np.asarray((self._members @ (own / self.design.inclusion).T).T)
+        around = self.algebra.added(own / self.design.inclusion)
         sets = self.design.distribution * (t * around + (1 - t) * own.sum(axis=1, keepdims=True))
         return np.concatenate([sets, flat[:, self.design.m :]], axis=1).reshape(*counts.shape[:-1], self.count)
 
@@ -105,38 +99,27 @@ class LineUpStates:
         self._require_unbiased()
         flat = counts.reshape(-1, self.count)
         sets = flat[:, : len(self.design.sets.lengths)]
-        thin = _thin(sets)
-        included = (self._members.T @ sets.T).T if thin is None else (thin @ self._members).toarray()
         t, size, pi = self.design.share_true, self.design.size, self.design.inclusion
-        own = (self._solved(included) - (1 - t) * sets.sum(axis=1, keepdims=True) / size) * pi / t
+        own = (
+            (self.algebra.solved(self.algebra.holding(sets)) - (1 - t) * sets.sum(axis=1, keepdims=True) / size)
+            * pi
+            / t
+        )
         return np.concatenate([own, flat[:, len(sets.T) :]], axis=1).reshape(*counts.shape[:-1], self.m)
 
     def squares(self, counts: Floats) -> Floats:
-        """The same with squared weights, some states at a time."""
-        if self.design.m > DENSE:
-            raise QuestionError(
-                f"All {self.design.m:,} values at once are more than line-ups can be estimated for ({DENSE:,}). "
-                "Fix: ask for the values that you mean, in a condition."
-            )
+        """The same with squared weights."""
         flat = counts.reshape(-1, self.count)
         number = len(self.design.sets.lengths)
-        step = max(1, BLOCK // self.design.m)
-        if number <= step:
-            thin = _thin(flat[:, :number])
-            total = (flat[:, :number] if thin is None else thin) @ self._squared
-        else:
-            scores = self._scores(np.eye(self.design.m))
-            total = np.zeros((len(flat), self.design.m))
-            shown = np.flatnonzero(flat[:, :number].any(axis=0))  # others add nothing
-            for first in range(0, len(shown), step):
-                some = shown[first : first + step]
-                total += flat[:, some] @ np.asarray(self._members[some] @ scores.T) ** 2
+        total = self.algebra.squares(flat[:, :number], self._scores)
         return np.concatenate([total, flat[:, number:]], axis=1).reshape(*counts.shape[:-1], self.m)
 
     def references(self, chosen: Bools | Floats) -> list[tuple[slice, Floats]]:
         """How often sets are published: half as they are dealt, half as those that hold a value asked for."""
         wanted = np.abs(chosen[..., : self.design.m].astype(np.float64)).reshape(-1, self.design.m)
-        holding = self._added(wanted / np.maximum(wanted.sum(-1, keepdims=True), 1e-300)) * self.design.distribution
+        holding = (
+            self.algebra.added(wanted / np.maximum(wanted.sum(-1, keepdims=True), 1e-300)) * self.design.distribution
+        )
         total = holding.sum(-1, keepdims=True)
         often = self.design.distribution / 2 + holding / np.where(total > 0, 2 * total, np.inf)
         return [(self.slices()[0], often)]
@@ -155,7 +138,8 @@ class LineUpStates:
     def expected(self, scores: Floats) -> Floats:
         """E[z(S) | x] = (t / pi_x) sum over S with x of D(S) z(S) + (1-t) sum D z, [..., sets] -> [..., m]."""
         t, weighed = self.design.share_true, scores * self.design.distribution
-        inside = np.asarray((self._members.T @ weighed.T).T) / self.design.inclusion
+        inside = self.algebra.holding(weighed.reshape(-1, weighed.shape[-1])) / self.design.inclusion
+        inside = inside.reshape(*weighed.shape[:-1], self.design.m)
         result: Floats = t * inside + (1 - t) * weighed.sum(axis=-1, keepdims=True)
         return result
 
@@ -170,9 +154,9 @@ class LineUpStates:
         rows = observed.sum(axis=1, keepdims=True)
 
         def rule(now: Floats) -> Floats:
-            seen = t * np.asarray((self._members @ (now / pi).T).T) + (1 - t) * now.sum(axis=1, keepdims=True)
+            seen = t * self.algebra.added(now / pi) + (1 - t) * now.sum(axis=1, keepdims=True)
             ratio = observed / np.maximum(seen, 1e-300)
-            inside = np.asarray((self._members.T @ ratio.T).T)
+            inside = self.algebra.holding(ratio)
             stepped: Floats = now * (t * inside / pi + (1 - t) * ratio.sum(axis=1, keepdims=True))
             return stepped
 
@@ -181,75 +165,12 @@ class LineUpStates:
 
     # -- the linear algebra --------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _members(self) -> sparse.csr_array:
-        """Sets as sparse rows of zeros and ones, [sets, m]."""
-        members = self.design.sets.members
-        starts = np.arange(0, members.size + 1, members.shape[1])
-        return sparse.csr_array((np.ones(members.size), members.ravel(), starts), shape=(len(members), self.design.m))
-
-    @cached_property
-    def _factor(self) -> tuple[Floats, bool] | None:
-        """The Cholesky factor of J scaled to a diagonal of ones; None where it is singular."""
-        scale = 1 / np.sqrt(self.design.inclusion)
-        try:
-            factor: tuple[Floats, bool] = linalg.cho_factor(self.design.joint() * np.outer(scale, scale))
-        except linalg.LinAlgError:
-            return None
-        return factor if np.diag(factor[0]).min() ** 2 > SINGULAR else None
-
-    @cached_property
-    def _squared(self) -> Floats:
-        """The squared weight of every set for every single value, [sets, m]."""
-        squared: Floats = np.asarray(self._members @ self._scores(np.eye(self.design.m)).T) ** 2
-        return squared
-
-    @cached_property
-    def _inverse(self) -> Floats:
-        """J^-1 as a matrix, where there are few values: a product is much faster than solving."""
-        assert self._factor is not None
-        scale = 1 / np.sqrt(self.design.inclusion)
-        inverse: Floats = linalg.cho_solve(self._factor, np.diag(scale)) * scale[:, None]
-        return inverse
-
     def _scores(self, wanted: Floats) -> Floats:
         """(B^-T 1_A)_x for value sets [sets, m]."""
         self._require_unbiased()
         t, size, pi = self.design.share_true, self.design.size, self.design.inclusion
-        scores: Floats = (self._solved(wanted * pi) - (1 - t) * (wanted @ pi)[:, None] / size**2) / t
+        scores: Floats = (self.algebra.solved(wanted * pi) - (1 - t) * (wanted @ pi)[:, None] / size**2) / t
         return scores
-
-    def _added(self, scores: Floats) -> Floats:
-        """Scores of values added up over each set's members, [questions, m] -> [questions, sets]."""
-        return np.asarray((self._members @ scores.T).T)
-
-    def _solved(self, right: Floats) -> Floats:
-        """J^-1 of each row."""
-        scale = 1 / np.sqrt(self.design.inclusion)
-        if self.design.m > DENSE:
-            return np.stack([self._iterated(row * scale) for row in right]) * scale
-        if self.design.m <= FEW:
-            return right @ self._inverse.T
-        assert self._factor is not None
-        solved: Floats = linalg.cho_solve(self._factor, (right * scale).T).T * scale
-        return solved
-
-    def _iterated(self, right: Floats) -> Floats:
-        """Conjugate gradients for J scaled to a diagonal of ones, without forming it."""
-        scale, members, chance = 1 / np.sqrt(self.design.inclusion), self._members, self.design.distribution
-        x, left = np.zeros_like(right), right.copy()
-        direction, size = left.copy(), float(left @ left)
-        enough = TOLERANCE**2 * max(size, 1e-300)
-        for _ in range(STEPS):
-            if size <= enough:
-                break
-            applied = scale * (members.T @ (chance * (members @ (scale * direction))))
-            step = size / float(direction @ applied)
-            x += step * direction
-            left -= step * applied
-            before, size = size, float(left @ left)
-            direction = left + size / before * direction
-        return x
 
     def _require_unbiased(self) -> None:
         if not self.unbiased:
@@ -257,8 +178,3 @@ class LineUpStates:
                 "These line-ups cannot be estimated from: some of their values always stand together. Fix: none but "
                 "publishing again, with other line-ups."
             )
-
-
-def _thin(counts: Floats) -> sparse.csr_array | None:
-    """Counts of groups by set as a sparse matrix, where most sets are shown by no row of a group; else None."""
-    return sparse.csr_array(counts) if np.count_nonzero(counts) * THIN < counts.size else None
