@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Tests and benchmarks start hundreds of processes: each would compile the package anew where this is set.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-long fuzz lint bench owner-check docs reproduce clean
 
@@ -63,3 +65,4 @@ owner-check: $(READY)
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench
+	find . -name __pycache__ -prune -exec rm -rf {} +
