@@ -93,10 +93,14 @@ COMMANDS: dict[str, list[str]] = {
 }
 
 
-def write_table(path: Path, rows: int, values: int) -> None:
-    """A made-up table, a million rows at a time; every value occurs."""
+def write_table(path: Path, rows: int, values: int, wide: bool = False) -> None:
+    """A made-up table, a million rows at a time; every value occurs. A wide one has five more public columns, in which
+    nearly every row is alone."""
     draw = np.random.default_rng(0)
-    schema = pa.schema([("age", pa.int16()), ("sex", pa.string()), ("v", pa.int64())])
+    more = [("zip", pa.string()), ("day", pa.date32()), ("amount", pa.float64()), ("education", pa.int32())]
+    own = [("age", pa.int16()), ("sex", pa.string()), ("v", pa.int64())]
+    schema = pa.schema([*own, *more, ("race", pa.string())] if wide else own)
+    zips = np.array([f"{number:05d}" for number in range(30_000)])
     with pq.ParquetWriter(path, schema) as writer:
         for start in range(0, rows, PIECE):
             size = min(PIECE, rows - start)
@@ -105,6 +109,14 @@ def write_table(path: Path, rows: int, values: int) -> None:
                 pa.array(np.array(["F", "M"])[draw.integers(0, 2, size)]),
                 pa.array(np.arange(start, start + size) % values),
             ]
+            if wide:
+                columns += [
+                    pa.array(zips[draw.integers(0, len(zips), size)]),
+                    pa.array(draw.integers(0, 3_650, size).astype("datetime64[D]")),
+                    pa.array(draw.exponential(2_000, size).round()),
+                    pa.array(draw.integers(0, 16, size), pa.int32()),
+                    pa.array(np.array(list("abcde"))[draw.integers(0, 5, size)]),
+                ]
             writer.write_table(pa.table(columns, schema=schema))
 
 
@@ -156,7 +168,7 @@ class Kept:
                 print(json.dumps([*size, what, cell]), file=lines)
 
 
-def measure(size: Size, names: Sequence[str], memory: str | None, kept: Kept) -> None:
+def measure(size: Size, names: Sequence[str], memory: str | None, kept: Kept, wide: bool) -> None:
     """Every command that was not measured on a table of this size."""
     left = kept.missing(size, names)
     if not left:
@@ -165,7 +177,7 @@ def measure(size: Size, names: Sequence[str], memory: str | None, kept: Kept) ->
         folder = Path(home)
         places = {name: str(folder / name.lower()) for name in PLACES}
         places["TABLE"] = str(folder / "table.parquet")
-        write_table(Path(places["TABLE"]), *size)
+        write_table(Path(places["TABLE"]), *size, wide)
         for what in dict.fromkeys(["publish", *left]):  # the others ask the release that it makes
             limited = [] if memory is None else ["--memory", memory]
             cell = measured([*(places.get(word, word) for word in COMMANDS[what]), *limited], folder)
@@ -180,6 +192,7 @@ def main() -> None:
     parser.add_argument("--values", type=int, nargs=2, default=(1, 6), metavar="POWER", help="10^a to 10^b values")
     parser.add_argument("--only", nargs="*", choices=[*COMMANDS], metavar="COMMAND", help="some of the commands")
     parser.add_argument("--memory", default=None, help="a ceiling for every command")
+    parser.add_argument("--wide", action="store_true", help="tables of eight columns instead of three")
     parser.add_argument("--kept", type=Path, default=None, help="a file of what was measured, read and added to")
     options = parser.parse_args()
     kept, names = Kept(options.kept), options.only or [*COMMANDS]
@@ -187,7 +200,7 @@ def main() -> None:
     by_values = [(FEW_ROWS, 10**power) for power in range(options.values[0], options.values[1] + 1)]
     for title, sizes in ((f"{FEW_VALUES} values", by_rows), (f"{FEW_ROWS:,} rows", by_values)):
         for size in sizes:
-            measure(size, names, options.memory, kept)
+            measure(size, names, options.memory, kept, options.wide)
         heads = [f"{rows:,} rows" if sizes is by_rows else f"{values:,} values" for rows, values in sizes]
         print(f"| {title} | {' | '.join(heads)} |\n|{'---|' * (len(heads) + 1)}", flush=True)
         for what in names:

@@ -50,7 +50,7 @@ from deniable.audit.lineups import LineUpPosteriors
 from deniable.audit.lists import ListAudit
 from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors, cells_from
-from deniable.audit.rows import RowReport, Rows, row_report
+from deniable.audit.rows import RowCounts, RowReport, row_report
 from deniable.audit.singles import about_singles, single_beliefs
 from deniable.core import html
 from deniable.core.errors import TableError, shortened
@@ -164,7 +164,7 @@ def audit(
     observed: Sequence[Sequence[Counts] | None] = (),
     groups: GroupRows | None = None,
     lineups: Sequence[Histogram] = (),
-    rows: Rows | None = None,
+    rows: RowCounts | None = None,
     categories: Mapping[Hashable, Hashable] | None = None,
     joints: Mapping[tuple[int, int], Counts] = MappingProxyType({}),
 ) -> Audit:
@@ -178,7 +178,7 @@ def audit(
             domain; the rows of the cells are then estimated.
         groups: for a release of groups of true values, its groups; there are no channels then.
         lineups: of the original table, one for each part that publishes line-ups, in the order of the manifest.
-        rows: published and original rows, for order, rare combinations and repeated rows.
+        rows: counts of published and original rows: order, rare combinations and repeated rows.
         categories: value -> category, for cells that hold a single category.
         joints: for pairs of those parts, columns with one coin each: how many rows have each pair of values.
     """

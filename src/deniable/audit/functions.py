@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,33 +16,60 @@ NEARLY_ALL = 0.95  # of the disagreement that independent columns would have is 
 NO_CHANCE = 20.7  # -log of the probability by which chance makes a function: 1e-9
 
 
+@dataclass(frozen=True, eq=False)
+class Meetings:
+    """How a public column's values and sensitive ones meet.
+
+    Attributes:
+        column, original: the rows of each value of the public column, and of each sensitive one.
+        by_column: of each value of the column, the rows with its most frequent sensitive value; all added up.
+        by_original: the same the other way round.
+    """
+
+    column: Ints
+    original: Ints
+    by_column: int
+    by_original: int
+
+    @classmethod
+    def of(cls, codes: Codes, original: Codes) -> Meetings:
+        """From the codes of all rows."""
+        column, values = np.bincount(codes), np.bincount(original)
+        pairs, rows = np.unique(codes.astype(np.int64) * len(values) + original, return_counts=True)
+        largest, most = np.zeros(len(column), np.int64), np.zeros(len(values), np.int64)
+        if len(pairs):
+            np.maximum.at(largest, pairs // len(values), rows)
+            np.maximum.at(most, pairs % len(values), rows)
+        return cls(column, values, int(largest.sum()), int(most.sum()))
+
+    @property
+    def function(self) -> str:
+        """Whether one of them is a function of the other, exactly or nearly, and by no chance; empty where not."""
+        forth = _agreement(self.column, self.original, self.by_column)
+        back = _agreement(self.original, self.column, self.by_original)
+        if max(forth, back) < NEARLY_ALL:
+            return ""
+        exact, nearly = (DETERMINES, NEARLY_DETERMINES) if forth >= back else (FOLLOWS, NEARLY_FOLLOWS)
+        return exact if max(forth, back) == 1 else nearly
+
+
 def functions_of(columns: Mapping[str, Codes], original: Ints) -> dict[str, str]:
     """Columns that determine the sensitive value or follow from it, exactly or nearly, and by no chance."""
-    functions = {}
-    for name, codes in columns.items():
-        forth, back = _agreement(codes, original), _agreement(original, codes)
-        if max(forth, back) >= NEARLY_ALL:
-            exact, nearly = (DETERMINES, NEARLY_DETERMINES) if forth >= back else (FOLLOWS, NEARLY_FOLLOWS)
-            functions[name] = exact if max(forth, back) == 1 else nearly
-    return functions
+    functions = {name: Meetings.of(codes, original).function for name, codes in columns.items()}
+    return {name: function for name, function in functions.items() if function}
 
 
-def _agreement(arguments: Codes, results: Codes) -> float:
+def _agreement(arguments: Ints, results: Ints, agreeing: int) -> float:
     """How nearly the one column is a function of the other: 1 where it is, 0 where that says nothing, or is chance.
 
     Rows beyond the first of each argument must agree with its most frequent result; compared with the most frequent
     result of all rows.
     """
-    counts, everywhere = np.bincount(arguments), np.bincount(results)
-    again = len(arguments) - int((counts > 0).sum())
-    if not again or not _is_no_chance(counts, everywhere):
+    rows = int(arguments.sum())
+    again = rows - int((arguments > 0).sum())
+    if not again or not _is_no_chance(arguments, results):
         return 0.0
-    size = len(everywhere)
-    pairs, rows = np.unique(arguments.astype(np.int64) * size + results, return_counts=True)
-    largest = np.zeros(len(counts), np.int64)
-    np.maximum.at(largest, pairs // size, rows)
-    missed = len(arguments) - int(largest.sum())
-    return 1 - (missed / again) / (1 - everywhere.max() / len(results))
+    return 1 - ((rows - agreeing) / again) / (1 - results.max() / rows)
 
 
 def _is_no_chance(arguments: Ints, results: Ints) -> bool:

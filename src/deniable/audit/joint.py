@@ -27,7 +27,7 @@ from deniable.core.probability import percent
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 MOST = 3 * 10**8  # comparisons of a published row with a combination, in one column
-CHUNK = 256
+CHUNK, ENTRIES = 256, 2**23  # published rows at a time; of many combinations fewer, so that not more is held
 
 
 @dataclass(frozen=True)
@@ -53,26 +53,36 @@ class JointBelief:
 
 
 def joint_beliefs(
-    channels: Sequence[Channel], held: Codes, shown: Codes, limits: Sequence[Limits], alone: Sequence[Floats]
+    channels: Sequence[Channel],
+    held: tuple[Codes, Codes],
+    shown: Codes,
+    limits: Sequence[Limits],
+    alone: Sequence[Floats],
 ) -> list[JointBelief]:
     """For each column the protected value (any, where nothing is required) of which a row's columns say most.
 
     Args:
         channels: of each column.
-        held, shown: the codes of original and of published rows, [rows, columns].
+        held: the different combinations of codes in original rows, [combinations, columns], and the rows of each.
+        shown: the different combinations in published rows.
         limits: (rho1, rho2) of each value of each column.
         alone: for each column and value, how sure one becomes by this column alone, at most.
     """
-    combinations, counts = np.unique(held, axis=0, return_counts=True)
-    looked_at = _sample(np.unique(shown, axis=0), MOST // (len(combinations) * len(channels)))
+    combinations, counts = held
+    looked_at = _sample(shown, MOST // (len(combinations) * len(channels)))
+    chunk = max(1, min(CHUNK, ENTRIES // len(combinations)))
     weights = [
         sparse.csr_matrix((counts.astype(float), (column, np.arange(len(counts)))), shape=(channel.m, len(counts)))
         for column, channel in zip(combinations.T, channels, strict=True)
     ]
-    covered = [_covered(one, of, channel.m) for one, of, channel in zip(limits, held.T, channels, strict=True)]
+    rows = [
+        np.bincount(column, weights=counts, minlength=channel.m).astype(np.int64)
+        for column, channel in zip(combinations.T, channels, strict=True)
+    ]
+    covered = [_covered(one, of) for one, of in zip(limits, rows, strict=True)]
     best = [np.zeros(channel.m) for channel in channels]
-    for first in range(0, len(looked_at), CHUNK):
-        likelihood = _likelihood(channels, combinations, looked_at[first : first + CHUNK])
+    for first in range(0, len(looked_at), chunk):
+        likelihood = _likelihood(channels, combinations, looked_at[first : first + chunk])
         whole = likelihood @ counts
         for column, weight in enumerate(weights):
             beliefs = (weight @ likelihood.T) / whole
@@ -84,7 +94,7 @@ def joint_beliefs(
         place = int(np.argmax(np.where(inside, posterior, -1.0)))
         limit = limits[column][place]
         allowed = None if limit is None else limit[1]
-        figures = float(posterior[place]), allowed, len(looked_at), len(np.unique(shown, axis=0))
+        figures = float(posterior[place]), allowed, len(looked_at), len(shown)
         made.append(JointBelief(column, len(channels), place, float(alone[column][place]), *figures))
     return made
 
@@ -99,13 +109,14 @@ def _likelihood(channels: Sequence[Channel], combinations: Codes, rows: Codes) -
     return product
 
 
-def _covered(limits: Limits, held: Codes, m: int) -> npt.NDArray[np.bool_]:
-    counts = np.bincount(held, minlength=m)
+def _covered(limits: Limits, counts: Codes) -> npt.NDArray[np.bool_]:
     if all(limit is None for limit in limits):
         return counts > 0
     return np.array(
         [
-            limit is not None and count > 0 and (limit[0] is None or Fraction(int(count), len(held)) <= limit[0])
+            limit is not None
+            and count > 0
+            and (limit[0] is None or Fraction(int(count), int(counts.sum())) <= limit[0])
             for limit, count in zip(limits, counts.tolist(), strict=True)
         ]
     )

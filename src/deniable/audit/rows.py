@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy.special import chdtrc
 
 from deniable.audit.posteriors import Belief
+from deniable.core.histogram import Counts
 
 Codes = npt.NDArray[np.integer]
 BLOCKS = 10
@@ -65,80 +66,133 @@ class RowReport:
     foreign: int = 0
 
 
-def row_report(rows: Rows, beliefs: Sequence[Belief]) -> RowReport:
-    """Look at the rows. The table's own values are used: this is for the owner's eyes."""
-    sizes = np.bincount(rows.public)[rows.public] if len(rows.public) else np.zeros(0, np.int64)
-    largest, among, posterior = _repeated(rows, beliefs)
+@dataclass(frozen=True, eq=False)
+class Combinations:
+    """Some combinations of public values: how many rows of release and table have each, and its least and greatest
+    sensitive value in the table."""
+
+    published: Codes
+    people: Codes
+    low: Codes
+    high: Codes
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """What a report on rows is made of, as ``RowReport`` has it.
+
+    Attributes:
+        draws: for each sensitive value, the most rows of one combination that all hold it.
+    """
+
+    rows: int
+    unique: int
+    rare: int
+    foreign: int
+    ordered: tuple[str, ...]
+    same_order: bool
+    repeated: int
+    repeated_rows: int
+    draws: Mapping[int, int]
+
+
+def counted(
+    combinations: Iterable[Combinations], ordered: Sequence[str], *, in_order: bool, with_table: bool
+) -> RowCounts:
+    """Counts of rows from all combinations, which may come in pieces.
+
+    Args:
+        combinations: every combination, in one piece.
+        ordered: columns whose values depend on where a row stands.
+        in_order: whether row i of the release has the public values of row i of the table, for all i.
+        with_table: whether the table's rows were counted.
+    """
+    rows = unique = rare = foreign = different = repeated = repeated_rows = 0
+    draws: dict[int, int] = {}
+    for one in combinations:
+        sizes = np.asarray(one.published, np.int64)
+        rows, different = rows + int(sizes.sum()), different + int((sizes > 0).sum())
+        unique, rare = unique + int((sizes == 1).sum()), rare + int(sizes[sizes < FEW].sum())
+        people = np.asarray(one.people, np.int64)
+        foreign += int(np.maximum(sizes - people, 0).sum()) if with_table else 0
+        agree = (one.low == one.high) & (people >= 2)
+        repeated, repeated_rows = (
+            max(repeated, int(people[agree].max(initial=0))),
+            repeated_rows + int(people[agree].sum()),
+        )
+        for value in np.unique(one.low[agree]).tolist():
+            draws[value] = max(draws.get(value, 0), int(people[agree & (one.low == value)].max()))
+    same_order = in_order and different >= 2
+    return RowCounts(rows, unique, rare, foreign, tuple(ordered), same_order, repeated, repeated_rows, draws)
+
+
+def counts_of(rows: Rows) -> RowCounts:
+    """The counts of rows that are all in memory."""
+    groups = int(max(rows.public.max(initial=-1), rows.original_public.max(initial=-1))) + 1
+    low, high = np.full(groups, np.iinfo(np.int64).max), np.full(groups, -1)
+    np.minimum.at(low, rows.original_public, rows.original)
+    np.maximum.at(high, rows.original_public, rows.original)
+    published, people = (np.bincount(of, minlength=groups) for of in (rows.public, rows.original_public))
+    return counted(
+        [Combinations(published, people, low, high)],
+        [name for name, codes in rows.columns.items() if depends_on_order(codes)],
+        in_order=bool(np.array_equal(rows.public, rows.original_public)),
+        with_table=bool(len(rows.original_public)),
+    )
+
+
+def row_report(rows: RowCounts, beliefs: Sequence[Belief]) -> RowReport:
+    """What the rows reveal. The table's own values are used: this is for the owner's eyes."""
+    by_position = {belief.position: belief for belief in beliefs}
+    # Combinations whose rows all have one value: k draws of it, if they are one person; odds grow by L^k.
+    after = [_after(by_position[value], draws) for value, draws in rows.draws.items() if value in by_position]
     return RowReport(
-        rows=len(rows.public),
-        unique=int((sizes == 1).sum()),
-        rare=int((sizes < FEW).sum()),
-        ordered=tuple(name for name, codes in rows.columns.items() if depends_on_order(codes)),
-        same_order=_same_order(rows),
-        repeated=largest,
-        repeated_rows=among,
-        repeated_posterior=posterior,
-        foreign=_foreign(rows),
+        rows=rows.rows,
+        unique=rows.unique,
+        rare=rows.rare,
+        ordered=rows.ordered,
+        same_order=rows.same_order,
+        repeated=rows.repeated,
+        repeated_rows=rows.repeated_rows,
+        repeated_posterior=max(after, default=0.0),
+        foreign=rows.foreign,
     )
 
 
 def depends_on_order(codes: Codes) -> bool:
     """Whether ten consecutive blocks of rows differ in their values more than chance allows (chi-squared, 1e-6)."""
     _, coded = np.unique(codes, return_inverse=True)
-    frequency = np.bincount(coded)
-    rank = np.empty(len(frequency), dtype=np.int64)
-    rank[np.argsort(-frequency, kind="stable")] = np.arange(len(frequency))
-    # Values too rare for ten per block are one class: the approximation needs counts.
-    pooled = np.where((frequency[coded] >= 10 * BLOCKS) & (rank[coded] < MOST_VALUES), rank[coded] + 1, 0)
-    _, pooled = np.unique(pooled, return_inverse=True)
-    classes = int(pooled.max(initial=0)) + 1
-    if classes < 2:
+    classes = order_classes(np.bincount(coded))
+    return is_ordered(blocks_of(classes[coded], 0, len(codes), int(classes.max(initial=0)) + 1))
+
+
+def order_classes(rows: Counts) -> Codes:
+    """Values in classes, by the rows of each: values too rare for ten in a block are one, for counts are needed."""
+    rank = np.empty(len(rows), dtype=np.int64)
+    rank[np.argsort(-rows, kind="stable")] = np.arange(len(rows))
+    pooled = np.where((rows >= 10 * BLOCKS) & (rank < MOST_VALUES), rank + 1, 0)
+    used = np.zeros(MOST_VALUES + 1, dtype=bool)
+    used[pooled[rows > 0]] = True
+    return (np.cumsum(used) - 1).clip(0).astype(np.int8)[pooled]
+
+
+def blocks_of(classes: Codes, start: int, rows: int, number: int) -> Counts:
+    """Of consecutive rows, from ``start`` of so many, how many of each block are in each class, [blocks, classes]."""
+    block = (start + np.arange(len(classes))) * BLOCKS // max(rows, 1)
+    return np.bincount(block * number + classes, minlength=BLOCKS * number).reshape(BLOCKS, number)
+
+
+def is_ordered(table: Counts) -> bool:
+    """Whether the blocks of ``blocks_of`` differ by more than chance."""
+    if table.shape[1] < 2:
         return False
-    block = np.arange(len(codes)) * BLOCKS // len(codes)
-    table = np.bincount(block * classes + pooled, minlength=BLOCKS * classes).reshape(BLOCKS, classes)
-    expected = table.sum(1, keepdims=True) * table.sum(0, keepdims=True) / len(codes)
+    expected = table.sum(1, keepdims=True) * table.sum(0, keepdims=True) / table.sum()
     enough = expected.min(0) >= 5
     if enough.sum() < 2:
         return False
     statistic = float((((table - expected) ** 2 / expected)[:, enough]).sum())
     degrees = (BLOCKS - 1) * (int(enough.sum()) - 1 + int(not enough.all()))
     return bool(chdtrc(degrees, statistic) < CHANCE)
-
-
-def _foreign(rows: Rows) -> int:
-    """No mechanism adds rows, so a table that has a combination less often than its release is another table."""
-    if not len(rows.original_public):
-        return 0
-    count = int(max(rows.public.max(initial=0), rows.original_public.max())) + 1
-    more = np.bincount(rows.public, minlength=count) - np.bincount(rows.original_public, minlength=count)
-    return int(np.maximum(more, 0).sum())
-
-
-def _same_order(rows: Rows) -> bool:
-    """Whether row i of the release has the public values of row i of the table, for all i, and that says something."""
-    if len(rows.public) != len(rows.original_public) or len(rows.public) < 2 or len(np.unique(rows.public)) < 2:
-        return False
-    return bool(np.array_equal(rows.public, rows.original_public))
-
-
-def _repeated(rows: Rows, beliefs: Sequence[Belief]) -> tuple[int, int, float]:
-    """Combinations whose rows all have one value: k draws of it, if they are one person; odds grow by L^k."""
-    if not len(rows.original):
-        return 0, 0, 0.0
-    groups = int(rows.original_public.max()) + 1
-    sizes = np.bincount(rows.original_public, minlength=groups)
-    low = np.full(groups, np.iinfo(np.int64).max)
-    high = np.full(groups, -1)
-    np.minimum.at(low, rows.original_public, rows.original)
-    np.maximum.at(high, rows.original_public, rows.original)
-    agree = (low == high) & (sizes >= 2)
-    by_position = {belief.position: belief for belief in beliefs}
-    worst = 0.0
-    for value in np.unique(low[agree]).tolist():
-        if value in by_position:
-            draws = int(sizes[agree & (low == value)].max())
-            worst = max(worst, _after(by_position[value], draws))
-    return int(sizes[agree].max(initial=0)), int(sizes[agree].sum()), worst
 
 
 def _after(belief: Belief, draws: int) -> float:

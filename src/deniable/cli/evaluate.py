@@ -21,7 +21,7 @@ from deniable.evaluation.informed import informed_by_setting
 from deniable.evaluation.settings import STANDARD, Independent, setting_named
 from deniable.mechanisms import MECHANISMS as KNOWN
 from deniable.mechanisms import Items, Retention
-from deniable.owner.profile import read_whole
+from deniable.owner.profile import as_read
 from deniable.planning.accuracy import Spread
 from deniable.planning.pools import QuestionPool, pools_named
 from deniable.planning.profiles import Errors
@@ -103,8 +103,8 @@ def evaluate(
     )
     if privacy is None:
         raise OptionError("Nothing is required. Fix: --rho2 1/6, or --requirements FILE.")
-    table = CodedTable.of(
-        read_whole(given, sensitive, tuple(drop or ()), binned, recoding), sensitive, drop=tuple(drop or ())
+    table = CodedTable.read(
+        as_read(given, sensitive, tuple(drop or ()), binned, recoding), sensitive, drop=tuple(drop or ())
     )
     estimators = tuple(dict.fromkeys(estimator or STANDARD))
     settings = [setting_named(name, privacy, estimators) for name in dict.fromkeys(mechanism or MECHANISMS)]

@@ -17,7 +17,7 @@ from deniable.core.lineup import LineUpDesign
 from deniable.core.part import COUNT_EPSILON, Marginal
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.engines.batch.columns import smallest
+from deniable.engines.batch.columns import code_type, smallest
 from deniable.engines.batch.counting import CodeCounter
 from deniable.engines.batch.dealing import Dealer
 from deniable.engines.batch.kernel import Kernel
@@ -98,6 +98,7 @@ class _Ready:
 
 _lately: dict[int, _Ready] = {}  # of the last plans that were drawn from, by identity
 LATELY = 16
+CHUNK = 2**20  # rows whose line-ups are drawn at a time
 
 
 def _ready(plan: Plan) -> _Ready:
@@ -124,7 +125,7 @@ def draw_plan(table: CodedTable, plan: Plan, stream: Keystream, marginal: Margin
     channels, positions, cells = ready.channels, ready.positions, None
     if len(channels) > 1:
         cells = Dealer(part, stream.subkey("dealing")).deal(table.codes, np.zeros(table.m, np.int64))
-    published = ready.kernel.perturb(table.codes, stream.subkey("draws").words(0, table.rows), cells)
+    published = ready.kernel.perturb_rows(table.codes, stream.subkey("draws"), 0, cells)
     seen = plan.cells_published and cells is not None
     states = _states(table.m, positions, cells, published) if seen else published
     hidden = cells is not None and not plan.cells_published
@@ -148,9 +149,11 @@ def _draw_lineups(
     table: CodedTable, plan: Plan, design: LineUpDesign, stream: Keystream, marginal: Marginal | None
 ) -> Draw:
     """The set of every row; no row publishes its value alone."""
-    words = stream.subkey("draws").words(0, table.rows)
-    number = len(design.sets.lengths)
-    states = smallest(LineUpKernel(design).perturb(table.codes, words), number)
+    words, kernel, number = stream.subkey("draws"), LineUpKernel(design), len(design.sets.lengths)
+    states = np.empty(table.rows, code_type(number))
+    for start in range(0, table.rows, CHUNK):
+        codes = table.codes[start : start + CHUNK]
+        states[start : start + CHUNK] = kernel.perturb(codes, words.words(start, len(codes)))
     parameters = OnePart(
         domain=table.domain,
         channels=(),
@@ -163,7 +166,7 @@ def _draw_lineups(
         lineups=design,
     )
     counter = CodeCounter(table.columns.__getitem__, lambda: states, number, table.rows)
-    return Draw(plan, np.full(table.rows, -1), states, Asking(parameters, counter))
+    return Draw(plan, np.full(table.rows, -1, np.int8), states, Asking(parameters, counter))
 
 
 def noisy_marginal(histogram: Histogram, stream: Keystream) -> Marginal:

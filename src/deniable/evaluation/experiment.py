@@ -13,7 +13,7 @@ from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from deniable.evaluation.metrics import (
 )
 from deniable.evaluation.settings import Independent
 from deniable.planning.accuracy import Spread, spread, spreads
+from deniable.planning.conditions import CountedRows, Rows
 from deniable.planning.pools import QuestionPool
 from deniable.planning.profiles import SELECTIVITIES
 
@@ -174,12 +175,19 @@ def _joined(pools: Sequence[QuestionPool]) -> QuestionPool:
     return QuestionPool(
         ", ".join(pool.name for pool in pools),
         first.table,
-        tuple(rows for pool in pools for rows in pool.rows),
+        _rows_of(pools),
         first.sets,
         np.concatenate([pool.condition + start for pool, start in zip(pools, starts, strict=True)]),
         np.concatenate([pool.chosen for pool in pools]),
         tuple(mask for pool in pools for mask in pool.masks),
     )
+
+
+def _rows_of(pools: Sequence[QuestionPool]) -> Sequence[Rows]:
+    counted = [pool.rows for pool in pools if isinstance(pool.rows, CountedRows)]
+    if len(counted) == len(pools):
+        return reduce(CountedRows.__add__, counted)
+    return tuple(rows for pool in pools for rows in pool.rows)
 
 
 def run_experiment(pool: QuestionPool, settings: Sequence[Setting], **options: Any) -> Result:

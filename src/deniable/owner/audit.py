@@ -14,12 +14,13 @@ from deniable.audit.audit import Audit
 from deniable.audit.audit import audit as audit_figures
 from deniable.audit.findings import Finding, by_grade
 from deniable.audit.grouped import GroupRows
-from deniable.audit.rows import Rows
+from deniable.audit.rows import Rows, counts_of
 from deniable.audit.verify.groups import ROWS, Published
 from deniable.core import values
+from deniable.core.arrays import Codes
 from deniable.core.errors import DeniableError, TableError
 from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Histogram
+from deniable.core.histogram import Counts, Histogram
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.plan import Cell, Plan
@@ -27,13 +28,17 @@ from deniable.core.privacy import Privacy
 from deniable.engines.base import CELL, Dataset, Progress, no_progress
 from deniable.mechanisms import MECHANISMS
 from deniable.mechanisms.decoys.mechanism import Decoys
+from deniable.owner.beside import Beside
 from deniable.owner.columns import joint_counts, with_intervals
 from deniable.owner.combined import combined_findings
 from deniable.owner.giveaways import giveaways, heaps
+from deniable.owner.group_scenes import attacks_on_groups
 from deniable.owner.lists import audit_of_lists
-from deniable.owner.matching import Scanned, as_published, audited_rows, matched, observed, read_original, scanned
+from deniable.owner.looking import looked_at
+from deniable.owner.matching import matched, read_original
 from deniable.owner.samples import audit_of_samples
-from deniable.owner.scenes import attacks_on_groups, attacks_on_rows, informed_about, scenes_of
+from deniable.owner.scanning import Scanned, as_published, scanned
+from deniable.owner.scenes import Stage
 from deniable.publishing.marginal import public_histogram
 from deniable.release.open import open_release
 from deniable.release.release import Release
@@ -91,43 +96,43 @@ def audit(
     manifest, hidden = _with_hidden_cells(opened.manifest, source, plan)
     plan = plan or _plan_of_strata(manifest, source)
     manifest = with_intervals(manifest)
-    table = opened.table
     scans = [scanned(source, part, progress) for part in manifest.parts if part.channels]
     lined_up = [scanned(source, part) for part in manifest.parts if part.lineups is not None]
     plans = [_plan_for(scan, manifest, hidden.get(scan.part.columns) or plan) for scan in scans]
-    published = [scan.codes(table) for scan in scans]
-    shown = [
-        observed(table, scan, codes) if scan.part.cells_published and len(scan.part.channels) > 1 else None
-        for scan, codes in zip(scans, published, strict=True)
-    ]
-    rows = read_original(source, manifest, progress)
+    beside = Beside(source, opened, manifest, [*scans, *lined_up], progress)
+    looked = looked_at(beside)
     progress(0, STEPS, AUDITING)
-    match = matched(rows, table, manifest.public_columns)
     result = audit_figures(
         manifest,
         [Histogram(scan.part.domain, scan.counts) for scan in scans],
         plans=plans,
-        observed=shown,
+        observed=[_observed(scan, shown) for scan, shown in zip(scans, looked.shown, strict=False)],
         lineups=[Histogram(scan.part.domain, scan.counts) for scan in lined_up],
-        rows=audited_rows(match, table, manifest, [*scans, *lined_up], published) if scans or lined_up else None,
+        rows=looked.rows,
         categories=categories or _categories(manifest),
         joints=joint_counts(source, [scan.part for scan in scans], [scan.scan for scan in scans]),
     )
     progress(1, STEPS, AUDITING)
-    combined = combined_findings(rows, scans, plans, published, shown, result)
+    combined = combined_findings(beside, looked, plans, result)
     result = dataclasses.replace(result, findings=by_grade((*result.findings, *combined)))
     progress(2, STEPS, AUDITING)
-    given_away, more = giveaways(match, [*scans, *lined_up], result)
+    given_away, more = giveaways(beside, looked, source.schema, result)
     result = dataclasses.replace(result, dependence=given_away)
     result = dataclasses.replace(result, findings=by_grade((*result.findings, *more, *heaps(source, manifest, result))))
     progress(3, STEPS, AUDITING)
-    scenes = scenes_of(table, match, [*scans, *lined_up], result)
-    result = dataclasses.replace(result, informed=informed_about(scenes))
+    stage = Stage(beside, looked, result)
+    result = dataclasses.replace(result, informed=stage.informed())
     progress(STEPS, STEPS, AUDITING)
     if not attacks:
         return result
-    findings = by_grade((*result.findings, *(() if scenes else (NOT_PLAYED,))))
-    return dataclasses.replace(result, findings=findings, attacks=attacks_on_rows(scenes))
+    findings = by_grade((*result.findings, *((NOT_PLAYED,) if stage.is_empty else ())))
+    return dataclasses.replace(result, findings=findings, attacks=stage.attacks())
+
+
+def _observed(scan: Scanned, shown: Counts) -> list[Counts] | None:
+    """For each published cell how many rows show each value; None where no cells are published."""
+    several = scan.part.cells_published and len(scan.part.channels) > 1
+    return list(shown[:, :-1]) if several else None
 
 
 def _of_groups(
@@ -148,9 +153,9 @@ def _of_groups(
         rows = Rows({CELL: cells}, cells, nothing, nothing)
     else:
         match = matched(original, table, manifest.public_columns)
-        columns = {name: both[: match.rows] for name, both in match.public.items()}
+        columns: dict[str, Codes] = {name: both[: match.rows] for name, both in match.public.items()}
         rows = Rows(columns, match.published, scan.codes(original), match.people)
-    result = audit_figures(manifest, [], groups=groups, rows=rows, categories=categories)
+    result = audit_figures(manifest, [], groups=groups, rows=counts_of(rows), categories=categories)
     if not attacks:
         return result
     return dataclasses.replace(result, attacks=attacks_on_groups(release, original, scan, groups))

@@ -2,75 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from deniable.audit.audit import Audit
 from deniable.audit.columns import as_channel, of_column
 from deniable.audit.findings import Finding, namer
 from deniable.audit.joint import about_joint, joint_beliefs
 from deniable.audit.together import about_rows_together, surest
+from deniable.core.arrays import Ints
 from deniable.core.histogram import Counts
 from deniable.core.plan import Plan
-from deniable.owner.matching import Scanned
+from deniable.engines.batch.tallies import Tally
+from deniable.owner.beside import Beside, Look
+from deniable.owner.looking import Looked
+from deniable.owner.numbering import combination_keys
+from deniable.owner.scanning import Scanned
 
-Codes = npt.NDArray[np.int64]
 MOST_ROWS = 10**6  # of a table whose rows are weighed against each other
 
 
-def combined_findings(
-    original: pa.Table,
-    scans: Sequence[Scanned],
-    plans: Sequence[Plan | None],
-    published: Sequence[Codes],
-    observed: Sequence[Sequence[Counts] | None],
-    figures: Audit,
-) -> list[Finding]:
-    """Findings about those who weigh rows against each other, and about those who combine columns."""
+def combined_findings(beside: Beside, looked: Looked, plans: Sequence[Plan | None], figures: Audit) -> list[Finding]:
+    """Findings about those who weigh rows against each other, and about those who combine columns.
+
+    ``plans`` are those of the parts that have channels, which come first.
+    """
     known = {part.columns: part for part in figures.parts}
     findings = []
-    for scan, plan, codes, shown in zip(scans, plans, published, observed, strict=True):
+    for scan, plan, shown in zip(beside.scans, plans, looked.shown, strict=False):
         part = scan.part
-        if part.range is not None or part.swapped is not None or part.groups is not None or len(codes) > MOST_ROWS:
+        if part.range is not None or part.swapped is not None or part.groups is not None or beside.rows > MOST_ROWS:
             continue
-        cells = _counted(scan, plan, codes, shown)
+        cells = _counted(scan, plan, shown[:, :-1])
         if cells is None:
             continue
         said = about_rows_together(surest(part, known[part.columns].limits, cells), namer(part.domain))
-        findings += [of_column(finding, part) for finding in said] if len(scans) > 1 else said
-    return findings + _of_columns(original, scans, published, figures)
+        findings += [of_column(finding, part) for finding in said] if len(plans) > 1 else said
+    return findings + _of_columns(beside, figures)
 
 
-def _counted(
-    scan: Scanned, plan: Plan | None, codes: Codes, shown: Sequence[Counts] | None
-) -> list[tuple[Counts, Counts]] | None:
+def _counted(scan: Scanned, plan: Plan | None, shown: Counts) -> list[tuple[Counts, Counts]] | None:
     """How many rows of each cell hold, and show, each of its values; None where only an estimate is known."""
     if len(scan.part.channels) == 1:
-        seen = np.bincount(codes[codes < scan.part.m], minlength=scan.part.m)
-        return [(scan.counts, seen)] if len(scan.part.cell_positions[0]) == scan.part.m else None
-    if plan is None or shown is None:
+        return [(scan.counts, shown.sum(0))] if len(scan.part.cell_positions[0]) == scan.part.m else None
+    if plan is None or not scan.part.cells_published:
         return None
     places = scan.part.cell_positions
     return [(cell.rows.counts, seen[at]) for cell, seen, at in zip(plan.cells, shown, places, strict=True)]
 
 
-def _of_columns(
-    original: pa.Table, scans: Sequence[Scanned], published: Sequence[Codes], figures: Audit
-) -> list[Finding]:
+def _of_columns(beside: Beside, figures: Audit) -> list[Finding]:
     """Columns with one channel each, perturbed independently of each other."""
-    several = [(scan, codes) for scan, codes in zip(scans, published, strict=True) if len(scan.part.channels) == 1]
+    several = [place for place, scan in enumerate(beside.scans) if len(scan.part.channels) == 1]
+    parts = [beside.scans[place].part for place in several]
+    sizes = [part.m for part in parts]
     if len(several) < 2:
         return []
     known = {part.columns: part for part in figures.parts}
-    parts = [scan.part for scan, _ in several]
-    held = np.stack([scan.codes(original) for scan, _ in several], axis=1)
-    shown = np.stack([codes for _, codes in several], axis=1)
-    sizes = np.array([part.m for part in parts])
-    held, shown = (codes[(codes < sizes).all(axis=1)] for codes in (held, shown))  # not those that are exempt
-    if not len(held) or not len(shown):
+    held, shown = (_different(looks, several, sizes) for looks in (beside.original(), beside.published()))
+    if not len(held[0]) or not len(shown[0]):
         return []
     channels = [part.channels[0] if part.swapped is None else as_channel(part) for part in parts]
     alone = [np.zeros(part.m) for part in parts]
@@ -78,5 +69,21 @@ def _of_columns(
         for belief in known[part.columns].beliefs:
             highest[belief.position] = float(belief.highest)
     limits = [known[part.columns].limits for part in parts]
-    beliefs = joint_beliefs(channels, held, shown, limits, alone)
+    beliefs = joint_beliefs(channels, held, shown[0], limits, alone)
     return about_joint(beliefs, [part.columns[0] for part in parts], [namer(part.domain) for part in parts])
+
+
+def _different(looks: Iterable[Look], places: Sequence[int], sizes: Sequence[int]) -> tuple[Ints, Ints]:
+    """The different combinations of some parts' values, [combinations, parts], and the rows of each; not those with a
+    value that is exempt."""
+    names = [f"low{place}" for place in places]
+    tally = Tally({"rows": "u4", **dict.fromkeys(names, "u4")})  # all rows of a combination have the same codes
+    for look in looks:
+        columns = [look.values[place] for place in places]
+        there = np.logical_and.reduce([codes < size for codes, size in zip(columns, sizes, strict=True)])
+        own = dict(zip(names, (codes[there] for codes in columns), strict=True))
+        tally.add(combination_keys(list(own.values()), int(there.sum())), rows=1, **own)
+    pieces = [*tally.ranges()]
+    codes = np.stack([np.concatenate([records[name] for records in pieces]) for name in names], axis=1).astype(np.int64)
+    order = np.lexsort(codes.T[::-1])
+    return codes[order], np.concatenate([records["rows"] for records in pieces])[order].astype(np.int64)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 
 from deniable.audit.attacks.shown import ChannelRows, LineUpRows, Shown
 from deniable.audit.audit import Audit
-from deniable.audit.dependence import SEED, Dependence, dependence
+from deniable.audit.dependence import Dependence, dependence
 from deniable.audit.findings import Finding
-from deniable.audit.functions import functions_of
 from deniable.audit.giveaways import about_dependence
 from deniable.audit.heaping import about_heap
 from deniable.audit.part import PartAudit
@@ -20,25 +17,27 @@ from deniable.core.manifest import Manifest
 from deniable.engines.base import Dataset
 from deniable.engines.batch.columns import encode
 from deniable.engines.batch.ranges import RangeEncoder
-from deniable.owner.matching import Matched, Scanned
+from deniable.owner.beside import Beside
+from deniable.owner.looking import Looked
+from deniable.owner.scanning import Scanned
 from deniable.planning.informed import classes_of
 from deniable.publishing.giveaways import fix
 from deniable.publishing.heaping import heaped
 
-ROWS = 100_000  # learnt from and attacked, at the most; functions are looked for in all rows
 ENTRIES = 2**22  # beliefs at once: people x values
 
 
-def giveaways(match: Matched, scans: Sequence[Scanned], figures: Audit) -> tuple[tuple[Dependence, ...], list[Finding]]:
+def giveaways(
+    beside: Beside, looked: Looked, schema: pa.Schema, figures: Audit
+) -> tuple[tuple[Dependence, ...], list[Finding]]:
     """What public columns say about each sensitive column, and the findings about it."""
     parts = {part.columns: part for part in figures.parts}
-    schema = match.original.schema
-    fixes = {name: fix(name, schema.field(name).type) for name in match.public}
+    fixes = {name: fix(name, schema.field(name).type) for name in beside.numberings}
     results, findings = [], []
-    for scan in scans:
+    for place, scan in enumerate(beside.scans):
         part = parts[scan.part.columns]
         rho2 = max((float(limit[1]) for limit in part.limits if limit is not None), default=None)
-        one = _dependence(match, scan, part, rho2)
+        one = _dependence(beside, looked, place, part, rho2)
         if one is not None:
             results.append(one)
             findings += about_dependence(one, rho2, fixes)
@@ -61,29 +60,20 @@ def heaps(source: Dataset, manifest: Manifest, figures: Audit) -> list[Finding]:
     return findings
 
 
-def _dependence(match: Matched, scan: Scanned, part: PartAudit, rho2: float | None) -> Dependence | None:
-    m = len(scan.part.domain)
-    original = scan.codes(match.original)
-    people = np.flatnonzero(original < m)
-    columns = {name: both[match.rows :][people] for name, both in match.public.items()}
-    exact = functions_of(columns, original[people])
-    of = len(people)
-    if of > ROWS:
-        some = np.sort(np.random.default_rng(SEED).choice(of, ROWS, replace=False))
-        people, columns = people[some], {name: codes[some] for name, codes in columns.items()}
-    chosen = pa.array(people)
-    encoded = {name: encode(match.original.column(name).take(chosen)) for name in columns}
+def _dependence(beside: Beside, looked: Looked, place: int, part: PartAudit, rho2: float | None) -> Dependence | None:
+    scan, people = beside.scans[place], looked.telling[place]
+    encoded = {name: encode(one.known.take(pa.array(people.public[name]))) for name, one in beside.numberings.items()}
     shown, hidden = _shown(scan, part)
     return dependence(
         ", ".join(scan.part.columns),
-        columns,
-        original[people],
-        m,
+        people.public,
+        people.values[place].astype(np.int64),
+        len(scan.part.domain),
         shown,
         rho2,
-        functions=exact,
+        functions=looked.functions[place],
         classes=classes_of(encoded),
-        of=of,
+        of=int(scan.counts.sum()),
         entries=max(ENTRIES // hidden, 2**16),
     )
 

@@ -1,86 +1,19 @@
-"""A release beside the table it was made from, as numbers: what an audit looks at, and attackers are judged by."""
+"""A release of groups and its table in memory, their public columns under one numbering."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.audit.rows import Codes, Rows
-from deniable.core.errors import TableError
-from deniable.core.histogram import Counts
+from deniable.core.arrays import Codes
 from deniable.core.manifest import Manifest
-from deniable.core.part import Part
-from deniable.engines.base import CELL, Dataset, Progress, Scan, Unfolds, no_progress
+from deniable.engines.base import Dataset, Progress, no_progress
 from deniable.engines.batch.values import require_columns
-from deniable.owner.columns import IntervalScan, scan_intervals
-
-
-@dataclass(frozen=True)
-class Scanned:
-    """One part of a release, and the original table over its values."""
-
-    part: Part
-    scan: Scan | IntervalScan
-
-    @property
-    def counts(self) -> Counts:
-        """The rows of each value."""
-        return self.scan.histogram.counts if isinstance(self.scan, Scan) else self.scan.counts
-
-    def codes(self, table: pa.Table) -> npt.NDArray[np.int64]:
-        """Where each row's value stands in the domain; after its last value where the row is exempt."""
-        encoder = self.scan.encoder
-        batches = table.select(encoder.columns).combine_chunks().to_batches()
-        pieces = [encoder.encode(batch).astype(np.int64) for batch in batches]
-        return np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
-
-
-def as_published(dataset: Dataset, manifest: Manifest) -> Dataset:
-    """The table with its columns as coarse as the release has them, and its sensitive numbers as intervals."""
-    dataset = _unfolded(dataset, manifest)
-    require_columns([*manifest.recoded], dataset.names)
-    if manifest.recoded:
-        dataset = dataset.recoded(manifest.recoded)
-    bins = {name: bins for part in manifest.parts for name, bins in part.bins.items() if name in dataset.names}
-    numeric = {name: edges for name, edges in bins.items() if not pa.types.is_string(dataset.schema.field(name).type)}
-    return dataset.binned(numeric)
-
-
-def _unfolded(dataset: Dataset, manifest: Manifest) -> Dataset:
-    """With the items of its lists as columns, where the release has them so."""
-    items = [part.item for part in manifest.parts if part.item is not None]
-    if not items or all(item.column in dataset.names for item in items):
-        return dataset
-    require_columns([items[0].list], dataset.names)
-    if not isinstance(dataset, Unfolds):
-        raise TableError(f"This engine cannot read the lists of {items[0].list!r}. Fix: audit it on one machine.")
-    return dataset.unfolded(items[0].list, items[0].unfolding, [item.item for item in items])
-
-
-def scanned(source: Dataset, part: Part, progress: Progress = no_progress) -> Scanned:
-    """The original histogram over the part's domain; a table that does not fit is another table."""
-    if part.range is not None:
-        return Scanned(part, scan_intervals(source, part))
-    domain: Any = list(part.domain)
-    if len(part.columns) > 1:
-        domain = {name: list(dict.fromkeys(part.column_values(name))) for name in part.columns}
-    return Scanned(part, source.scan(part.columns, part.missing, domain, progress))
-
-
-def observed(table: pa.Table, scan: Scanned, published: Codes) -> list[Counts]:
-    """For each published cell, how many rows show each value."""
-    cells = np.asarray(table.column(CELL).to_numpy())
-    m = len(scan.part.domain)
-    return [
-        np.bincount(published[(cells == cell) & (published < m)], minlength=m).astype(np.int64)
-        for cell in range(len(scan.part.channels))
-    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +28,7 @@ class Matched:
     """
 
     original: pa.Table
-    public: dict[str, npt.NDArray[np.int64]]
+    public: dict[str, npt.NDArray[np.int32]]
     combined: npt.NDArray[np.int64]
     rows: int
 
@@ -127,23 +60,11 @@ def matched(original: pa.Table, table: pa.Table, names: Sequence[str]) -> Matche
     """Release and table side by side."""
     public = {name: _together(table.column(name), original.column(name)) for name in names}
     return Matched(
-        original, public, _combined(list(public.values()), table.num_rows + original.num_rows), table.num_rows
+        original, public, combined(list(public.values()), table.num_rows + original.num_rows), table.num_rows
     )
 
 
-def audited_rows(
-    match: Matched, table: pa.Table, manifest: Manifest, scans: Sequence[Scanned], published: Sequence[Codes]
-) -> Rows:
-    """What the audit of rows needs; the first sensitive column stands for its person. Line-ups come last: no codes."""
-    columns: dict[str, Codes] = {name: both[: match.rows] for name, both in match.public.items()}
-    for scan, codes in zip(scans, published, strict=False):
-        columns["+".join(scan.part.columns)] = codes
-    if CELL in table.column_names and any(part.cells_published for part in manifest.parts):
-        columns[CELL] = np.asarray(table.column(CELL).to_numpy())
-    return Rows(columns, match.published, scans[0].codes(match.original), match.people)
-
-
-def _together(published: pa.ChunkedArray, original: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+def _together(published: pa.ChunkedArray, original: pa.ChunkedArray) -> npt.NDArray[np.int32]:
     """One numbering for the values of a column in the release and in the table."""
     if original.type != published.type:
         try:
@@ -155,11 +76,11 @@ def _together(published: pa.ChunkedArray, original: pa.ChunkedArray) -> npt.NDAr
         both = both.cast(both.type.value_type)
     encoded = pc.dictionary_encode(both, null_encoding="encode")
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-    codes: npt.NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes: npt.NDArray[np.int32] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
     return codes
 
 
-def _combined(columns: Sequence[npt.NDArray[np.int64]], rows: int) -> npt.NDArray[np.int64]:
+def combined(columns: Sequence[Codes], rows: int) -> npt.NDArray[np.int64]:
     """The number of each row's combination of values."""
     total = np.zeros(rows, dtype=np.int64)
     for codes in columns:

@@ -12,6 +12,7 @@ from deniable.core.bins import BinsLike, require_fixed
 from deniable.core.errors import OptionError
 from deniable.core.profile import QuestionProfile
 from deniable.engines import engine_named
+from deniable.engines.base import Dataset
 from deniable.mechanisms import Designed, Mechanism
 from deniable.planning.pools import QuestionPool, pools_named
 from deniable.planning.tables import CodedTable
@@ -72,10 +73,11 @@ def asked_table(
     recoding: Recoding | None = None,
 ) -> CodedTable:
     """The rows that will be perturbed, as codes: all in memory, and without those that are exempt."""
-    whole = read_whole(table, sensitive, drop, bins, recoding)
-    if missing == "exempt" and sensitive in whole.column_names:
-        whole = whole.filter(whole[sensitive].is_valid())
-    return CodedTable.of(whole, sensitive, drop=tuple(drop))
+    dataset = as_read(table, sensitive, drop, bins, recoding)
+    if missing != "exempt" or sensitive not in dataset.names:
+        return CodedTable.read(dataset, sensitive, drop=tuple(drop))
+    whole = pa.Table.from_batches(dataset.batches(list(dataset.names)), schema=dataset.schema)
+    return CodedTable.of(whole.filter(whole[sensitive].is_valid()), sensitive, drop=tuple(drop))
 
 
 def one_pool(table: CodedTable, questions: str | os.PathLike[str], seed: int = 1) -> QuestionPool:
@@ -91,17 +93,16 @@ def one_pool(table: CodedTable, questions: str | os.PathLike[str], seed: int = 1
     return pools[0]
 
 
-def read_whole(
+def as_read(
     table: Any,
     sensitive: str,
     drop: Sequence[str] = (),
     bins: Mapping[str, BinsLike] | None = None,
     recoding: Recoding | None = None,
-) -> pa.Table:
-    """All rows in memory, as they will be published: recoded, and numbers as intervals where they have bins."""
+) -> Dataset:
+    """A table as it will be published: recoded, and numbers as intervals where they have bins."""
     dataset = engine_named("local").open(table)
     if recoding:
         public = [name for name in dataset.names if name != sensitive and name not in drop]
         dataset = dataset.recoded(recoding.steps(dataset.schema, public, [sensitive]))
-    dataset = dataset.binned(bins or {})
-    return pa.Table.from_batches(dataset.batches(list(dataset.names)), schema=dataset.schema)
+    return dataset.binned(bins or {})

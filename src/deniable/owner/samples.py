@@ -32,7 +32,8 @@ from deniable.core.channel import Channel
 from deniable.core.errors import TableError
 from deniable.core.histogram import Histogram
 from deniable.engines.base import CELL, Dataset, Progress
-from deniable.owner.matching import Scanned, read_original, scanned
+from deniable.owner.matching import read_original
+from deniable.owner.scanning import Scanned, scanned
 from deniable.owner.scenes import ENTRIES, SEED
 from deniable.release.release import Release
 from deniable.rivals.generalize.boxes import ROWS, cells_of

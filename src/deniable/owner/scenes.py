@@ -1,98 +1,227 @@
-"""Attacks on a release of one's own: the joiner of release, table and the attackers of the audit room."""
+"""Attacks on a release of one's own: the joiner of release, table and the attackers of the audit room.
+
+All rows of a small table are in the scene. Of a larger one, an attacker who learns from the release learns from all of
+its rows, of which only counts are held; who is attacked is a sample.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from deniable.audit.attacks.de_finetti import Buckets, de_finetti, foreground
 from deniable.audit.attacks.evidence import Evidence, views_of
-from deniable.audit.attacks.groups import GroupScene, played_on_groups
-from deniable.audit.attacks.informed import Informed, in_classes
-from deniable.audit.attacks.repeated import repeated
+from deniable.audit.attacks.informed import Informed, classes_by_code
 from deniable.audit.attacks.result import AttackResult
-from deniable.audit.attacks.scene import RELEASES, Scene, informed, played_on_rows, rebuilt_decoys
+from deniable.audit.attacks.scene import Scene, informed, played_on_rows, rebuilt_decoys
 from deniable.audit.attacks.shown import LineUpRows
 from deniable.audit.audit import Audit
-from deniable.audit.grouped import GroupRows
 from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors
+from deniable.core.arrays import Codes, Floats, Ints, Words
 from deniable.core.errors import DeniableError
-from deniable.core.histogram import Histogram
-from deniable.core.lineup import LineUpDesign
-from deniable.core.promise import Groups
-from deniable.engines.base import CELL
-from deniable.engines.batch.lineup_columns import states_of
-from deniable.engines.batch.values import arrow_type
-from deniable.engines.randomness import Keystream, Secret
+from deniable.core.histogram import Counts, Histogram
+from deniable.engines.batch.tallies import spread
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.mechanisms.decoys.mechanism import Decoys
-from deniable.owner.matching import Matched, Scanned, matched
-from deniable.release.release import Release
-from deniable.rivals.anatomy.groups import anatomy_groups
-from deniable.rivals.diversity import rows_to_suppress
-from deniable.rivals.generalize.boxes import cells_of
+from deniable.owner.beside import HELD, Beside, Look
+from deniable.owner.looking import Looked, joined
+from deniable.owner.matching import combined
+from deniable.owner.scanning import Scanned
 
-Ints = npt.NDArray[np.int64]
 SEED = 2010  # attackers toss coins too; the same audit gives the same figures
 ENTRIES = 2**25  # numbers in what all views say of all values: beyond that nothing is played
-AT_ONCE, FEWEST = 2**23, 1000  # numbers that ten regroupings may hold; people that are attacked at the least
+LARGE = 10_000  # rows of one combination in release and table: of more, rows are drawn
 MANY, CLASSES = 50, 20  # a public column of more values is learnt from in so many classes
 
 
 class Staged(NamedTuple):
-    """A sensitive column as attackers see it, and the rho2 that is required of it."""
+    """A sensitive column as attackers see it, the rho2 that is required of it, and how many rows show each value."""
 
     scan: Scanned
     scene: Scene
     rho2: float | None
+    shown: Counts
 
 
-def scenes_of(table: pa.Table, match: Matched, scans: Sequence[Scanned], figures: Audit) -> list[Staged]:
-    """Every sensitive column as attackers see it; columns of too many values are left out."""
-    parts = {part.columns: part for part in figures.parts}
-    staged = []
-    for scan in scans:
-        part = parts[scan.part.columns]
-        if scan.part.lineups is not None:
-            scene = _lineup_scene(table, match, scan, scan.part.lineups)
+class Stage:
+    """Every sensitive column as attackers see it; columns of too many values are left out.
+
+    Args:
+        beside: release and table.
+        looked: what was seen of both.
+        figures: of the audit so far.
+    """
+
+    def __init__(self, beside: Beside, looked: Looked, figures: Audit) -> None:
+        self._beside, self._looked = beside, looked
+        parts = {part.columns: part for part in figures.parts}
+        self._parts = [parts[scan.part.columns] for scan in beside.scans]
+        self._evidence = [_evidence(part, scan) for part, scan in zip(self._parts, beside.scans, strict=True)]
+        self._classes = {
+            name: classes_by_code(one.rows, one.numbers, MANY, CLASSES)
+            for name, one in beside.numberings.items()
+            if len(one.rows) > MANY
+        }
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no column can be attacked."""
+        return all(evidence is None for evidence in self._evidence)
+
+    def informed(self) -> tuple[Informed, ...]:
+        """The informed attackers on every sensitive column."""
+        results: list[Informed] = []
+        people = self._looked.people
+        published = joined([*self._beside.published()]) if self._beside.is_held else None
+        staged = self._staged(published, people)
+        for scan, scene, rho2, _ in staged:
+            about = f" ({', '.join(scan.part.columns)})" if len(staged) > 1 else ""
+            known = informed(scene, rho2, np.random.default_rng(SEED))
+            results += [replace(one, learnt_from=one.learnt_from + about) for one in known]
+        return tuple(results)
+
+    def attacks(self) -> tuple[AttackResult, ...]:
+        """Every attack on every sensitive column; of a large table, on some of the combinations of public values."""
+        results: list[AttackResult] = []
+        if self._beside.is_held:
+            published, people, note = joined([*self._beside.published()]), self._looked.people, ""
         else:
-            evidence = _evidence(part, scan)
-            scene = None if evidence is None else _scene(table, match, scan, evidence)
-        if scene is not None:
+            published, people = self._sampled()
+            note = f"on {len(people):,} of {self._beside.people:,} people, drawn with all who share their public values"
+        staged = self._staged(published, people)
+        for scan, scene, _, shown in staged:
+            played = [*played_on_rows(scene, np.random.default_rng(SEED)), *_minimality(scene, scan, shown)]
+            about = f" ({', '.join(scan.part.columns)})" if len(staged) > 1 else ""
+            results += [
+                replace(result, name=result.name + about, note="; ".join(filter(None, [result.note, note])))
+                for result in played
+            ]
+        return tuple(results)
+
+    def _staged(self, published: Look | None, people: Look) -> list[Staged]:
+        """Without published rows, counts of all of them are in the scenes."""
+        combinations = None if published is None else _together(published, people)
+        staged = []
+        for place, (scan, part, evidence) in enumerate(
+            zip(self._beside.scans, self._parts, self._evidence, strict=True)
+        ):
+            if evidence is None:
+                continue
             rho2 = max((float(limit[1]) for limit in part.limits if limit is not None), default=None)
-            staged.append(Staged(scan, scene, rho2))
-    return staged
+            scene = self._scene(place, evidence, published, people, combinations)
+            staged.append(Staged(scan, scene, rho2, self._looked.shown[place].sum(0)[:-1]))
+        return staged
+
+    def _scene(
+        self,
+        place: int,
+        evidence: Evidence,
+        published: Look | None,
+        people: Look,
+        combinations: tuple[Ints, Ints] | None,
+    ) -> Scene:
+        """Release and people without their exempt rows, which show that they are."""
+        m, design = len(evidence.prior), self._beside.scans[place].part.lineups
+        original = people.values[place]
+        there = np.flatnonzero(original < m)
+        own = [codes[there] for codes in self._learnt_from(people)]
+        weights = None if design is None else LineUpStates(design).weights(np.eye(design.m, dtype=bool)).T
+        nobody = np.zeros(0, np.int64)
+        if published is None or combinations is None:
+            seen = self._seen(place, len(evidence.likelihood))
+            columns = [(nobody, codes) for codes in own]
+            return Scene(
+                nobody, nobody, evidence, None, nobody, original[there].astype(np.int64), columns, weights, seen
+            )
+        rows, views = self._views(place, published)
+        ours = [codes[rows] for codes in self._learnt_from(published)]
+        # Rows that show line-ups show the value that they speak for most.
+        shown = published.values[place][rows] if design is None else evidence.posterior.argmax(1)[views]
+        return Scene(
+            combinations[0][rows],
+            views,
+            evidence,
+            shown.astype(np.int64),
+            combinations[1][there],
+            original[there].astype(np.int64),
+            list(zip(ours, own, strict=True)),
+            weights,
+        )
+
+    def _views(self, place: int, published: Look) -> tuple[Ints, Ints]:
+        """The rows that show something of a part, and what."""
+        part = self._beside.scans[place].part
+        shown = published.values[place]
+        rows = np.flatnonzero(shown < self._looked.shown[place].shape[1] - 1)
+        cells = published.cells[rows] if part.cells_published and published.cells is not None else None
+        return rows, views_of(shown[rows].astype(np.int64), len(part.domain), cells).astype(np.int64)
+
+    def _seen(self, place: int, number: int) -> list[Floats]:
+        """How often views and public columns go together in all rows of the release."""
+        sizes = [int(codes.max(initial=0)) + 1 for codes in self._code_classes()]
+        seen = [np.zeros(number * size) for size in sizes]
+        for look in self._beside.published():
+            rows, views = self._views(place, look)
+            for counts, size, codes in zip(seen, sizes, self._learnt_from(look), strict=True):
+                counts += np.bincount(views * size + codes[rows], minlength=number * size)
+        return [counts.reshape(number, size) for counts, size in zip(seen, sizes, strict=True)]
+
+    def _code_classes(self) -> list[Codes]:
+        """For each public column the class of each of its codes."""
+        return [
+            self._classes.get(name, np.arange(len(one.rows), dtype=np.int16))
+            for name, one in self._beside.numberings.items()
+        ]
+
+    def _learnt_from(self, look: Look) -> list[Codes]:
+        """Public columns as a classifier learns from them: numbers in classes, rare values as one."""
+        return [classes[codes] for classes, codes in zip(self._code_classes(), look.public.values(), strict=True)]
+
+    def _sampled(self) -> tuple[Look, Look]:
+        """Rows and people of combinations drawn by chance, as many as are held; of a combination of very many rows,
+        rows drawn by chance."""
+        share = HELD / max(self._beside.rows, self._beside.people)
+        large = [
+            records["key"][records["published"].astype(np.int64) + records["people"] > LARGE]
+            for records in self._looked.combinations.ranges()
+        ]
+        chance = _Chance(share, np.sort(np.concatenate([np.zeros(0, np.uint64), *large])))
+        published = joined([look.take(chance.drawn(look, 1)) for look in self._beside.published()])
+        return published, joined([look.take(chance.drawn(look, 2)) for look in self._beside.original()])
 
 
-def attacks_on_rows(scenes: Sequence[Staged]) -> tuple[AttackResult, ...]:
-    """Every attack on every sensitive column."""
-    results: list[AttackResult] = []
-    for scan, scene, _ in scenes:
-        played = [*played_on_rows(scene, np.random.default_rng(SEED)), *_minimality(scene, scan)]
-        about = f" ({', '.join(scan.part.columns)})" if len(scenes) > 1 else ""
-        results += [replace(result, name=result.name + about) for result in played]
-    return tuple(results)
+class _Chance(NamedTuple):
+    """Which rows are drawn: a function of their combination, or of their number where it has very many rows."""
+
+    share: float
+    large: Words
+
+    def drawn(self, look: Look, side: int) -> Ints:
+        place = np.minimum(np.searchsorted(self.large, look.keys), max(len(self.large) - 1, 0))
+        many = self.large[place] == look.keys if len(self.large) else np.zeros(len(look), dtype=bool)
+        numbers = np.arange(look.start, look.start + len(look), dtype=np.uint64) * np.uint64(2) + np.uint64(side)
+        words = spread(np.where(many, numbers, look.keys) + np.uint64(SEED))
+        return np.flatnonzero(words < np.uint64(self.share * 2.0**63) * np.uint64(2))
 
 
-def informed_about(scenes: Sequence[Staged]) -> tuple[Informed, ...]:
-    """The informed attackers on every sensitive column."""
-    results: list[Informed] = []
-    for scan, scene, rho2 in scenes:
-        about = f" ({', '.join(scan.part.columns)})" if len(scenes) > 1 else ""
-        known = informed(scene, rho2, np.random.default_rng(SEED))
-        results += [replace(one, learnt_from=one.learnt_from + about) for one in known]
-    return tuple(results)
+def _together(published: Look, people: Look) -> tuple[Ints, Ints]:
+    """The number of each row's combination of public values, in release and table."""
+    both = [np.concatenate([codes, people.public[name]]) for name, codes in published.public.items()]
+    numbers = combined(both, len(published) + len(people))
+    return numbers[: len(published)], numbers[len(published) :]
 
 
 def _evidence(part: PartAudit, scan: Scanned) -> Evidence | None:
-    """What a row's view says, by the posteriors of the audit: the cells and the rows that each of them took."""
+    """What a row's view says; None where that is too much to hold."""
+    if scan.part.lineups is not None:
+        number = len(scan.part.lineups.sets.members)
+        if number * scan.part.lineups.m > ENTRIES:
+            return None
+        likelihood = LineUpRows(scan.part.lineups).likelihood(np.arange(number))
+        return Evidence(likelihood, scan.counts / max(scan.counts.sum(), 1))
+    # By the posteriors of the audit: the cells and the rows that each of them took.
     posteriors, m = part.posteriors, len(part.domain)
     assert isinstance(posteriors, Posteriors)
     apart = posteriors.shows_cell or len(posteriors.cells) == 1
@@ -105,69 +234,11 @@ def _evidence(part: PartAudit, scan: Scanned) -> Evidence | None:
     return make(np.maximum(scan.counts, 1e-9), channels, places, dealt)
 
 
-def _scene(table: pa.Table, match: Matched, scan: Scanned, evidence: Evidence) -> Scene:
-    """Release and people without their exempt rows, which show that they are."""
-    m = len(evidence.prior)
-    shown, original = scan.codes(table), scan.codes(match.original)
-    cells = None
-    if scan.part.cells_published and CELL in table.column_names:
-        cells = np.asarray(table.column(CELL).to_numpy()).astype(np.int64)
-    rows, people = np.flatnonzero(shown < m), np.flatnonzero(original < m)
-    views = views_of(shown[rows], m, None if cells is None else cells[rows]).astype(np.int64)
-    columns = [(ours[rows], theirs[people]) for ours, theirs in _columns(table, match)]
-    return Scene(match.published[rows], views, evidence, shown[rows], match.people[people], original[people], columns)
-
-
-def _lineup_scene(table: pa.Table, match: Matched, scan: Scanned, design: LineUpDesign) -> Scene | None:
-    """Rows that show line-ups; of a single value they show the one that they speak for most."""
-    number = len(design.sets.members)
-    if number * design.m > ENTRIES:
-        return None
-    evidence = Evidence(LineUpRows(design).likelihood(np.arange(number)), scan.counts / max(scan.counts.sum(), 1))
-    known = pa.array(list(scan.part.domain), arrow_type(scan.part.types[0]))
-    views = states_of(table.column(scan.part.columns[0]), design, known)
-    original = scan.codes(match.original)
-    rows, people = np.flatnonzero(views >= 0), np.flatnonzero(original < design.m)
-    columns = [(ours[rows], theirs[people]) for ours, theirs in _columns(table, match)]
-    weights = LineUpStates(design).weights(np.eye(design.m, dtype=bool)).T
-    speaks_for = evidence.posterior.argmax(1)[views[rows]]
-    return Scene(
-        match.published[rows],
-        views[rows],
-        evidence,
-        speaks_for,
-        match.people[people],
-        original[people],
-        columns,
-        weights,
-    )
-
-
-def _columns(table: pa.Table, match: Matched) -> list[tuple[Ints, Ints]]:
-    """Public columns as a classifier learns from them: numbers in classes, rare values as one."""
-    columns = []
-    for name, both in match.public.items():
-        if int(both.max(initial=0)) >= MANY:
-            both = _classes([table.column(name), match.original.column(name)], both)
-        columns.append((both[: match.rows], both[match.rows :]))
-    return columns
-
-
-def _classes(columns: Sequence[pa.ChunkedArray], codes: Ints) -> Ints:
-    kind = columns[0].type
-    numbers = None
-    if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and columns[1].type == kind:
-        numbers = np.concatenate([pc.cast(values, pa.float64(), safe=False).to_numpy() for values in columns])
-    return in_classes(codes, numbers, MANY, CLASSES)
-
-
-def _minimality(scene: Scene, scan: Scanned) -> list[AttackResult]:
+def _minimality(scene: Scene, scan: Scanned, published: Counts) -> list[AttackResult]:
     """Decoy groups, rebuilt from what is published by running the algorithm on the published counts."""
     if scan.part.groups is None:
         return []
-    assert scene.shown is not None
     c = scan.part.groups.c
-    published = np.bincount(scene.shown, minlength=scene.m)
     try:
         plan = Decoys(c=c, leftovers="drop").plan(Histogram(scan.part.domain, published), None)
     except DeniableError:  # by chance a value is published too often to be grouped
@@ -176,96 +247,3 @@ def _minimality(scene: Scene, scan: Scanned) -> list[AttackResult]:
     dealt = [cell.rows.counts for cell in plan.cells]
     rebuilt = Evidence.of_hidden_channels(np.maximum(published, 1e-9), channels, places, dealt)
     return [rebuilt_decoys(scene, rebuilt, 1 / c)]
-
-
-def attacks_on_groups(
-    release: Release, original: pa.Table, scan: Scanned, groups: GroupRows
-) -> tuple[AttackResult, ...]:
-    """Every attack on a release of groups that hold true values."""
-    if len(groups.sizes) * release.manifest.parts[0].m > ENTRIES:
-        return ()
-    rng = np.random.default_rng(SEED)
-    if release.manifest.form == "boxes":
-        return tuple(played_on_groups(_boxes(release, original, scan, groups), rng))
-    scene = _buckets(release, original, scan, groups)
-    return (*played_on_groups(scene, rng), *_looked_into(scene), *_regrouped(release, scene))
-
-
-def _looked_into(scene: GroupScene) -> list[AttackResult]:
-    """De Finetti and foreground, of people whose group is known; left out where rows x values are too many to hold."""
-    seen, located = scene.seen, np.flatnonzero(scene.located >= 0)
-    if not seen.columns or seen.weights is None or not len(located) or len(seen.views) * seen.m > ENTRIES:
-        return []
-    buckets = Buckets(seen.views, seen.weights, [ours for ours, _ in seen.columns])
-    people = [theirs[located] for _, theirs in seen.columns]
-    return [
-        attack(buckets, people, scene.located[located], seen.original[located]) for attack in (foreground, de_finetti)
-    ]
-
-
-def _boxes(release: Release, original: pa.Table, scan: Scanned, groups: GroupRows) -> GroupScene:
-    """A person's box is found by their public values; its rows show true values."""
-    table, m = release.table, release.manifest.parts[0].m
-    cells = np.asarray(table.column(CELL).to_numpy()).astype(np.int64)
-    located, values = cells_of(release.groups, original), scan.codes(original)
-    there = (located >= 0) & (values < m)
-    shown = scan.codes(table)
-    rows = np.flatnonzero(shown < m)
-    columns = []
-    for name in release.manifest.public_columns:
-        codes = pc.dictionary_encode(table.column(name).combine_chunks(), null_encoding="encode")
-        codes = codes.combine_chunks() if isinstance(codes, pa.ChunkedArray) else codes
-        own = codes.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        by_cell = np.zeros(int(cells.max()) + 1, np.int64)
-        by_cell[cells] = own
-        columns.append((own[rows], by_cell[located[there]]))
-    evidence = Evidence.as_published(np.maximum(np.bincount(values[there], minlength=m), 1e-9))
-    weights = np.eye(m)
-    seen = Scene(cells[rows], shown[rows], evidence, shown[rows], located[there], values[there], columns, weights)
-    return GroupScene(seen, groups, located[there])
-
-
-def _buckets(release: Release, original: pa.Table, scan: Scanned, groups: GroupRows) -> GroupScene:
-    """A row shows its group; whose row it is, is certain where public values occur once."""
-    table, m = release.table, release.manifest.parts[0].m
-    match = matched(original, table, release.manifest.public_columns)
-    cells = np.asarray(table.column(CELL).to_numpy()).astype(np.int64)
-    values = scan.codes(original)
-    people = np.flatnonzero(values < m)
-    evidence = Evidence(groups.likelihood(m), groups.totals_of(m) / groups.totals.sum())
-    shares = groups.likelihood(m) * groups.totals_of(m) / np.maximum(groups.sizes, 1)[:, None]
-    columns = [(ours, theirs[people]) for ours, theirs in _columns(table, match)]
-    seen = Scene(match.published, cells, evidence, None, match.people[people], values[people], columns, shares)
-    located = np.full(len(people), -1)
-    rows, alone = seen.alone()
-    located[alone] = cells[rows]
-    return GroupScene(seen, groups, located)
-
-
-def _regrouped(release: Release, scene: GroupScene) -> list[AttackResult]:
-    """Repeated publication of Anatomy: the same rows in fresh groups, each of which leaves fewer values possible."""
-    part = release.manifest.parts[0]
-    assert isinstance(part.promise, Groups)
-    seen, l = scene.seen, part.promise.l
-    counts = np.bincount(seen.original, minlength=seen.m)
-    suppressed = rows_to_suppress(Histogram(part.domain, counts), l)
-    stream = Keystream(Secret.from_key(SEED.to_bytes(32, "big")), "attack")
-    drawn = [
-        anatomy_groups(seen.original, seen.m, l, stream.subkey(f"groups {number}"), suppressed)
-        for number in range(RELEASES)
-    ]
-    there = np.flatnonzero(np.logical_and.reduce([groups >= 0 for groups in drawn]))
-    most = max(FEWEST, AT_ONCE // (RELEASES * seen.m))
-    people = there if len(there) <= most else np.random.default_rng(SEED).choice(there, most, replace=False)
-    likelihood: list[npt.NDArray[np.float64]] = []
-    views: list[Ints] = []
-    for groups in drawn:
-        looked_at, own = np.unique(groups[people], return_inverse=True)
-        members = np.flatnonzero(np.isin(groups, looked_at))
-        rows = np.zeros((len(looked_at), seen.m))
-        np.add.at(rows, (np.searchsorted(looked_at, groups[members]), seen.original[members]), 1.0)
-        views.append(own + sum(len(channel) for channel in likelihood))
-        likelihood.append(rows / np.maximum(counts, 1))
-    evidence = Evidence(np.concatenate(likelihood), counts / counts.sum())
-    result = repeated(views, evidence, seen.original[people])
-    return [replace(result, note=f"if the rows were published {RELEASES} times, each time in fresh groups")]

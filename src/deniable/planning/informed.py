@@ -16,12 +16,26 @@ from deniable.engines.batch.columns import Encoded
 from deniable.planning.tables import CodedTable
 
 SEED = 2010  # the same table gives the same figures
+MOST_PEOPLE = 2**20  # that an attacker learns from, or attacks
 MANY, CLASSES = 50, 20  # a public column of more values is learnt from in so many classes
 
 
 def informed_attacker(table: CodedTable) -> InformedAttacker | None:
-    """Someone who knows half of the people of a table, and attacks some others; None without public columns."""
-    return attacker_of(list(table.columns.values()), table.codes.astype(np.int64), table.m)
+    """Someone who knows half of the people of a table, and attacks some others; None without public columns.
+
+    Of a large table as many people are looked at as are needed, drawn by chance.
+    """
+    columns, codes = list(table.columns.values()), table.codes
+    if table.rows > MOST_PEOPLE:
+        some = spread_rows(table.rows, MOST_PEOPLE, SEED)
+        columns, codes = [Encoded(one.values, one.codes[some]) for one in columns], codes[some]
+    return attacker_of(columns, codes.astype(np.int64), table.m)
+
+
+def spread_rows(rows: int, number: int, seed: int) -> Ints:
+    """So many rows, one by chance from each of as many stretches of equal length."""
+    edges = np.arange(number + 1) * rows // number
+    return edges[:-1] + (np.random.default_rng(seed).random(number) * np.diff(edges)).astype(np.int64)
 
 
 def attacker_of(columns: Sequence[Encoded], original: Ints, m: int) -> InformedAttacker | None:

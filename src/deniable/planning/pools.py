@@ -27,12 +27,12 @@ from deniable.estimation.published import Counter
 from deniable.estimation.questions import Resolved, Resolver
 from deniable.estimation.sql.parsing import parse
 from deniable.estimation.sql.scope import Scope
+from deniable.planning.conditions import HELD, Condition, CountedRows, Rows, rows_of
 from deniable.planning.tables import CodedTable
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.int32]
 
 CONDITIONS = 200
 QUESTIONS = 5000
@@ -59,7 +59,7 @@ class QuestionPool:
 
     name: str
     table: CodedTable
-    rows: tuple[Rows, ...]
+    rows: Sequence[Rows]
     sets: Bools
     condition: Ints
     chosen: Ints
@@ -75,6 +75,8 @@ class QuestionPool:
 
     def tally(self, states: npt.NDArray[Any], number: int) -> Floats:
         """Rows of every condition by state: [conditions, number of states]."""
+        if isinstance(self.rows, CountedRows):
+            return self.rows.tally(states, number)
         rows, condition = self._entries
         key = condition * number + states[rows]
         return np.bincount(key, minlength=len(self.rows) * number).reshape(len(self.rows), number).astype(np.float64)
@@ -111,7 +113,7 @@ class QuestionPool:
     @cached_property
     def condition_rows(self) -> Floats:
         """N_R, the rows of every condition."""
-        return np.array([len(rows) for rows in self.rows], dtype=np.float64)
+        return self.by_value.sum(1)
 
 
 def pools_named(table: CodedTable, name: str, seed: int = 1) -> list[QuestionPool]:
@@ -138,20 +140,19 @@ def sdr_pool(table: CodedTable, *, conditions: int = CONDITIONS, seed: int = 1) 
     _require(table, conditions)
     rng = np.random.default_rng(seed)
     names = _usable(table)
-    rows, masks = [], []
+    masks = []
     for _ in range(conditions):
         d = min(int(rng.integers(1, MOST_COLUMNS + 1)), len(names))
         columns = rng.choice(len(names), size=d, replace=False)
-        equal, equalities = np.ones(table.rows, bool), dict[str, Bools]()
+        equalities = dict[str, Bools]()
         for place in columns:
             column = table.columns[names[place]]
             value = rng.integers(len(column.values))
-            equal &= column.codes == value
             equalities[names[place]] = np.arange(column.size) == value
-        rows.append(np.flatnonzero(equal).astype(np.int32))
         masks.append(equalities)
     condition, chosen = np.divmod(np.arange(conditions * table.m), table.m)
-    return QuestionPool("sdr", table, tuple(rows), np.eye(table.m, dtype=bool), condition, chosen, tuple(masks))
+    rows = rows_of(table, [Condition.all_of(one) for one in masks])
+    return QuestionPool("sdr", table, rows, np.eye(table.m, dtype=bool), condition, chosen, tuple(masks))
 
 
 def small_pool(table: CodedTable, *, questions: int = QUESTIONS, seed: int = 1) -> QuestionPool:
@@ -187,8 +188,10 @@ def sized_pool(
         key = int(keys[rng.integers(len(keys))])
         chosen[question] = key % table.m
         condition[question] = conditions.setdefault((names, key // table.m), len(conditions))
-    rows = _rows_of(table, list(conditions))
     masks = tuple(_masks_of(table, columns, key) for columns, key in conditions)
+    rows = (
+        _sorted_rows(table, list(conditions)) if table.rows <= HELD else rows_of(table, [*map(Condition.all_of, masks)])
+    )
     return QuestionPool(name, table, rows, np.eye(table.m, dtype=bool), condition, chosen, masks)
 
 
@@ -212,7 +215,7 @@ def _fitting(table: CodedTable, low: int, high: int) -> tuple[list[tuple[tuple[s
     return fitting, weights
 
 
-def _rows_of(table: CodedTable, conditions: Sequence[tuple[tuple[str, ...], int]]) -> tuple[Rows, ...]:
+def _sorted_rows(table: CodedTable, conditions: Sequence[tuple[tuple[str, ...], int]]) -> tuple[Rows, ...]:
     """The rows of conditions that are given as columns and a mixed-radix key; one sort per set of columns."""
     rows: list[Rows] = [np.zeros(0, np.int32)] * len(conditions)
     by_columns: dict[tuple[str, ...], list[int]] = {}
@@ -244,28 +247,29 @@ def sql_pool(table: CodedTable, text: str, *, name: str = "sql") -> QuestionPool
     Empty lines and lines that begin with ``--`` are skipped. The text is read like any question to a release, so the
     original and the release are asked exactly the same thing.
     """
-    rows, sets, masks = [], [], []
+    conditions, sets, masks = [], [], []
     for number, line in enumerate(text.splitlines(), start=1):
         question = line.strip().rstrip(";")
         if not question or question.startswith("--"):
             continue
         try:
-            matching, values, conjunction = _resolved(table, question)
+            condition, values, conjunction = _resolved(table, question)
         except QuestionError as problem:
             raise QuestionError(f"Line {number}: {problem}") from None
-        rows.append(matching)
+        conditions.append(condition)
         sets.append(values)
         masks.append(conjunction)
-    if not rows:
+    if not conditions:
         raise QuestionError(
             "The file asks nothing. Write one question in each line, for example: "
             f"SELECT COUNT(*) FROM release WHERE {table.sensitive} = '...'"
         )
     distinct, inverse = np.unique(np.array(sets), axis=0, return_inverse=True)
-    return QuestionPool(name, table, tuple(rows), distinct, np.arange(len(rows)), inverse.reshape(-1), tuple(masks))
+    rows, number = rows_of(table, conditions), len(conditions)
+    return QuestionPool(name, table, rows, distinct, np.arange(number), inverse.reshape(-1), tuple(masks))
 
 
-def _resolved(table: CodedTable, question: str) -> tuple[Rows, Bools, dict[str, Bools] | None]:
+def _resolved(table: CodedTable, question: str) -> tuple[Condition, Bools, dict[str, Bools] | None]:
     known = pa.array([value for value in table.domain if value is not None])
     scope = Scope(table, cast(Counter, table), lambda column: known)
     query = parse(question, scope)
@@ -277,7 +281,7 @@ def _resolved(table: CodedTable, question: str) -> tuple[Rows, Bools, dict[str, 
             f"Join the condition on {table.sensitive!r} to those on public columns with AND; anything else is more "
             "than one count. Fix: ask in parts."
         )
-    return _matching(table, condition), condition.sets[0], _conjunction(condition)
+    return Condition(condition.leaves, condition.classes), condition.sets[0], _conjunction(condition)
 
 
 def _conjunction(condition: Resolved) -> dict[str, Bools] | None:
@@ -288,13 +292,6 @@ def _conjunction(condition: Resolved) -> dict[str, Bools] | None:
     for column, mask in condition.leaves:
         masks[column] = masks.get(column, np.ones(len(mask), bool)) & mask
     return masks
-
-
-def _matching(table: CodedTable, condition: Resolved) -> Rows:
-    pattern = np.zeros(table.rows, np.int64)
-    for bit, (column, mask) in enumerate(condition.leaves):
-        pattern |= mask[table.columns[column].codes].astype(np.int64) << bit
-    return np.flatnonzero(condition.classes[pattern] >= 0).astype(np.int32)
 
 
 def _not_missing(table: CodedTable, names: Sequence[str]) -> Bools | slice:

@@ -13,7 +13,8 @@ from deniable.core.arrays import Codes, Ints
 from deniable.core.channel import Channel
 from deniable.core.errors import ColumnError, TableError, did_you_mean
 from deniable.core.histogram import Histogram
-from deniable.engines.batch.columns import Encoded, encode, smallest
+from deniable.engines.base import Dataset, Progress, no_progress
+from deniable.engines.batch.columns import Encoded, coded_columns, encode, smallest
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,15 +42,25 @@ class CodedTable:
     @classmethod
     def of(cls, table: pa.Table, sensitive: str, *, drop: Sequence[str] = ()) -> CodedTable:
         """A table as codes. Values are sorted, missing is a value like any other and comes last."""
-        for name in (sensitive, *drop):
-            if name not in table.column_names:
-                raise ColumnError(
-                    f"The table has no column {name!r}.{did_you_mean(name, table.column_names)} "
-                    f"Its columns: {', '.join(table.column_names[:20])}."
-                )
-        if table.num_rows == 0:
+        _require([sensitive, *drop], table.column_names)
+        return cls.of_columns(
+            {name: encode(table[name]) for name in _kept(table.column_names, sensitive, drop)}, sensitive
+        )
+
+    @classmethod
+    def read(
+        cls, dataset: Dataset, sensitive: str, *, drop: Sequence[str] = (), progress: Progress = no_progress
+    ) -> CodedTable:
+        """The same of a table that is read in batches: what is held is a code a row and column, and distinct values."""
+        _require([sensitive, *drop], dataset.names)
+        return cls.of_columns(coded_columns(dataset, _kept(dataset.names, sensitive, drop), progress), sensitive)
+
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, Encoded], sensitive: str) -> CodedTable:
+        """From columns as ``encode`` has them, the sensitive one among them."""
+        unsorted = columns[sensitive]
+        if not len(unsorted.codes):
             raise TableError("The table has no rows: there is nothing to evaluate.")
-        unsorted = encode(table[sensitive])
         values: list[Any] = unsorted.values.to_pylist()
         order = sorted(range(len(values)), key=lambda place: (str(type(values[place])), values[place]))
         missing = bool((unsorted.codes == len(values)).any())
@@ -57,10 +68,10 @@ class CodedTable:
         rank = np.empty(len(values) + 1, np.int64)
         rank[order] = np.arange(len(values))
         rank[len(values)] = len(values)
-        codes = smallest(rank[unsorted.codes], len(domain))
+        codes = smallest(rank, len(domain))[unsorted.codes]
         counts = np.bincount(codes, minlength=len(domain))
-        public = [name for name in table.column_names if name != sensitive and name not in drop]
-        return cls({name: encode(table[name]) for name in public}, sensitive, Histogram(tuple(domain), counts), codes)
+        public = {name: column for name, column in columns.items() if name != sensitive}
+        return cls(public, sensitive, Histogram(tuple(domain), counts), codes)
 
     @property
     def rows(self) -> int:
@@ -85,3 +96,15 @@ class CodedTable:
     def distinct(self, column: str) -> pa.Array:
         """The distinct values of a public column, without missing."""
         return self.columns[column].values
+
+
+def _kept(names: Sequence[str], sensitive: str, drop: Sequence[str]) -> list[str]:
+    return [name for name in names if name not in drop or name == sensitive]
+
+
+def _require(names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise ColumnError(
+                f"The table has no column {name!r}.{did_you_mean(name, known)} Its columns: {', '.join(known[:20])}."
+            )

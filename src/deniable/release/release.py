@@ -7,7 +7,7 @@ stands above them.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,9 @@ from deniable.core.manifest import Manifest, with_sentence
 from deniable.core.part import perturbed_names
 from deniable.core.tally import Counter
 from deniable.engines import Engine, engine_named
+from deniable.engines.base import Dataset
 from deniable.engines.batch.lineup_columns import code_table, coded_part
+from deniable.engines.batch.parts import parts_of
 from deniable.estimation.question import Answerer
 from deniable.release import files
 from deniable.release import folder as folders
@@ -106,6 +108,32 @@ class Release(Questions, Modelling):
         table = self.engine.read(path, self.manifest.data, {c.name: c.type for c in self.manifest.columns})
         files.require_shape(table.column_names, table.num_rows, self.manifest)
         return table
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """The published rows, some columns of so many at a time; of a Parquet file no more than that is in memory."""
+        yield from (
+            self._rows_in_files().batches(columns, rows)
+            if self._in_files
+            else (self.table.select(list(columns)).to_batches(max_chunksize=rows))
+        )
+
+    def published_schema(self) -> pa.Schema:
+        """Names and types of the published columns."""
+        return self._rows_in_files().schema if self._in_files else self.table.schema
+
+    @property
+    def _in_files(self) -> bool:
+        """Whether rows can be read a part at a time."""
+        data = self.manifest.data
+        kept = self._table is None and "table" not in self.__dict__ and self.folder is not None
+        return kept and self.manifest.form != "answers" and data is not None and data.format == "parquet"
+
+    def _rows_in_files(self) -> Dataset:
+        assert self.folder is not None
+        assert self.manifest.data is not None
+        path = files.unchanged_file(self.folder, self.manifest.data)
+        files.require_shape(*self.engine.describe(path, self.manifest.data, {}), self.manifest)
+        return engine_named("local").open([str(part) for part in parts_of(path)])
 
     @cached_property
     def groups(self) -> pa.Table:

@@ -41,22 +41,34 @@ def classifier(
         people: the public columns of the people, coded as in ``published``.
         original: for each person, their true value.
     """
+    seen = seen_together(published, views, len(weights), people)
     with np.errstate(divide="ignore"):
-        score = np.log(prior / prior.sum()) + column_scores(published, views, weights, prior, people)
+        score = np.log(prior / prior.sum()) + column_scores(seen, weights, prior, people)
     return judged("classifier", score.argmax(1) == original, blind_guess(original), f"{len(published)} public columns")
 
 
-def column_scores(
-    published: Sequence[Codes], views: Codes, weights: Floats, prior: Floats, people: Sequence[Codes]
-) -> Floats:
-    """log Pr[public columns | value], each column by itself, of every person: [people, values]."""
+def seen_together(published: Sequence[Codes], views: Codes, number: int, people: Sequence[Codes] = ()) -> list[Floats]:
+    """For each public column, in how many rows each of ``number`` views goes with each of its values: [views, values].
+
+    Values that only people have are there too.
+    """
+    own = people or [column[:0] for column in published]
+    sizes = [int(max(one.max(initial=0), other.max(initial=0))) + 1 for one, other in zip(published, own, strict=True)]
+    return [
+        np.bincount(views.astype(np.int64) * size + column, minlength=number * size).reshape(number, size).astype(float)
+        for column, size in zip(published, sizes, strict=True)
+    ]
+
+
+def column_scores(seen: Sequence[Floats], weights: Floats, prior: Floats, people: Sequence[Codes]) -> Floats:
+    """log Pr[public columns | value], each column by itself, of every person: [people, values].
+
+    ``seen`` is what ``seen_together`` says of the rows that are learnt from.
+    """
     score = np.zeros((len(people[0]) if people else 0, len(prior)))
-    for column, own in zip(published, people, strict=True):
-        size = int(max(column.max(initial=0), own.max(initial=0))) + 1
-        seen = np.zeros((len(weights), size))
-        np.add.at(seen, (views, column), 1.0)
-        share = seen.sum(0) / max(seen.sum(), 1.0)
-        learnt = _conditional(weights.T @ seen, (weights**2).T @ seen, share, prior / prior.sum())
+    for rows, own in zip(seen, people, strict=True):
+        share = rows.sum(0) / max(rows.sum(), 1.0)
+        learnt = _conditional(weights.T @ rows, (weights**2).T @ rows, share, prior / prior.sum())
         score += np.log(learnt).T[own]
     return score
 

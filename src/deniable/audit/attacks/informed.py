@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from deniable.audit.attacks.classifier import column_scores
+from deniable.audit.attacks.classifier import column_scores, seen_together
 from deniable.audit.attacks.shown import Shown
-from deniable.core.arrays import Bools, Floats, Ints
+from deniable.core.arrays import Bools, Codes, Floats, Ints
+from deniable.core.histogram import Counts
 from deniable.core.probability import percent
 
 ENTRIES = 2**22  # beliefs that are held at once: people x values
@@ -159,31 +160,30 @@ def from_population(
     order = rng.permutation(len(original))
     known, others = order[: min(len(order) // 2, LEARNT_FROM)], order[len(order) // 2 :]
     prior = np.bincount(original[known], minlength=m) + 0.5
-    learnt = [column[known] for column in columns]
-    return _attacker(columns, original, others, learnt, original[known], np.eye(m), prior / prior.sum(), POPULATION)
+    seen = seen_together([column[known] for column in columns], original[known], m, columns)
+    return _attacker(columns, original, others, seen, np.eye(m), prior / prior.sum(), POPULATION)
 
 
 def from_release(
-    published: Sequence[Ints],
-    views: Ints,
+    seen: Sequence[Floats],
     weights: Floats,
     prior: Floats,
     columns: Sequence[Ints],
     original: Ints,
     rng: np.random.Generator,
 ) -> InformedAttacker | None:
-    """An attacker who knows the release: its columns, and how much each view counts for each value (``weights``)."""
-    if not columns or len(original) < 4 or not len(views):
+    """An attacker who knows the release: how often its views and columns go together (``seen_together``), and how much
+    each view counts for each value (``weights``)."""
+    if not columns or len(original) < 4 or not any(rows.any() for rows in seen):
         return None
-    return _attacker(columns, original, rng.permutation(len(original)), published, views, weights, prior, RELEASE)
+    return _attacker(columns, original, rng.permutation(len(original)), seen, weights, prior, RELEASE)
 
 
 def _attacker(
     columns: Sequence[Ints],
     original: Ints,
     others: Ints,
-    learnt: Sequence[Ints],
-    views: Ints,
+    seen: Sequence[Floats],
     weights: Floats,
     prior: Floats,
     learnt_from: str,
@@ -194,7 +194,7 @@ def _attacker(
     tempered, attacked = np.split(others[: TEMPERED + ATTACKED], [min(TEMPERED, len(others) // 2)])
     tempered, attacked = tempered[:most], attacked[:most]
     both = np.concatenate([tempered, attacked])
-    scores = column_scores(learnt, views, weights, prior, [column[both] for column in columns])
+    scores = column_scores(seen, weights, prior, [column[both] for column in columns])
     with np.errstate(divide="ignore"):
         start = np.log(prior)
     first, rest = scores[: len(tempered)], scores[len(tempered) :]
@@ -225,3 +225,29 @@ def in_classes(codes: Ints, numbers: Floats | None, most: int, classes: int) -> 
     frequent = np.argsort(-rows, kind="stable")[: most - 1]
     place[frequent] = np.arange(len(frequent))
     return place[codes].astype(np.int64)
+
+
+def classes_by_code(rows: Counts, numbers: Floats | None, most: int, classes: int) -> Codes:
+    """``in_classes`` of a column of which only the rows of each code are known, and its number: the class of a code."""
+    if numbers is None:
+        place = np.full(len(rows), most - 1)
+        frequent = np.argsort(-rows, kind="stable")[: most - 1]
+        place[frequent] = np.arange(len(frequent))
+        return place.astype(np.int16)
+    edges = np.unique(_quantiles(rows, numbers, np.linspace(0, 1, classes + 1)[1:-1]))
+    return np.searchsorted(edges, numbers, side="right").astype(np.int16)
+
+
+def _quantiles(rows: Counts, numbers: Floats, shares: Floats) -> Floats:
+    """Of numbers that occur in so many rows each: what ``np.nanquantile`` says of all rows."""
+    there = ~np.isnan(numbers)
+    order = np.argsort(numbers[there])
+    values, ends = numbers[there][order], np.cumsum(rows[there][order])
+    if not len(ends) or not ends[-1]:
+        return np.full(len(shares), np.nan)
+    position = shares * (ends[-1] - 1)
+    below, above = (
+        values[np.searchsorted(ends, place, side="right")] for place in (np.floor(position), np.ceil(position))
+    )
+    parts = position - np.floor(position)
+    return np.array([np.quantile(pair, part) for pair, part in zip(np.stack([below, above], 1), parts, strict=True)])

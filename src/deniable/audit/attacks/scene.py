@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from deniable.audit.attacks.classifier import classifier
+from deniable.audit.attacks.classifier import classifier, seen_together
 from deniable.audit.attacks.corruption import corruption
 from deniable.audit.attacks.decoy_reconstruction import minimality
 from deniable.audit.attacks.duplicates import duplicates
@@ -23,7 +23,7 @@ from deniable.audit.attacks.linking import linking
 from deniable.audit.attacks.repeated import repeated
 from deniable.audit.attacks.result import AttackResult
 from deniable.audit.attacks.shown import Views
-from deniable.core.channel import Floats
+from deniable.core.arrays import Codes, Floats
 
 Ints = npt.NDArray[np.int64]
 ENTRIES = 2**23  # numbers that an attack may hold at once: people x values
@@ -46,6 +46,8 @@ class Scene:
         original: of each person their true value.
         columns: public columns, coded: of the published rows and of the people.
         weights: how much a view counts for each value, for the classifier; left out, the channel is inverted.
+        seen: how often views and public columns go together in the whole release (``seen_together``), where the scene
+            does not hold all of its rows.
     """
 
     public: Ints
@@ -54,8 +56,9 @@ class Scene:
     shown: Ints | None
     people: Ints
     original: Ints
-    columns: Sequence[tuple[Ints, Ints]]
+    columns: Sequence[tuple[Codes, Codes]]
     weights: Floats | None = None
+    seen: Sequence[Floats] | None = None
 
     @property
     def m(self) -> int:
@@ -113,8 +116,10 @@ def informed(scene: Scene, rho2: float | None, rng: np.random.Generator) -> list
     attackers = [from_population(own, scene.original, scene.m, rng)]
     weights = _classifying(scene)
     if weights is not None:
-        published = [column for column, _ in scene.columns]
-        attackers.append(from_release(published, scene.views, weights, evidence.prior, own, scene.original, rng))
+        seen = scene.seen
+        if seen is None:
+            seen = seen_together([column for column, _ in scene.columns], scene.views, len(weights), own)
+        attackers.append(from_release(seen, weights, evidence.prior, own, scene.original, rng))
     return [attacker.against(Views(evidence.likelihood), rho2, rng) for attacker in attackers if attacker is not None]
 
 
