@@ -16,6 +16,8 @@ from deniable.core.histogram import Histogram
 from deniable.engines.base import Dataset, Progress, no_progress
 from deniable.engines.batch.columns import Encoded, coded_columns, encode, smallest
 
+PIECE = 2**20
+
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
@@ -69,7 +71,7 @@ class CodedTable:
         rank[order] = np.arange(len(values))
         rank[len(values)] = len(values)
         codes = smallest(rank, len(domain))[unsorted.codes]
-        counts = np.bincount(codes, minlength=len(domain))
+        counts = _counts(codes, len(domain))
         public = {name: column for name, column in columns.items() if name != sensitive}
         return cls(public, sensitive, Histogram(tuple(domain), counts), codes)
 
@@ -96,6 +98,14 @@ class CodedTable:
     def distinct(self, column: str) -> pa.Array:
         """The distinct values of a public column, without missing."""
         return self.columns[column].values
+
+
+def _counts(codes: Codes, size: int) -> Ints:
+    """The rows of each code, a piece at a time: NumPy counts numbers of 64 bits, and would make them of all rows."""
+    counts = np.zeros(size, np.int64)
+    for start in range(0, len(codes), PIECE):
+        counts += np.bincount(codes[start : start + PIECE], minlength=size)
+    return counts
 
 
 def _kept(names: Sequence[str], sensitive: str, drop: Sequence[str]) -> list[str]:

@@ -110,7 +110,12 @@ class Release(Questions, Modelling):
         return table
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        """The published rows, some columns of so many at a time; of a Parquet file no more than that is in memory."""
+        """The published rows in pieces; of a Parquet file no more than a piece is in memory.
+
+        Args:
+            columns: which columns, in this order.
+            rows: how many rows a piece has at the most.
+        """
         yield from (
             self._rows_in_files().batches(columns, rows)
             if self._in_files

@@ -16,6 +16,8 @@ from deniable.core.errors import QuestionError
 from deniable.core.tally import Derived
 from deniable.engines.base import Dataset, Progress, no_progress
 
+BLOCK = 64  # batches whose codes are joined at a time
+
 
 @dataclass(frozen=True)
 class Encoded:
@@ -79,16 +81,20 @@ def joined(pieces: Sequence[Encoded], kind: pa.DataType) -> Encoded:
 
 def coded_columns(dataset: Dataset, names: Sequence[str], progress: Progress = no_progress) -> dict[str, Encoded]:
     """Columns of a table as codes: what is held of a batch is a code a row and column, and its distinct values."""
+    kinds = {name: dataset.schema.field(name).type for name in names}
+    plain_kinds = {name: kind.value_type if pa.types.is_dictionary(kind) else kind for name, kind in kinds.items()}
     pieces: dict[str, list[Encoded]] = {name: [] for name in names}
+    blocks: dict[str, list[Encoded]] = {name: [] for name in names}
     done = 0
     for batch in dataset.batches(list(names)):
         for name, array in zip(names, batch.columns, strict=True):
             pieces[name].append(encode(array))
+            if len(pieces[name]) == BLOCK:  # many small arrays would leave the memory in holes
+                blocks[name].append(joined(pieces[name], plain_kinds[name]))
+                pieces[name].clear()
         done += batch.num_rows
         progress(done, dataset.rows, "reading columns")
-    kinds = {name: dataset.schema.field(name).type for name in names}
-    plain_kinds = {name: kind.value_type if pa.types.is_dictionary(kind) else kind for name, kind in kinds.items()}
-    return {name: joined(parts, plain_kinds[name]) for name, parts in pieces.items()}
+    return {name: joined([*blocks.pop(name), *pieces.pop(name)], plain_kinds[name]) for name in names}
 
 
 def derived_column(column: Derived, sources: Sequence[Encoded]) -> Encoded:
