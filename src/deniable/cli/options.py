@@ -137,6 +137,14 @@ DomainFiles = Annotated[
         "with --adversary any-prior and --small-sums, where the list of values is evidence itself.",
     ),
 ]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Keep finished parts if this run is killed, and go on with those of an earlier run with the same key "
+        "file, table and options.",
+    ),
+]
 Drop = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="A column to leave out, such as a name. Repeat it for several."),

@@ -102,6 +102,7 @@ def publish(
             "--again", help="Publish although the ledger beside the key file says that this is a second look."
         ),
     ] = False,
+    resume: options.Resume = False,
     no_shuffle: Annotated[
         bool, typer.Option("--no-shuffle", help="Keep the order of the rows, which may give values away.")
     ] = False,
@@ -212,6 +213,7 @@ def publish(
                 series=series,
                 changes=changes,
                 again=again,
+                resume=resume,
                 shuffle=not no_shuffle,
                 missing=missing,
                 bins=binned,
@@ -230,7 +232,7 @@ def publish(
                 engine=runs_on,
             )
     except BaseException:
-        if made is not None:  # a key for a release that does not exist
+        if made is not None and not resume:  # a key for a release that does not exist
             made.unlink(missing_ok=True)
         raise
     if release.choice is not None and why:

@@ -50,12 +50,13 @@ from deniable.publishing.lists import Refused, unfolded
 from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.people import drawn_by, require_own_draws, said_of_looks, series_of
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
+from deniable.publishing.resuming import require_resumable, rows_of
 from deniable.publishing.rival import publish_rival
 from deniable.publishing.scanning import binned, recoded
 from deniable.publishing.series import Series
 from deniable.publishing.together import warnings_about_counts
 from deniable.publishing.warned import warned
-from deniable.release.folder import finish_folder, new_folder, spool_in
+from deniable.release.folder import finish_folder, new_folder
 from deniable.release.open import open_release
 from deniable.release.release import Release
 from deniable.release.signing_key import files_of_key
@@ -81,6 +82,7 @@ def publish(
     series: str | os.PathLike[str] | None = None,
     changes: int | None = None,
     again: bool = False,
+    resume: bool = False,
     shuffle: bool = True,
     missing: str = "value",
     bins: Mapping[str, BinsLike] | None = None,
@@ -128,6 +130,8 @@ def publish(
             published; later ones publish whoever has not changed as before. It needs ``person`` or ``row_id``.
         changes: of a new series, how often a person's value may change; 2 if left out.
         again: publish although the ledger beside ``key_file`` says that these people were published before.
+        resume: keep finished parts of a run that is killed beside ``out``, and go on with those of an earlier run, of
+            the same key, table and options, if there are some. It needs ``key_file``, or another key.
         shuffle: publish the rows in random order.
         missing: ``"value"``: missing is a value like any other; ``"exempt"``: published as missing; ``"refuse"``.
         bins: for sensitive numbers: column -> edges, ``Bins`` or ``Quantiles``; the column is published as intervals.
@@ -176,6 +180,7 @@ def publish(
     secret = secret_of(key, key_file, seed) if log is None else log.secret
     runs_on = engine_for(engine, table)
     opened = runs_on.open(table)
+    require_resumable(resume, out, secret, opened, chosen, shuffle=shuffle, series=log is not None)
     public = public_columns(opened, names, as_names(drop), who)
     said = about_of(about, opened.names, [*public, *names])
     recoding = Recoding.of(recode, rare, suppress).fitting(names, missing, domain, bins or {})
@@ -255,13 +260,14 @@ def publish(
         published = pa.concat_tables(ready.dataset.execute(job)).combine_chunks()
         _keep(log, ledger)
         return _with_advice(Release(manifest, table=published, engine=runs_on), ready, warnings)
+    resumed: list[str] = []
     with (
-        new_folder(Path(out), overwrite, [*files_of(table), *files_of_key(sign)]) as partial,
-        spool_in(partial) as spool,
+        new_folder(Path(out), overwrite, [*files_of(table), *files_of_key(sign)], resumes=resume) as partial,
+        rows_of(ready.dataset, job, partial, (secret, draws) if resume else None, resumed) as rows,
     ):
-        finish_folder(partial, manifest, ready.dataset.execute(job, spool), schema, format, runs_on, signer=signer)
+        finish_folder(partial, manifest, rows, schema, format, runs_on, signer=signer)
         _keep(log, ledger)  # before the release is in place: it is better to remember one that nobody saw
-    return _with_advice(open_release(out, engine=runs_on), ready, warnings)
+    return _with_advice(open_release(out, engine=runs_on), ready, [*resumed, *warnings])
 
 
 def _with_advice(release: Release, ready: Prepared, warnings: Sequence[str]) -> Release:

@@ -33,7 +33,7 @@ GROUPS = "groups.parquet"
 LINEUPS = "lineups"
 FORMATS = ("parquet", "csv")
 FILES = {MANIFEST, README, GROUPS, SIGNATURE, *(f"{name}.{form}" for name in ("data", LINEUPS) for form in FORMATS)}
-LOCK = "lock"
+LOCK, KEPT = "lock", "kept"
 TABLES = {".csv", ".tsv", ".gz", ".parquet", ".arrow", ".feather", ".xlsx", ".xls", ".sav", ".dta", ".sas7bdat"}
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # s3a:, hdfs: and the like, as a Path has them
 LARGEST_MANIFEST = 2**29  # bytes: a domain of 4 million values takes less
@@ -42,10 +42,13 @@ GRACE = 3600  # seconds: a folder without a lock is left alone for so long
 
 
 @contextlib.contextmanager
-def new_folder(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike[str]] = ()) -> Iterator[Path]:
+def new_folder(
+    out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike[str]] = (), *, resumes: bool = False
+) -> Iterator[Path]:
     """A temporary folder beside ``out`` that becomes ``out`` when the block succeeds, and vanishes when it does not.
 
-    Only a folder that is a release and nothing else is ever replaced, and none that holds one of the ``inputs``.
+    Only a folder that is a release and nothing else is ever replaced, and none that holds one of the ``inputs``. With
+    ``resumes`` the folder of an earlier run is gone on with, and its ``KEPT`` stays where the block does not succeed.
     """
     if ADDRESS.match(str(out)):
         raise OutputError(
@@ -55,20 +58,24 @@ def new_folder(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike[st
     out = Path(os.path.abspath(out))
     if not is_unicode(str(out)):
         raise OutputError(f"The output {str(out)!r} is no valid Unicode. Fix: choose another name.")
-    _clear_away(out)
+    partial = out.parent / f".{out.name}.partial-{'resumed' if resumes else secrets.token_hex(8)}"
+    _clear_away(out, but=partial if resumes else None)
     _require_room(out, overwrite, inputs)
-    partial = out.parent / f".{out.name}.partial-{secrets.token_hex(8)}"
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        partial.mkdir(mode=0o700)
-        try:
-            with _locked(partial):
+        partial.mkdir(mode=0o700, exist_ok=resumes)
+        with _locked(partial, wait=not resumes):
+            try:
+                _empty(partial)
                 yield partial
                 (partial / LOCK).unlink()
                 partial.chmod(0o777 & ~_umask())
                 _put_in_place(partial, out, overwrite)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            finally:
+                if (partial / KEPT).exists():
+                    _empty(partial)
+                else:
+                    shutil.rmtree(partial, ignore_errors=True)
     except OSError as error:
         raise cannot_write(out, error) from None
 
@@ -103,11 +110,24 @@ def _require_room(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike
         )
 
 
+def _empty(partial: Path) -> None:
+    """Leave the lock, and what is kept for a run that goes on."""
+    for entry in partial.iterdir():
+        if entry.name not in (LOCK, KEPT):
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+
 @contextlib.contextmanager
-def _locked(partial: Path) -> Iterator[None]:
+def _locked(partial: Path, *, wait: bool) -> Iterator[None]:
     """Hold a lock in the folder for as long as this run lives: what is not locked was left behind."""
     with open(partial / LOCK, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # waits for a run that is looking whether anyone holds it
+        try:
+            # Waits for a run that is looking whether anyone holds it.
+            fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OutputError(
+                f"Another run is writing {str(partial)!r} at this moment. Fix: wait until it is done."
+            ) from None
         yield
 
 
@@ -124,7 +144,7 @@ def _is_abandoned(partial: Path) -> bool:
     return begun or age > YOUNG  # nothing is written between making a lock and taking it
 
 
-def _clear_away(out: Path) -> None:
+def _clear_away(out: Path, but: Path | None = None) -> None:
     """What killed runs left behind: partial folders that nobody holds, and a release that was about to be replaced."""
     if not out.parent.is_dir():
         return
@@ -135,7 +155,7 @@ def _clear_away(out: Path) -> None:
             old.rename(out)
     for partial in out.parent.glob(f".{glob.escape(out.name)}.partial-*"):
         with contextlib.suppress(OSError):
-            if _is_abandoned(partial):
+            if partial != but and _is_abandoned(partial):
                 shutil.rmtree(partial, ignore_errors=True)
 
 

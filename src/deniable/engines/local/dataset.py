@@ -6,6 +6,7 @@ import hashlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from deniable.engines.base import BATCH_ROWS, Domain, Job, PartJob, Progress, Ra
 from deniable.engines.batch import binning, recoding
 from deniable.engines.batch.content import PIECE_ROWS, content_schema, digest_of_piece, digest_of_pieces
 from deniable.engines.batch.encoding import DomainScanner, Encoder
+from deniable.engines.batch.kept_parts import KeptParts
 from deniable.engines.batch.ranges import RangeScanner
-from deniable.engines.batch.shuffling import rechunked, shuffled
+from deniable.engines.batch.shuffling import rechunked, shuffled, shuffled_in_parts
 from deniable.engines.batch.strata import Strata, StrataScanner, strata_of
 from deniable.engines.batch.worker import Piece, Worker, added, published_schema
 from deniable.engines.local.files import Source
@@ -249,9 +251,16 @@ class LocalDataset:
             tables = (pa.Table.from_batches([batch]) for batch, _ in pieces)
         yield from rechunked(tables, schema, ROW_GROUP)
 
-    def _perturbed(self, job: Job, schema: pa.Schema) -> Iterator[Piece]:
+    def execute_in_parts(self, job: Job, kept: KeptParts) -> Iterator[pa.Table]:
+        """The same pieces, shuffled; what a killed run had finished is in ``kept``, and is not perturbed again."""
+        schema = self.published_schema(job)
+        folded = shuffled_in_parts(partial(self._perturbed, job, schema), kept, job.rows, job.threads)
+        yield from rechunked((table.cast(schema) for table in folded), schema, ROW_GROUP)
+
+    def _perturbed(self, job: Job, schema: pa.Schema, skip: int = 0) -> Iterator[Piece]:
         """Batches of perturbed rows with their sort keys, in the order of the input; threads do all but the dealing.
-        What fits into one batch is not worth a thread."""
+        What fits into one batch is not worth a thread. The first rows may be skipped: they only are counted, for it
+        depends on them which cells are left for others."""
         worker = Worker(job, schema, folds=job.shuffle)
         self._swap(worker)
         waiting: deque[Future[Piece]] = deque()
@@ -259,6 +268,12 @@ class LocalDataset:
         with ThreadPoolExecutor(job.threads) as threads:
             try:
                 for batch in self._folded(worker.columns, job.batch_rows):
+                    if start < skip:
+                        before, batch = batch.slice(0, skip - start), batch.slice(skip - start)
+                        seen = added(seen, [mine.counts for mine in worker.coded(before, seen)])
+                        start += before.num_rows
+                    if not batch.num_rows:
+                        continue
                     coded = worker.coded(batch, seen)
                     seen = added(seen, [mine.counts for mine in coded])
                     place, start = start, start + batch.num_rows
