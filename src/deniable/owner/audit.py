@@ -99,6 +99,8 @@ def audit(
     scans = [scanned(source, part, progress) for part in manifest.parts if part.channels]
     lined_up = [scanned(source, part) for part in manifest.parts if part.lineups is not None]
     plans = [_plan_for(scan, manifest, hidden.get(scan.part.columns) or plan) for scan in scans]
+    if not scans and not lined_up:
+        return audit_figures(manifest, [])
     beside = Beside(source, opened, manifest, [*scans, *lined_up], progress)
     looked = looked_at(beside)
     progress(0, STEPS, AUDITING)

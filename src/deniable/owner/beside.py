@@ -92,7 +92,10 @@ class Beside:
             name: Numbering.of(name, published.field(name).type, source) for name in manifest.public_columns
         }
         self.rows = manifest.rows
-        self.people = source.rows if source.rows is not None else sum(b.num_rows for b in source.batches([]))
+        counted = source.rows
+        if counted is None:
+            counted = sum(batch.num_rows for batch in source.batches(self.sensitive[:1]))
+        self.people = counted
         self._with_cells = CELL in published.names and any(part.cells_published for part in manifest.parts)
 
     @property

@@ -44,7 +44,8 @@ class KeptParts:
         self._clear()
         self.rows = int(self._parts[-1]["rows"]) if self._parts else 0
         if self._parts:
-            self.said.append(f"Going on after row {self.rows:,}, with {len(self._parts):,} parts of an earlier run.")
+            parts = f"{len(self._parts):,} part{'s' * (len(self._parts) != 1)}"
+            self.said.append(f"Going on after row {self.rows:,}, with {parts} of an earlier run.")
 
     def begin(self, buckets: int) -> None:
         """Fix the number of buckets, and begin the journal."""
