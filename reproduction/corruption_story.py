@@ -23,12 +23,15 @@ from deniable.audit.attacks.corruption import corruption, sample_corruption
 from deniable.audit.attacks.evidence import Evidence, views_of
 from deniable.audit.attacks.result import AttackResult, Flags
 from deniable.core.histogram import Histogram
+from deniable.core.lineup import indicator
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream, Secret
 from deniable.evaluation.boxed import Boxed
+from deniable.evaluation.drawing import draw_release
 from deniable.evaluation.perturbed_generalization import Sampled
 from deniable.evaluation.synthetic import census
 from deniable.mechanisms.base import Mechanism
+from deniable.mechanisms.lineup import Lineup
 from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.uniform import Uniform
 from deniable.planning.tables import CodedTable
@@ -61,6 +64,7 @@ def corruption_story(seed: int = 2010, rows: int = ROWS) -> list[dict[str, Any]]
     for mechanism in (Uniform(), SmallDomain()):
         views, evidence = _released(people, table.histogram, mechanism, seed)
         methods.append((mechanism.name, np.arange(len(values)), views, evidence))
+    methods.append(("lineup", np.arange(len(values)), *_lined_up(table, seed)))
     lines = []
     for known in range(GROUP):
         corrupted = unknown > GROUP - known
@@ -126,6 +130,18 @@ def _released(people: pa.Table, histogram: Histogram, mechanism: Mechanism, seed
         [cell.rows.counts for cell in plan.cells],
     )
     return np.asarray(views_of(shown, histogram.m, cells), dtype=np.int64), evidence
+
+
+def _lined_up(table: CodedTable, seed: int) -> tuple[Codes, Evidence]:
+    """Which set each row of the table shows in a release of line-ups, and how likely each set is for each value."""
+    stream = Keystream(Secret.from_key(_key(seed, "lineup")), "draw")
+    draw = draw_release(table, Lineup(), Privacy(rho2=Fraction(1, GROUP)), stream)
+    design = draw.plan.parts[0].lineups
+    assert design is not None
+    t, chance = design.share_true, design.distribution[:, None]
+    likelihood = chance * (t * indicator(design.sets.members, design.m) / design.inclusion + 1 - t)
+    prior = table.histogram.relative
+    return draw.states.astype(np.int64), Evidence(likelihood, prior)
 
 
 def _key(seed: int, purpose: str) -> bytes:

@@ -6,8 +6,9 @@ import numpy as np
 
 from deniable.core.channel import Channel
 from deniable.core.histogram import Histogram
+from deniable.core.plan import Plan
 from deniable.core.privacy import amplification_limit
-from deniable.mechanisms import FineGrain, tolerance
+from deniable.mechanisms import FineGrain, Lineup, tolerance
 from deniable.mechanisms.fine_grain_solver import solve_coins
 
 THETA = 30
@@ -27,6 +28,11 @@ def uniform_channel(histogram: Histogram, theta: int) -> Channel:
     """Uniform perturbation at the smallest gamma of any value (THESIS 5.1)."""
     required = tolerance(histogram, theta, exact=True).per_value.values()
     return Channel.uniform(histogram.domain, gamma=min(amplification_limit(*pair) for pair in required))
+
+
+def lineup_plan(histogram: Histogram, theta: int) -> Plan:
+    """Line-ups under the same tolerance."""
+    return Lineup().plan(histogram, tolerance(histogram, theta))
 
 
 def _limits(histogram: Histogram, theta: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

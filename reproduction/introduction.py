@@ -12,8 +12,9 @@ METHODS = {
     "perturbed-generalization": f"perturbed generalization, k = {GROUP}",
     "uniform": "uniform",
     "small-domain": "small-domain",
+    "lineup": "line-up",
 }
-RANDOMIZED = ("perturbed-generalization", "uniform", "small-domain")
+RANDOMIZED = ("perturbed-generalization", "uniform", "small-domain", "lineup")
 
 
 def introduction(rows: int = ROWS) -> Item:

@@ -53,9 +53,7 @@ class Case:
     seconds: float = 20.0  # of 20 draws, one core
 
     def settings(self) -> list[Setting]:
-        own: tuple[Mechanism, ...] = (Uniform(), SmallDomain(), FineGrain(), Identity(), Designed(), Pram())
-        if self.conditions == CONDITIONS:  # of hundreds of values, a release of line-ups takes minutes to ask
-            own = (*own, Lineup())
+        own: tuple[Mechanism, ...] = (Uniform(), SmallDomain(), FineGrain(), Identity(), Designed(), Pram(), Lineup())
         perturbed = (Perturbed(mechanism.name, mechanism, self.privacy, ESTIMATORS) for mechanism in own)
         kept = Perturbed(Retention.name, Retention({self.sensitive: Replace(coin=COIN)}), None, ESTIMATORS)
         decoys = [DecoyGroups(self.decoys)] if self.decoys else []
@@ -96,17 +94,49 @@ def paper(data: str | os.PathLike[str] | None = None, *, draws: int = DRAWS) -> 
     return Paper("planner", "The planner", steps)
 
 
-Pairs = list[tuple[float, Spread]]
+@dataclass(frozen=True)
+class Pair:
+    """A predicted error beside the measured one, both relative.
+
+    Attributes:
+        half_row: half a row, relative to the smallest question: errors as small as that are no normal numbers.
+    """
+
+    predicted: float
+    measured: Spread
+    half_row: float
+
+    @property
+    def ratio(self) -> float:
+        return self.predicted / self.measured.mean
+
+    @property
+    def noise(self) -> float:
+        """The standard error of the measured mean."""
+        return self.measured.deviation / math.sqrt(max(self.measured.draws, 1))
+
+    @property
+    def off(self) -> float:
+        """How far the two are apart, beyond 10 % of the measured one."""
+        return abs(self.predicted - self.measured.mean) - WITHIN * self.measured.mean
+
+    @property
+    def agrees(self) -> bool:
+        """Within 10 %, up to what so many draws can tell, or half a row."""
+        return self.off <= max(SURE * self.noise, self.half_row)
+
+    def __str__(self) -> str:
+        return f"{self.ratio:.2f} ± {self.ratio * self.noise / self.measured.mean:.2f}"
+
+
+Pairs = list[Pair]
 
 
 def predictions(measured: Sequence[Mapping[str, Pairs]], draws: int) -> Item:
     """Every case, measured and predicted."""
-    rows: list[tuple[str, ...]] = []
-    pairs: dict[str, Pairs] = {}
-    for case, by_setting in zip(cases(), measured, strict=True):
-        rows += [_row(case, name, both) for name, both in by_setting.items()]
-        pairs[case.name] = [pair for both in by_setting.values() for pair in both if pair[1].mean > 0]
-    return _agreement(rows, pairs, draws)
+    by_case = {case.name: by_setting for case, by_setting in zip(cases(), measured, strict=True)}
+    rows = [_row(name, setting, pairs) for name, settings in by_case.items() for setting, pairs in settings.items()]
+    return _agreement(rows, by_case, draws)
 
 
 def measured_and_predicted(
@@ -118,53 +148,75 @@ def measured_and_predicted(
     settings = case.settings()
     result = run_experiment(pool, settings, draws=min(draws, case.most_draws), workers=workers, seed=seed)
     return {
-        f"{setting.label}, {name}" if name else setting.label: _pairs(result, setting.label, name, errors)
+        f"{setting.label}, {name}" if name else setting.label: _pairs(result, setting.label, name, errors, table.rows)
         for setting in settings
         for name, errors in predicted_errors(setting, pool).items()
     }
 
 
-def _pairs(result: Result, setting: str, estimator: str, errors: Errors) -> Pairs:
+def _pairs(result: Result, setting: str, estimator: str, errors: Errors, rows: int) -> Pairs:
     numbers: Mapping[str, Spread] = result.row(setting, estimator).numbers
-    return [(error, numbers[f"relative {share:g}"]) for share, error in zip(SELECTIVITIES, errors, strict=True)]
+    return [
+        Pair(error, numbers[f"relative {share:g}"], 0.5 / (share * rows))
+        for share, error in zip(SELECTIVITIES, errors, strict=True)
+    ]
 
 
-def _row(case: Case, name: str, pairs: Pairs) -> tuple[str, ...]:
-    predicted = slashed((error for error, _ in pairs), ".2g")
-    measured = " / ".join(f"{spread.mean:.2g} ± {spread.deviation:.1g}" for _, spread in pairs)
-    ratio = " / ".join(f"{error / spread.mean:.2f}" if spread.mean > 0 else "" for error, spread in pairs)
-    return case.name, name, predicted, measured, ratio
+def _row(case: str, name: str, pairs: Pairs) -> tuple[str, ...]:
+    predicted = slashed((pair.predicted for pair in pairs), ".2g")
+    measured = " / ".join(f"{pair.measured.mean:.2g} ± {pair.measured.deviation:.1g}" for pair in pairs)
+    return case, name, predicted, measured, " / ".join(str(pair) if pair.measured.mean > 0 else "" for pair in pairs)
 
 
-def agrees(pairs: Sequence[tuple[float, Spread]]) -> bool:
-    """Within 10 %, up to what so many draws can tell."""
-    return all(
-        abs(error - spread.mean) <= WITHIN * spread.mean + SURE * spread.deviation / math.sqrt(max(spread.draws, 1))
-        for error, spread in pairs
-    )
-
-
-def _agreement(rows: Sequence[tuple[str, ...]], pairs: Mapping[str, Pairs], draws: int) -> Item:
-    every = [pair for of_table in pairs.values() for pair in of_table]
-    ratios = [error / spread.mean for error, spread in every]
-    near = sum(abs(ratio - 1) <= WITHIN for ratio in ratios)
+def _agreement(rows: Sequence[tuple[str, ...]], by_case: Mapping[str, Mapping[str, Pairs]], draws: int) -> Item:
+    named = {
+        (case, setting, place): pair
+        for case, by_setting in by_case.items()
+        for setting, pairs in by_setting.items()
+        for place, pair in enumerate(pairs)
+        if pair.measured.mean > 0
+    }
+    every = list(named.values())
+    ratios = [pair.ratio for pair in every]
+    beyond = {name: pair for name, pair in named.items() if pair.off > 0}
+    settings = ", ".join(dict.fromkeys(f"{case} by {setting.split(',')[0]}" for case, setting, _ in beyond))
+    wrong = [f"{case}, {setting}: {pair}" for (case, setting, _), pair in beyond.items() if not pair.agrees]
     return Item(
         name="Predicted error against measured error",
         about=(
             "The pool of SDR 10.9 on nine columns of four tables; mean relative error of the questions about at least "
             f"0.1 / 0.5 / 1 % of the rows. Predicted in closed form before anything is drawn; measured over {draws} "
-            f"releases ({min(draws, FEW_DRAWS)} of the diagnoses)."
+            f"releases ({min(draws, FEW_DRAWS)} of the diagnoses), with the standard deviation from release to "
+            "release; their ratio with its standard error."
         ),
         columns=("table", "mechanism, estimator", "predicted", "measured", "ratio"),
         rows=tuple(rows),
-        agrees=agrees(every),
+        agrees=not wrong,
         why=(
-            f"{near} of {len(ratios)} ratios are within 10 % of 1"
-            + ("" if near == len(ratios) else ", the others within that and three standard errors of the measured mean")
-            + f"; they range from {min(ratios):.2f} to {max(ratios):.2f}. The ratio of the means is "
-            f"{sum(error for error, _ in every) / sum(spread.mean for _, spread in every):.3f}."
+            f"{len(every) - len(beyond)} of {len(ratios)} ratios are within 10 % of 1; they range from "
+            f"{min(ratios):.2f} to {max(ratios):.2f}. {_beyond(len(beyond), settings, wrong)}The ratio of the means is "
+            f"{sum(pair.predicted for pair in every) / sum(pair.measured.mean for pair in every):.3f}."
         ),
-        chart=_chart(pairs),
+        chart=_chart(
+            {case: [pair for pairs in settings.values() for pair in pairs] for case, settings in by_case.items()}
+        ),
+    )
+
+
+def _beyond(number: int, settings: str, wrong: Sequence[str]) -> str:
+    """What is said of ratios that are further from 1."""
+    if not number:
+        return ""
+    judged = (
+        f"Off by more than three standard errors and half a row: {'; '.join(wrong)}. "
+        if wrong
+        else "All of them are off by no more than that and three standard errors of the measured mean, or half a row "
+        "of the smallest question, where no normal law holds. "
+    )
+    return (
+        f"The other {number} are of {settings}. {judged}A column with rare values is planned from counts whose noise "
+        "decides how many rows a release keeps, so that errors differ much from release to release, and so do means "
+        "of few releases. "
     )
 
 
@@ -174,7 +226,8 @@ def _chart(pairs: Mapping[str, Pairs]) -> Chart:
         x="predicted relative error",
         y="measured relative error",
         series=tuple(
-            Series(name, tuple(Point(error, spread.mean) for error, spread in both)) for name, both in pairs.items()
+            Series(name, tuple(Point(pair.predicted, pair.measured.mean) for pair in both if pair.measured.mean > 0))
+            for name, both in pairs.items()
         ),
         log_x=True,
         log_y=True,

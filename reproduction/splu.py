@@ -21,7 +21,19 @@ from reproduction.resampling import resampled
 from reproduction.running import Paper, Step
 from reproduction.splu_medical import medical
 from reproduction.splu_pairs import figure_12, intervals, section_6_5
-from reproduction.splu_settings import EXACT, FOUR, FULL, PUBLISHED, AsPublished, Bins, Errors, at_most, measured
+from reproduction.splu_settings import (
+    EXACT,
+    FOUR,
+    FULL,
+    LINE_UP,
+    PUBLISHED,
+    AsPublished,
+    Bins,
+    Errors,
+    LinedUp,
+    at_most,
+    measured,
+)
 from reproduction.splu_sums import figure_4, figure_5, theorem_4
 from reproduction.splu_which import which_mechanisms
 
@@ -33,7 +45,8 @@ FIGURE_8 = 300_000
 ABOUT_TEN, AT_MOST = 0.15, 0.20  # "about 10 %" is read as at most 15 %
 DRAWS = 3
 SMALL_QUESTIONS = 2000
-DRAWN = {PUBLISHED: PUBLISHED, FOUR: FOUR, FULL: FULL, "anatomy": "Anatomy"}
+BOUND = "line-up, rho2 = 1/c"
+DRAWN = {PUBLISHED: PUBLISHED, FOUR: FOUR, FULL: FULL, "anatomy": "Anatomy", LINE_UP: BOUND}
 SAME = {"ln 2": "Laplace, epsilon = ln 2", "ln 3": "Laplace, epsilon = ln 3"}
 
 
@@ -64,8 +77,8 @@ def one_and_two_columns(census: pa.Table, table: CodedTable, draws: int) -> list
 
 
 def _measured_by_size(pool: QuestionPool, bins: Bins, draws: int) -> dict[int, Errors]:
-    """Errors of decoy groups and Anatomy for every group size."""
-    return {c: measured(pool, [AsPublished(c), DecoyGroups(c), Anatomized(c)], bins, draws) for c in SIZES}
+    """Errors of decoy groups, Anatomy and line-ups for every group size."""
+    return {c: measured(pool, [AsPublished(c), DecoyGroups(c), Anatomized(c), LinedUp(c)], bins, draws) for c in SIZES}
 
 
 def _against_size(title: str, by_size: Mapping[int, Errors], same: Errors) -> Chart:
@@ -104,7 +117,8 @@ def figure_7(pool: QuestionPool, draws: int) -> Item:
         rises and above and noisy < min(splu[2], redraw),
         f"The paper: the error of decoys grows with c ({yes(rises)}, up to two standard deviations), is above "
         f"Anatomy's for larger c ({yes(above)} from c = 5), and Laplace's with epsilon = ln 3 is small beside them "
-        f"({yes(noisy < min(splu[2], redraw))}). Large errors are what small-sum privacy wants.",
+        f"({yes(noisy < min(splu[2], redraw))}). Large errors are what small-sum privacy wants; line-ups, by inversion "
+        "and with no histogram beside them, have the noise of all rows in every count, small ones too.",
         _against_size("Error of counts of 1 to 10 rows: large is private", by_size, same),
     )
 
@@ -119,7 +133,7 @@ def figures_8_9(census: pa.Table, draws: int) -> list[Item]:
     for rows in ROWS:
         pool = large_pool(CodedTable.of(resampled(census, rows), "occupation"))
         ends = (*((low * rows, high * rows) for low, high in BINS), (0.0, np.inf))
-        settings = [AsPublished(5), DecoyGroups(5), Anatomized(5), Redrawn(), Independent()]
+        settings = [AsPublished(5), DecoyGroups(5), Anatomized(5), LinedUp(5), Redrawn(), Independent()]
         by_rows[rows] = measured(pool, settings, ends, draws)
     return [_figure_8(by_rows[FIGURE_8], draws), _figure_9(by_rows, draws)]
 
@@ -133,7 +147,7 @@ def _figure_8(by_name: Errors, draws: int) -> Item:
         "SPLU Figure 8",
         f"Mean relative error of 5,000 questions by selectivity, c = l = 5; OCC resampled to {FIGURE_8:,} rows, "
         f"{draws} draws. Decoys as SPLU: Anatomy's groups, from the published counts to a change of 1 %; the other "
-        "estimators are ours, with mixed groups.",
+        "estimators are ours, with mixed groups. Line-up: nobody surer than 1/5, by inversion, no histogram beside it.",
         ("", *(f"{100 * low:g}-{100 * high:g} %" for low, high in BINS), "all"),
         tuple((name, *map(with_spread, errors)) for name, errors in by_name.items()),
         drops and below and above,
@@ -155,7 +169,7 @@ def _figure_8(by_name: Errors, draws: int) -> Item:
 
 
 def _figure_9(by_rows: Mapping[int, Errors], draws: int) -> Item:
-    names = (PUBLISHED, "anatomy", "redraw")
+    names = (PUBLISHED, "anatomy", LINE_UP, "redraw")
     splu = {rows: errors[PUBLISHED] for rows, errors in by_rows.items()}
     ten = sum(at_most(error, ABOUT_TEN) for errors in splu.values() for error in errors[2:5])
     bounded = sum(at_most(error, AT_MOST) for errors in splu.values() for error in errors[:5])
@@ -190,7 +204,7 @@ def section_6_2_1(census: pa.Table, draws: int) -> Item:
     table = CodedTable.of(census.set_column(place, "age", ages), "occupation")
     low, high = (math.ceil(share * table.rows) for share in (0.05, 0.08))
     pool = sized_pool("splu-larger", table, low, high - 1)
-    settings = [AsPublished(5), DecoyGroups(5), Anatomized(5), Redrawn(), Independent()]
+    settings = [AsPublished(5), DecoyGroups(5), Anatomized(5), LinedUp(5), Redrawn(), Independent()]
     by_name = measured(pool, settings, ((0.0, np.inf),), draws)
     splu = by_name[PUBLISHED][0]
     near = at_most(splu, 0.015)
@@ -214,7 +228,7 @@ def against_c(pool: QuestionPool, draws: int, one_column: dict[int, Spread]) -> 
     whole = ((pool.truth.min(), np.inf),)
     by_size = _measured_by_size(pool, whole, draws)
     one_column |= {c: errors[PUBLISHED][0] for c, errors in by_size.items()}
-    names = (PUBLISHED, FOUR, EXACT, FULL, "anatomy")
+    names = (PUBLISHED, FOUR, EXACT, FULL, "anatomy", LINE_UP)
     others = measured(pool, [Redrawn(), Independent()], whole, draws)
     shown = "; ".join(f"{name} {with_spread(errors[0])}" for name, errors in others.items())
     best = min(SIZES, key=lambda c: by_size[c][PUBLISHED][0].mean)
@@ -222,7 +236,7 @@ def against_c(pool: QuestionPool, draws: int, one_column: dict[int, Spread]) -> 
         "Large sums against the group size",
         f"Mean relative error of {len(pool):,} questions of selectivity 0.5 to 5 % against c; OCC-100k, {draws} draws. "
         f"Whatever c: {shown}.",
-        ("", *names),
+        ("", *(BOUND if name == LINE_UP else name for name in names)),
         tuple((f"c = {c}", *(with_spread(errors[name][0]) for name in names)) for c, errors in by_size.items()),
         None,
         f"SPLU's own estimate is best at c = {best}: with smaller groups its a is further off (as published, a row "

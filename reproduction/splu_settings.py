@@ -5,19 +5,30 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from deniable.core.histogram import Histogram
+from deniable.core.plan import Plan
+from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
 from deniable.estimation.decoys import splu_iteration
-from deniable.evaluation.answered import Answered, Setting
+from deniable.estimation.model.lineups import LineUpStates
+from deniable.evaluation.answered import Answered, Floats, Setting
 from deniable.evaluation.drawing import decoys_planned, draw_plan, stream_of
 from deniable.evaluation.rivals import answers_of, states_asked
+from deniable.mechanisms import Lineup
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.planning.accuracy import Spread, mean_between, relative_error, spread
+from deniable.planning.candidates import as_published
 from deniable.planning.pools import QuestionPool
 
-PUBLISHED = "decoys as SPLU"
+PUBLISHED, LINE_UP = "decoys as SPLU", "line-up"
+STATES = 2**23  # of some conditions, counted at a time
 FOUR, EXACT, FULL = "decoys, four states", "decoys, exact a", "decoys, full channel"
 MOST_ROUNDS = 1000  # a few questions creep on for longer
 Errors = dict[str, list[Spread]]
@@ -43,6 +54,48 @@ class AsPublished(Setting):
         answered = time.perf_counter()
         kept = float((draw.published == table.codes).mean())
         return Answered({"": answers}, {"": total}, kept, (drawn - begin, answered - drawn))
+
+
+@lru_cache(maxsize=32)
+def lineups_planned(histogram: Histogram, rho2: Fraction) -> tuple[Plan, LineUpStates]:
+    """Line-ups as a release would have them, and what estimates need of them: made once for all draws."""
+    plan = as_published(Lineup(), histogram, Privacy(None, rho2))
+    design = plan.parts[0].lineups
+    assert design is not None
+    return plan, LineUpStates(design)
+
+
+@dataclass(frozen=True)
+class LinedUp(Setting):
+    """Line-ups that let nobody become surer than decoy groups do, 1/c; by inversion, with no histogram beside them."""
+
+    c: int
+    label: str = LINE_UP
+
+    def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
+        table, begin = pool.table, time.perf_counter()
+        plan, states = lineups_planned(table.histogram, Fraction(1, self.c))
+        draw = draw_plan(table, plan, stream, None)
+        drawn = time.perf_counter()
+        step = max(1, STATES // states.count)
+        counts = np.concatenate(
+            [
+                states.invert(_tally(pool.rows[start : start + step], draw.states, states.count))
+                for start in range(0, len(pool.rows), step)
+            ]
+        )
+        answers = counts @ pool.sets.T.astype(np.float64)
+        answered = time.perf_counter()
+        histogram = states.invert(draw.asking.total[None, :])[0]
+        return Answered({"": answers}, {"": histogram}, None, (drawn - begin, answered - drawn))
+
+
+def _tally(conditions: Sequence[npt.NDArray[np.int32]], states: npt.NDArray[Any], number: int) -> Floats:
+    """Rows of some conditions by state; of hundreds of values there are more states than fit for all at once."""
+    place = np.repeat(np.arange(len(conditions)), [len(rows) for rows in conditions])
+    key = place * number + states[np.concatenate([np.zeros(0, np.int32), *conditions])]
+    counts = np.bincount(key, minlength=len(conditions) * number)
+    return counts.reshape(len(conditions), number).astype(np.float64)
 
 
 def measured(pool: QuestionPool, settings: Sequence[Setting], bins: Bins, draws: int) -> Errors:

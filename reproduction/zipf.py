@@ -54,12 +54,21 @@ def table_of(histogram: Histogram) -> CodedTable:
 
 def plan_error(plan: Plan, *, draws: int = DRAWS, seed: int = 1) -> Spread:
     """The reconstruction error of a plan, by inversion, over draws."""
-    table, single, errors = table_of(plan.histogram), np.eye(plan.histogram.m, dtype=bool), []
+    return plan_errors(plan, (0.0,), draws=draws, seed=seed)[0]
+
+
+def plan_errors(
+    plan: Plan, selectivities: tuple[float, ...], *, draws: int = DRAWS, seed: int = 1
+) -> tuple[Spread, ...]:
+    """The same for values of relative frequency >= s."""
+    table, single = table_of(plan.histogram), np.eye(plan.histogram.m, dtype=bool)
+    errors: list[list[float]] = [[] for _ in selectivities]
     for number in range(draws):
         draw = draw_plan(table, plan, stream_of(seed, number, plan.mechanism), None)
         counts = estimated(draw.asking, draw.asking.total[None, :], single, "inverse")[0]
-        errors.append(reconstruction_error(counts, plan.histogram.counts))
-    return spread(errors)
+        for place, share in enumerate(selectivities):
+            errors[place].append(reconstruction_error(counts, plan.histogram.counts, share * table.rows))
+    return tuple(spread(drawn) for drawn in errors)
 
 
 def channel_errors(

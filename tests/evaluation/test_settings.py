@@ -16,9 +16,10 @@ from deniable.evaluation.rivals import Anatomized, DecoyGroups, Noisy, Redrawn
 from deniable.evaluation.settings import Perturbed, setting_named
 from deniable.evaluation.synthetic import census
 from deniable.mechanisms import MECHANISMS, Designed, FineGrain, Identity, Pram, SmallDomain, Uniform
+from deniable.planning.accuracy import Spread
 from deniable.planning.pools import QuestionPool, sdr_pool
 from deniable.planning.tables import CodedTable
-from reproduction.planning import agrees
+from reproduction.planning import Pair
 
 SHARES = (0.005, 0.01)
 PRIVACY = Privacy("1/10", "1/5")
@@ -48,14 +49,25 @@ def test_predictions_on_a_pool_come_true(pool: QuestionPool) -> None:
     settings += [Anatomized(5), Redrawn(), Noisy(0.1), DecoyGroups(5)]
     result = run_experiment(pool, settings, draws=12, workers=2, selectivities=SHARES, seed=2)
     pairs = [
-        (error, result.row(setting.label, estimator).numbers[f"relative {share:g}"])
+        Pair(error, result.row(setting.label, estimator).numbers[f"relative {share:g}"], 0.0)
         for setting in settings
         for estimator, errors in predicted_errors(setting, pool, SHARES).items()
         for share, error in zip(SHARES, errors, strict=True)
     ]
     assert len(pairs) == 2 * (2 * len(own) + 4)
-    assert all(agrees([pair]) for pair in pairs)
-    assert abs(np.mean([math.log(error / spread.mean) for error, spread in pairs])) < 0.03
+    assert all(pair.agrees for pair in pairs)
+    assert abs(np.mean([math.log(pair.ratio) for pair in pairs])) < 0.03
+
+
+def test_a_prediction_is_held_to_ten_per_cent_and_what_draws_can_tell() -> None:
+    """A measured 1.0 with a standard error of 0.02: 1.15 agrees, 1.17 does not, unless that is half a row."""
+    measured = Spread(1.0, 0.1, 25)
+    assert Pair(1.15, measured, 0.0).agrees
+    assert not Pair(1.17, measured, 0.0).agrees
+    assert not Pair(0.83, measured, 0.0).agrees
+    assert Pair(1.17, measured, 0.1).agrees
+    assert not Pair(1.17, measured, 0.05).agrees
+    assert str(Pair(1.17, measured, 0.0)) == "1.17 ± 0.02"
 
 
 def test_what_refuses_has_no_prediction(pool: QuestionPool) -> None:

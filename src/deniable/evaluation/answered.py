@@ -15,7 +15,7 @@ from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.engines.randomness import Keystream
 from deniable.estimation.asking import Asking, Options
-from deniable.estimation.many import value_sets_of
+from deniable.estimation.many import every_value_of, value_sets_of
 from deniable.planning.pools import QuestionPool
 from deniable.planning.profiles import SELECTIVITIES, ByPool, Errors
 
@@ -83,7 +83,10 @@ def predicted_errors(
 
 
 def estimated(ask: Asking, tally: Floats, sets: Bools, estimator: str) -> Floats:
-    """Counts [conditions, sets] from rows by state [conditions, states]."""
+    """Counts [conditions, sets] from rows by state [conditions, states]; of all single values without their weights,
+    which are many where there are many states."""
+    if sets.shape == (ask.states.m, ask.states.m) and np.array_equal(sets, np.eye(ask.states.m, dtype=bool)):
+        return every_value_of(ask, tally, ESTIMATORS[estimator]).value
     return value_sets_of(ask, tally, sets, ESTIMATORS[estimator]).value
 
 

@@ -182,7 +182,7 @@ class SingleValues(_OnePart):
     def __init__(self, ask: Asking, block: Block, sets: Bools | Floats, chosen: Ints, control: Control | None) -> None:
         super().__init__(ask, block, control)
         self._sets, self._chosen = sets, chosen
-        self._known: tuple[Floats, Floats, Floats] | None = None
+        self._known: list[tuple[Floats, Floats, Floats]] = []
         self.control = None if control is None else calibration.of_values(self.states, control).picked(chosen)
 
     def _of_labels(self, by_value: Floats) -> Floats:
@@ -190,11 +190,15 @@ class SingleValues(_OnePart):
         return (by_value * self._sets).sum(axis=1)[:, self._chosen]
 
     def _moments(self, tally: Floats) -> tuple[Floats, Floats]:
-        """Estimates and variances by value; of the last tally they are known, and most are asked about thrice."""
-        if self._known is None or self._known[0] is not tally:
-            inverted = self.states.invert(tally)
-            self._known = tally, inverted, self.states.squares(tally) - inverted
-        return self._known[1:]
+        """Estimates and variances by value; of the last two tallies, what rows show and what they would show on
+        average, they are known, and most are asked about thrice."""
+        for known, inverted, variance in self._known:
+            if known is tally:
+                return inverted, variance
+        inverted = self.states.invert(tally)
+        variance = self.states.squares(tally) - inverted
+        self._known = [*self._known[-1:], (tally, inverted, variance)]
+        return inverted, variance
 
     def first(self, tally: Floats) -> Floats:
         return self._of_labels(self._moments(tally)[0])
