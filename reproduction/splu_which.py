@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -38,6 +39,7 @@ class Sums:
     small: float
     large: float
     how: str
+    accurate_from: float = math.nan  # rows, where the deviation does not depend on them
 
     @property
     def row(self) -> tuple[str, ...]:
@@ -85,8 +87,10 @@ def which_mechanisms(census: pa.Table) -> Item:
         f"SPLU leaves open who else meets both. Here: {', '.join(both) or 'nobody'}. Discrete Laplace noise with "
         f"epsilon = ln 2 for a single question is among them: {yes(laplace)}. Channels and line-ups keep small sums "
         "uncertain, since the noise of all rows is in every count, and for the same reason their sums are accurate "
-        "only from some size on. What promises sums here is decoys alone: theirs is an exact binomial tail, and no "
-        "histogram may be published beside it." + (f" Refused: {', '.join(refused)}." if refused else ""),
+        f"only from some size on: {_from(measured)}. They take no such requirement: the variance of a count depends "
+        "on all others, and a tail that is normal only nearly is no promise. Decoy groups do, by an exact binomial "
+        "tail, and so does Laplace, whose epsilon then covers all questions together; no histogram may be published "
+        "beside either." + (f" Refused: {', '.join(refused)}." if refused else ""),
     )
 
 
@@ -121,7 +125,15 @@ def perturbed(label: str, mechanism: Mechanism, histogram: Histogram) -> Sums:
     deviation = np.sqrt(np.maximum(np.broadcast_to(counted.variance, (1, histogram.m))[0], 1e-12))
     planted = {f: float(deviation[-4 + f - 1]) for f in range(1, 4)}
     small = min(_off(float(SMALL.error) * f, own) for f, own in planted.items())
-    return Sums(label, small, _off(float(LARGE.error) * LARGE.above, float(deviation[-1])), "normal")
+    large = _off(float(LARGE.error) * LARGE.above, float(deviation[-1]))
+    enough = float(norm.isf(float(LARGE.at_most) / 2) * deviation[-1] / float(LARGE.error))
+    return Sums(label, small, large, "normal", enough)
+
+
+def _from(measured: Sequence[Sums]) -> str:
+    """From how many rows on each mechanism would be accurate, if its deviation stayed what it is."""
+    sizes = {one.name: one.accurate_from for one in measured if not math.isnan(one.accurate_from)}
+    return ", ".join(f"{name} from about {round(rows, -2):,.0f} rows" for name, rows in sizes.items())
 
 
 def _off(distance: float, deviation: float) -> float:

@@ -61,7 +61,8 @@ class Privacy:
             model). ``"any-prior"``: whatever the attacker believed, up to rho1.
         per_value: for fine-grain requirements: value -> (rho1, rho2). Values that are not named are exempt.
         exempt: values that need no protection, whatever their frequency.
-        small_sums: which counts must be uncertain, and how much (SPLU Def. 1). Decoy groups alone promise that.
+        small_sums: which counts must be uncertain, and how much (SPLU Def. 1). Decoy groups promise that, and answers
+            with noise (``laplace``).
         large_sums: which counts must be accurate, and how much (SPLU Def. 2); likewise.
         theta: the rule that per_value was made by (``deniable.mechanisms.tolerance``): nobody may become more than
             theta times as sure of a value as its share of the rows.

@@ -203,6 +203,17 @@ class NoisyAnswers:
 
 
 @dataclass(frozen=True)
+class NoisySums(NoisyAnswers):
+    """The same, with what was required of sums: small ones uncertain to whoever combines all answers, large ones
+    accurate in each (``deniable.core.noisy_sums``)."""
+
+    kind: ClassVar[str] = "answers-and-sums"
+
+    small_sums: SmallSums | None = None
+    large_sums: LargeSums | None = None
+
+
+@dataclass(frozen=True)
 class Nothing:
     """No bound is promised, and why; a release that says so may state no rho2."""
 
@@ -213,12 +224,12 @@ class Nothing:
 
 Bound = Amplification | OneOfBox | Frequency | Matrix | PerValue | Cells | Strata
 OfRows = Bound | RelativePrior | LineUps | OneOfItems | DecoyGroups
-Promise = OfRows | Groups | NoisyAnswers | Nothing
+Promise = OfRows | Groups | NoisyAnswers | NoisySums | Nothing
 KINDS: dict[str, type[Promise]] = {
     promise.kind: promise
     for promise in (
         *(Amplification, OneOfBox, Frequency, Matrix, PerValue, Cells, Strata),
-        *(RelativePrior, LineUps, OneOfItems, DecoyGroups, Groups, NoisyAnswers, Nothing),
+        *(RelativePrior, LineUps, OneOfItems, DecoyGroups, Groups, NoisyAnswers, NoisySums, Nothing),
     )
 }
 

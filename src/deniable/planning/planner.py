@@ -34,7 +34,7 @@ Rivals = Callable[[Histogram, Privacy, Profile], list[Candidate]]
 def standard_mechanisms(pool: QuestionPool | None = None, privacy: Privacy | None = None) -> tuple[Mechanism, ...]:
     """The mechanisms that a requirement (rho1, rho2) alone makes comparable; designed for a pool where there is one.
 
-    Where something is required of sums, decoy groups are the only ones that can promise it.
+    Where something is required of sums, decoy groups are the only ones with rows that can promise it.
     """
     if privacy is not None and privacy.sums:
         return (Decoys(leftovers="drop"),)
@@ -132,7 +132,7 @@ def _reason(usable: Sequence[Candidate], privacy: Privacy, profile: Profile) -> 
     elif privacy.sums:
         groups = best.plan.parts[0].groups
         size = "" if groups is None else f" Groups of {groups.c}:"
-        second = f"{size} no other mechanism promises anything about sums."
+        second = f"{size} no other mechanism that publishes rows promises anything about sums."
     else:
         second = f" No other meets it against the adversary {privacy.adversary!r}."
     return first + second

@@ -24,6 +24,7 @@ FORMS = {
     "groups": ("buckets", "boxes"),
     "one-of-box": ("samples",),
     "answers": ("answers",),
+    "answers-and-sums": ("answers",),
 }  # of promises that are not about perturbed rows
 
 

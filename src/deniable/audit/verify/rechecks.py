@@ -21,6 +21,7 @@ from deniable.core.promise import (
     LineUps,
     Matrix,
     NoisyAnswers,
+    NoisySums,
     Nothing,
     OneOfBox,
     OneOfItems,
@@ -303,5 +304,6 @@ RECHECKS: dict[type[Promise], Callable[[Any, Json, Json], list[Check]]] = {
     DecoyGroups: by_decoys,
     Groups: unperturbed.by_groups,
     NoisyAnswers: unperturbed.by_answers,
+    NoisySums: unperturbed.by_answers_and_sums,
     Nothing: unperturbed.by_nothing,
 }

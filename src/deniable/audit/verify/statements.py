@@ -50,7 +50,7 @@ KINDS_OF = {
     "generalize": ("groups",),
     "perturbed-generalization": ("one-of-box",),
     "optrr": ("matrix",),
-    "laplace": ("answers",),
+    "laplace": ("answers", "answers-and-sums"),
 }
 
 
@@ -68,9 +68,10 @@ def _gaps(promise: Promise, part: Json, manifest: Json) -> Iterator[str]:
     name = manifest["mechanism"]["name"]
     if promise.kind not in KINDS_OF.get(name, (promise.kind,)):
         yield f"{name} does not promise by {promise.kind}"
-    if isinstance(promise, Groups | NoisyAnswers):  # the tables of groups are held to the requirement themselves
-        return
     stated, required = manifest["guarantee"], manifest["privacy"]
+    if isinstance(promise, Groups | NoisyAnswers):  # the tables of groups are held to the requirement themselves
+        yield from () if required is None else _sums(promise, required)
+        return
     if stated["adversary"] == "any-prior" and not _against_any_prior(promise):
         yield f"adversary any-prior is stated, and {promise.kind} is no promise against it"
     every = required is None or not _leaves_out(required)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.core.arrays import Ints
-from deniable.core.errors import QuestionError
+from deniable.core.errors import QuestionError, RequirementError
 from deniable.core.manifest import Manifest
 from deniable.engines.noise import discrete_laplace, discrete_laplace_variance
 from deniable.engines.randomness import Keystream
@@ -24,6 +24,7 @@ from deniable.engines.request import Request
 from deniable.estimation.question import Question, SingleAnswer
 from deniable.rivals.base import NO_KEYS, CountsOnly, RivalRelease, codes_and_rows, manifest_of, matching_rows
 from deniable.rivals.laplace.estimate import LaplaceEstimate
+from deniable.rivals.laplace.sums import DECLARE
 
 if TYPE_CHECKING:
     from deniable.rivals.laplace.mechanism import Laplace
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 def published_answers(mechanism: Laplace, request: Request) -> RivalRelease:
     """Who answers counts about the table, which stays with its owner."""
+    if request.privacy is not None and request.privacy.small_sums is not None and request.domain is None:
+        raise RequirementError(DECLARE.format(" and ".join(map(repr, request.sensitive))))
     scan = request.scan(request.sensitive, request.domain)
     guarantee = mechanism.guarantee(scan.histogram, request.privacy)
     budget = mechanism.budget(scan.histogram, request.privacy)
@@ -38,7 +41,7 @@ def published_answers(mechanism: Laplace, request: Request) -> RivalRelease:
     sensitive = [pa.field(name, kind) for name, kind in zip(request.sensitive, scan.encoder.types, strict=True)]
     schema = pa.schema([*rows.schema, *sensitive])
     options = {"epsilon": budget, "questions": mechanism.questions}
-    manifest = manifest_of(mechanism, request, guarantee, scan, schema, rows.num_rows, options=options)
+    manifest = manifest_of(mechanism, request, guarantee, scan, schema, len(codes), options=options)
     answerer = NoisyAnswerer(manifest, rows, codes, request.keys, mechanism.share(budget), mechanism.questions)
     return RivalRelease(manifest, answerer=answerer)
 
@@ -98,7 +101,8 @@ class NoisyAnswerer(CountsOnly):
         A question that cannot be understood costs nothing.
         """
         leaves, wanted = self.split(question)
-        matching = matching_rows(leaves, self._rows, named=True)
+        everyone = np.ones(len(self._codes), dtype=bool)  # a table without columns does not say how many rows it has
+        matching = matching_rows(leaves, self._rows, named=True) if leaves else everyone
         digest = hashlib.sha256(np.packbits(matching).tobytes() + np.packbits(wanted).tobytes()).hexdigest()
         keys = self._keys.subkey(str(self._next()), digest)
         noise = int(discrete_laplace(keys, 1, self._epsilon)[0])

@@ -24,12 +24,20 @@ from deniable.core.histogram import Histogram
 from deniable.core.manifest import Form
 from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
 from deniable.core.probability import percent
-from deniable.core.promise import NoisyAnswers
+from deniable.core.promise import NoisyAnswers, NoisySums
 from deniable.engines.request import Request
 from deniable.mechanisms.one_cell import Limits, allowed_amplification, limits_of, pairs_of
 from deniable.mechanisms.requirement import DOMAIN, check_histogram
 from deniable.rivals.base import Rival, RivalRelease
 from deniable.rivals.laplace.answerer import published_answers
+from deniable.rivals.laplace.sums import (
+    WHOLE_TABLE,
+    least_for_sums,
+    most_for_sums,
+    require_sums,
+    sums_in_words,
+    without_sums,
+)
 
 EPSILON = 1.0  # where nothing is required
 LEAST, MOST = 1e-4, 20.0  # epsilon of one question: what the noise is exact for
@@ -55,7 +63,8 @@ class Laplace(Rival):
     """Counts with discrete Laplace noise, P(z) ~ e^(-epsilon |z| / k), until a budget of k questions is spent.
 
     Attributes:
-        epsilon: the whole budget. Left out: the largest that the requirement allows, or 1 without a requirement.
+        epsilon: the whole budget. Left out: the largest that the requirement allows, the smallest that keeps large
+            sums accurate where nothing else is required, or 1 without a requirement.
         questions: how many questions share it, in equal parts.
 
     >>> import deniable as dn
@@ -94,15 +103,19 @@ class Laplace(Rival):
             privacy: the requirement; None where nothing is required.
         """
         check_histogram(histogram)
-        if privacy is None:
-            budget = EPSILON if self.epsilon is None else float(self.epsilon)
+        beliefs = without_sums(privacy)
+        if beliefs is None:
+            budget = self._for_sums(privacy) if self.epsilon is None else float(self.epsilon)
+            require_sums(privacy, budget, self.questions)
             self._check_share(budget)
             return budget
-        limit, coarse = _allowed(histogram, privacy)
+        limit, coarse = _allowed(histogram, beliefs)
         if self.epsilon is None:
-            budget = self._largest(limit, coarse)
+            budget = min(self._largest(limit, coarse), most_for_sums(privacy))
+            require_sums(privacy, budget, self.questions)
             self._check_share(budget)
             return budget
+        require_sums(privacy, float(self.epsilon), self.questions)
         if self.amplification(float(self.epsilon)) > limit:
             raise RequirementError(
                 f"epsilon = {self.epsilon:g} is more than the requirement allows: the odds of a belief may grow by a "
@@ -110,6 +123,14 @@ class Laplace(Rival):
                 "leave it out."
             )
         return float(self.epsilon)
+
+    def _for_sums(self, privacy: Privacy | None) -> float:
+        """Where nothing is required of beliefs: the largest budget that keeps small sums uncertain, else the smallest
+        that keeps large ones accurate, else 1."""
+        if privacy is None:
+            return EPSILON
+        most = most_for_sums(privacy)
+        return most if most < math.inf else least_for_sums(privacy, self.questions)
 
     def share(self, budget: float) -> float:
         """Epsilon of one question, of a ``budget`` for all."""
@@ -130,18 +151,23 @@ class Laplace(Rival):
         Args:
             histogram, privacy: as for ``budget``.
         """
-        budget = self.budget(histogram, privacy)
+        budget, beliefs = self.budget(histogram, privacy), without_sums(privacy)
         gamma = self.amplification(budget)
-        worst = _worst(histogram, privacy, gamma)
-        known = "" if privacy is None else _in_words(privacy, worst)
+        worst = _worst(histogram, beliefs, gamma)
+        known = "" if beliefs is None else _in_words(beliefs, worst)
+        promise = NoisyAnswers(budget, self.questions)
+        if privacy is not None and privacy.sums:
+            promise = NoisySums(budget, self.questions, privacy.small_sums, privacy.large_sums)
         return Guarantee(
-            promises=(NoisyAnswers(budget, self.questions),),
+            promises=(promise,),
             adversary="any-prior" if privacy is None else privacy.adversary,
             rho1=None if privacy is None else privacy.rho1,
             rho2=None if privacy is None else privacy.rho2,
             worst=worst,
             gamma=gamma,
+            also=sums_in_words(privacy, budget, self.questions),
             not_protected=(
+                *((WHOLE_TABLE,) if privacy is not None and privacy.small_sums is not None else ()),
                 KEPT,
                 self._budget_in_words(budget),
                 AGAIN,
