@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
 from deniable.core.promise import PerValue, Promise
 from deniable.core.promise_numbers import Single
 from deniable.mechanisms.base import Mechanism
-from deniable.mechanisms.fine_grain_solver import Floats, solve_coins
+from deniable.mechanisms.fine_grain_solver import Floats, coins_for_errors, solve_coins
 from deniable.mechanisms.requirement import (
     EVERY_RELEASE,
     check_histogram,
@@ -41,12 +41,11 @@ from deniable.mechanisms.singles import channel_for_singles
 from deniable.mechanisms.view import beyond_rho1, covered_values, largest_share, upper_counts
 
 Requirements = Mapping[Hashable, tuple[Fraction, Fraction]]
+Objective = Literal["rows", "errors"]
 UNIFORM_SHARE = 0.05  # how far coins move towards uniform perturbation where the optimum gives up on a value
 SINGLE_VALUES = (
     "Statements about several values at once ('one of these three diseases'): each bound is for one single value."
 )
-
-
 SHARES = "How many rows hold each value, to about three digits: the stated requirements of most values are its share."
 
 
@@ -60,6 +59,8 @@ class FineGrain(Mechanism):
         weights: value -> how much keeping one of its rows is worth, as a share of all rows; None: its frequency, so
             that the most rows keep their value (record utility), and the same for all values against any prior.
             Values that are not named weigh nothing.
+        objective: ``"rows"``: the largest weight that is kept. ``"errors"``: a small mean relative error of the values'
+            counts instead, which the thesis leaves open (5.5); it takes no weights.
 
     >>> from fractions import Fraction
     >>> import deniable as dn
@@ -71,8 +72,15 @@ class FineGrain(Mechanism):
     """
 
     weights: Mapping[Hashable, float] | None = None
+    objective: Objective = "rows"
     name: ClassVar[str] = "fine-grain"
     reveals: ClassVar[str] = "nothing beyond the columns"
+
+    def __post_init__(self) -> None:
+        if self.objective not in get_args(Objective):
+            raise OptionError(f"objective = {self.objective!r} is not known: choose 'rows' or 'errors'.")
+        if self.objective == "errors" and self.weights is not None:
+            raise OptionError("objective = 'errors' takes no weights. Fix: leave weights out, or objective='rows'.")
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         check_histogram(histogram)
@@ -89,7 +97,10 @@ class FineGrain(Mechanism):
         gammas = [None if pair is None else limits[id(pair[0]), id(pair[1])] for pair in pairs]
         weights = self._weights(histogram if public is None else public, privacy)
         channel, loose = channel_for_singles(
-            histogram, fine_grain_channel(histogram.domain, weights, gammas), privacy, public
+            histogram,
+            fine_grain_channel(histogram.domain, weights, gammas, errors=self.objective == "errors"),
+            privacy,
+            public,
         )
         promised = _guarantee(histogram, privacy, requirements, channel, public, loose)
         return Plan.of_channel(self.name, histogram, channel, promised, privacy=privacy, options=self.options)
@@ -111,9 +122,15 @@ class FineGrain(Mechanism):
 
 
 def fine_grain_channel(
-    values: Sequence[Hashable], weights: Floats, gammas: Sequence[Fraction | None], *, coarse: bool = True
+    values: Sequence[Hashable],
+    weights: Floats,
+    gammas: Sequence[Fraction | None],
+    *,
+    coarse: bool = True,
+    errors: bool = False,
 ) -> Channel:
-    """The best channel with P[i][i] / P[i][k] <= gamma_i (None: exempt), checked in exact arithmetic.
+    """The best channel with P[i][i] / P[i][k] <= gamma_i (None: exempt), checked in exact arithmetic; with ``errors``
+    that of a small error where the weights are the values' shares.
 
     Coins are rounded down, by default to a coarse grid (mathematics 11.6): every limit only gets easier when a coin
     falls.
@@ -121,7 +138,7 @@ def fine_grain_channel(
     shared = {id(gamma): gamma for gamma in gammas}
     rounded = {alike: np.inf if gamma is None else float(gamma) for alike, gamma in shared.items()}
     limits = np.array([rounded[id(gamma)] for gamma in gammas])
-    coins = solve_coins(weights, limits)
+    coins = coins_for_errors(weights, limits) if errors else solve_coins(weights, limits)
     least = float(limits.min())
     uniform = 1.0 if np.isinf(least) else (least - 1) / (len(values) - 1 + least)
     if coins.min() < UNIFORM_SHARE * uniform:

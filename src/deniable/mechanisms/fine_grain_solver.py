@@ -22,8 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.core.errors import InternalError
+from deniable.mechanisms.variances import value_variances
 
 Floats = npt.NDArray[np.float64]
+SHARES = np.arange(41) / 40  # of the way from uniform perturbation to the optimum of a linear objective
 STEPS = 64  # halvings of an interval inside [0, 1]: more than a double can tell apart
 
 
@@ -45,6 +47,36 @@ def solve_coins(weights: npt.ArrayLike, gammas: npt.ArrayLike) -> Floats:
     coins = np.empty(w.size)
     coins[order] = problem.solve()
     return coins
+
+
+def coins_for_errors(counts: npt.ArrayLike, gammas: npt.ArrayLike) -> Floats:
+    """Coins for a small mean relative error of the values' counts, sum_i sd_i / f_i, under the same limits.
+
+    The error is not linear in the coins. The weights w_i = f_i^-1/2 come near it: of the coins between their optimum
+    and uniform perturbation, which meet every limit too, those with the smallest error are taken. Only the proportions
+    of the counts matter; a value without rows is taken for as rare as the rarest.
+
+    >>> coins_for_errors([400, 300, 200, 100], [9, 9, 9, 9]).round(4).tolist()
+    [0.6667, 0.6667, 0.6667, 0.6667]
+    """
+    f, g = np.asarray(counts, dtype=np.float64), np.asarray(gammas, dtype=np.float64)
+    f = np.maximum(f, f[f > 0].min())
+    least, m = float(g.min()), f.size
+    if np.isinf(least):
+        return np.ones(m)
+    uniform, best = np.full(m, (least - 1) / (m - 1 + least)), solve_coins(f**-0.5, g)
+    if not uniform[0] > 0:
+        return best
+    between = [(1 - share) * uniform + share * best for share in SHARES]
+    return min(between, key=lambda coins: relative_error(coins, f))
+
+
+def relative_error(coins: Floats, counts: Floats) -> float:
+    """The mean over values of sd_i / f_i, replacements being uniform; infinite where some value is never kept."""
+    if not coins.min() > 0:
+        return float("inf")
+    variances = value_variances(coins, np.full(coins.size, 1 / coins.size), counts)
+    return float(np.mean(np.sqrt(np.maximum(variances, 0.0)) / counts))
 
 
 @dataclass(frozen=True)
