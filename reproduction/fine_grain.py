@@ -150,6 +150,7 @@ def _table(
             "fine-grain, paper",
             "its optimum, ours",
             "our fine-grain",
+            FOR_ERRORS,
             "uniform, paper",
             "uniform, ours",
             "line-up",
@@ -161,7 +162,8 @@ def _table(
         f"Uniform: {_outside(varied, uniform_off)}. Fine-grain: {_outside(varied, fine_off)}. Where the deviation is "
         "nearly as large as the mean that says little: the optimum for record utility all but gives up on rare values. "
         "There our fine-grain adds a little of uniform perturbation; elsewhere the two are the same. For "
-        "errors: coins for a small error of counts instead of many rows kept, under the same limits; the thesis asks whether a linear objective does that (its future work). Line-ups keep the "
+        "errors: coins for a small error of counts instead of many rows kept, under the same limits; the thesis asks "
+        "whether a linear objective does that (its future work). Line-ups keep the "
         "same requirement, every value at most theta times as sure, against whoever knows the frequencies.",
         _chart(varied, paper, drawn),
     )

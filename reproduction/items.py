@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deniable.core.errors import OptionError
+from deniable.core.errors import InternalError, OptionError
 from deniable.planning.accuracy import Spread
 from deniable.planning.chart import Chart
 
@@ -41,6 +41,11 @@ class Item:
     agrees: bool | None
     why: str
     chart: Chart | None = None
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise InternalError(f"{self.name}: a row of {len(row)} cells under {len(self.columns)} columns")
 
     @property
     def slug(self) -> str:
