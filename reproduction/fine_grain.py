@@ -59,7 +59,7 @@ SURE = 4  # standard errors: some thirty figures are compared, and errors are sk
 
 def paper(data: str | Path | None = None, *, draws: int = DRAWS) -> Paper:
     """All items; those on EDU only where the data is, those on Zipf tables everywhere."""
-    made_up = (Step(lambda: table_10(draws=draws), 10), Step(lambda: figure_27(draws), 10), Step(figure_28))
+    made_up = (Step(lambda: table_10(draws=draws), 4), Step(lambda: figure_27(draws), 3), Step(figure_28))
     try:
         census = census_table(data)
     except OptionError:
@@ -68,11 +68,11 @@ def paper(data: str | Path | None = None, *, draws: int = DRAWS) -> Paper:
         return Paper("fine-grain", TITLE + ", Zipf only", (*made_up, Step(lambda: list(run_times(None)), 10)))
     education = CodedTable.of(census, "education").histogram
     real = (
-        Step(lambda: table_8(education, draws=draws), 10),
-        Step(lambda: table_9(education, draws=draws), 10),
-        Step(lambda: list(balanced(census, draws)), 20),
-        Step(lambda: figure_26(census, draws), 20),
-        Step(lambda: list(run_times(census)), 10),
+        Step(lambda: table_8(education, draws=draws), 4),
+        Step(lambda: table_9(education, draws=draws), 4),
+        Step(lambda: list(balanced(census, draws)), 3),
+        Step(lambda: figure_26(census, draws), 3),
+        Step(lambda: list(run_times(census)), 2),
         Step(lambda: optrr(census, draws=draws), 30),
     )
     return Paper("fine-grain", TITLE, (*made_up, *real))

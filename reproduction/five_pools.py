@@ -23,8 +23,8 @@ KNOWS, ANY_PRIOR = Privacy(RHO1, RHO2), Privacy(RHO1, RHO2, adversary="any-prior
 POOLS = (1, 2, 3, 4, 5)
 LINE_UP, CELLS, DESIGNED = "line-up", "small-domain, bound", "designed, frequency"
 # of 20 draws on five pools, one core
-SECONDS = {LINE_UP: 35.0, "any prior: line-up": 35.0, "small-domain, bound": 12.0, "small-domain, default": 12.0}
-OTHER_SECONDS = 8.0
+SECONDS = {LINE_UP: 20.0, "any prior: line-up": 15.0, "small-domain, bound": 10.0, "small-domain, default": 10.0}
+OTHER_SECONDS = 5.0
 
 
 def settings() -> list[Setting]:

@@ -50,11 +50,11 @@ def paper(data: str | Path | None = None, *, draws: int = DRAWS) -> Paper:
     zero = {k: independence(bits[:, :k]) for k in (1, 2, 3, 4)}
     steps = (
         Step(lambda: against_coin("OLAP Figure 4", bits, likely_columns(train, 2), draws), 5),
-        Step(lambda: against_coin("OLAP Figure 5", bits, likely_columns(train, 3), draws), 15),
+        Step(lambda: against_coin("OLAP Figure 5", bits, likely_columns(train, 3), draws), 11),
         Step(conditions),
-        Step(lambda: against_columns(measured(bits, draws), zero), 20),
-        Step(lambda: olap_zipf.figure_9(few), 20),
-        Step(lambda: olap_zipf.figure_10(few), 12),
+        Step(lambda: against_columns(measured(bits, draws), zero), 27),
+        Step(lambda: olap_zipf.figure_9(few), 16),
+        Step(lambda: olap_zipf.figure_10(few), 8),
         Step(olap_zipf.figures_11_12),
         Step(lambda: coins_without_breach("OLAP Figure 13", train, 2)),
         Step(lambda: coins_without_breach("OLAP Figure 14", train, 3)),

@@ -34,7 +34,7 @@ RANGES = {
 COINS = (0.9, 0.7, 0.5, 0.3)
 DEPTH = 5
 MOST_DRAWS = 20
-SECONDS = 25.0  # of 20 draws at one coin, one core
+SECONDS = 15.0  # of 20 draws at one coin, one core
 NOISE = 3  # standard errors; there are sixteen comparisons
 CLOSE = 0.02  # of the originals' accuracy, at p >= 0.7
 

@@ -73,7 +73,16 @@ def cases() -> tuple[Case, ...]:
         Case("KDD industry", KDD, "detailed_industry_recode", Privacy("1/13", "1/6"), 6, 0),
         Case("diabetes specialty", DIABETES, "medical_specialty", Privacy("1/4", "1/2"), 2, 2, persons),
         Case(
-            "diabetes diagnosis", DIABETES, "diag_1", Privacy("1/13", "1/6"), 6, 6, persons, FEW_CONDITIONS, FEW_DRAWS
+            "diabetes diagnosis",
+            DIABETES,
+            "diag_1",
+            Privacy("1/13", "1/6"),
+            6,
+            6,
+            persons,
+            FEW_CONDITIONS,
+            FEW_DRAWS,
+            45.0,
         ),
     )
 
@@ -88,7 +97,7 @@ def paper(data: str | os.PathLike[str] | None = None, *, draws: int = DRAWS) -> 
     few = min(draws, COST_DRAWS)
     steps = (
         Step(lambda made: predictions(made, draws), parts=compared),
-        Step(lambda: _diagnoses(folder), 10),
+        Step(lambda: _diagnoses(folder), 4),
         Step(lambda made: costs(made, few), parts=cost_parts(folder, few)),
     )
     return Paper("planner", "The planner", steps)

@@ -61,10 +61,10 @@ def paper(data: str | Path | None = None, *, draws: int = DRAWS) -> Paper:
         Step(lambda: which_mechanisms(census), 2),
         Step(lambda: figure_7(small_pool(table, questions=SMALL_QUESTIONS), draws), 25),
         Step(lambda: figures_8_9(census, draws), 20),
-        Step(lambda: section_6_2_1(census, draws), 5),
-        Step(lambda: medical(data, draws), 50),
-        Step(lambda: one_and_two_columns(census, table, draws), 55),
-        Step(lambda: section_6_5(census), 10),
+        Step(lambda: section_6_2_1(census, draws), 2),
+        Step(lambda: medical(data, draws), 60),
+        Step(lambda: one_and_two_columns(census, table, draws), 65),
+        Step(lambda: section_6_5(census), 6),
     )
     return Paper("splu", TITLE, steps)
 
