@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,8 @@ def more_kept(part: dict[str, Any], percent: int) -> None:
 
 def test_every_kind_of_promise_has_a_recheck_and_is_rechecked_here() -> None:
     assert set(RECHECKS) == set(KINDS.values())
-    assert {kind_of(way) for way in WAYS} == set(KINDS) - {"answers"}, "answers cannot be verified: see the last test"
+    kept_by_the_owner = {"answers", "answers-and-sums"}
+    assert {kind_of(way) for way in WAYS} == set(KINDS) - kept_by_the_owner, "answers are in the last tests"
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -267,3 +269,21 @@ def test_answers_are_never_verified(honest: dict[str, dict[str, Any]]) -> None:
     (check,) = RECHECKS[promise.NoisyAnswers](answers, honest["groups"]["parts"][0], honest["groups"])
     assert not check.holds
     assert "trusts the owner" in check.detail
+
+
+def test_what_noise_does_to_sums_is_recomputed_and_answers_are_still_not_verified(
+    honest: dict[str, dict[str, Any]],
+) -> None:
+    """At epsilon = ln 2, two thirds; 5 % more epsilon is told apart, and 5 % less a question for large sums."""
+    small = dn.SmallSums(error=0.3, below=3, at_least="2/3")
+    large = dn.LargeSums(error=0.1, above=1000, at_most="0.05")
+
+    def checks(epsilon: float, questions: int) -> dict[str, bool]:
+        stated = promise.NoisySums(epsilon, questions, small, large)
+        found = RECHECKS[promise.NoisySums](stated, honest["groups"]["parts"][0], honest["groups"])
+        return {check.what: check.holds for check in found}
+
+    assert checks(math.log(2), 23) == {"answers": False, "small sums": True, "large sums": True}
+    assert not checks(1.05 * math.log(2), 23)["small sums"]
+    assert not checks(0.95 * math.log(2), 23)["large sums"]
+    assert not checks(math.log(2), 24)["large sums"]
