@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from scipy.stats import norm, t
+
 from deniable.core.privacy import Privacy
 from deniable.core.replace import Replace
 from deniable.evaluation.answered import Setting, predicted_errors
@@ -131,8 +133,12 @@ class Pair:
 
     @property
     def agrees(self) -> bool:
-        """Within 10 %, up to what so many draws can tell, or half a row."""
-        return self.off <= max(SURE * self.noise, self.half_row)
+        """Within 10 %, up to what so many draws can tell, or half a row.
+
+        A standard error of few draws is uncertain itself: as many of them as make three of many (Student's t).
+        """
+        sure = float(t.isf(norm.sf(SURE), max(self.measured.draws - 1, 1)))
+        return self.off <= max(sure * self.noise, self.half_row)
 
     def __str__(self) -> str:
         return f"{self.ratio:.2f} ± {self.ratio * self.noise / self.measured.mean:.2f}"
@@ -219,8 +225,8 @@ def _beyond(number: int, settings: str, wrong: Sequence[str]) -> str:
     judged = (
         f"Off by more than three standard errors and half a row: {'; '.join(wrong)}. "
         if wrong
-        else "All of them are off by no more than that and three standard errors of the measured mean, or half a row "
-        "of the smallest question, where no normal law holds. "
+        else "All of them are off by no more than that and three standard errors of the measured mean (more of them "
+        "where releases are few, by Student's t), or half a row of the smallest question, where no normal law holds. "
     )
     return (
         f"The other {number} are of {settings}. {judged}A column with rare values is planned from counts whose noise "
