@@ -23,9 +23,9 @@ from deniable.audit.attacks.corruption import corruption, sample_corruption
 from deniable.audit.attacks.evidence import Evidence, views_of
 from deniable.audit.attacks.result import AttackResult, Flags
 from deniable.core.histogram import Histogram
-from deniable.core.lineup import indicator
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream, Secret
+from deniable.estimation.model.lineups import LineUpStates
 from deniable.evaluation.boxed import Boxed
 from deniable.evaluation.drawing import draw_release
 from deniable.evaluation.perturbed_generalization import Sampled
@@ -138,10 +138,8 @@ def _lined_up(table: CodedTable, seed: int) -> tuple[Codes, Evidence]:
     draw = draw_release(table, Lineup(), Privacy(rho2=Fraction(1, GROUP)), stream)
     design = draw.plan.parts[0].lineups
     assert design is not None
-    t, chance = design.share_true, design.distribution[:, None]
-    likelihood = chance * (t * indicator(design.sets.members, design.m) / design.inclusion + 1 - t)
-    prior = table.histogram.relative
-    return draw.states.astype(np.int64), Evidence(likelihood, prior)
+    likelihood = np.ascontiguousarray(LineUpStates(design).shown(np.eye(table.m)).T)
+    return draw.states.astype(np.int64), Evidence(likelihood, table.histogram.relative)
 
 
 def _key(seed: int, purpose: str) -> bytes:
