@@ -83,8 +83,8 @@ SmallTerms = Annotated[
         "--small-sums",
         metavar="TERMS",
         help="Counts that must stay uncertain: 'error=0.3,below=3,at-least=0.6' means that a count of 1 to 3 rows is "
-        "off by more than 30 % with probability 60 % or more. Decoy groups promise that, and laplace; their size, or "
-        "epsilon, follows.",
+        "off by more than 30 % with probability 60 % or more. Of what publishes rows, decoy groups alone promise "
+        "that; their size follows.",
     ),
 ]
 LargeTerms = Annotated[
@@ -93,7 +93,7 @@ LargeTerms = Annotated[
         "--large-sums",
         metavar="TERMS",
         help="Counts that must stay accurate: 'error=0.1,above=1000,at-most=0.05' means that a count of 1,000 rows or "
-        "more is off by 10 % or more with probability 5 % or less. Decoy groups promise that, and laplace.",
+        "more is off by 10 % or more with probability 5 % or less. Likewise.",
     ),
 ]
 BinEdges = Annotated[

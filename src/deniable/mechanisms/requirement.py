@@ -120,8 +120,8 @@ def refuse_sums(privacy: Privacy | None) -> None:
     """What most mechanisms do with a requirement on sums: they promise nothing about them."""
     if privacy is not None and privacy.sums:
         raise RequirementError(
-            "Of what publishes rows, decoy groups alone promise something about sums (small_sums, large_sums); so do "
-            "answers with noise. Fix: mechanism='decoys' or 'laplace', or leave them out."
+            "Of what publishes rows, decoy groups alone promise something about sums (small_sums, large_sums). "
+            "Fix: mechanism='decoys', or leave them out."
         )
 
 
