@@ -32,8 +32,8 @@ Memory = Annotated[
 
 # What commands that hold codes of whole tables take of a row and column, in bytes, and which argument names the table.
 # From docs/explanation/scale.md: evaluate holds a code of one to four bytes, and one of the draw at hand; an audit
-# holds tables only of releases of groups.
-HELD = {"audit": (70, "original"), "evaluate": (4, "files")}
+# holds different values of public columns, and comes to a ceiling only where nearly all of them differ.
+HELD = {"audit": (100, "original"), "evaluate": (4, "files")}
 START = 300 * 2**20  # what Python, NumPy and Arrow hold by then
 
 
