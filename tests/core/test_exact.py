@@ -55,6 +55,7 @@ def test_posteriors_are_those_of_every_view(made: tuple[Channel, np.ndarray]) ->
     other = [max([Fraction(table[y][x], seen[y]) for y in range(m) if y != x and seen[y]], default=0) for x in range(m)]
     assert exact.posterior_same(channel.keep, channel.replace, counts) == same
     assert exact.posterior_other(channel.keep, channel.replace, counts) == other
+    assert exact.surest(channel.keep, channel.replace, counts) == list(map(max, same, other))
     if counts.sum():
         cell = CellRows(tuple(range(m)), channel, tuple(counts.tolist()))
         for belief in Posteriors([cell], published=False).beliefs:
@@ -88,3 +89,12 @@ def test_a_million_values_are_a_few_fractions() -> None:
     assert len(alike.rows) == 6
     assert sum(alike.times) == 10**6
     assert [alike.rows[kind] for kind in alike.of[:4]] == [(0, 0), (1, 1), (2, 0), (0, 1)]
+
+
+def test_pairs_that_stand_side_by_side_are_compared_once() -> None:
+    third, half = Fraction(1, 3), Fraction(1, 2)
+    assert exact.different_pairs([third, third, half, third], [half, half, half, None]) == [
+        (third, half),
+        (half, half),
+        (third, None),
+    ]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from deniable.audit.posteriors import Posteriors, cells_from
+from deniable.core import memory
 from deniable.core.errors import OptionError, RequirementError, TableError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
@@ -397,3 +398,13 @@ def test_both_tails_are_as_promised_at_every_count_up_to_ten(draws, c):
     rng = np.random.default_rng(c)
     for wrong in (0.95, 1.05):
         assert breaks(rng.binomial(c * counts, wrong / c, draws[c].shape), counts, c)
+
+
+def test_more_kinds_of_groups_than_memory_holds_are_refused_with_the_size_they_need(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory, "ceiling", lambda: 2**30)
+    # 20,000 kinds of groups of 5 among 100,000 values, 8 bytes each: 16e9 bytes.
+    with pytest.raises(RequirementError, match=r"needs 14\.9 GB here: 100,000 values make 20,000 kinds .* 1\.0 GB are"):
+        Decoys(c=5).plan(Histogram(tuple(range(100_000)), np.full(100_000, 10)), None)
+    assert len(Decoys(c=5).plan(Histogram(tuple(range(1000)), np.full(1000, 10)), None).cells) >= 200

@@ -14,7 +14,7 @@ from deniable.core.errors import OptionError, RequirementError
 from deniable.core.exact import downward_amplifications, own_amplifications
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy, amplification_limit
-from deniable.mechanisms import mechanism_named
+from deniable.mechanisms import fine_grain_solver, mechanism_named
 from deniable.mechanisms.designed import Designed
 from deniable.mechanisms.fine_grain import (
     FineGrain,
@@ -83,6 +83,17 @@ def test_solver_finds_the_single_largest_coin() -> None:
 def test_solver_keeps_everything_when_all_are_exempt_and_nothing_at_gamma_one() -> None:
     assert solve_coins([1, 2], [np.inf, np.inf]).tolist() == [1, 1]
     assert solve_coins([1, 2, 3], [1, 1, 1]).tolist() == [0, 0, 0]
+
+
+def test_values_that_are_alike_are_tried_once_and_get_the_same_coins(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(8)
+    for number in range(60):
+        weights, gammas = instance(rng, number % 5)
+        some = rng.integers(0, len(weights), 3 * len(weights))
+        apart = solve_coins(weights[some], gammas[some]).tolist()
+        with monkeypatch.context() as patch:
+            patch.setattr(fine_grain_solver, "FEW", 0)
+            assert solve_coins(weights[some], gammas[some]).tolist() == apart
 
 
 def test_solver_answers_all_of_icd9_in_about_a_second() -> None:

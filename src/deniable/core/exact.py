@@ -20,6 +20,7 @@ SCALE = 2**32
 FEW = 200  # values: below, looking for equal ones takes longer than they do
 Integers = npt.NDArray[np.int64]
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Distinct(NamedTuple):
@@ -152,13 +153,7 @@ def _first_two(kinds: Sequence[int]) -> list[int]:
 def posterior_same(keep: Integers, replace: Integers, counts: Integers) -> list[Fraction]:
     """Pr[x | y = x] for each x, for an attacker whose prior is counts / n; 0 where x is never published."""
     alike = distinct(counts, keep, replace)
-    total = _replaced_rows(alike)
-    result = []
-    for f, k, w in alike.rows:
-        mine = f * (k * SCALE + (SCALE - k) * w)
-        seen = mine + w * (total - f * (SCALE - k))
-        result.append(Fraction(mine, seen) if seen else Fraction(0))
-    return alike.of_all(result)
+    return alike.of_all(_same(alike))
 
 
 def posterior_other(keep: Integers, replace: Integers, counts: Integers) -> list[Fraction]:
@@ -174,31 +169,52 @@ def posterior_other(keep: Integers, replace: Integers, counts: Integers) -> list
     if not smallest:
         return [Fraction(0)] * len(keep)
 
-    def sure(own: int, ratio: Fraction | None) -> Fraction:
-        if ratio is None or own == 0:
-            return Fraction(0)
-        return Fraction(own * ratio.denominator, ratio.numerator + total * ratio.denominator)
-
-    result = alike.of_all([sure(f * (SCALE - k), smallest[0][0]) for f, k in alike.rows])
+    result = alike.of_all([_drawn(row, smallest[0][0], total) for row in alike.rows])
     x = smallest[0][1]  # the one value for which the smallest is its own: the second decides
-    second = smallest[1][0] if len(smallest) > 1 else None
-    result[x] = sure(int(counts[x]) * (SCALE - int(keep[x])), second)
+    result[x] = _drawn(alike.rows[alike.of[x]], smallest[1][0], total) if len(smallest) > 1 else Fraction(0)
     return result
+
+
+def _same(alike: Distinct) -> list[Fraction]:
+    """Pr[x | y = x] of the distinct (f, K, W)."""
+    total = _replaced_rows(alike)
+    result = []
+    for f, k, w in alike.rows:
+        mine = f * (k * SCALE + (SCALE - k) * w)
+        seen = mine + w * (total - f * (SCALE - k))
+        result.append(Fraction(mine, seen) if seen else Fraction(0))
+    return result
+
+
+def _drawn(row: tuple[int, ...], ratio: Fraction, total: int) -> Fraction:
+    """Pr[x | y] where x has the (f, K) that ``row`` begins with, and ``ratio`` is f_y K_y S / W_y."""
+    own = row[0] * (SCALE - row[1])
+    return Fraction(own * ratio.denominator, ratio.numerator + total * ratio.denominator) if own else Fraction(0)
 
 
 def surest(keep: Integers, replace: Integers, counts: Integers) -> list[Fraction]:
     """The largest Pr[x | y] over all y, for each x, for an attacker whose prior is counts / n."""
-    same, other = posterior_same(keep, replace, counts), posterior_other(keep, replace, counts)
-    known: dict[tuple[int, int], Fraction] = {}  # values that are alike share their fractions: one comparison for all
-    for own, drawn in zip(same, other, strict=True):
-        if (id(own), id(drawn)) not in known:
-            known[id(own), id(drawn)] = max(own, drawn)
-    return [known[pair] for pair in zip(map(id, same), map(id, other), strict=True)]
+    alike = distinct(counts, keep, replace)
+    same, total = _same(alike), _replaced_rows(alike)
+    smallest = _two_smallest(keep, replace, counts)
+    if not smallest:
+        return alike.of_all(same)
+    (ratio, at), others = smallest[0], smallest[1:]
+    result = alike.of_all([max(own, _drawn(row, ratio, total)) for own, row in zip(same, alike.rows, strict=True)])
+    kind = alike.of[at]  # the one value for which the smallest is its own: the second decides
+    result[at] = max(same[kind], _drawn(alike.rows[kind], others[0][0], total)) if others else same[kind]
+    return result
 
 
-def different(numbers: Iterable[Fraction]) -> list[Fraction]:
+def different(numbers: Iterable[T]) -> list[T]:
     """Each fraction that occurs, as often as there are objects of it: of values that are alike there is one."""
     return list({id(number): number for number in numbers}.values())
+
+
+def different_pairs(first: Sequence[T], second: Sequence[U]) -> list[tuple[T, U]]:
+    """The same of what stands side by side."""
+    keys = zip(map(id, first), map(id, second), strict=True)
+    return list(dict(zip(keys, zip(first, second, strict=True), strict=True)).values())
 
 
 def _replaced_rows(alike: Distinct) -> int:

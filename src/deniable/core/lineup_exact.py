@@ -18,9 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from deniable.core.arrays import Floats, Ints
+from deniable.core.exact import different_pairs, kinds
 from deniable.core.lineup import COIN, LineUpDesign
 
 CLOSE = 1e-12
+HALF = 20  # bits of a number of hits, which has at most 46: 40, and 6 of the order
 
 
 def likelihoods(design: LineUpDesign, state: int) -> tuple[list[int], int]:
@@ -40,7 +42,8 @@ def amplification(design: LineUpDesign) -> Fraction | None:
     sets = design.sets
     ratio = sets.hits.max(axis=1) / sets.lengths
     near = np.flatnonzero(ratio >= ratio.max() * (1 - CLOSE))
-    largest = max(Fraction(int(sets.hits[place].max()), int(sets.lengths[place])) for place in near.tolist())
+    alike = set(zip(sets.hits[near].max(axis=1).tolist(), sets.lengths[near].tolist(), strict=True))
+    largest = max(Fraction(hits, length) for hits, length in alike)
     return 1 + design.coin * largest / (COIN - design.coin)
 
 
@@ -79,7 +82,9 @@ def surest(design: LineUpDesign, prior: Ints) -> list[Fraction]:
     outside = _outside(design, prior, weighed)
     inside = _members(design, prior, weighed)
     elsewhere = {count: count * outside for count in set(prior.tolist())}
-    return [max(member, elsewhere[count]) for member, count in zip(inside, prior.tolist(), strict=True)]
+    outer = [elsewhere[count] for count in prior.tolist()]
+    larger = {(id(member), id(other)): max(member, other) for member, other in different_pairs(inside, outer)}
+    return [larger[pair] for pair in zip(map(id, inside), map(id, outer), strict=True)]
 
 
 def highest(design: LineUpDesign, prior: Ints, among: Ints) -> Fraction:
@@ -91,11 +96,7 @@ def highest(design: LineUpDesign, prior: Ints, among: Ints) -> Fraction:
     counted[among] = prior[among]
     belief = weighed.likelier() * counted[members]
     state, slot = np.nonzero(belief >= max(float(belief.max()) * (1 - CLOSE), 1e-300))
-    total = int(prior.sum())
-    inside = [
-        _belief(design, prior, total, place, column)
-        for place, column in zip(state.tolist(), slot.tolist(), strict=True)
-    ]
+    inside, _ = _beliefs(design, prior, state, slot)
     return max([*inside, int(prior[among].max()) * _outside(design, prior, weighed)])
 
 
@@ -117,11 +118,10 @@ def keeps(design: LineUpDesign, prior: Ints, limits: Sequence[Fraction | None]) 
     if float(excess.max()) > 1 + CLOSE:
         return False
     state, slot = np.nonzero(excess >= 1 - CLOSE)
-    total = int(prior.sum())
-    return all(
-        _belief(design, prior, total, place, column) <= (limits[int(members[place, column])] or 0)
-        for place, column in zip(state.tolist(), slot.tolist(), strict=True)
-    )
+    sure, kind = _beliefs(design, prior, state, slot)
+    shown = zip(kind.tolist(), (limits[x] for x in members[state, slot].tolist()), strict=True)
+    pairs = {(place, id(limit)): (sure[place], limit) for place, limit in shown}
+    return all(belief <= (limit or 0) for belief, limit in pairs.values())
 
 
 def _belief(design: LineUpDesign, prior: Ints, total: int, place: int, column: int) -> Fraction:
@@ -137,12 +137,36 @@ def _members(design: LineUpDesign, prior: Ints, weighed: _Weighed) -> list[Fract
     largest = np.zeros(design.m)
     np.maximum.at(largest, members, likelier)
     state, slot = np.nonzero(likelier >= largest[members] * (1 - CLOSE))
-    result, total = [Fraction(0)] * design.m, int(prior.sum())
-    for place, column in zip(state.tolist(), slot.tolist(), strict=True):
-        x = int(members[place, column])
-        if prior[x]:
-            result[x] = max(result[x], _belief(design, prior, total, place, column))
+    occurring = prior[members[state, slot]] > 0
+    state, slot = state[occurring], slot[occurring]
+    none = Fraction(0)
+    result = [none] * design.m
+    sure, kind = _beliefs(design, prior, state, slot)
+    for x, belief in zip(members[state, slot].tolist(), map(sure.__getitem__, kind.tolist()), strict=True):
+        result[x] = belief if result[x] is none or result[x] is belief else max(result[x], belief)
     return result
+
+
+def _beliefs(design: LineUpDesign, prior: Ints, state: Ints, slot: Ints) -> tuple[list[Fraction], Ints]:
+    """The different Pr[x | S] of some members of sets, exactly, and which of them each member has."""
+    if not len(state):
+        return [], state
+    first, kind, _ = kinds(*_evidence(design, prior, state, slot))
+    total = int(prior.sum())
+    shown = zip(state[first].tolist(), slot[first].tolist(), strict=True)
+    return [_belief(design, prior, total, place, column) for place, column in shown], kind
+
+
+def _evidence(design: LineUpDesign, prior: Ints, state: Ints, slot: Ints) -> tuple[Ints, ...]:
+    """What the posterior of a member of a set follows from: members that are alike in it share their posterior.
+
+    The rows that show a set are added up in two halves of the hits, since a sum of whole ones may exceed 64 bits.
+    """
+    sets = design.sets
+    rows, hits = prior[sets.members[state]], sets.hits[state]
+    own = np.arange(len(state)), slot
+    halves = (np.einsum("sl,sl->s", rows, half) for half in (hits >> HALF, hits & ((1 << HALF) - 1)))
+    return (rows[own], hits[own], sets.lengths[state], *halves)
 
 
 def _outside(design: LineUpDesign, prior: Ints, weighed: _Weighed) -> Fraction:

@@ -61,6 +61,16 @@ def default_ceiling() -> int:
     return max(LEAST, of_the_machine() // 2)
 
 
+def ceiling() -> int:
+    """What this process may take: as ``keep_below`` has it, or all memory of the machine where nothing was said."""
+    if sys.platform != "linux":
+        return of_the_machine()
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    return of_the_machine() if soft == resource.RLIM_INFINITY else min(soft, of_the_machine())
+
+
 def keep_below(ceiling: int) -> None:
     """From now on this process, and each one that it starts, fails to allocate more than ``ceiling`` bytes."""
     if sys.platform != "linux":  # elsewhere the limit exists, and is not kept

@@ -21,7 +21,7 @@ import numpy as np
 
 from deniable.core.channel import Channel, coarsened
 from deniable.core.errors import InternalError, OptionError, RequirementError, did_you_mean, listing, shortened
-from deniable.core.exact import downward_amplifications, own_amplifications
+from deniable.core.exact import different_pairs, downward_amplifications, own_amplifications
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Plan
@@ -188,11 +188,15 @@ def requirements_of(histogram: Histogram, privacy: Privacy, public: Histogram | 
 
 
 def _above_limit(keep: Counts, replace: Counts, gammas: Sequence[Fraction | None]) -> list[int]:
-    return [
-        i
-        for i, (own, gamma) in enumerate(zip(own_amplifications(keep, replace), gammas, strict=True))
+    owns = own_amplifications(keep, replace)
+    above = {
+        (id(own), id(gamma))
+        for own, gamma in different_pairs(owns, gammas)
         if gamma is not None and (own is None or own > gamma)
-    ]
+    }
+    if not above:
+        return []
+    return [i for i, pair in enumerate(zip(map(id, owns), map(id, gammas), strict=True)) if pair in above]
 
 
 def _two_largest(keep: Counts) -> tuple[int, int]:

@@ -17,11 +17,13 @@ g_i < (1 + (m-1) cap) / (1 - t): a prefix in the order of g, so slopes and value
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from deniable.core.errors import InternalError
+from deniable.core.exact import FEW, kinds
 from deniable.mechanisms.variances import value_variances
 
 Floats = npt.NDArray[np.float64]
@@ -99,6 +101,11 @@ class _Problem:
         high = np.minimum(np.minimum(self._ceilings()[1:][candidates], (g - 1) / (self.m - 1)), 1.0)
         feasible = high > low
         candidates, low, high = candidates[feasible], low[feasible], high[feasible]
+        if (
+            candidates.size > FEW
+        ):  # of values that are alike the first stands for all; the very first has its own ceiling
+            first = np.sort(kinds(g[feasible], self.w[candidates], candidates == 0)[0])
+            candidates, low, high = candidates[first], low[first], high[first]
         largest, t, objective = -1, float(tied[0][0]), float(tied[1][0])
         if candidates.size:
             places, values = self._best(candidates, low, high)
@@ -141,15 +148,23 @@ class _Problem:
             threshold = (1 + (self.m - 1) * cap) / (1 - t)
         return np.minimum(np.searchsorted(self.g, threshold, side="left"), self._finite)
 
-    @property
+    @cached_property
     def _finite(self) -> int:
         return int(np.isfinite(self.g).sum())
 
+    @cached_property
+    def _prefixes(self) -> tuple[Floats, Floats, Floats]:
+        """The finite limits, 0 for others; and sums of the first 0, 1, 2, .. of w and of w g."""
+        finite = np.where(np.isfinite(self.g), self.g, 0.0)
+        return (
+            finite,
+            np.concatenate(([0.0], np.cumsum(self.w))),
+            np.concatenate(([0.0], np.cumsum(self.w * finite))),
+        )
+
     def _sums(self, largest: npt.NDArray[np.int64], j: npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
         """Over the first j values w and w g, over the rest w; always without value k itself."""
-        finite = np.where(np.isfinite(self.g), self.g, 0.0)
-        prefix_w = np.concatenate(([0.0], np.cumsum(self.w)))
-        prefix_wg = np.concatenate(([0.0], np.cumsum(self.w * finite)))
+        finite, prefix_w, prefix_wg = self._prefixes
         inside = (largest >= 0) & (largest < j)
         own = np.where(largest >= 0, self.w[largest], 0.0)
         first_w = prefix_w[j] - np.where(inside, own, 0.0)

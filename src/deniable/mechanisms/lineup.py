@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deniable.core import lineup_exact
+from deniable.core import exact, lineup_exact
 from deniable.core.errors import OptionError, RequirementError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
@@ -78,15 +78,15 @@ class Lineup(Mechanism):
         if self.truth is None:
             return None
         try:
-            exact = exact_number(self.truth, "truth")
+            share = exact_number(self.truth, "truth")
         except RequirementError:
-            exact = Fraction(0)
-        if not 0 < exact <= 1:
+            share = Fraction(0)
+        if not 0 < share <= 1:
             raise OptionError(
                 f"truth = {self.truth!r} is not allowed: it is the share of line-ups made around the person's value, "
                 "above 0 and at most 1. Fix: truth='1/2'."
             )
-        return exact
+        return share
 
     @property
     def options(self) -> dict[str, Any]:
@@ -173,9 +173,9 @@ def _limits(histogram: Histogram, privacy: Privacy, public: Histogram | None) ->
     limits = limits_of(histogram, privacy)
     if privacy.rho2 is not None and public is not None:
         limits = [privacy.rho2 if mine else None for mine in covered_values(histogram, privacy, public).tolist()]
-    for place, value in enumerate(histogram.domain):
+    for place, value in enumerate(histogram.domain if privacy.per_value else ()):
         share, limit = histogram.frequency(value), limits[place]
-        if limit is not None and privacy.per_value:
+        if limit is not None:
             limits[place] = None if value in privacy.exempt else limit
             if privacy.theta is not None:
                 limits[place] = min(limit, privacy.theta * share)
@@ -199,7 +199,7 @@ def _frequency_guarantee(
 ) -> Guarantee:
     design = chosen.design
     protected = np.array([x for x, limit in enumerate(limits) if limit is not None])
-    highest = max(limit for limit in limits if limit is not None)
+    highest = max(limit for limit in exact.different(limits) if limit is not None)
     worst = lineup_exact.highest(design, histogram.counts, protected)
     sure = [] if privacy.rho1 is None else lineup_exact.surest(design, histogram.counts)
     gamma = lineup_exact.amplification(design)

@@ -81,12 +81,12 @@ def _reached(
     if privacy is not None:
         limits = limits_of(histogram, privacy)
         if public is None:
-            return max(belief for belief, limit in zip(sure, limits, strict=True) if limit is not None)
-        return max(limit for limit in limits if limit is not None)
+            return max(belief for belief, limit in exact.different_pairs(sure, limits) if limit is not None)
+        return max(limit for limit in exact.different(limits) if limit is not None)
     if public is None:
-        return max(sure)
+        return max(exact.different(sure))
     bounds = surest_bound(channel, upper_counts(histogram, public), histogram.rows)
-    return Fraction(math.ceil(100 * max(bounds)), 100)
+    return Fraction(math.ceil(100 * max(exact.different(bounds))), 100)
 
 
 def _promise(
@@ -110,6 +110,8 @@ def surest(channel: Channel, histogram: Histogram) -> list[Fraction]:
 
 def check_posteriors(name: str, histogram: Histogram, limits: Limits, sure: Sequence[Fraction], fix: str) -> None:
     """Refuse, with the ``fix``, what lets an attacker become surer of a value than its limit."""
+    if not any(limit is not None and posterior > limit for limit, posterior in exact.different_pairs(limits, sure)):
+        return
     for x, (limit, posterior) in enumerate(zip(limits, sure, strict=True)):
         if limit is not None and posterior > limit:
             raise RequirementError(
@@ -128,7 +130,7 @@ def limits_of(histogram: Histogram, privacy: Privacy | None) -> Limits:
         mask = protected_values(histogram, privacy)
         require_covered(histogram, mask)
         require_feasible(histogram, privacy, mask)
-        limits = [privacy.rho2 if protected else None for protected in mask]
+        limits = [privacy.rho2 if protected else None for protected in mask.tolist()]
     unknown = [value for value in privacy.per_value if value not in histogram]
     if unknown:
         raise RequirementError(

@@ -26,7 +26,7 @@ Limits = Sequence[Fraction | None]  # each value's largest posterior; None: exem
 
 def keeps(histogram: Histogram, channel: Channel, limits: Limits) -> bool:
     """Whether no posterior exceeds its limit, exactly."""
-    return not _above(exact.surest(channel.keep, channel.replace, histogram.counts), limits).any()
+    return not _above(exact.surest(channel.keep, channel.replace, histogram.counts), limits)
 
 
 def posterior_curve(channel: Channel, value: Hashable, priors: npt.ArrayLike, among: Histogram | None = None) -> Floats:
@@ -65,7 +65,7 @@ def frequency_guarantee(
     """
     sure = exact.surest(channel.keep, channel.replace, histogram.counts)
     protected = [x for x, limit in enumerate(limits) if limit is not None]
-    if _above(sure, limits).any():
+    if _above(sure, limits):
         raise InternalError("a designed channel exceeds the posterior that it was built for")
     surest = max(exact.different(sure[x] for x in protected))
     highest = max(exact.different(limit for limit in limits if limit is not None))
@@ -89,7 +89,7 @@ def frequency_guarantee(
 def _stronger_attackers(histogram: Histogram, channel: Channel, protected: Sequence[int]) -> list[str]:
     """How far the promise falls short against someone who knows more than the distribution (mathematics 2)."""
     share = histogram.relative
-    rarest = min(protected, key=lambda x: (share[x], x))
+    rarest = protected[int(np.argmin(share[protected]))]
     sure = float(posterior_curve(channel, channel.values[rarest], [0.1], histogram)[0])
     known = "An attacker who knows more about a person than how frequent each value is: "
     if channel.exact_gamma is None:
@@ -106,11 +106,6 @@ def rounded_up(posterior: Fraction) -> Fraction:
     return Fraction(-int(-posterior * 10_000 // 1), 10_000)
 
 
-def _above(posteriors: Sequence[Fraction], limits: Limits) -> npt.NDArray[np.bool_]:
-    # Values that are alike share their fraction: each pair of objects is compared once.
-    known: dict[tuple[int, int], bool] = {}
-    for value, limit in zip(posteriors, limits, strict=True):
-        if (id(value), id(limit)) not in known:
-            known[id(value), id(limit)] = limit is not None and value > limit
-    pairs = zip(map(id, posteriors), map(id, limits), strict=True)
-    return np.fromiter((known[pair] for pair in pairs), dtype=bool, count=len(posteriors))
+def _above(posteriors: Sequence[Fraction], limits: Limits) -> bool:
+    """Whether some posterior exceeds its limit; values that are alike share their fraction, and are compared once."""
+    return any(limit is not None and sure > limit for sure, limit in exact.different_pairs(posteriors, limits))

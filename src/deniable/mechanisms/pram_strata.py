@@ -18,6 +18,7 @@ import numpy as np
 
 from deniable.core.channel import SCALE, Channel, coarsened, weights_of
 from deniable.core.errors import RequirementError
+from deniable.core.exact import distinct
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Cell, Plan
@@ -50,7 +51,11 @@ def largest_coin(counts: Counts, n: int, replace: Counts, limits: Limits) -> Fra
     0.5
     """
     keep = SCALE - 1
-    for f, w, limit in zip(counts.tolist(), replace.tolist(), limits, strict=True):
+    # Limits by identity, since many values share one; values that are alike are looked at once.
+    known = {id(limit): limit for limit in limits}
+    shared = np.fromiter(map(id, limits), dtype=np.int64, count=len(limits))
+    for f, w, key in distinct(counts, replace, shared).rows:
+        limit = known[key]
         if limit is not None and f >= limit * n:
             keep = 0
         elif limit is not None and f > 0:

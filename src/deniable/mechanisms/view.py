@@ -18,7 +18,7 @@ import numpy as np
 from deniable.core.arrays import Bools
 from deniable.core.channel import Channel
 from deniable.core.errors import RequirementError, shortened
-from deniable.core.exact import SCALE, distinct
+from deniable.core.exact import SCALE, different, distinct
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.privacy import Privacy
 from deniable.mechanisms.requirement import protected_values, require_covered, require_feasible
@@ -108,7 +108,8 @@ def beyond_rho1(
     named = np.array([value not in privacy.exempt for value in histogram.domain])
     if public is None:
         return tuple(np.flatnonzero(named & ~protected_values(histogram, privacy)).tolist())
-    open_ended = named & np.array([posterior > privacy.rho2 for posterior in sure])
+    high = {id(posterior): posterior > privacy.rho2 for posterior in different(sure)}
+    open_ended = named & np.array([high[id(posterior)] for posterior in sure])
     line = float(privacy.rho1 * histogram.rows)
     above = named & False
     for margin in (-np.inf, *margins_for(histogram)):

@@ -27,6 +27,7 @@ from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, worst_posterior
 from deniable.mechanisms.fine_grain import in_its_words, requirements_of
 from deniable.mechanisms.requirement import protected_values
+from deniable.mechanisms.small_domain.guarantee import surest_in_cells
 from deniable.planning.chart import Chart, Point, Series
 
 BEFORE = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
@@ -97,29 +98,45 @@ def beliefs(plan: Plan) -> Beliefs:
     held = set(np.flatnonzero(_protected(rows, plan.privacy)).tolist())
     if plan.parts[0].lineups is not None:
         return _of_lineups(plan, plan.parts[0].lineups, held or set(range(rows.m)))
-    published = [cell for number, cell in enumerate(plan.cells) if number != plan.parts[0].left_out]
-    cells = cells_from(
-        [cell.channel for cell in published],
-        [plan.positions(cell) for cell in published],
-        [cell.rows.counts for cell in published],
-    )
-    every = Posteriors(cells, published=plan.cells_published).beliefs
-    protected = [belief for belief in every if belief.position in held] or list(every)
-    # Values that are alike share their fractions: each pair is looked at once.
-    pairs = {(id(one.prior), id(one.highest)): (one.prior, one.highest) for one in protected}.values()
+    pairs = _priors_and_posteriors(plan, held)
     highest = max(float(posterior) for _, posterior in pairs)
     factor = max(_ratio(prior, posterior) for prior, posterior in pairs)
     gamma = plan.guarantee.gamma
     return Beliefs(highest, factor, math.inf if gamma is None else float(gamma), starting_belief(rows, plan.privacy))
 
 
+def _priors_and_posteriors(plan: Plan, held: set[int]) -> list[tuple[Fraction, Fraction]]:
+    """The share and the largest posterior of every value that must be protected, of all where none must; values that
+    are alike once."""
+    published = [cell for number, cell in enumerate(plan.cells) if number != plan.parts[0].left_out]
+    if len(published) > 1 and not plan.cells_published:
+        cells = cells_from(
+            [cell.channel for cell in published],
+            [plan.positions(cell) for cell in published],
+            [cell.rows.counts for cell in published],
+        )
+        every = Posteriors(cells, published=False).beliefs
+        protected = [belief for belief in every if belief.position in held] or list(every)
+        return list({(id(one.prior), id(one.highest)): (one.prior, one.highest) for one in protected}.values())
+    rows = np.zeros(plan.histogram.m, dtype=np.int64)
+    for cell in published:
+        np.add.at(rows, plan.positions(cell), cell.rows.counts)
+    occurring = np.flatnonzero(rows)
+    guarded = occurring[np.isin(occurring, list(held))]
+    chosen = guarded if len(guarded) else occurring
+    sure, counted, total = surest_in_cells(plan.histogram, published), rows.tolist(), int(rows.sum())
+    alike = {(counted[x], id(sure[x])): (counted[x], sure[x]) for x in chosen.tolist()}
+    return [(Fraction(count, total), posterior) for count, posterior in alike.values()]
+
+
 def _of_lineups(plan: Plan, design: LineUpDesign, held: set[int]) -> Beliefs:
     """The same over all sets of a design."""
     rows, sure = plan.histogram, lineup_exact.surest(design, plan.histogram.counts)
-    share = {count: Fraction(count, rows.rows) for count in set(rows.counts.tolist())}
-    factor = max(_ratio(share[int(rows.counts[x])], sure[x]) for x in held)
+    counted = rows.counts.tolist()
+    alike = {(counted[x], id(sure[x])): (counted[x], sure[x]) for x in held}.values()
+    factor = max(_ratio(Fraction(count, rows.rows), posterior) for count, posterior in alike)
     gamma = plan.guarantee.gamma
-    highest = float(max(sure[x] for x in held))
+    highest = float(max(posterior for _, posterior in alike))
     return Beliefs(highest, factor, math.inf if gamma is None else float(gamma), starting_belief(rows, plan.privacy))
 
 

@@ -190,17 +190,17 @@ def mean_errors(plans: Sequence[Plan], errors: Callable[[Plan], Errors]) -> Erro
     return tuple(np.mean([errors(plan) for plan in plans], axis=0).tolist())
 
 
+@lru_cache(maxsize=1)  # every mechanism of a comparison is planned from the same draws
 def _with_noise(counts: Histogram) -> list[Histogram]:
     """The histogram with noise, many draws of it from kind to unkind: always the same, so that a comparison can be
     repeated.
 
     Unkind is noise that understates a value by much: its bound is then a large multiple of its noisy share.
     """
-    draws = [Histogram(counts.domain, np.maximum(counts.counts + noise, 1)) for noise in _noise(counts.m)]
+    draws = [counts.with_counts(np.maximum(counts.counts + noise, 1)) for noise in _noise(counts.m)]
     return sorted(draws, key=lambda public: float((upper_counts(counts, public) / public.counts).max()))
 
 
-@lru_cache(maxsize=1)  # every mechanism of a comparison is planned from the same draws
 def _noise(m: int) -> list[Ints]:
     stream = Keystream(Secret.from_key(bytes(32)), "planner")
     number = max(min(NOISE_DRAWS, NOISE_ENTRIES // m), MANY_PLANS)

@@ -18,6 +18,7 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
+from deniable.core import memory
 from deniable.core.channel import Channel
 from deniable.core.errors import OptionError, RequirementError, did_you_mean, shortened
 from deniable.core.guarantee import Guarantee
@@ -85,6 +86,7 @@ class Decoys(Mechanism):
         groups, left = GROUPINGS[self.grouping](histogram.counts, c)
         if len(left) and self.leftovers == "refuse":
             raise _left_over(histogram, privacy, c, len(left))
+        _require_room(len(groups), histogram.m)
         cells = [_cell(histogram, places, h) for places, h in groups]
         if len(left):
             cells.append(_cell(histogram, left, 1))
@@ -144,6 +146,17 @@ class Decoys(Mechanism):
                 "Fix: leave c out and the size is found, or ask for less."
             )
         return c
+
+
+def _require_room(kinds: int, m: int) -> None:
+    """Refuse what cannot be dealt: rows are dealt to groups by a table of kinds of groups x values."""
+    needed = 8 * kinds * m
+    if needed > memory.ceiling():
+        raise RequirementError(
+            f"mechanism 'decoys' needs {memory.in_words(needed)} here: {m:,} values make {kinds:,} kinds of groups, "
+            f"and it holds a number for each kind and value. At most {memory.in_words(memory.ceiling())} are allowed. "
+            "Fix: merge rare values, or mechanism='uniform', or --memory where the machine has more."
+        )
 
 
 def _cell(histogram: Histogram, places: Counts, rows: int) -> Cell:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from fractions import Fraction
+from itertools import compress
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from deniable.core.channel import Channel, Floats, coarsened
-from deniable.core.exact import own_amplifications
+from deniable.core.exact import different, different_pairs, own_amplifications
 from deniable.core.histogram import Counts
 from deniable.core.privacy import amplification_limit
 from deniable.mechanisms.fine_grain_solver import solve_coins
@@ -34,7 +35,7 @@ def uniform_channel(values: tuple[Hashable, ...], shares: Shares, protected: Fla
 
     Without a protected value there is nothing to hide, and the coin is that of the average share.
     """
-    guarded = [share for share, mine in zip(shares, protected, strict=True) if mine]
+    guarded = different(compress(shares, protected.tolist()))
     rho1 = max(guarded) if guarded else Fraction(1, len(values))
     return Channel.uniform(values, gamma=amplification_limit(rho1, rho2), coarse=True)
 
@@ -49,11 +50,10 @@ def fine_grain_channel(
     variance is taken, and fine-grain is never worse than uniform.
     """
     uniform = uniform_channel(values, shares, protected, rho2)
-    limits = [
-        amplification_limit(share, rho2) if guarded else None
-        for share, guarded in zip(shares, protected.tolist(), strict=True)
-    ]
-    gammas = np.array([np.inf if limit is None else float(limit) for limit in limits])
+    known = {id(share): amplification_limit(share, rho2) for share in different(compress(shares, protected.tolist()))}
+    limits = [known[id(share)] if guarded else None for share, guarded in zip(shares, protected.tolist(), strict=True)]
+    rounded = {id(limit): np.inf if limit is None else float(limit) for limit in different(limits)}
+    gammas = np.array([rounded[id(limit)] for limit in limits])
     coins = np.clip(solve_coins(counts / counts.sum(), gammas), 0, 1)
     mixtures = [_rounded(values, share * coins + (1 - share) * uniform.coins, limits) for share in MIXTURES]
     return min((uniform, *mixtures), key=lambda channel: float(weights @ value_variances(counts, channel)))
@@ -70,6 +70,4 @@ def _rounded(values: tuple[Hashable, ...], coins: Floats, limits: list[Fraction 
 
 def _within(channel: Channel, limits: list[Fraction | None]) -> bool:
     own = own_amplifications(channel.keep, channel.replace)
-    return all(
-        limit is None or (gamma is not None and gamma <= limit) for gamma, limit in zip(own, limits, strict=True)
-    )
+    return all(limit is None or (gamma is not None and gamma <= limit) for gamma, limit in different_pairs(own, limits))

@@ -15,7 +15,7 @@ from deniable.core import exact
 from deniable.core.errors import InternalError
 from deniable.core.exact import own_amplifications
 from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Histogram
+from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy, largest_prior
 from deniable.core.probability import percent
@@ -51,13 +51,14 @@ def surest_in_cells(histogram: Histogram, cells: Sequence[Cell]) -> list[Fractio
     """The largest Pr[x | cell, y] over all cells and y, for each value of the table."""
     if len(cells) == 1 and cells[0].rows.domain == histogram.domain:
         return posteriors(cells[0])
-    sure = [Fraction(0)] * histogram.m
+    sure: list[Fraction | None] = [None] * histogram.m
     for cell in cells:
         for value, belief in zip(cell.rows.domain, posteriors(cell), strict=True):
             place = histogram.position(value)
-            if sure[place] is not belief:
-                sure[place] = max(sure[place], belief)
-    return sure
+            known = sure[place]
+            sure[place] = belief if known is None or known is belief else max(known, belief)
+    nothing = Fraction(0)
+    return [nothing if belief is None else belief for belief in sure]
 
 
 def cells_guarantee(
@@ -80,7 +81,8 @@ def cells_guarantee(
         noisy: whether the exact posterior is not to be told.
     """
     assert privacy.rho2 is not None
-    guarded = [protected[[histogram.position(value) for value in cell.rows.domain]] for cell in cells]
+    places = [np.array([histogram.position(value) for value in cell.rows.domain]) for cell in cells]
+    guarded = [protected[place] for place in places]
     sure = [posteriors(cell) for cell in cells]
     covered = [compress(beliefs, mask.tolist()) for beliefs, mask in zip(sure, guarded, strict=True)]
     worst = max(exact.different(chain.from_iterable(covered)))
@@ -100,7 +102,7 @@ def cells_guarantee(
             *EVERY_RELEASE,
             CELL_VALUES,
             UPWARD,
-            _stronger_beliefs(histogram, privacy, cells, guarded, sure, protected),
+            _stronger_beliefs(histogram, privacy, cells, places, sure, protected),
             CELL_SIZES,
             TOGETHER,
         ),
@@ -152,12 +154,12 @@ def _round_down(value: Fraction, digits: int = 3) -> Fraction:
 def _also(
     rho2: Fraction, cells: tuple[Cell, ...], guarded: list[Flags], gammas: tuple[Fraction | None, ...]
 ) -> tuple[str, ...]:
-    own = [
-        gamma
-        for cell, mask in zip(cells, guarded, strict=True)
-        for gamma, protects in zip(own_amplifications(cell.channel.keep, cell.channel.replace), mask, strict=True)
-        if protects
-    ]
+    own = exact.different(
+        chain.from_iterable(
+            compress(own_amplifications(cell.channel.keep, cell.channel.replace), mask.tolist())
+            for cell, mask in zip(cells, guarded, strict=True)
+        )
+    )
     if any(gamma is None for gamma in own):
         raise InternalError("a protected value has an unbounded amplification")
     covered = percent(_round_down(largest_prior(rho2, max(gamma for gamma in own if gamma is not None))))
@@ -190,8 +192,8 @@ def _stronger_beliefs(
     histogram: Histogram,
     privacy: Privacy,
     cells: tuple[Cell, ...],
-    guarded: list[Flags],
-    sure: list[list[Fraction]],
+    places: Sequence[Counts],
+    sure: Sequence[list[Fraction]],
     protected: Flags,
 ) -> str:
     """How far a belief above the frequency can grow, with the cell as evidence and the rest in proportion
@@ -201,14 +203,15 @@ def _stronger_beliefs(
     """
     belief = float(privacy.rho1 or round_up(largest_protected_frequency(histogram, protected), 2))
     by_cell = by_both = belief
-    for cell, mask, posterior in zip(cells, guarded, sure, strict=True):
-        for value, share, both, protects in zip(
-            cell.rows.domain, cell.rows.relative.tolist(), posterior, mask.tolist(), strict=True
-        ):
-            if protects:
-                before = histogram[value] / histogram.rows
-                by_cell = max(by_cell, _updated(belief, before, share))
-                by_both = max(by_both, _updated(belief, before, float(both)))
+    for cell, place, posterior in zip(cells, places, sure, strict=True):
+        before, rounded = (
+            histogram.counts[place] / histogram.rows,
+            {id(p): float(p) for p in exact.different(posterior)},
+        )
+        alike = zip(before.tolist(), cell.rows.relative.tolist(), map(id, posterior), strict=True)
+        for frequency, share, both in set(compress(alike, protected[place].tolist())):
+            by_cell = max(by_cell, _updated(belief, frequency, share))
+            by_both = max(by_both, _updated(belief, frequency, rounded[both]))
     return (
         f"Beliefs stronger than a value's frequency are not covered: someone who held a protected value at "
         f"{percent(belief)} beforehand, and all others in proportion to their frequency, can become up to "

@@ -240,15 +240,17 @@ def _allowed(histogram: Histogram, privacy: Privacy) -> tuple[Fraction, bool]:
     """The largest amplification that the requirement allows, and whether it depends on the counts."""
     if privacy.adversary == "any-prior":
         return allowed_amplification(privacy), False
-    allowed = []
-    for value, limit in zip(histogram.domain, limits_of(histogram, privacy), strict=True):
-        if limit is not None and histogram[value]:
+    alike: dict[tuple[int, int, int], tuple[Fraction, Fraction, bool]] = {}  # values with the same count and limit
+    counted = zip(histogram.domain, histogram.counts.tolist(), limits_of(histogram, privacy), strict=True)
+    for value, rows, limit in counted:
+        if limit is not None and rows:
             stated = privacy.per_value[value][0] if value in privacy.per_value else privacy.rho1
-            prior = histogram.frequency(value) if stated is None else stated
-            allowed.append((amplification_limit(prior, limit), stated is None))
-    if not allowed:
+            if (rows, id(limit), id(stated)) not in alike:
+                prior = Fraction(rows, histogram.rows) if stated is None else stated
+                alike[rows, id(limit), id(stated)] = prior, limit, stated is None
+    if not alike:
         raise RequirementError("No value that occurs is protected. Fix: raise rho1, or name fewer values in exempt=.")
-    return min(allowed)
+    return min((amplification_limit(prior, limit), coarse) for prior, limit, coarse in alike.values())
 
 
 def _worst(histogram: Histogram, privacy: Privacy | None, gamma: Fraction) -> Fraction:
@@ -257,9 +259,9 @@ def _worst(histogram: Histogram, privacy: Privacy | None, gamma: Fraction) -> Fr
         protected = pairs_of(privacy)
     else:
         limits: Limits = [Fraction(1)] * histogram.m if privacy is None else limits_of(histogram, privacy)
-        protected = [
-            (histogram.frequency(x), limit) for x, limit in zip(histogram, limits, strict=True) if limit is not None
-        ]
+        counted = zip(histogram.counts.tolist(), limits, strict=True)
+        alike = {(rows, id(limit)): (rows, limit) for rows, limit in counted if limit is not None}
+        protected = [(Fraction(rows, histogram.rows), limit) for rows, limit in alike.values()]
     posterior = max(worst_posterior(prior, gamma) for prior, _ in protected)
     return min(Fraction(-int(-posterior * 10_000 // 1), 10_000), max(limit for _, limit in protected))
 

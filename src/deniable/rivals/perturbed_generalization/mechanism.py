@@ -162,8 +162,9 @@ def row_amplification(channel: Channel, k: int) -> Fraction:
 
 
 def _above(histogram: Histogram, privacy: Privacy, public: Histogram | None, gamma: Fraction) -> tuple[int, ...]:
-    sure = [worst_posterior(Fraction(f, histogram.rows), gamma) for f in histogram.counts.tolist()]
-    return beyond_rho1(histogram, privacy, public, sure)
+    counts = histogram.counts.tolist()
+    known = {f: worst_posterior(Fraction(f, histogram.rows), gamma) for f in set(counts)}
+    return beyond_rho1(histogram, privacy, public, [known[f] for f in counts])
 
 
 def _unprotected(rho1: Fraction, rho2: Fraction, above: tuple[int, ...]) -> list[str]:
