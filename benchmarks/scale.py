@@ -1,10 +1,11 @@
 """Peak memory and processor time of every command as tables grow: in rows, and in values of the sensitive column.
 
-    python benchmarks/scale.py --rows 5 7 --values 1 6 --kept measured.jsonl > table.md
+    python benchmarks/scale.py --rows 5 6 7 --values 1 4 5 6 --kept measured.jsonl
+    python benchmarks/scale.py --as-kept --kept benchmarks/scale.jsonl
 
 Each command is a process of its own under the ceiling that `--memory` sets; what is refused is said. What was measured
-is kept in a file, line by line, so that large tables can be measured later than small ones. The tables it prints are
-those of docs/explanation/scale.md.
+is kept in a file, line by line, so that large tables can be measured later than small ones. The second line prints the
+tables of docs/explanation/scale.md from what was measured for it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -28,56 +30,30 @@ PIECE = 1_000_000
 LONGEST = 900  # seconds of the processor
 SLOWEST = 7200  # seconds by the clock, for a machine that has other work
 FEW_VALUES, FEW_ROWS = 50, 1_000_000
+ROWS, VALUES = (5, 6, 7, 8), (1, 4, 5, 6)  # powers of ten
 COUNT = "SELECT COUNT(*) AS n FROM release WHERE age < 40 AND v < 5"
 BY_PUBLIC = "SELECT age, sex, COUNT(*) AS n FROM release WHERE v < 5 GROUP BY age, sex"
 BY_SENSITIVE = "SELECT v, COUNT(*) AS n FROM release GROUP BY v ORDER BY n DESC LIMIT 5"
-PLACES = (
-    "RELEASE",
-    "UNIFORM",
-    "FINE",
-    "SMALL",
-    "LINEUP",
-    "DESIGNED",
-    "DECOYS",
-    "ANATOMY",
-    "GENERALIZED",
-    "REPORT",
-    "AUDIT",
-)
+PLACES = ("RELEASE", "UNIFORM", "FINE-GRAIN", "SMALL-DOMAIN", "LINEUP", "DESIGNED", "DECOYS", "ANATOMY", "GENERALIZE")
+FILES = ("REPORT", "AUDIT")
+REQUIRED = ("--sensitive", "v", "--rho2", "9/10")
+
+
+def publishing(mechanism: str, *required: str) -> list[str]:
+    """The words that publish by a mechanism, into a folder of its own."""
+    return ["publish", "TABLE", *required, "--mechanism", mechanism, "--out", mechanism.upper(), "--quiet"]
+
+
 COMMANDS: dict[str, list[str]] = {
-    "publish": ["publish", "TABLE", "--sensitive", "v", "--rho2", "9/10", "--out", "RELEASE", "--quiet"],
-    "publish, uniform": [
-        *("publish", "TABLE", "--sensitive", "v", "--rho2", "9/10", "--mechanism", "uniform"),
-        *("--out", "UNIFORM", "--quiet"),
-    ],
-    "publish, fine-grain": [
-        *("publish", "TABLE", "--sensitive", "v", "--rho2", "9/10", "--mechanism", "fine-grain"),
-        *("--out", "FINE", "--quiet"),
-    ],
-    "publish, small-domain": [
-        *("publish", "TABLE", "--sensitive", "v", "--rho2", "9/10", "--mechanism", "small-domain"),
-        *("--out", "SMALL", "--quiet"),
-    ],
-    "publish, lineup": [
-        *("publish", "TABLE", "--sensitive", "v", "--rho2", "9/10", "--mechanism", "lineup"),
-        *("--out", "LINEUP", "--quiet"),
-    ],
-    "publish, designed": [
-        *("publish", "TABLE", "--sensitive", "v", "--rho2", "9/10", "--mechanism", "designed"),
-        *("--out", "DESIGNED", "--quiet"),
-    ],
-    "publish, decoys": [
-        *("publish", "TABLE", "--sensitive", "v", "--mechanism", "decoys"),
-        *("--out", "DECOYS", "--quiet"),
-    ],
-    "publish, anatomy": [
-        *("publish", "TABLE", "--sensitive", "v", "--rho2", "9/10", "--mechanism", "anatomy"),
-        *("--out", "ANATOMY", "--quiet"),
-    ],
-    "publish, generalize": [
-        *("publish", "TABLE", "--sensitive", "v", "--rho2", "9/10", "--mechanism", "generalize"),
-        *("--out", "GENERALIZED", "--quiet"),
-    ],
+    "publish": ["publish", "TABLE", *REQUIRED, "--out", "RELEASE", "--quiet"],
+    "publish, uniform": publishing("uniform", *REQUIRED),
+    "publish, designed": publishing("designed", *REQUIRED),
+    "publish, fine-grain": publishing("fine-grain", *REQUIRED),
+    "publish, small-domain": publishing("small-domain", *REQUIRED),
+    "publish, lineup": publishing("lineup", *REQUIRED),
+    "publish, decoys": publishing("decoys", "--sensitive", "v"),
+    "publish, anatomy": publishing("anatomy", *REQUIRED),
+    "publish, generalize": publishing("generalize", *REQUIRED),
     "verify": ["verify", "RELEASE"],
     "query, a count": ["query", "RELEASE", COUNT],
     "query, by public columns": ["query", "RELEASE", BY_PUBLIC],
@@ -85,10 +61,9 @@ COMMANDS: dict[str, list[str]] = {
     "report, for analysts": ["report", "RELEASE", "--format", "md", "--out", "REPORT"],
     "audit": ["audit", "TABLE", "RELEASE", "--out", "AUDIT"],
     "risk": ["risk", "TABLE", "--columns", "age,sex"],
-    "plan": ["plan", "TABLE", "--sensitive", "v", "--rho2", "9/10", "--quiet"],
+    "plan": ["plan", "TABLE", *REQUIRED, "--quiet"],
     "evaluate, one draw": [
-        *("evaluate", "TABLE", "--sensitive", "v", "--rho2", "9/10", "--mechanism", "uniform"),
-        *("--draws", "1", "--quiet"),
+        *("evaluate", "TABLE", *REQUIRED, "--mechanism", "uniform", "--draws", "1", "--quiet"),
     ],
 }
 
@@ -141,7 +116,8 @@ def measured(words: list[str], folder: Path) -> str:
     if started.returncode < 0:
         return f"more than {LONGEST} s"
     if started.returncode not in (0, 1):
-        return f"refused: {(lines or ['?'])[-1].removeprefix('Error: ')}"
+        needed = re.search(r"[\d.]+ [MGT]i?B", " ".join(lines))
+        return "refused" if needed is None else f"refused: {needed[0]}"
     return f"{used.ru_utime + used.ru_stime:.1f} s, {used.ru_maxrss / 1024:,.0f} MB"
 
 
@@ -175,7 +151,7 @@ def measure(size: Size, names: Sequence[str], memory: str | None, kept: Kept, wi
         return
     with tempfile.TemporaryDirectory(prefix="deniable-scale-") as home:
         folder = Path(home)
-        places = {name: str(folder / name.lower()) for name in PLACES}
+        places = {name: str(folder / name.lower()) for name in (*PLACES, *FILES)}
         places["TABLE"] = str(folder / "table.parquet")
         write_table(Path(places["TABLE"]), *size, wide)
         for what in dict.fromkeys(["publish", *left]):  # the others ask the release that it makes
@@ -185,27 +161,44 @@ def measure(size: Size, names: Sequence[str], memory: str | None, kept: Kept, wi
                 kept.add(size, what, cell)
 
 
+def table(title: str, heads: Sequence[str], sizes: Sequence[Size], names: Sequence[str], kept: Kept) -> str:
+    """What is kept of these sizes, a row for each command that was measured on one of them."""
+    lines = [f"| {title} | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
+    for what in names:
+        cells = [kept.cells.get((*size, what)) for size in sizes]
+        if any(cells):
+            lines.append(f"| {what} | {' | '.join(cell or 'not measured' for cell in cells)} |")
+    return "\n".join(lines)
+
+
+def tables(rows: Sequence[int], values: Sequence[int], names: Sequence[str], kept: Kept) -> str:
+    """The two tables: by rows, and by values, each a list of powers of ten."""
+    by_rows = [(10**power, FEW_VALUES) for power in rows]
+    by_values = [(FEW_ROWS, 10**power) for power in values]
+    return "\n\n".join(
+        (
+            table(f"{FEW_VALUES} values", [f"{n:,} rows" for n, _ in by_rows], by_rows, names, kept),
+            table(f"{FEW_ROWS:,} rows", [f"{m:,} values" for _, m in by_values], by_values, names, kept),
+        )
+    )
+
+
 def main() -> None:
-    """Print two tables: by rows, and by values."""
+    """Measure what is not kept, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, nargs=2, default=(5, 8), metavar="POWER", help="10^a to 10^b rows")
-    parser.add_argument("--values", type=int, nargs=2, default=(1, 6), metavar="POWER", help="10^a to 10^b values")
+    parser.add_argument("--rows", type=int, nargs="*", default=ROWS, metavar="POWER", help="of ten, with 50 values")
+    parser.add_argument("--values", type=int, nargs="*", default=VALUES, metavar="POWER", help="of ten, in 10^6 rows")
     parser.add_argument("--only", nargs="*", choices=[*COMMANDS], metavar="COMMAND", help="some of the commands")
     parser.add_argument("--memory", default=None, help="a ceiling for every command")
     parser.add_argument("--wide", action="store_true", help="tables of eight columns instead of three")
     parser.add_argument("--kept", type=Path, default=None, help="a file of what was measured, read and added to")
+    parser.add_argument("--as-kept", action="store_true", help="print what is kept, and measure nothing")
     options = parser.parse_args()
     kept, names = Kept(options.kept), options.only or [*COMMANDS]
-    by_rows = [(10**power, FEW_VALUES) for power in range(options.rows[0], options.rows[1] + 1)]
-    by_values = [(FEW_ROWS, 10**power) for power in range(options.values[0], options.values[1] + 1)]
-    for title, sizes in ((f"{FEW_VALUES} values", by_rows), (f"{FEW_ROWS:,} rows", by_values)):
-        for size in sizes:
-            measure(size, names, options.memory, kept, options.wide)
-        heads = [f"{rows:,} rows" if sizes is by_rows else f"{values:,} values" for rows, values in sizes]
-        print(f"| {title} | {' | '.join(heads)} |\n|{'---|' * (len(heads) + 1)}", flush=True)
-        for what in names:
-            print(f"| {what} | {' | '.join(kept.cells[*size, what] for size in sizes)} |", flush=True)
-        print(flush=True)
+    sizes = [*((10**power, FEW_VALUES) for power in options.rows), *((FEW_ROWS, 10**power) for power in options.values)]
+    for size in () if options.as_kept else sizes:
+        measure(size, names, options.memory, kept, options.wide)
+    print(tables(options.rows, options.values, names, kept))
 
 
 if __name__ == "__main__":
