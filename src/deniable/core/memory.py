@@ -39,9 +39,11 @@ def size_of(text: str) -> int:
 def in_words(size: float) -> str:
     """A size as people read it.
 
-    >>> in_words(3 * 2**30), in_words(5_000_000)
-    ('3.0 GB', '5 MB')
+    >>> in_words(3 * 2**40), in_words(3 * 2**30), in_words(5_000_000)
+    ('3.0 TB', '3.0 GB', '5 MB')
     """
+    if size >= 2**40:
+        return f"{size / 2**40:.1f} TB"
     return f"{size / 2**30:.1f} GB" if size >= 2**30 else f"{size / 2**20:.0f} MB"
 
 
