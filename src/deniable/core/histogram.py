@@ -77,7 +77,7 @@ class Histogram(Mapping[Hashable, int]):
             raise TableError("A histogram is a mapping value -> number of rows.") from None
 
     def with_counts(self, counts: Counts) -> Histogram:
-        """Other counts of the same values; where they stand is not looked up again.
+        """Other ``counts`` of the same values, in their order; where they stand is not looked up again.
 
         >>> Histogram.of({"flu": 120, "hiv": 7}).with_counts(np.array([5, 2]))["hiv"]
         2
