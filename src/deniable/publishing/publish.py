@@ -1,37 +1,23 @@
-"""Publish a table: scan, plan, execute. The one place where an engine and a mechanism meet."""
+"""Publish a table: what was asked for, read and checked; ``rows`` and ``rival`` do the rest."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from deniable.core.about import About
 from deniable.core.bins import BinsLike
-from deniable.core.labels import of_columns
-from deniable.core.manifest import (
-    Column,
-    Manifest,
-    Randomness,
-    guarantee_dict,
-    privacy_dict,
-    software,
-    with_sentence,
-)
 from deniable.core.privacy import Privacy, as_privacy
 from deniable.core.probability import Probability
 from deniable.engines import Engine, engine_for
-from deniable.engines.base import CELL, Job, Progress, no_progress
-from deniable.engines.batch.values import require_readable_csv
+from deniable.engines.base import Progress, no_progress
 from deniable.engines.randomness import Keystream
 from deniable.engines.request import Request
 from deniable.mechanisms import Mechanism, mechanism_named
 from deniable.mechanisms.registry import AUTO
-from deniable.publishing.about import about_of, with_expected
+from deniable.publishing.about import about_of
 from deniable.publishing.alone import one_at_a_time
 from deniable.publishing.arguments import (
     as_names,
@@ -43,21 +29,15 @@ from deniable.publishing.arguments import (
     secret_of,
     signer_for,
 )
-from deniable.publishing.choice import choice_of
 from deniable.publishing.context import canonical, context_of
-from deniable.publishing.ledger import Ledger, noted
+from deniable.publishing.destination import Destination
 from deniable.publishing.lists import Refused, unfolded
-from deniable.publishing.parts import Prepared, prepared
-from deniable.publishing.people import drawn_by, require_own_draws, said_of_looks, series_of
+from deniable.publishing.people import drawn_by, series_of
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
-from deniable.publishing.resuming import require_resumable, rows_of
+from deniable.publishing.resuming import require_resumable
 from deniable.publishing.rival import publish_rival
+from deniable.publishing.rows import Books, Machine, publish_rows
 from deniable.publishing.scanning import binned, recoded
-from deniable.publishing.series import Series
-from deniable.publishing.together import warnings_about_counts
-from deniable.publishing.warned import warned
-from deniable.release.folder import finish_folder, new_folder
-from deniable.release.open import open_release
 from deniable.release.release import Release
 from deniable.release.signing_key import files_of_key
 from deniable.rivals.base import Rival
@@ -218,89 +198,12 @@ def publish(
         limit,
         drawn_by=drawn_by(who, by_value),
     )
+    inputs = (*files_of(table), *files_of_key(sign))
+    where = Destination(runs_on, None if out is None else Path(out), format, overwrite, inputs, signer, said, resume)
     if isinstance(chosen, Rival):
-        return publish_rival(
-            chosen,
-            request,
-            runs_on,
-            row_id=who,
-            out=out,
-            overwrite=overwrite,
-            format=format,
-            inputs=[*files_of(table), *files_of_key(sign)],
-            signer=signer,
-            about=said,
-        )
+        return publish_rival(chosen, request, where, row_id=who)
     if row_id is not None:
         dataset.require_distinct(row_id, request.keys)
-    ready = prepared(chosen, request) if log is None else log.prepared(chosen, request)
-    require_own_draws(ready, who, by_value)
-    draws = request.keys.subkey("plan", *(work.part.fingerprint() for work in ready.jobs))
-    job = Job(
-        parts=ready.jobs,
-        public=public,
-        keys=draws if log is None else log.keys,
-        row_id=who,
-        by_value=by_value,
-        order=draws.subkey("order"),
-        shuffle=shuffle,
-        threads=threads or min(os.cpu_count() or 1, 4),
-        batch_rows=batch_rows,
-        progress=progress,
-    )
-    if by_value:
-        ready = said_of_looks(ready, request, log, who or "")
-    ledger = noted(key_file, name, job.keys.purpose, ready.plan.guarantee.gamma, again)
-    warnings = warned(ready, request)
-    schema = ready.dataset.published_schema(job)
-    if format == "csv":
-        require_readable_csv(schema)
-    manifest = replace(_manifest(ready, job, request, schema), about=with_expected(said, ready))
-    if out is None:
-        published = pa.concat_tables(ready.dataset.execute(job)).combine_chunks()
-        _keep(log, ledger)
-        return _with_advice(Release(manifest, table=published, engine=runs_on), ready, warnings)
-    resumed: list[str] = []
-    with (
-        new_folder(Path(out), overwrite, [*files_of(table), *files_of_key(sign)], resumes=resume) as partial,
-        rows_of(ready.dataset, job, partial, (secret, draws) if resume else None, resumed) as rows,
-    ):
-        finish_folder(partial, manifest, rows, schema, format, runs_on, signer=signer)
-        _keep(log, ledger)  # before the release is in place: it is better to remember one that nobody saw
-    return _with_advice(open_release(out, engine=runs_on), ready, [*resumed, *warnings])
-
-
-def _with_advice(release: Release, ready: Prepared, warnings: Sequence[str]) -> Release:
-    """The release, with what its owner should know of it."""
-    release.warnings = (*warnings, *warnings_about_counts(ready.jobs, release))
-    release.choice = choice_of(ready, release.manifest.parts)
-    return release
-
-
-def _keep(log: Series | None, ledger: Ledger | None) -> None:
-    """Remember what is published."""
-    for book in (log, ledger):
-        if book is not None:
-            book.save()
-
-
-def _manifest(ready: Prepared, job: Job, request: Request, schema: pa.Schema) -> Manifest:
-    roles = {CELL: "cell", **dict.fromkeys(job.sensitive, "sensitive")}
-    promised, parts = ready.plan.guarantee, ready.published(request.missing)
-    said = replace(promised, not_protected=(*promised.not_protected, *ready.dataset.said))
-    manifest = Manifest(
-        name=request.name,
-        software=software(),
-        mechanism=ready.plan.mechanism,
-        options=ready.plan.options,
-        form="rows",
-        rows=job.rows,
-        columns=tuple(Column(field.name, str(field.type), roles.get(field.name, "public")) for field in schema),
-        parts=parts,
-        privacy=privacy_dict(ready.plan.privacy),
-        guarantee=guarantee_dict(said),
-        randomness=Randomness(request.secret.source, request.secret.seed, job.shuffle, request.drawn_by),
-        recoded=ready.dataset.recodes,
-        labels=of_columns(ready.dataset.labels, schema.names),
-    )
-    return with_sentence(manifest)
+    machine = Machine(threads or min(os.cpu_count() or 1, 4), batch_rows)
+    books = Books(log, key_file, again)
+    return publish_rows(chosen, request, where, machine, books, who=who, by_value=by_value)

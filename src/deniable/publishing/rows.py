@@ -1,0 +1,154 @@
+"""Publish perturbed rows: plan, execute, write. The one place where an engine and a mechanism meet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from deniable.core.labels import of_columns
+from deniable.core.manifest import (
+    Column,
+    Manifest,
+    Randomness,
+    guarantee_dict,
+    privacy_dict,
+    software,
+    with_sentence,
+)
+from deniable.engines.base import CELL, Job
+from deniable.engines.batch.values import require_readable_csv
+from deniable.engines.request import Request
+from deniable.mechanisms import Mechanism
+from deniable.publishing.about import with_expected
+from deniable.publishing.choice import choice_of
+from deniable.publishing.destination import Destination
+from deniable.publishing.ledger import Ledger, noted
+from deniable.publishing.parts import Prepared, prepared
+from deniable.publishing.people import require_own_draws, said_of_looks
+from deniable.publishing.resuming import rows_of
+from deniable.publishing.series import Series
+from deniable.publishing.together import warnings_about_counts
+from deniable.publishing.warned import warned
+from deniable.release.folder import finish_folder, new_folder
+from deniable.release.open import open_release
+from deniable.release.release import Release
+
+
+class Machine(NamedTuple):
+    """Speed only: how many threads, and how many rows at a time."""
+
+    threads: int
+    batch_rows: int
+
+
+@dataclass(frozen=True)
+class Books:
+    """Who remembers what was published: a series, or the ledger beside a key file."""
+
+    log: Series | None
+    key_file: str | os.PathLike[str] | None
+    again: bool
+
+    def opened(self, name: str, purpose: tuple[str, ...], ready: Prepared) -> Ledger | None:
+        """The ledger, which refuses people that were published before."""
+        return noted(self.key_file, name, purpose, ready.plan.guarantee.gamma, self.again)
+
+
+def publish_rows(
+    mechanism: str | Mechanism,
+    request: Request,
+    where: Destination,
+    machine: Machine,
+    books: Books,
+    *,
+    who: str | None,
+    by_value: bool,
+) -> Release:
+    """A release of perturbed rows.
+
+    Args:
+        mechanism: or ``"auto"``.
+        request: the table and what is required.
+        where: the release goes.
+        machine: speed only.
+        books: who remembers it.
+        who: the column that names rows or people.
+        by_value: whether rows of one person with one value are published alike.
+    """
+    log = books.log
+    ready = prepared(mechanism, request) if log is None else log.prepared(mechanism, request)
+    require_own_draws(ready, who, by_value)
+    draws = request.keys.subkey("plan", *(work.part.fingerprint() for work in ready.jobs))
+    job = Job(
+        parts=ready.jobs,
+        public=request.public,
+        keys=draws if log is None else log.keys,
+        row_id=who,
+        by_value=by_value,
+        order=draws.subkey("order"),
+        shuffle=request.shuffle,
+        threads=machine.threads,
+        batch_rows=machine.batch_rows,
+        progress=request.progress,
+    )
+    if by_value:
+        ready = said_of_looks(ready, request, log, who or "")
+    ledger = books.opened(request.name, job.keys.purpose, ready)
+    warnings = warned(ready, request)
+    schema = ready.dataset.published_schema(job)
+    if where.format == "csv":
+        require_readable_csv(schema)
+    manifest = replace(_manifest(ready, job, request, schema), about=with_expected(where.about, ready))
+    if where.out is None:
+        published = pa.concat_tables(ready.dataset.execute(job)).combine_chunks()
+        _keep(log, ledger)
+        return _with_advice(Release(manifest, table=published, engine=where.engine), ready, warnings)
+    resumed: list[str] = []
+    identity = (request.secret, draws) if where.resume else None
+    with (
+        new_folder(where.out, where.overwrite, where.inputs, resumes=where.resume) as partial,
+        rows_of(ready.dataset, job, partial, identity, resumed) as rows,
+    ):
+        finish_folder(partial, manifest, rows, schema, where.format, where.engine, signer=where.signer)
+        _keep(log, ledger)  # before the release is in place: it is better to remember one that nobody saw
+    return _with_advice(open_release(where.out, engine=where.engine), ready, [*resumed, *warnings])
+
+
+def _with_advice(release: Release, ready: Prepared, warnings: Sequence[str]) -> Release:
+    """The release, with what its owner should know of it."""
+    release.warnings = (*warnings, *warnings_about_counts(ready.jobs, release))
+    release.choice = choice_of(ready, release.manifest.parts)
+    return release
+
+
+def _keep(log: Series | None, ledger: Ledger | None) -> None:
+    """Remember what is published."""
+    for book in (log, ledger):
+        if book is not None:
+            book.save()
+
+
+def _manifest(ready: Prepared, job: Job, request: Request, schema: pa.Schema) -> Manifest:
+    roles = {CELL: "cell", **dict.fromkeys(job.sensitive, "sensitive")}
+    promised, parts = ready.plan.guarantee, ready.published(request.missing)
+    said = replace(promised, not_protected=(*promised.not_protected, *ready.dataset.said))
+    manifest = Manifest(
+        name=request.name,
+        software=software(),
+        mechanism=ready.plan.mechanism,
+        options=ready.plan.options,
+        form="rows",
+        rows=job.rows,
+        columns=tuple(Column(field.name, str(field.type), roles.get(field.name, "public")) for field in schema),
+        parts=parts,
+        privacy=privacy_dict(ready.plan.privacy),
+        guarantee=guarantee_dict(said),
+        randomness=Randomness(request.secret.source, request.secret.seed, job.shuffle, request.drawn_by),
+        recoded=ready.dataset.recodes,
+        labels=of_columns(ready.dataset.labels, schema.names),
+    )
+    return with_sentence(manifest)
