@@ -15,7 +15,7 @@ from deniable.evaluation.rivals import Anatomized
 from deniable.evaluation.settings import Perturbed
 from deniable.mechanisms import Designed, Lineup, SmallDomain, Uniform
 from deniable.planning.chart import Chart, line
-from deniable.planning.pools import sdr_pool
+from deniable.planning.pools import QuestionPool, sdr_pool
 from deniable.planning.profiles import SELECTIVITIES
 from deniable.planning.tables import CodedTable
 from reproduction.five_pools import RHO1
@@ -31,7 +31,7 @@ Errors = tuple[float, ...]
 Rows = dict[int, dict[str, Row]]
 
 
-def _rows(table: CodedTable, rho1: Fraction, size: int, draws: int, *, designed: bool = False) -> dict[str, Row]:
+def _rows(pool: QuestionPool, rho1: Fraction, size: int, draws: int, *, designed: bool = False) -> dict[str, Row]:
     """The errors of uniform, small-domain, Anatomy and line-ups at one L, and of designed channels."""
     privacy = Privacy(rho1, Fraction(1, size))
     settings: list[Setting] = [
@@ -42,7 +42,7 @@ def _rows(table: CodedTable, rho1: Fraction, size: int, draws: int, *, designed:
     ]
     if designed:
         settings.append(Perturbed("designed", Designed(), privacy, ("calibrated",)))
-    result = run_experiment(sdr_pool(table), settings, draws=draws)
+    result = run_experiment(pool, settings, draws=draws)
     return {row.setting: row for row in result.rows}
 
 
@@ -56,13 +56,13 @@ def _below(first: Errors, second: Errors) -> bool:
 
 def figure_2(census: pa.Table, *, draws: int) -> list[Item]:
     """OCC: against L at 300,000 rows, and against the rows at L = 6."""
-    table = CodedTable.of(resampled(census, THIRD), "occupation")
-    by_level = {size: _rows(table, RHO1, size, draws, designed=True) for size in LEVELS}
+    pool = sdr_pool(CodedTable.of(resampled(census, THIRD), "occupation"))
+    by_level = {size: _rows(pool, RHO1, size, draws, designed=True) for size in LEVELS}
     by_rows: Rows = {THIRD: by_level[LEVELS[0]]}
     for number in SIZES:
         if number != THIRD:
             other = CodedTable.of(resampled(census, number), "occupation")
-            by_rows[number] = _rows(other, RHO1, LEVELS[0], draws)
+            by_rows[number] = _rows(sdr_pool(other), RHO1, LEVELS[0], draws)
     return [_upper(by_level, draws), _lower(dict(sorted(by_rows.items())), draws)]
 
 
@@ -122,15 +122,15 @@ def figure_4(census: pa.Table, *, draws: int) -> list[Item]:
     """EDU: against L at 300,000 rows, and against the rows at L = 10."""
     by_level: Rows = {}
     cells: dict[int, int] = {}
-    table = CodedTable.of(resampled(census, THIRD), "education")
+    pool = sdr_pool(CodedTable.of(resampled(census, THIRD), "education"))
     for size in SKEWED:
-        cells[size] = _cells(table, size)
-        by_level[size] = _rows(table, RARE, size, draws)
+        cells[size] = _cells(pool.table, size)
+        by_level[size] = _rows(pool, RARE, size, draws)
     by_rows: Rows = {THIRD: by_level[SKEWED[0]]}
     for number in SIZES:
         if number != THIRD:
             other = CodedTable.of(resampled(census, number), "education")
-            by_rows[number] = _rows(other, RARE, SKEWED[0], draws)
+            by_rows[number] = _rows(sdr_pool(other), RARE, SKEWED[0], draws)
     first = _skewed("upper half", "L", by_level, draws, f"rho2 = 1/L, resampled to {THIRD:,} rows", cells)
     second = _skewed("lower half", "rows", dict(sorted(by_rows.items())), draws, "rho2 = 1/10", {})
     return [first, second]
