@@ -16,7 +16,7 @@ from deniable.engines.batch.columns import mixed
 from deniable.planning.tables import CodedTable
 
 Rows = npt.NDArray[np.int32]
-HELD = 2**18  # rows of a table whose conditions are held as lists of rows
+HELD = 2**19  # rows of a table whose conditions are held as lists of rows: three times as fast to count
 CHUNK = 2**18
 RADIX = 2**62
 
