@@ -151,3 +151,18 @@ def test_whole_numbers_with_a_point_are_no_counts(tmp_path: Path, mechanism: str
     path.write_text(json.dumps(raw))
     with pytest.raises(ManifestError, match="no whole numbers"):
         dn.verify(out)
+
+
+def test_a_sensitive_column_is_called_what_counts_are_only_where_none_are_published(tmp_path: Path) -> None:
+    table = pa.table({"rows": [1, 2, 3, 4] * 10, "age": list(range(40))})
+    dn.publish(table, sensitive="rows", mechanism="generalize:l=2,k=2").save(tmp_path / "release")
+    assert dn.verify(tmp_path / "release").holds
+    with pytest.raises(DeniableError, match="'rows' is reserved with mechanism 'anatomy'"):
+        dn.publish(table, sensitive="rows", mechanism="anatomy:l=2")
+
+
+def test_half_floats_are_public_values_of_an_audit() -> None:
+    halves = pa.array(np.arange(60, dtype=np.float16) / np.float16(2))
+    table = pa.table({"half": halves, "v": ["a", "b", "c"] * 20})
+    release = dn.publish(table, sensitive="v", privacy=dn.Privacy(rho2="2/3"), mechanism="uniform")
+    assert dn.audit(table, release).to_dict()

@@ -88,4 +88,5 @@ def decoded(column: pa.Array) -> pa.Array:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.float32() if plain == pa.float16() else plain  # Arrow does not look half floats up

@@ -39,14 +39,14 @@ class Published:
             raise ManifestError(
                 f"The file of the groups has no column {shortened(lacking[0])}: it is another release's."
             )
-        if rows is None:
-            counted = table.select(keys).append_column(ROWS, pa.array(np.ones(table.num_rows, np.int64)))
-        else:
-            counted = table.select([*keys, rows])
-        summed = counted.group_by(keys).aggregate([(ROWS, "sum")])
-        own = list(zip(*(summed[name].to_pylist() for name in columns), strict=True))
+        counts = pa.array(np.ones(table.num_rows, np.int64)) if rows is None else table[rows]
+        # By place: a sensitive column may be called what the column of counts is.
+        places = [str(place) for place in range(len(keys))]
+        counted = pa.table([*(table[name] for name in keys), counts], names=[*places, ROWS])
+        summed = counted.group_by(places).aggregate([(ROWS, "sum")])
+        own = list(zip(*(summed[place].to_pylist() for place in places[1:]), strict=True))
         own_values = own if len(columns) > 1 else [value for (value,) in own]
-        return cls(summed[CELL].to_pylist(), own_values, summed[f"{ROWS}_sum"].to_pylist())
+        return cls(summed[places[0]].to_pylist(), own_values, summed[f"{ROWS}_sum"].to_pylist())
 
     def sizes(self) -> dict[Any, int]:
         sizes: dict[Any, int] = {}

@@ -28,10 +28,16 @@ if TYPE_CHECKING:
     from deniable.rivals.anatomy.mechanism import Anatomy
 
 ROW_GROUP = 2**18
+ROWS = "rows"  # the column of the second table that counts them
 
 
 def published_groups(mechanism: Anatomy, request: Request) -> RivalRelease:
     """Both tables; public columns are never held in memory where they come from a file and go to one."""
+    if ROWS in request.sensitive:
+        raise TableError(
+            f"The column name {ROWS!r} is reserved with mechanism 'anatomy', whose second table counts rows in a column "
+            "of that name. Fix: rename the sensitive column."
+        )
     scan = request.scan(request.sensitive, request.domain)
     guarantee = mechanism.guarantee(scan.histogram, request.privacy)
     codes = np.concatenate([scan.encoder.encode(batch) for batch in batches(request, list(request.sensitive))])
@@ -88,7 +94,7 @@ class _Tables:
         """The second table, (group, value, rows), in the order of groups and values; a group has each value once."""
         kinds = zip(self.request.sensitive, self.scan.encoder.types, strict=True)
         named = [pa.field(name, kind) for name, kind in kinds]
-        schema = pa.schema([pa.field(CELL, pa.int64()), *named, pa.field("rows", pa.int64())])
+        schema = pa.schema([pa.field(CELL, pa.int64()), *named, pa.field(ROWS, pa.int64())])
         m, there = self.scan.histogram.m, self.groups >= 0
         pairs = self.groups[there].astype(np.int64)
         pairs *= m
