@@ -189,14 +189,10 @@ def requirements_of(histogram: Histogram, privacy: Privacy, public: Histogram | 
 
 def _above_limit(keep: Counts, replace: Counts, gammas: Sequence[Fraction | None]) -> list[int]:
     owns = own_amplifications(keep, replace)
-    above = {
-        (id(own), id(gamma))
-        for own, gamma in different_pairs(owns, gammas)
-        if gamma is not None and (own is None or own > gamma)
-    }
-    if not above:
-        return []
-    return [i for i, pair in enumerate(zip(map(id, owns), map(id, gammas), strict=True)) if pair in above]
+    pairs = different_pairs(owns, gammas)
+    above = {(id(own), id(gamma)) for own, gamma in pairs if gamma is not None and (own is None or own > gamma)}
+    every = zip(map(id, owns), map(id, gammas), strict=True)
+    return [i for i, pair in enumerate(every) if pair in above] if above else []
 
 
 def _two_largest(keep: Counts) -> tuple[int, int]:

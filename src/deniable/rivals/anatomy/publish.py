@@ -35,8 +35,8 @@ def published_groups(mechanism: Anatomy, request: Request) -> RivalRelease:
     """Both tables; public columns are never held in memory where they come from a file and go to one."""
     if ROWS in request.sensitive:
         raise TableError(
-            f"The column name {ROWS!r} is reserved with mechanism 'anatomy', whose second table counts rows in a column "
-            "of that name. Fix: rename the sensitive column."
+            f"The column name {ROWS!r} is reserved with mechanism 'anatomy', whose second table counts rows in a "
+            "column of that name. Fix: rename the sensitive column."
         )
     scan = request.scan(request.sensitive, request.domain)
     guarantee = mechanism.guarantee(scan.histogram, request.privacy)
