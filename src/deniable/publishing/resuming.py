@@ -15,7 +15,6 @@ from deniable.engines.batch.kept_parts import KeptParts
 from deniable.engines.randomness import Keystream, Secret
 from deniable.mechanisms import Mechanism
 from deniable.release.folder import KEPT, spool_in
-from deniable.rivals.base import Rival
 
 WORDS = 4  # 256 bits
 
@@ -44,7 +43,7 @@ def require_resumable(
         raise OptionError("resume=True is not for a series, whose file says what was published. Fix: leave it out.")
     if not shuffle:
         raise OptionError("resume=True keeps parts of the shuffle, and shuffle is False. Fix: leave one of them out.")
-    if isinstance(mechanism, Rival):
+    if isinstance(mechanism, Mechanism) and mechanism.form != "rows":
         raise OptionError(f"resume=True is not for mechanism {mechanism.name!r}, which groups all rows at once.")
     if not isinstance(dataset, Resumes):
         raise OptionError("resume=True is for one machine: a cluster repeats lost tasks by itself. Fix: leave it out.")
