@@ -79,7 +79,9 @@ class Histogram(Mapping[Hashable, int]):
     def with_counts(self, counts: Counts) -> Histogram:
         """Other ``counts`` of the same values, in their order; where they stand is not looked up again.
 
-        >>> Histogram.of({"flu": 120, "hiv": 7}).with_counts(np.array([5, 2]))["hiv"]
+        >>> import numpy as np
+        >>> import deniable as dn
+        >>> dn.Histogram.of({"flu": 120, "hiv": 7}).with_counts(np.array([5, 2]))["hiv"]
         2
         """
         other = object.__new__(Histogram)

@@ -39,7 +39,7 @@ class BlockDesign(LineUpDesign):
 
     >>> design = BlockDesign(values=7, block=3, truth=2**31, orders=2)
     >>> design.blocks.tolist()
-    [[0, 2, 4], [0, 3, 6]]
+    [[0, 4, 6], [2, 4, 6]]
     >>> len(design.sets.members), design.inclusion.round(3).tolist()[:2]
     (14, [0.429, 0.429])
     """
