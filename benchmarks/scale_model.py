@@ -53,7 +53,7 @@ def main() -> None:
     for what, ((start, row), (base, held)) in models.items():
         predicted = f"{start + row * CHECKED:,.0f} s, {base + held * CHECKED:,.0f} MB"
         seen = costs[what].get(CHECKED)
-        measured = "refused" if seen is None else f"{seen[0]:,.0f} s, {seen[1]:,.0f} MB"
+        measured = "not measured" if seen is None else f"{seen[0]:,.0f} s, {seen[1]:,.0f} MB"
         fitted = f"{start:.1f} | {row * 1e9:,.0f} | {base:,.0f} | {held * 2**20:,.0f}"
         print(f"| {what} | {fitted} | {predicted} | {measured} |")
     seen = costs["publish"].get(CHECKED)

@@ -67,6 +67,11 @@ def test_what_takes_a_whole_table_says_what_it_would_take(tmp_path, monkeypatch)
     def verify(release: str) -> None:
         raise MemoryError("malloc of size 96000000 failed")
 
+    def evaluate(files: str) -> None:
+        raise MemoryError("malloc of size 96000000 failed")
+
+    with pytest.raises(MemoryError, match="evaluate asks about every value"):  # these rows take next to nothing
+        ceiling.with_ceiling(evaluate)(files=str(tmp_path / "people.csv"))
     monkeypatch.setitem(ceiling.HELD, "audit", (2**30, "original"))
     with pytest.raises(MemoryError, match=r"audit of 100 rows and 2 columns takes about 200\.3 GB"):
         ceiling.with_ceiling(audit)(original=str(tmp_path / "people.csv"))

@@ -47,6 +47,8 @@ def needed(command: str, options: Mapping[str, Any]) -> str:
     if rows is None:
         rows = sum(batch.num_rows for batch in table.batches(table.names[:1]))
     size = START + held * rows * len(table.names)
+    if command == "evaluate" and size < memory.ceiling():  # so it was not the rows
+        return "evaluate asks about every value of the column under each condition: many values are many questions"
     return f"{command} of {rows:,} rows and {len(table.names):,} columns takes about {memory.in_words(size)}"
 
 
