@@ -166,3 +166,24 @@ def test_half_floats_are_public_values_of_an_audit() -> None:
     table = pa.table({"half": halves, "v": ["a", "b", "c"] * 20})
     release = dn.publish(table, sensitive="v", privacy=dn.Privacy(rho2="2/3"), mechanism="uniform")
     assert dn.audit(table, release).to_dict()
+
+
+def test_times_that_cannot_be_written_are_no_ends_of_ranges() -> None:
+    times = pa.array([2**62, *range(39)], pa.int64()).cast(pa.timestamp("us"))
+    table = pa.table({"when": times, "ill": ["a", "b", "c", "d"] * 10})
+    with pytest.raises(DeniableError, match="'when' holds times before the year 1 or after 9999"):
+        dn.publish(table, sensitive="ill", mechanism="generalize:l=2,k=2")
+
+
+def test_rows_are_not_named_by_values_without_an_order(tmp_path: Path) -> None:
+    named = pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array([f'"{number}"' for number in range(400)]))
+    table = people().append_column("who", named)
+    with pytest.raises(DeniableError, match=r"'who'.*cannot name people or rows"):
+        dn.publish(
+            table,
+            sensitive="ill",
+            privacy=dn.Privacy(rho2="9/10"),
+            mechanism="designed",
+            row_id="who",
+            key=bytes(32),
+        )

@@ -106,6 +106,17 @@ def _no_ranges(name: str, kind: pa.DataType) -> ColumnError:
     return ColumnError(f"The column {name!r} of type {kind} has no ranges. Fix: drop={name!r}.")
 
 
+def _require_written(name: str, ordered: pa.Array) -> None:
+    """Refuse times that cannot be written as the end of a range: Python's years are 1 to 9999."""
+    try:
+        _ = [ordered[place].as_py() for place in (0, -1) if len(ordered)]
+    except (OverflowError, ValueError):
+        raise TableError(
+            f"The column {name!r} holds times before the year 1 or after 9999, which cannot be written as the end of a "
+            f"range. Fix: drop={name!r}, or mend them."
+        ) from None
+
+
 def _axis(name: str, column: Encoded) -> Axis:
     values, kind = column.values, kind_of(column.values.type)
     rank = np.full(len(values) + 1, -1, dtype=np.int64)
@@ -120,6 +131,8 @@ def _axis(name: str, column: Encoded) -> Axis:
         order = _sorted(values)
         rank[order] = np.arange(len(order))
     ordered = values.take(pa.array(order))
+    if pa.types.is_temporal(values.type):
+        _require_written(name, ordered)
     places = np.arange(len(order) + 1.0) if kind == "listed" else _with_missing(places_of(ordered))
     codes = smallest(np.where(rank < 0, len(order), rank), len(order) + 1)[column.codes]
     return Axis(kind, ordered, codes, places, order)
