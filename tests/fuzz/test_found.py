@@ -168,6 +168,12 @@ def test_half_floats_are_public_values_of_an_audit() -> None:
     assert dn.audit(table, release).to_dict()
 
 
+def test_in_goes_with_a_list_of_values() -> None:
+    release = dn.publish(people(), sensitive="ill", privacy="9/10", mechanism="uniform", key=bytes(32))
+    with pytest.raises(DeniableError, match="IN goes with a list of values"):
+        release.sql("SELECT SUM(age IN age) AS n FROM release")
+
+
 def test_times_that_cannot_be_written_are_no_ends_of_ranges() -> None:
     times = pa.array([2**62, *range(39)], pa.int64()).cast(pa.timestamp("us"))
     table = pa.table({"when": times, "ill": ["a", "b", "c", "d"] * 10})
@@ -175,8 +181,19 @@ def test_times_that_cannot_be_written_are_no_ends_of_ranges() -> None:
         dn.publish(table, sensitive="ill", mechanism="generalize:l=2,k=2")
 
 
-def test_rows_are_not_named_by_values_without_an_order(tmp_path: Path) -> None:
-    named = pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array([f'"{number}"' for number in range(400)]))
+NUMBERS = [f'"{number}"' for number in range(400)]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(NUMBERS)),
+        pa.array([{}] * 400, pa.struct([])),
+        pa.array([{"number": text} for text in NUMBERS]),
+    ],
+    ids=["json", "empty", "struct"],
+)
+def test_rows_are_not_named_by_values_without_an_order(named: pa.Array) -> None:
     table = people().append_column("who", named)
     with pytest.raises(DeniableError, match=r"'who'.*cannot name people or rows"):
         dn.publish(

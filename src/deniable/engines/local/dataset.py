@@ -90,7 +90,7 @@ class LocalDataset:
             whole = pa.concat_tables([schema.empty_table(), *plain])
             try:
                 plain = [whole.take(pc.sort_indices(whole[by]))]
-            except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
+            except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
                 raise ColumnError(
                     f"The column {by!r} has the type {self.schema.field(by).type}, whose values have no order, so it "
                     "cannot name people or rows. Fix: convert it to strings or whole numbers first."

@@ -164,6 +164,8 @@ def _between(node: Node) -> tuple[list[Node], Combine]:
 def _among(node: Node) -> tuple[list[Node], Combine]:
     if node.args.get("query") or node.args.get("unnest"):
         raise QuestionError(f"{shown(node)}: IN (SELECT ..) reads a lookup table only, and stands in WHERE.")
+    if not node.expressions:
+        raise QuestionError(f"{shown(node)}: IN goes with a list of values. Fix: IN (1, 2, 3).")
     comparisons: list[Node] = [exp.EQ(this=node.this, expression=item) for item in node.expressions]
 
     def any_of(arrays: list[pa.Array]) -> pa.Array:
