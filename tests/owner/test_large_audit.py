@@ -124,3 +124,23 @@ def test_classes_by_code_are_the_classes_of_rows(missing: float) -> None:
         for given in (None, numbers):
             by_code = classes_by_code(counts, None if given is None else known, 20, 7)
             assert np.array_equal(by_code[codes], in_classes(codes, given, 20, 7))
+
+
+def test_what_is_not_looked_at_in_a_large_table_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = people().select(["age", "disease"])
+    release = dn.publish(table, sensitive="disease", privacy="9/10", mechanism="uniform", key=bytes(32))
+    assert "not looked at" not in _rows_together(table, release)
+    monkeypatch.setattr("deniable.owner.combined.MOST_ROWS", 1_000)
+    assert "it was not looked at here" in _rows_together(table, release)
+
+
+def _rows_together(table: pa.Table, release: dn.Release) -> str:
+    return " ".join(finding.detail for finding in dn.audit(table, release).findings if finding.what == "rows together")
+
+
+def test_more_rows_than_32_bits_count_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = people().select(["age", "disease"])
+    release = dn.publish(table, sensitive="disease", privacy="9/10", mechanism="uniform", key=bytes(32))
+    monkeypatch.setattr(beside, "MOST", ROWS - 1)
+    with pytest.raises(dn.DeniableError, match=r"counts up to 29,999 rows, and this table has 30,000"):
+        dn.audit(table, release)

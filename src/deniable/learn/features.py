@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.errors import ColumnError, OptionError, TableError, did_you_mean, listing
+from deniable.engines.batch.values import decoded
 from deniable.estimation.fitting.sources import Source, sources_of
 
 Floats = npt.NDArray[np.float64]
@@ -110,7 +111,7 @@ def plain(column: Any) -> pa.Array:
     """A column in one piece, without dictionary."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    return decoded(array)
 
 
 def as_numbers(name: str, column: pa.Array) -> Floats:

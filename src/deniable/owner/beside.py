@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.core.arrays import Codes, Ints, Words
+from deniable.core.errors import TableError
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.engines.base import CELL, Dataset, Progress, no_progress
@@ -25,6 +26,7 @@ from deniable.release.release import Release
 
 HELD = 2**20  # rows of a table that is held, and of what is looked at of a larger one
 BATCH = 2**18
+MOST = 2**31 - 1  # rows that are counted in 32 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,11 @@ class Beside:
         if counted is None:
             counted = sum(batch.num_rows for batch in source.batches(self.sensitive[:1]))
         self.people = counted
+        if max(self.rows, self.people) > MOST:
+            raise TableError(
+                f"An audit counts up to {MOST:,} rows, and this table has {max(self.rows, self.people):,}. Fix: audit "
+                "the releases of its parts."
+            )
         self._with_cells = CELL in published.names and any(part.cells_published for part in manifest.parts)
 
     @property

@@ -21,6 +21,13 @@ from deniable.owner.numbering import combination_keys
 from deniable.owner.scanning import Scanned
 
 MOST_ROWS = 10**6  # of a table whose rows are weighed against each other
+TOO_MANY = Finding(
+    "info",
+    "rows together",
+    f"what someone concludes who knows every count and weighs all rows against each other is computed for up to "
+    f"{MOST_ROWS:,} rows; it was not looked at here.",
+    "Audit a release of a part of the table to see it.",
+)
 
 
 def combined_findings(beside: Beside, looked: Looked, plans: Sequence[Plan | None], figures: Audit) -> list[Finding]:
@@ -32,7 +39,10 @@ def combined_findings(beside: Beside, looked: Looked, plans: Sequence[Plan | Non
     findings = []
     for scan, plan, shown in zip(beside.scans, plans, looked.shown, strict=False):
         part = scan.part
-        if part.range is not None or part.swapped is not None or part.groups is not None or beside.rows > MOST_ROWS:
+        if part.range is not None or part.swapped is not None or part.groups is not None:
+            continue
+        if beside.rows > MOST_ROWS:
+            findings.append(of_column(TOO_MANY, part) if len(plans) > 1 else TOO_MANY)
             continue
         cells = _counted(scan, plan, shown[:, :-1])
         if cells is None:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from deniable.core.arrays import Codes, Floats, Words
 from deniable.engines.base import Dataset
 from deniable.engines.batch.tallies import spread
+from deniable.engines.batch.values import decoded, plain_type
 
 
 class Numbering:
@@ -29,7 +30,7 @@ class Numbering:
     @classmethod
     def of(cls, name: str, published: pa.DataType, source: Dataset) -> Numbering:
         """In the published type, or, where the table's values are not of it, as texts."""
-        kind, own = _plain(published), _plain(source.schema.field(name).type)
+        kind, own = _looked_up(published), _looked_up(source.schema.field(name).type)
         if kind != own:
             try:
                 for batch in source.batches([name]):
@@ -82,11 +83,6 @@ def combination_keys(columns: list[Codes], rows: int) -> Words:
     return keys
 
 
-def decoded(column: pa.Array) -> pa.Array:
-    """Values as they are, not as places in a dictionary."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+def _looked_up(kind: pa.DataType) -> pa.DataType:
+    plain = plain_type(kind)
     return pa.float32() if plain == pa.float16() else plain  # Arrow does not look half floats up

@@ -22,6 +22,7 @@ from deniable.core.part import Part
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.base import CELL, Scan
+from deniable.engines.batch.values import plain_type
 from deniable.engines.request import Request
 from deniable.estimation.aggregates import Count
 from deniable.estimation.asking import Options
@@ -113,7 +114,7 @@ def codes_and_rows(request: Request, encoder: Any) -> tuple[Ints, pa.Table]:
         codes.append(encoder.encode(batch).astype(np.int64))
         tables.append(pa.Table.from_batches([batch]).select(list(request.public)))
     rows = pa.concat_tables(tables).combine_chunks()
-    plain = [pa.field(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in rows.schema]
+    plain = [pa.field(f.name, plain_type(f.type)) for f in rows.schema]
     return np.concatenate(codes), rows.cast(pa.schema(plain))
 
 

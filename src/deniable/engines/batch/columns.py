@@ -15,6 +15,7 @@ from deniable.core.arrays import Codes, Ints
 from deniable.core.errors import QuestionError
 from deniable.core.tally import Derived
 from deniable.engines.base import Dataset, Progress, no_progress
+from deniable.engines.batch.values import plain_type
 
 BLOCK = 64  # batches whose codes are joined at a time
 
@@ -36,8 +37,7 @@ def encode(column: pa.ChunkedArray) -> Encoded:
     if isinstance(column, pa.Array):
         column = pa.chunked_array([column])
     if len(column) == 0:
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        return Encoded(pa.array([], kind), np.zeros(0, np.uint8))
+        return Encoded(pa.array([], plain_type(column.type)), np.zeros(0, np.uint8))
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     encoded = encoded.unify_dictionaries()
     dictionary = encoded.chunk(0).dictionary
@@ -82,7 +82,7 @@ def joined(pieces: Sequence[Encoded], kind: pa.DataType) -> Encoded:
 def coded_columns(dataset: Dataset, names: Sequence[str], progress: Progress = no_progress) -> dict[str, Encoded]:
     """Columns of a table as codes: what is held of a batch is a code a row and column, and its distinct values."""
     kinds = {name: dataset.schema.field(name).type for name in names}
-    plain_kinds = {name: kind.value_type if pa.types.is_dictionary(kind) else kind for name, kind in kinds.items()}
+    plain_kinds = {name: plain_type(kind) for name, kind in kinds.items()}
     pieces: dict[str, list[Encoded]] = {name: [] for name in names}
     blocks: dict[str, list[Encoded]] = {name: [] for name in names}
     done = 0

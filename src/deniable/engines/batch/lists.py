@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from deniable.core.arrays import Bools, Ints
 from deniable.core.errors import ColumnError, TableError, shortened
 from deniable.core.items import Unfolding
+from deniable.engines.batch.values import decoded
 
 
 def require_lists(name: str, kind: pa.DataType, how: Unfolding) -> None:
@@ -37,17 +38,13 @@ def require_lists(name: str, kind: pa.DataType, how: Unfolding) -> None:
 
 def lists_of(name: str, column: pa.Array, how: Unfolding) -> tuple[Ints, pa.Array]:
     """The number of each item's row, and the item as text, in the order of the list; a missing list is empty."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = decoded(column)
     if pa.types.is_null(column.type):
         return np.zeros(0, np.int64), pa.array([], pa.large_string())
     if not _is_list(column.type):
         column = _split(name, column, how)
     rows = np.asarray(pc.list_parent_indices(column)).astype(np.int64)
-    items = pc.list_flatten(column)
-    if pa.types.is_dictionary(items.type):
-        items = items.dictionary_decode()
-    items = items.cast(pa.large_string())
+    items = decoded(pc.list_flatten(column)).cast(pa.large_string())
     if items.null_count:
         raise TableError(f"Lists of the column {name!r} hold missing items. Fix: leave those out of their lists.")
     return rows, items
@@ -107,8 +104,7 @@ def places_of(name: str, column: pa.Array, items: pa.Array, how: Unfolding) -> B
 def with_lists(people: pa.Array, held: Bools) -> pa.Array:
     """A person's name together with their list: rows of a person with one list draw alike, and others on their own."""
     marks = np.packbits(held, axis=1)
-    names = people.dictionary_decode() if pa.types.is_dictionary(people.type) else people
-    texts = names.cast(pa.string()).to_pylist()
+    texts = decoded(people).cast(pa.string()).to_pylist()
     return pa.array(
         [
             None if text is None else f"{text}\x00{mark.tobytes().hex()}"

@@ -21,6 +21,7 @@ from deniable.core.errors import ColumnError, OptionError, TableError
 from deniable.core.replace import Kind, NumberRange, Replace
 from deniable.engines.base import RangeScan
 from deniable.engines.batch.kernel import CHUNK
+from deniable.engines.batch.values import decoded, plain_type
 
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 FINE_STEPS = 2**16  # the grid of numbers that have no common number of decimals
@@ -95,7 +96,7 @@ class RangeScanner:
         assert replace.low is not None
         assert replace.high is not None
         self._column, self._replace = column, replace
-        self._dtype = dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+        self._dtype = plain_type(dtype)
         self._kind = kind_of(column, self._dtype, replace)
         self._ends = NumberRange(self._kind, replace.low, replace.high, _width(replace), keep=0)
         self._fitting = list(DECIMALS)
@@ -198,8 +199,7 @@ def _require_decimals(column: str, dtype: pa.DataType, replace: Replace) -> None
 
 def numbers_of(column: str, values: pa.Array, kind: Kind) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """A column as numbers (dates as ordinals) and which rows are missing; NaN is missing, infinities are refused."""
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+    values = decoded(values)
     gone = np.asarray(values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False), dtype=bool)
     if pa.types.is_decimal(values.type):
         values = values.cast(pa.string())  # Arrow's way from decimals to floats is off by a last digit at times

@@ -13,7 +13,7 @@ from deniable.core.errors import ColumnError, OptionError, TableError, did_you_m
 from deniable.core.recode import Bands, Bottom, Calendar, Edges, Hierarchy, Prefix, Rare, Snap, Step, Steps, Top
 from deniable.engines.base import Scan
 from deniable.engines.batch.binning import numbers_in
-from deniable.engines.batch.values import column_type
+from deniable.engines.batch.values import column_type, plain_type
 
 LARGEST_WHOLE = 2**62
 SAID = (
@@ -287,4 +287,4 @@ def _unfit(column: str, kind: pa.DataType, step: Step, wanted: str) -> ColumnErr
 
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column holds text, as itself or by a dictionary."""
-    return _is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
+    return _is_text(plain_type(kind))

@@ -36,6 +36,16 @@ def column_type(name: str, dtype: pa.DataType) -> pa.DataType:
     )
 
 
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the values, where a column holds them as places in a dictionary."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def decoded(column: pa.Array) -> pa.Array:
+    """Values as they are, not as places in a dictionary."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
 def is_askable(dtype: pa.DataType) -> bool:
     """Whether a public column of this type can be asked about: lists, structs and the like cannot be compared."""
     if pa.types.is_dictionary(dtype):

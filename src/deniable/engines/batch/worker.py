@@ -22,6 +22,7 @@ from deniable.engines.batch.lineup_columns import Publisher, column_type
 from deniable.engines.batch.lineups import LineUpKernel
 from deniable.engines.batch.ranges import RangeEncoder, RangeKernel
 from deniable.engines.batch.strata import StrataDealer
+from deniable.engines.batch.values import decoded, plain_type
 
 Piece = tuple[pa.RecordBatch, Words]  # published rows, and the sort key of each
 Cells = npt.NDArray[np.int32]
@@ -218,11 +219,3 @@ def published_schema(schema: pa.Schema, job: Job) -> pa.Schema:
         types = types if design is None else [column_type(design, kind) for kind in types]
         fields += [pa.field(name, kind) for name, kind in zip(work.part.columns, types, strict=True)]
     return pa.schema([*fields, *([pa.field(CELL, pa.int32())] if job.cells_published else [])])
-
-
-def plain_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def decoded(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

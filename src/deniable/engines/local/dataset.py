@@ -89,12 +89,13 @@ class LocalDataset:
         if by is not None:
             whole = pa.concat_tables([schema.empty_table(), *plain])
             try:
-                plain = [whole.take(pc.sort_indices(whole[by]))]
+                order = pc.sort_indices(whole[by])
             except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
                 raise ColumnError(
                     f"The column {by!r} has the type {self.schema.field(by).type}, whose values have no order, so it "
                     "cannot name people or rows. Fix: convert it to strings or whole numbers first."
                 ) from None
+            plain = [whole.take(order)]
         pieces = enumerate(rechunked(plain, schema, PIECE_ROWS))
         return digest_of_pieces(digest_of_piece(piece, number == 0) for number, piece in pieces)
 

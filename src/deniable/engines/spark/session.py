@@ -123,6 +123,6 @@ def _read(session: SparkSession, paths: list[str]) -> DataFrame:
 def _without_dictionaries(schema: Any) -> Any:
     import pyarrow as pa
 
-    from deniable.engines.batch.worker import plain_type
+    from deniable.engines.batch.values import plain_type
 
     return pa.schema([pa.field(field.name, plain_type(field.type)) for field in schema])

@@ -19,7 +19,7 @@ from deniable.core.arrays import Codes, Words
 from deniable.core.errors import TableError
 from deniable.engines.base import CELL, Scan
 from deniable.engines.batch.shuffling import rechunked, shuffled
-from deniable.engines.batch.worker import decoded, plain_type
+from deniable.engines.batch.values import decoded, plain_type
 from deniable.engines.request import Request
 from deniable.rivals.anatomy.groups import anatomy_groups
 from deniable.rivals.base import RivalRelease, batches, manifest_of
