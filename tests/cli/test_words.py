@@ -33,6 +33,8 @@ PYTHON = re.compile(
         ("Fix: privacy='1/6', how sure", "Fix: --rho2 1/6, how sure"),
         ("Fix: drop='a b', unless that is intended.", "Fix: --drop 'a b', unless that is intended."),
         ("Fix: changes=2.", "Fix: --changes 2."),
+        ("resume=True is not for a series", "--resume is not for a series"),
+        ("Fix: choose another folder, or overwrite=True.", "Fix: choose another folder, or --overwrite."),
         ("Fix: domain=[..] with every value", "Fix: --domain COLUMN=FILE with every value"),
         ("Publish without seed=. A seed", "Publish without --seed. A seed"),
         ("Fix: recode={'age': bands(..)} makes", "Fix: --recode age=bands:.. makes"),

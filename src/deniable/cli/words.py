@@ -48,6 +48,7 @@ WRITTEN = (
     (r"marginals=False", "--no-marginals"),
     (r"again=True", "--again"),
     (r"overwrite=True", "--overwrite"),
+    (r"resume=True", "--resume"),
     (r"leave out shuffle=False", "leave out --no-shuffle"),
     (r"shuffle=False", "--no-shuffle"),
     (r"shuffle the rows \(shuffle=True, the default\)", "leave out --no-shuffle"),

@@ -96,7 +96,7 @@ def _require_room(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike
     if not os.path.lexists(out):
         return
     if not overwrite:
-        raise OutputError(f"The output {str(out)!r} exists already. Fix: choose another folder, or --overwrite it.")
+        raise OutputError(f"The output {str(out)!r} exists already. Fix: choose another folder, or overwrite=True.")
     if out.is_symlink() or not out.is_dir():
         raise OutputError(f"{str(out)!r} is not a folder of its own, so it is not overwritten. Fix: another folder.")
     names = {entry.name for entry in out.iterdir()}
