@@ -67,7 +67,7 @@ def require_nothing_original(folder: Path, *, but: tuple[str, ...] = ()) -> None
         if file.is_file() and file.name not in but:
             content = file.read_bytes()
             assert MARK.encode() not in content, f"{file.name} holds an original row"
-            if file.suffix == ".parquet" and file.name == "data.parquet":
+            if file.name == "data.parquet" and len(content) > 8 and content.endswith(b"PAR1"):  # not cut off
                 assert "name" not in pq.read_schema(file).names
 
 

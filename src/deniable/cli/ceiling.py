@@ -1,4 +1,4 @@
-"""The option `--memory`, which every command takes without having to name it."""
+"""What every command has without having to name it: the option `--memory`, and no pandas."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from deniable.cli.without_pandas import leave_pandas_out
 from deniable.core import memory
 
 
@@ -58,6 +59,7 @@ def with_ceiling(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def run(*words: Any, memory: str | None = None, **options: Any) -> Any:
         try:
+            leave_pandas_out()
             return command(*words, **options)
         except MemoryError:
             if command.__name__ not in HELD:
