@@ -18,7 +18,8 @@ from deniable.core.arrays import Codes, Ints
 from deniable.core.probability import percent
 
 STEPS = (2, 3, 5, 10, 20)  # rows in groups smaller than these are counted
-DENSE = 2**25  # combinations that are counted in an array; more are sorted
+DENSE = 2**25  # combinations that are counted in an array, at the most, and for each row; more are sorted
+DENSE_BY_ROW = 4
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def combined(columns: Sequence[Codes], rows: int) -> Ints:
 
 
 def _without_gaps(numbers: Ints) -> Ints:
-    if int(numbers.max(initial=0)) < DENSE:
+    if int(numbers.max(initial=0)) < min(DENSE, DENSE_BY_ROW * len(numbers)):
         there = np.bincount(numbers) > 0
         places: Ints = (np.cumsum(there) - 1)[numbers]
         return places

@@ -22,8 +22,8 @@ def leave_pandas_out() -> None:
     """Let Arrow look for pandas in vain: it does so once. Whoever needs pandas later imports it, Arrow included."""
     import pyarrow as pa
 
-    sys.meta_path.insert(0, _NoPandas)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _NoPandas)
     try:
         pa.array([0])
     finally:
-        sys.meta_path.remove(_NoPandas)  # type: ignore[arg-type]
+        sys.meta_path.remove(_NoPandas)

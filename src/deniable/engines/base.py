@@ -208,7 +208,8 @@ class Dataset(Protocol):
     def execute(self, job: Job, spool: Path | None = None) -> Iterable[pa.Table]:
         """The published rows in pieces of a fixed size; ``spool`` is a private folder for tables larger than memory.
 
-        An engine may hand its own object to its ``write``, which need not bring the rows to this machine."""
+        Texts may come as dictionaries: ``write`` takes them, and whoever keeps the pieces casts them. An engine may
+        hand its own object to its ``write``, which need not bring the rows to this machine."""
         ...
 
 

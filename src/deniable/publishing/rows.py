@@ -104,7 +104,7 @@ def publish_rows(
         require_readable_csv(schema)
     manifest = replace(_manifest(ready, job, request, schema), about=with_expected(where.about, ready))
     if where.out is None:
-        published = pa.concat_tables(ready.dataset.execute(job)).combine_chunks()
+        published = pa.concat_tables(piece.cast(schema) for piece in ready.dataset.execute(job)).combine_chunks()
         _keep(log, ledger)
         return _with_advice(Release(manifest, table=published, engine=where.engine), ready, warnings)
     resumed: list[str] = []

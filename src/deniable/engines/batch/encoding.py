@@ -94,7 +94,8 @@ class Encoder:
         known = self._sets[0]
         if len(self.columns) > 1 or known.type not in TEXTS or known.nbytes > FOLDED_BYTES:
             return self.decode(codes)
-        return [pa.DictionaryArray.from_arrays(pa.array(codes), known)]
+        nulls = self.exempt or len(known) == self.sizes[0]
+        return [pa.DictionaryArray.from_arrays(pa.array(codes), known if nulls else self.values[0])]
 
     def _missing(self, name: str, codes: np.ndarray, size: int, so_far: np.ndarray | None) -> np.ndarray | None:
         here = codes == size

@@ -70,7 +70,9 @@ def factorise(column: pa.Array, dtype: pa.DataType) -> tuple[np.ndarray, pa.Arra
         values = column.dictionary
     else:
         values = pa.concat_arrays([_cast(column.dictionary, dtype), pa.nulls(1, dtype)])
-        indices = column.indices.cast(pa.int64()).fill_null(len(values) - 1)
+        indices = column.indices
+        if indices.null_count:
+            indices = indices.cast(pa.int64()).fill_null(len(values) - 1)
     return indices.to_numpy(zero_copy_only=False), _normal(values)
 
 
@@ -83,14 +85,16 @@ def lookup(column: pa.Array, known: pa.Array) -> np.ndarray | None:
             return np.asarray(places.to_numpy(zero_copy_only=False))
         if not pa.types.is_floating(dtype):
             return None
+    if pa.types.is_dictionary(column.type) and not column.indices.null_count:
+        places = pc.index_in(_normal(_cast(column.dictionary, dtype)), value_set=known)
+        if not places.null_count:  # in as few bytes as they need: new memory costs more than looking up
+            narrow = places.cast(pa.from_numpy_dtype(np.min_scalar_type(len(known))))
+            return np.asarray(narrow.take(column.indices))
     indices, values = factorise(column, dtype)
     places = pc.index_in(values, value_set=known)
-    where: np.ndarray = places.fill_null(-1).to_numpy(zero_copy_only=False)
-    if not places.null_count:
-        return where[indices]
+    codes: np.ndarray = places.fill_null(-1).to_numpy(zero_copy_only=False)[indices]
     # A dictionary may hold values that no row has.
-    codes: np.ndarray = where[indices]
-    return None if len(codes) and codes.min() < 0 else codes
+    return None if places.null_count and len(codes) and codes.min() < 0 else codes
 
 
 def sorted_values(values: pa.Array, *, with_null: bool) -> pa.Array:

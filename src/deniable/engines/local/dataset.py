@@ -245,9 +245,9 @@ class LocalDataset:
         """The published rows in pieces of a fixed size; ``spool`` is a private folder for tables larger than memory."""
         schema = self.published_schema(job)
         pieces = self._perturbed(job, schema)
+        tables: Iterable[pa.Table]
         if job.shuffle:
-            folded = shuffled(pieces, schema, None if self.in_memory else spool, job.rows, job.threads)
-            tables = (table.cast(schema) for table in folded)
+            tables = shuffled(pieces, schema, None if self.in_memory else spool, job.rows, job.threads)
         else:
             tables = (pa.Table.from_batches([batch]) for batch, _ in pieces)
         yield from rechunked(tables, schema, ROW_GROUP)
@@ -255,14 +255,14 @@ class LocalDataset:
     def execute_in_parts(self, job: Job, kept: KeptParts) -> Iterator[pa.Table]:
         """The same pieces, shuffled; what a killed run had finished is in ``kept``, and is not perturbed again."""
         schema = self.published_schema(job)
-        folded = shuffled_in_parts(partial(self._perturbed, job, schema), kept, job.rows, job.threads)
-        yield from rechunked((table.cast(schema) for table in folded), schema, ROW_GROUP)
+        tables = shuffled_in_parts(partial(self._perturbed, job, schema), kept, job.rows, job.threads)
+        yield from rechunked(tables, schema, ROW_GROUP)
 
     def _perturbed(self, job: Job, schema: pa.Schema, skip: int = 0) -> Iterator[Piece]:
         """Batches of perturbed rows with their sort keys, in the order of the input; threads do all but the dealing.
         What fits into one batch is not worth a thread. The first rows may be skipped: they only are counted, for it
         depends on them which cells are left for others."""
-        worker = Worker(job, schema, folds=job.shuffle)
+        worker = Worker(job, schema, folds=True)
         self._swap(worker)
         waiting: deque[Future[Piece]] = deque()
         start, seen, small = 0, worker.nothing_seen(), job.rows <= job.batch_rows

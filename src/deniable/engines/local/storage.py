@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +22,36 @@ ROW_GROUP = 2**18
 
 
 def write_table(pieces: Iterable[pa.Table], schema: pa.Schema, path: Path, form: str) -> str:
-    """Write pieces of a table as one Parquet or CSV file; returns its SHA-256."""
+    """Write pieces of a table as one Parquet or CSV file, in which dictionaries are texts; returns its SHA-256."""
     if form == "csv":
         require_readable_csv(schema)
-        pieces, schema = map(_as_text, pieces), _as_text(schema.empty_table()).schema
-        writer: pq.ParquetWriter | pa.csv.CSVWriter = pa.csv.CSVWriter(str(path), schema)
+        pieces = (_as_text(piece.cast(schema)) for piece in pieces)
+        writer: pq.ParquetWriter | pa.csv.CSVWriter = pa.csv.CSVWriter(str(path), _as_text(schema.empty_table()).schema)
     else:
-        writer = pq.ParquetWriter(path, schema, compression="zstd")
+        some = (_without_null_entries(piece, schema) for piece in pieces)
+        first = next(some, schema.empty_table())
+        pieces, writer = chain([first], some), _parquet_writer(path, schema, first.schema)
     with writer:
         for piece in pieces:
             writer.write_table(piece, ROW_GROUP)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _without_null_entries(piece: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Dictionaries that hold null are texts here: Parquet has null beside a dictionary, and not in it."""
+    chunks = (chunk for column in piece.columns if pa.types.is_dictionary(column.type) for chunk in column.chunks)
+    return piece.cast(schema) if any(chunk.dictionary.null_count for chunk in chunks) else piece
+
+
+def _parquet_writer(path: Path, schema: pa.Schema, given: pa.Schema) -> pq.ParquetWriter:
+    """Parquet holds texts as dictionaries, and need not look for them where they are given as such. Whoever reads the
+    file sees texts: Arrow takes types from the schema that it finds in a file's metadata, so that is the plain one."""
+    if given == schema:
+        return pq.ParquetWriter(path, schema, compression="zstd")
+    writer = pq.ParquetWriter(path, given, compression="zstd", store_schema=False)
+    writer.add_key_value_metadata({"ARROW:schema": base64.b64encode(schema.serialize().to_pybytes()).decode()})
+    return writer
 
 
 def read_table(path: Path, form: str, types: Mapping[str, str]) -> pa.Table:
