@@ -29,6 +29,7 @@ PYTHON = re.compile(
         ("Fix: row_id=COLUMN, or person=COLUMN.", "Fix: --row-id COLUMN, or --person COLUMN."),
         ("informed_limit is for mechanism='auto'", "--informed-limit is for --mechanism auto"),
         ("takes no missing='exempt', row_id or marginals.", "takes no --missing exempt, --row-id or marginals."),
+        ("no row_id=, person= or marginals.", "no --row-id, --person or marginals."),
         ("privacy=Privacy(rho2='1/6'), or --rho2 1/6", "--rho2 1/6, or --rho2 1/6"),
         ("Fix: privacy='1/6', how sure", "Fix: --rho2 1/6, how sure"),
         ("Fix: drop='a b', unless that is intended.", "Fix: --drop 'a b', unless that is intended."),

@@ -50,6 +50,11 @@ def test_a_chapter_beside_a_code_is_one_warning_and_a_serious_finding(mechanism:
 
 
 @pytest.mark.parametrize("seed", range(4))
+def test_random_columns_beside_groups_are_no_warning(seed: int) -> None:
+    assert warned(dn.publish(people(seed), sensitive="code", privacy=PRIVACY, mechanism="anatomy")) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_random_columns_are_no_warning_and_no_finding(seed: int) -> None:
     table = people(seed)
     release = dn.publish(table, sensitive="code", privacy=PRIVACY, mechanism="uniform")

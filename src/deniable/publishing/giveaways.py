@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from deniable.audit.attacks.shown import Shown
 from deniable.audit.dependence import Dependence, dependence
 from deniable.audit.functions import DETERMINES, FOLLOWS, NEARLY_DETERMINES, NEARLY_FOLLOWS, functions_of
 from deniable.audit.giveaways import fix_of, sentence_about, serious_ones
@@ -23,15 +25,51 @@ SAMPLED = {DETERMINES: NEARLY_DETERMINES, FOLLOWS: NEARLY_FOLLOWS}  # what is le
 MOST_VALUES = 2**17  # of a column that may be a function: more name rows, and are warned of as that
 
 
-def giveaway_warnings(dataset: Dataset, jobs: Sequence[PartJob], request: Request) -> list[str]:
+@dataclass(frozen=True, eq=False)
+class Sensitive:
+    """A sensitive column, or several as one, that public columns may give away.
+
+    Attributes:
+        encoder: how its values become codes.
+        m: how many values there are.
+        rows: of the table.
+        shown: what a published row shows of it.
+        rho2: how sure an attacker may become.
+        hidden: over how many cells someone has to sum who sees a row.
+    """
+
+    encoder: Any
+    m: int
+    rows: int
+    shown: Shown
+    rho2: float | None
+    hidden: int = 1
+
+
+def sensitive_of(jobs: Sequence[PartJob], privacy: Privacy | None) -> list[Sensitive]:
+    """The parts of a plan that have lists of values."""
+    return [
+        Sensitive(
+            job.encoder,
+            job.part.histogram.m,
+            job.rows,
+            shown_by_part(job.part),
+            rho2_of(job, privacy),
+            1 if job.part.cells_published else max(len(job.part.cells), 1),
+        )
+        for job in jobs
+        if job.part.histogram is not None
+    ]
+
+
+def giveaway_warnings(dataset: Dataset, every: Sequence[Sensitive], request: Request) -> list[str]:
     """At most one warning: which public columns give most away, and what to do about it."""
-    listed = [job for job in jobs if job.part.histogram is not None]
-    if not request.public or not listed or not listed[0].rows:
+    if not request.public or not every or not every[0].rows:
         return []
-    sample = sampled(dataset, request.public, [job.encoder for job in listed], listed[0].rows, ROWS, request.progress)
-    for place, job in enumerate(listed):
-        rho2 = rho2_of(job, request.privacy)
-        gained = _dependence_of(dataset, job, request, sample, place, rho2)
+    sample = sampled(dataset, request.public, [one.encoder for one in every], every[0].rows, ROWS, request.progress)
+    for place, one in enumerate(every):
+        rho2 = one.rho2
+        gained = _dependence_of(dataset, one, request, sample, place)
         culprits = [] if gained is None else serious_ones(gained, rho2)
         if gained is not None and culprits:
             fixes = {name: fix(name, dataset.schema.field(name).type) for name in request.public}
@@ -42,46 +80,40 @@ def giveaway_warnings(dataset: Dataset, jobs: Sequence[PartJob], request: Reques
     return []
 
 
-def _dependence_of(
-    dataset: Dataset, job: PartJob, request: Request, sample: Sample, place: int, rho2: float | None
-) -> Dependence | None:
-    assert job.part.histogram is not None
-    m = job.part.histogram.m
-    kept = np.flatnonzero(sample.codes[place] < m)
+def _dependence_of(dataset: Dataset, one: Sensitive, request: Request, sample: Sample, place: int) -> Dependence | None:
+    kept = np.flatnonzero(sample.codes[place] < one.m)
     original = sample.codes[place][kept]
     encoded = {name: sample.column(name, kept) for name in request.public}
     columns = {name: column.codes for name, column in encoded.items()}
     likely = functions_of(columns, original)
-    exact = {name: _confirmed(dataset, name, job, how) for name, how in likely.items()}
-    hidden = 1 if job.part.cells_published else max(len(job.part.cells), 1)
+    exact = {name: _confirmed(dataset, name, one, how) for name, how in likely.items()}
     return dependence(
-        ", ".join(job.part.columns),
+        ", ".join(one.encoder.columns),
         columns,
         original,
-        m,
-        shown_by_part(job.part),
-        rho2,
+        one.m,
+        one.shown,
+        one.rho2,
         functions=exact,
         classes=classes_of(encoded),
-        of=job.rows,
-        entries=ENTRIES // hidden,
+        of=one.rows,
+        entries=ENTRIES // one.hidden,
     )
 
 
-def _confirmed(dataset: Dataset, column: str, job: PartJob, how: str) -> str:
+def _confirmed(dataset: Dataset, column: str, one: Sensitive, how: str) -> str:
     """How a column and the sensitive one go together in all rows, given how they do in a sample."""
-    if how not in SAMPLED or is_function(dataset, column, job, inverse=how == FOLLOWS):
+    if how not in SAMPLED or is_function(dataset, column, one, inverse=how == FOLLOWS):
         return how
     return SAMPLED[how]
 
 
-def is_function(dataset: Dataset, column: str, job: PartJob, *, inverse: bool) -> bool:
+def is_function(dataset: Dataset, column: str, one: Sensitive, *, inverse: bool) -> bool:
     """Whether all rows, and not only a sample, have one sensitive value for each value of a column, or the inverse."""
-    assert job.part.histogram is not None
     known: dict[Any, Any] = {}
-    m = job.part.histogram.m
-    for batch in dataset.batches(list(dict.fromkeys([column, *job.encoder.columns]))):
-        codes = job.encoder.encode(batch).astype(np.int64)
+    m = one.m
+    for batch in dataset.batches(list(dict.fromkeys([column, *one.encoder.columns]))):
+        codes = one.encoder.encode(batch).astype(np.int64)
         array = batch.column(0)
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
         size = len(encoded.dictionary)
@@ -99,8 +131,11 @@ def is_function(dataset: Dataset, column: str, job: PartJob, *, inverse: bool) -
 
 def rho2_of(job: PartJob, privacy: Privacy | None) -> float | None:
     """How sure an attacker may become of a part; the largest of several."""
-    if job.part.requirement is not None:
-        return float(job.part.requirement.rho2)
+    return rho2_required(privacy) if job.part.requirement is None else float(job.part.requirement.rho2)
+
+
+def rho2_required(privacy: Privacy | None) -> float | None:
+    """The largest rho2 of a requirement, where it has one."""
     if privacy is None:
         return None
     if privacy.per_value:

@@ -29,6 +29,7 @@ from deniable.publishing.arguments import (
     secret_of,
     signer_for,
 )
+from deniable.publishing.books import Books
 from deniable.publishing.context import canonical, context_of
 from deniable.publishing.destination import Destination
 from deniable.publishing.lists import Refused, unfolded
@@ -36,7 +37,7 @@ from deniable.publishing.people import drawn_by, series_of
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
 from deniable.publishing.resuming import require_resumable
 from deniable.publishing.rival import publish_rival
-from deniable.publishing.rows import Books, Machine, publish_rows
+from deniable.publishing.rows import Machine, publish_rows
 from deniable.publishing.scanning import binned, recoded
 from deniable.release.release import Release
 from deniable.release.signing_key import files_of_key
@@ -200,10 +201,10 @@ def publish(
     )
     inputs = (*files_of(table), *files_of_key(sign))
     where = Destination(runs_on, None if out is None else Path(out), format, overwrite, inputs, signer, said, resume)
+    books = Books(log, key_file, again)
     if isinstance(chosen, Rival):
-        return publish_rival(chosen, request, where, row_id=who)
+        return publish_rival(chosen, request, where, books, row_id=who)
     if row_id is not None:
         dataset.require_distinct(row_id, request.keys)
     machine = Machine(threads or min(os.cpu_count() or 1, 4), batch_rows)
-    books = Books(log, key_file, again)
     return publish_rows(chosen, request, where, machine, books, who=who, by_value=by_value)

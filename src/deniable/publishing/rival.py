@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
 import pyarrow as pa
 
@@ -10,31 +12,50 @@ from deniable.core.errors import OptionError
 from deniable.core.labels import of_columns
 from deniable.engines.batch.values import require_readable_csv
 from deniable.engines.request import Request
+from deniable.publishing.books import Books
 from deniable.publishing.destination import Destination
+from deniable.publishing.warned import warned_of_groups
 from deniable.release.folder import finish_folder, new_folder, spool_in
 from deniable.release.open import open_release
 from deniable.release.release import Release
-from deniable.rivals.base import Rival
+from deniable.rivals.base import Rival, RivalRelease
 
 
-def publish_rival(mechanism: Rival, request: Request, where: Destination, *, row_id: str | None) -> Release:
+def publish_rival(
+    mechanism: Rival, request: Request, where: Destination, books: Books, *, row_id: str | None
+) -> Release:
     """A release of groups or answers, in memory, or in a folder where one is named."""
     if request.missing == "exempt" or row_id is not None or request.marginals:
         raise OptionError(
-            f"mechanism {mechanism.name!r} takes no missing='exempt', row_id or marginals. Fix: leave them out."
+            f"mechanism {mechanism.name!r} takes no missing='exempt', row_id=, person= or marginals. "
+            "Fix: leave them out."
         )
     made = mechanism.published(request)
     promised = dict(made.manifest.guarantee)
+    gamma = promised["gamma"]
+    ledger = books.opened(request.name, request.keys.purpose, None if gamma is None else Fraction(gamma))
     promised["not_protected"] = [*promised["not_protected"], *request.dataset.said]
     labels = of_columns(request.dataset.labels, [column.name for column in made.manifest.columns])
     manifest = replace(
         made.manifest, guarantee=promised, recoded=request.dataset.recodes, labels=labels, about=where.about
     )
+    warnings = warned_of_groups(made.beside, manifest.parts[0].promise, request)
+    release = _placed(replace(made, manifest=manifest), where, lambda: books.keep(ledger))
+    release.warnings = (*warnings, *release.warnings)
+    return release
+
+
+def _placed(made: RivalRelease, where: Destination, keep: Callable[[], None]) -> Release:
+    """What was made, where it is wanted; it is remembered before anyone can see it."""
+    manifest = made.manifest
     if made.rows is None or made.groups is None or made.schema is None:
         release = Release(manifest, answerer=made.answerer, engine=where.engine)
-        return release if where.out is None else release.save(where.out)
+        placed = release if where.out is None else release.save(where.out)  # which says why it cannot be
+        keep()
+        return placed
     if where.out is None:
         table, groups = (pa.concat_tables(pieces).combine_chunks() for pieces in (made.rows(None), made.groups()))
+        keep()
         return Release(manifest, table=table, groups=groups, engine=where.engine)
     if where.format == "csv":
         require_readable_csv(made.schema)
@@ -42,4 +63,5 @@ def publish_rival(mechanism: Rival, request: Request, where: Destination, *, row
         finish_folder(
             partial, manifest, made.rows(spool), made.schema, where.format, where.engine, made.groups(), where.signer
         )
+        keep()
     return open_release(where.out, engine=where.engine)

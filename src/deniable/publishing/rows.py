@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -24,13 +23,12 @@ from deniable.engines.batch.values import require_readable_csv
 from deniable.engines.request import Request
 from deniable.mechanisms import Mechanism
 from deniable.publishing.about import with_expected
+from deniable.publishing.books import Books
 from deniable.publishing.choice import choice_of
 from deniable.publishing.destination import Destination
-from deniable.publishing.ledger import Ledger, noted
 from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.people import require_own_draws, said_of_looks
 from deniable.publishing.resuming import rows_of
-from deniable.publishing.series import Series
 from deniable.publishing.together import warnings_about_counts
 from deniable.publishing.warned import warned
 from deniable.release.folder import finish_folder, new_folder
@@ -43,19 +41,6 @@ class Machine(NamedTuple):
 
     threads: int
     batch_rows: int
-
-
-@dataclass(frozen=True)
-class Books:
-    """Who remembers what was published: a series, or the ledger beside a key file."""
-
-    log: Series | None
-    key_file: str | os.PathLike[str] | None
-    again: bool
-
-    def opened(self, name: str, purpose: tuple[str, ...], ready: Prepared) -> Ledger | None:
-        """The ledger, which refuses people that were published before."""
-        return noted(self.key_file, name, purpose, ready.plan.guarantee.gamma, self.again)
 
 
 def publish_rows(
@@ -97,7 +82,7 @@ def publish_rows(
     )
     if by_value:
         ready = said_of_looks(ready, request, log, who or "")
-    ledger = books.opened(request.name, job.keys.purpose, ready)
+    ledger = books.opened(request.name, job.keys.purpose, ready.plan.guarantee.gamma)
     warnings = warned(ready, request)
     schema = ready.dataset.published_schema(job)
     if where.format == "csv":
@@ -105,7 +90,7 @@ def publish_rows(
     manifest = replace(_manifest(ready, job, request, schema), about=with_expected(where.about, ready))
     if where.out is None:
         published = pa.concat_tables(piece.cast(schema) for piece in ready.dataset.execute(job)).combine_chunks()
-        _keep(log, ledger)
+        books.keep(ledger)
         return _with_advice(Release(manifest, table=published, engine=where.engine), ready, warnings)
     resumed: list[str] = []
     identity = (request.secret, draws) if where.resume else None
@@ -114,7 +99,7 @@ def publish_rows(
         rows_of(ready.dataset, job, partial, identity, resumed) as rows,
     ):
         finish_folder(partial, manifest, rows, schema, where.format, where.engine, signer=where.signer)
-        _keep(log, ledger)  # before the release is in place: it is better to remember one that nobody saw
+        books.keep(ledger)  # before the release is in place: it is better to remember one that nobody saw
     return _with_advice(open_release(where.out, engine=where.engine), ready, [*resumed, *warnings])
 
 
@@ -123,13 +108,6 @@ def _with_advice(release: Release, ready: Prepared, warnings: Sequence[str]) -> 
     release.warnings = (*warnings, *warnings_about_counts(ready.jobs, release))
     release.choice = choice_of(ready, release.manifest.parts)
     return release
-
-
-def _keep(log: Series | None, ledger: Ledger | None) -> None:
-    """Remember what is published."""
-    for book in (log, ledger):
-        if book is not None:
-            book.save()
 
 
 def _manifest(ready: Prepared, job: Job, request: Request, schema: pa.Schema) -> Manifest:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from deniable.audit.attacks.shown import LineUpRows, NothingShown, Shown
 from deniable.core.errors import shortened
-from deniable.engines.base import PartJob
+from deniable.core.lineup_arcs import ArcDesign
+from deniable.core.promise import Groups, Promise
+from deniable.engines.base import PartJob, Scan
 from deniable.engines.request import Request
-from deniable.publishing.giveaways import giveaway_warnings
+from deniable.publishing.giveaways import Sensitive, giveaway_warnings, rho2_required, sensitive_of
 from deniable.publishing.heaping import heaping_warnings
+from deniable.publishing.known import MOST_VALUES
 from deniable.publishing.parts import Prepared
 
 SHOWN = 3  # pairs of values
@@ -42,6 +46,26 @@ def warned(ready: Prepared, request: Request) -> list[str]:
         *spelling_warnings(jobs),
         *dataset.said_of_reading([*request.public, *(column for job in jobs for column in job.part.columns)]),
         *dataset.inspect(request.public, () if request.shuffle else jobs),
-        *giveaway_warnings(dataset, jobs, request),
+        *giveaway_warnings(dataset, sensitive_of(jobs, request.privacy), request),
         *heaping_warnings(dataset, jobs),
     ]
+
+
+def warned_of_groups(scan: Scan | None, promise: Promise, request: Request) -> list[str]:
+    """The same for a release of groups or answers; public columns are published as they are where there is a
+    ``scan``."""
+    dataset = request.dataset
+    said = dataset.said_of_reading([*request.public, *request.sensitive])
+    if scan is None:
+        return said
+    shown = _shown_by_groups(scan, promise)
+    sensitive = Sensitive(scan.encoder, scan.histogram.m, scan.rows, shown, rho2_required(request.privacy))
+    return [*said, *dataset.inspect(request.public), *giveaway_warnings(dataset, [sensitive], request)]
+
+
+def _shown_by_groups(scan: Scan, promise: Promise) -> Shown:
+    """A group of l values is a line-up of l around a true one; of very many values it is as if nothing was shown."""
+    m = scan.histogram.m
+    if not isinstance(promise, Groups) or promise.l >= m or m > MOST_VALUES:
+        return NothingShown(m)
+    return LineUpRows(ArcDesign.of(scan.histogram.counts.astype(float), promise.l, 1.0))

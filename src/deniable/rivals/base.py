@@ -41,6 +41,7 @@ class RivalRelease:
         rows: the first table, in pieces; a folder may be given for tables larger than memory.
         groups: the second table, in pieces.
         answerer: instead of tables, who answers from the original, which stays with its owner.
+        beside: the sensitive column, where public ones are published as they are.
     """
 
     manifest: Manifest
@@ -48,6 +49,7 @@ class RivalRelease:
     rows: Callable[[Path | None], Iterable[pa.Table]] | None = None
     groups: Callable[[], Iterable[pa.Table]] | None = None
     answerer: Answerer | None = None
+    beside: Scan | None = None
 
 
 class Rival(Mechanism):

@@ -47,7 +47,7 @@ def published_groups(mechanism: Anatomy, request: Request) -> RivalRelease:
     schema = pa.schema([*fields, pa.field(CELL, pa.int32())])
     manifest = manifest_of(mechanism, request, guarantee, scan, schema, int((groups >= 0).sum()))
     tables = _Tables(request, scan, codes, groups, schema)
-    return RivalRelease(manifest, schema, tables.rows, tables.values)
+    return RivalRelease(manifest, schema, tables.rows, tables.values, beside=scan)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,69 @@
+"""Groups and answers are remembered, and their owner is warned, as for perturbed rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deniable as dn
+from deniable.core.errors import OutputError, RequirementError
+
+PRIVACY = dn.Privacy("1/8", "1/3")
+CODES = [f"{letter}{number}" for letter in "ABCD" for number in range(5)]
+
+
+def people(rows: int = 2_000) -> pa.Table:
+    draw = np.random.default_rng(3)
+    code = draw.choice(CODES, rows)
+    return pa.table({"name": [f"p{row}" for row in range(rows)], "chapter": [one[0] for one in code], "code": code})
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    path = tmp_path / "my.key"
+    path.write_text("ab" * 32 + "\n")
+    path.chmod(0o600)
+    return path
+
+
+def publish(mechanism: str, key_file: Path, **options: object) -> dn.Release:
+    return dn.publish(people(), sensitive="code", privacy=PRIVACY, mechanism=mechanism, key_file=key_file, **options)
+
+
+@pytest.mark.parametrize("mechanism", ["anatomy", "generalize", "perturbed-generalization", "laplace"])
+def test_a_second_look_is_refused_whichever_comes_first(key_file: Path, mechanism: str) -> None:
+    publish(mechanism, key_file)
+    publish(mechanism, key_file)  # the same once more is no second look
+    ledger = key_file.with_name("my.key.ledger")
+    assert len(json.loads(ledger.read_text())) == 1
+    with pytest.raises(RequirementError, match="second look"):
+        publish("uniform", key_file)
+    publish("uniform", key_file, again=True)
+    ledger.unlink()
+    publish("uniform", key_file)
+    with pytest.raises(RequirementError, match="second look"):
+        publish(mechanism, key_file)
+    publish(mechanism, key_file, again=True)
+    assert len(json.loads(ledger.read_text())) == 2
+
+
+def test_what_is_not_published_is_not_remembered(key_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="publishes no rows"):
+        publish("laplace", key_file, out=tmp_path / "r")
+    assert not key_file.with_name("my.key.ledger").exists()
+
+
+def test_public_columns_beside_groups_are_warned_of(key_file: Path, tmp_path: Path) -> None:
+    for options in ({}, {"out": tmp_path / "r"}):
+        name, gives = publish("anatomy", key_file, **options).warnings
+        assert "'name' looks like an identifier" in name
+        assert "'chapter' gives 'code' away (each sensitive value has one of its values)" in gives
+    assert publish("anatomy", key_file, drop=["name", "chapter"], again=True).warnings == ()
+
+
+def test_public_columns_that_are_made_coarser_are_not(key_file: Path) -> None:
+    assert publish("generalize", key_file).warnings == ()
