@@ -31,7 +31,7 @@ from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.owner.beside import Beside
 from deniable.owner.columns import joint_counts, with_intervals
 from deniable.owner.combined import combined_findings
-from deniable.owner.giveaways import giveaways, heaps
+from deniable.owner.giveaways import giveaways, giveaways_beside_groups, heaps
 from deniable.owner.group_scenes import attacks_on_groups
 from deniable.owner.lists import audit_of_lists
 from deniable.owner.looking import looked_at
@@ -158,6 +158,8 @@ def _of_groups(
         columns: dict[str, Codes] = {name: both[: match.rows] for name, both in match.public.items()}
         rows = Rows(columns, match.published, scan.codes(original), match.people)
     result = audit_figures(manifest, [], groups=groups, rows=counts_of(rows), categories=categories)
+    given_away, findings = giveaways_beside_groups(original, scan, manifest, source.schema)
+    result = dataclasses.replace(result, dependence=given_away, findings=by_grade((*result.findings, *findings)))
     if not attacks:
         return result
     return dataclasses.replace(result, attacks=attacks_on_groups(release, original, scan, groups))

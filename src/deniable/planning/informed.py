@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.audit.attacks.informed import Informed, InformedAttacker, from_population, in_classes
-from deniable.audit.attacks.shown import ChannelRows, LineUpRows, Shown
+from deniable.audit.attacks.shown import ChannelRows, LineUpRows, NothingShown, Shown
 from deniable.core.arrays import Floats, Ints
+from deniable.core.histogram import Counts
+from deniable.core.lineup_arcs import ArcDesign
 from deniable.core.plan import Plan, PlannedPart
 from deniable.engines.batch.columns import Encoded
 from deniable.planning.tables import CodedTable
@@ -18,6 +20,7 @@ from deniable.planning.tables import CodedTable
 SEED = 2010  # the same table gives the same figures
 MOST_PEOPLE = 2**20  # that an attacker learns from, or attacks
 MANY, CLASSES = 50, 20  # a public column of more values is learnt from in so many classes
+MOST_GROUPED = 2000  # values whose groups are looked into
 
 
 def informed_attacker(table: CodedTable) -> InformedAttacker | None:
@@ -68,6 +71,15 @@ def shown_by_part(part: PlannedPart) -> Shown:
         [np.maximum(cell.rows.counts, 1e-9) for cell in published],
         cells_shown=part.cells_published,
     )
+
+
+def shown_by_groups(counts: Counts, l: int) -> Shown:
+    """What a group of ``l`` values shows of a row in it: as a line-up of ``l`` that is made around the true value does.
+    Of very many values it is taken for nothing."""
+    m = len(counts)
+    if l >= m or m > MOST_GROUPED:
+        return NothingShown(m)
+    return LineUpRows(ArcDesign.of(np.maximum(counts, 1).astype(np.float64), l, 1.0))
 
 
 def _learnt_from(column: Encoded) -> Ints:

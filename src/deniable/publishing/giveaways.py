@@ -131,11 +131,8 @@ def is_function(dataset: Dataset, column: str, one: Sensitive, *, inverse: bool)
 
 def rho2_of(job: PartJob, privacy: Privacy | None) -> float | None:
     """How sure an attacker may become of a part; the largest of several."""
-    return rho2_required(privacy) if job.part.requirement is None else float(job.part.requirement.rho2)
-
-
-def rho2_required(privacy: Privacy | None) -> float | None:
-    """The largest rho2 of a requirement, where it has one."""
+    if job.part.requirement is not None:
+        return float(job.part.requirement.rho2)
     if privacy is None:
         return None
     if privacy.per_value:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deniable.audit.attacks.shown import LineUpRows, NothingShown, Shown
 from deniable.core.errors import shortened
-from deniable.core.lineup_arcs import ArcDesign
 from deniable.core.promise import Groups, Promise
 from deniable.engines.base import PartJob, Scan
 from deniable.engines.request import Request
-from deniable.publishing.giveaways import Sensitive, giveaway_warnings, rho2_required, sensitive_of
+from deniable.planning.informed import shown_by_groups
+from deniable.publishing.giveaways import Sensitive, giveaway_warnings, sensitive_of
 from deniable.publishing.heaping import heaping_warnings
-from deniable.publishing.known import MOST_VALUES
 from deniable.publishing.parts import Prepared
 
 SHOWN = 3  # pairs of values
@@ -58,14 +56,7 @@ def warned_of_groups(scan: Scan | None, promise: Promise, request: Request) -> l
     said = dataset.said_of_reading([*request.public, *request.sensitive])
     if scan is None:
         return said
-    shown = _shown_by_groups(scan, promise)
-    sensitive = Sensitive(scan.encoder, scan.histogram.m, scan.rows, shown, rho2_required(request.privacy))
+    assert isinstance(promise, Groups)
+    shown = shown_by_groups(scan.histogram.counts, promise.l)
+    sensitive = Sensitive(scan.encoder, scan.histogram.m, scan.rows, shown, 1 / promise.l)
     return [*said, *dataset.inspect(request.public), *giveaway_warnings(dataset, [sensitive], request)]
-
-
-def _shown_by_groups(scan: Scan, promise: Promise) -> Shown:
-    """A group of l values is a line-up of l around a true one; of very many values it is as if nothing was shown."""
-    m = scan.histogram.m
-    if not isinstance(promise, Groups) or promise.l >= m or m > MOST_VALUES:
-        return NothingShown(m)
-    return LineUpRows(ArcDesign.of(scan.histogram.counts.astype(float), promise.l, 1.0))
