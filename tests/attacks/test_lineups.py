@@ -92,6 +92,22 @@ def test_a_manifest_that_promises_more_than_its_integers_keep_is_refused():
         assert not broken(change).holds, change.__name__
 
 
+def test_what_is_promised_to_stay_of_a_belief_is_recomputed():
+    names = [f"v{number:02d}" for number in range(20)]
+    counts = [int(10_000 / (number + 1) ** 1.5) + 1 for number in range(20)]
+    table = pa.table({"disease": [name for name, rows in zip(names, counts, strict=True) for _ in range(rows)]})
+    asked = (dn.Privacy(rho2="1/2"), dn.Privacy(rho1="1/13", rho2="1/6", adversary="any-prior"))
+    for privacy, domain in zip(asked, (None, names), strict=True):
+        release = dn.publish(
+            table, sensitive="disease", privacy=privacy, mechanism="lineup", domain=domain, key=bytes(32)
+        )
+        raw = json.loads(release.manifest.to_json())
+        assert certificate(raw).holds
+        part = raw["parts"][0]
+        part["promise"]["stays"] = str(1 - Fraction(part["lineups"]["truth"], 2**32))  # as if all sets were as likely
+        assert [check.what for check in certificate(raw).checks if not check.holds] == ["downward"]
+
+
 def test_against_any_prior_no_set_speaks_for_a_value_by_more_than_promised():
     """Every set, counted in plain Python from the manifest alone: draws are 2^18 coins times 2^40 numbers, 2^58."""
     privacy = dn.Privacy(rho1="1/13", rho2="1/6", adversary="any-prior")

@@ -41,8 +41,46 @@ def test_the_default_is_a_fair_coin_and_says_so():
     plan = Lineup().plan(TWENTY, dn.Privacy(rho2="1/5"))
     assert plan.parts[0].lineups.share_true == 0.5
     assert "A fair coin decides whether the line-up is made around the person's value" in str(plan.guarantee)
-    assert plan.guarantee.promises[0].stays == Fraction(1, 2)
+    assert (
+        Fraction("0.49") <= plan.guarantee.promises[0].stays <= lineup_exact.stays(plan.parts[0].lineups, TWENTY.counts)
+    )
     assert plan.guarantee.worst <= Fraction(1, 5)
+
+
+def shares_left(design, prior):
+    """By which share of itself every belief is left, over all sets: plain fractions over the recounted draws."""
+    coin, total, left = design.coin, int(prior.sum()), []
+    for row in recount.lines(design.integers()):
+        given = [(2**18 - coin) * row.blind] * design.m
+        for x, draws in zip(row.members, row.draws, strict=True):
+            given[x] += coin * draws
+        shown = sum(int(rows) * one for rows, one in zip(prior, given, strict=True))
+        left += [Fraction(one * total, shown) for one in given]
+    return left
+
+
+def test_no_belief_falls_below_what_is_promised_to_stay():
+    skewed = Histogram(tuple(range(30)), np.array([int(10_000 / (x + 1) ** 1.5) + 1 for x in range(30)]))
+    for noise in (0, 3):
+        public = Histogram(skewed.domain, skewed.counts + noise * (-1) ** np.arange(30))
+        plan = Lineup().plan(skewed, dn.Privacy(rho2="1/2"), public=public)
+        design, stays = plan.parts[0].lineups, plan.guarantee.promises[0].stays
+        least = min(shares_left(design, skewed.counts))
+        assert least == lineup_exact.stays(design, skewed.counts) < 1 - Fraction(design.truth, 2**32)
+        assert Fraction(97, 100) * least < stays <= least
+        assert f"No belief falls below {float(100 * stays):g} % of what it was" in plan.guarantee.also[0]
+
+
+def test_no_belief_of_anyone_falls_below_what_is_promised_to_stay_against_any_prior():
+    """Who all but knows that the value is another one is shown a line-up with that one, and without this one."""
+    privacy = dn.Privacy(rho1="1/13", rho2="1/6", adversary="any-prior")
+    plan = Lineup().plan(TWENTY, privacy)
+    design, stays = plan.parts[0].lineups, plan.guarantee.promises[0].stays
+    sure = np.ones(design.m, dtype=np.int64)
+    sure[3] = 10**9
+    assert stays == 1 / plan.guarantee.gamma
+    assert stays < min(shares_left(design, sure)) < stays * (1 + Fraction(1, 10**6)) < 1 - Fraction(design.truth, 2**32)
+    assert "No belief falls below 41.6 % of what it was" in plan.guarantee.also[0]
 
 
 def test_truth_1_is_offered_and_says_what_it_gives_up():

@@ -220,8 +220,7 @@ def _made(
 
 def _lineup_promise(design: LineUpDesign, gamma: Fraction) -> LineUps:
     """Line-ups are promised for some belief: one in ten, where the requirement names none."""
-    stays = 1 - Fraction(design.truth, SCALE)
-    return LineUps("any-prior", USUAL_BELIEF, worst_posterior(USUAL_BELIEF, gamma), gamma, stays)
+    return LineUps("any-prior", USUAL_BELIEF, worst_posterior(USUAL_BELIEF, gamma), gamma, 1 / gamma)
 
 
 # -- line-ups, where they are better -----------------------------------------------------------------------------------

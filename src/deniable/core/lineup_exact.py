@@ -183,6 +183,22 @@ def _outside(design: LineUpDesign, prior: Ints, weighed: _Weighed) -> Fraction:
     return max(Fraction(*pair) for pair in seen)
 
 
+def stays(design: LineUpDesign, prior: Ints) -> Fraction:
+    """min over S of P(S | elsewhere) / Pr[S]: no belief that is in proportion to ``prior`` falls below that share of
+    itself. It is at most 1 - t, the same only where every set is as likely to be shown as to be made without looking.
+    """
+    total = int(prior.sum())
+    if design.coin == COIN or total == 0:
+        return Fraction(0 if total else 1)
+    weighed = _Weighed.of(design, prior)
+    ratio = weighed.blind / weighed.seen
+    least = Fraction(1)
+    for place in np.flatnonzero(ratio <= ratio.min() * (1 + CLOSE)).tolist():
+        given = likelihoods(design, place)
+        least = min(least, Fraction(given[1] * total, _seen(design, prior, total, place, given)))
+    return least
+
+
 def _seen(design: LineUpDesign, prior: Ints, total: int, place: int, given: tuple[list[int], int]) -> int:
     """Pr[S] times the prior's total, out of K 2^58; ``given`` are the likelihoods of S."""
     inside, other = given

@@ -139,7 +139,8 @@ class LineUps:
         adversary: ``frequency``: who knows how frequent each value is; ``any-prior``: whoever believed up to rho1.
         rho1, rho2, exempt, per_value, above: as for ``Frequency``.
         gamma: P(S | x) / P(S | x') is at most this; None where a set rules values out.
-        stays: the share of any belief that no line-up takes away, 1 - truth.
+        stays: the share of a belief that no line-up takes away: 1/gamma of any, or less than that is left of one that
+            follows the frequencies.
     """
 
     kind: ClassVar[str] = "line-ups"

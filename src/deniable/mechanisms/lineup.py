@@ -23,13 +23,14 @@ from deniable.core.probability import Probability, exact_number, percent
 from deniable.core.promise import LineUps
 from deniable.mechanisms.base import Mechanism, Need
 from deniable.mechanisms.fine_grain import in_its_words
-from deniable.mechanisms.lineup_choice import LEAST_ORDERS, Chosen, by_amplification, by_frequency, sizes_for
+from deniable.mechanisms.lineup_choice import LEAST_ORDERS, MARGIN, Chosen, by_amplification, by_frequency, sizes_for
 from deniable.mechanisms.one_cell import Limits, allowed_amplification, coarse_counts, limits_of, pairs_of
 from deniable.mechanisms.posterior import rounded_up
 from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, needs_values, own_limits
 from deniable.mechanisms.view import beyond_rho1, covered_values
 
 DEFAULT_TRUTH = Fraction(1, 2)
+ROOM = Fraction(1, 100)  # by which the share of a belief that stays is lowered, for the noise of public counts
 INFORMED = (
     "Someone who has learned how values go with public columns, from this release or elsewhere, combines that with a "
     "line-up: right guesses about single people become more frequent."
@@ -203,13 +204,14 @@ def _frequency_guarantee(
     worst = lineup_exact.highest(design, histogram.counts, protected)
     sure = [] if privacy.rho1 is None else lineup_exact.surest(design, histogram.counts)
     gamma = lineup_exact.amplification(design)
+    stays = _stays(design, histogram, public)
     exempt = tuple(sorted(histogram.position(value) for value in privacy.exempt))
     promise = LineUps(
         "frequency",
         privacy.rho1,
         privacy.rho2,
         gamma,
-        1 - Fraction(design.truth, 2**32),
+        stays,
         exempt,
         own_limits(histogram, privacy.per_value),
         beyond_rho1(histogram, privacy, public, sure),
@@ -221,7 +223,7 @@ def _frequency_guarantee(
         rho2=None if privacy.per_value else privacy.rho2,
         worst=highest if public is not None else min(rounded_up(worst), highest),
         gamma=gamma,
-        also=_downward(design),
+        also=_downward(stays),
         not_protected=(
             *EVERY_RELEASE,
             *_stronger(design, gamma),
@@ -244,7 +246,7 @@ def _any_prior_guarantee(histogram: Histogram, privacy: Privacy, design: LineUpD
                 rho1,
                 rho2,
                 gamma,
-                1 - Fraction(design.truth, 2**32),
+                1 / gamma,
                 (),
                 own_limits(histogram, privacy.per_value),
             ),
@@ -255,7 +257,7 @@ def _any_prior_guarantee(histogram: Histogram, privacy: Privacy, design: LineUpD
         worst=max(worst_posterior(low, gamma) for low, _ in pairs),
         gamma=gamma,
         also=(
-            *_downward(design),
+            *_downward(1 / gamma),
             "It holds for any statement about the value, upward and downward; each row satisfies epsilon-local "
             "differential privacy with epsilon = ln gamma.",
         ),
@@ -267,10 +269,23 @@ def _exempt(number: int, m: int) -> tuple[str, ...]:
     return (f"{number:,} of {m:,} values are exempt: there is no promise for them.",) if number else ()
 
 
-def _downward(design: LineUpDesign) -> tuple[str, ...]:
-    if design.truth == 2**32:
+def _stays(design: LineUpDesign, histogram: Histogram, public: Histogram | None) -> Fraction:
+    """The share of a belief that no line-up takes from who knows the frequencies, rounded down.
+
+    Like the design it follows from the public counts, with room for their noise; the true ones only check it.
+    """
+    known = coarse_counts(histogram) if public is None else public.counts
+    by_public = lineup_exact.stays(design, np.maximum(known, 1) + MARGIN) * (1 - ROOM)
+    return min(
+        Fraction(int(by_public * 1000), 1000), Fraction(int(lineup_exact.stays(design, histogram.counts) * 100), 100)
+    )
+
+
+def _downward(stays: Fraction) -> tuple[str, ...]:
+    if not stays:
         return ()
-    return (f"No belief falls below {percent(1 - design.share_true)} of what it was: nothing is ever ruled out.",)
+    left = int(1000 * stays) / 10  # rounded down: percent would round to the nearest
+    return (f"No belief falls below {left:g} % of what it was: nothing is ever ruled out.",)
 
 
 def _stronger(design: LineUpDesign, gamma: Fraction | None) -> tuple[str, ...]:

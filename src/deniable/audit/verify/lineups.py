@@ -174,6 +174,23 @@ def amplification(design: Mapping[str, Any]) -> Fraction | None:
     return 1 + Fraction(coin, COINS - coin) * largest
 
 
+def stays_at_most(design: Mapping[str, Any], counts: list[int], slack: int) -> Fraction:
+    """The smallest share that a set leaves of the belief in a value outside it, if its members' counts are lower and
+    all others higher.
+
+    No counts within the slack give more; so a promise of more than this is broken by the true counts as well.
+    """
+    coin = design["truth"] * COINS // FULL
+    total = sum(count + slack for count in counts)
+    least = 1 - Fraction(coin, COINS)  # it is so on average over sets
+    for members, unseen, draws in lines(design):
+        blind = (COINS - coin) * unseen * total
+        looked = sum(max(counts[x] - slack, 0) * coin * own for x, own in zip(members, draws, strict=True))
+        if (blind + looked) * least.numerator > blind * least.denominator:
+            least = Fraction(blind, blind + looked)
+    return least
+
+
 def surest_at_least(design: Mapping[str, Any], counts: list[int], slack: int) -> list[Fraction]:
     """For each value the largest posterior over the sets that hold it, if its count is lower and all others higher.
 

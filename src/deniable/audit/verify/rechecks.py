@@ -210,7 +210,7 @@ def by_lineups(promise: LineUps, part: Json, manifest: Json) -> list[Check]:
         return [Check("line-ups", False, f"{name}: it is about line-ups, and the part has none")]
     if promise.adversary != manifest["guarantee"]["adversary"]:
         return [Check("line-ups", False, f"{name}: promised against {promise.adversary!r}, stated otherwise")]
-    stays = 1 - Fraction(design["truth"], FULL)
+    stays = _lineup_stays(promise, part)
     detail = f"{name}: no belief falls below {float(stays):.4g} of what it was, promised {float(promise.stays):.4g}"
     return [
         Check("downward", promise.stays <= stays, detail),
@@ -218,6 +218,17 @@ def by_lineups(promise: LineUps, part: Json, manifest: Json) -> list[Check]:
         *(_lineup_posteriors(promise, part, manifest) if promise.adversary == "frequency" else []),
         *([Check("gamma", False, f"{name}: none is stated")] if _needs_gamma(promise) else []),
     ]
+
+
+def _lineup_stays(promise: LineUps, part: Json) -> Fraction:
+    """What is left of a belief at the least, whoever held it; of frequencies, as far as the noisy histogram tells."""
+    design, marginal = part["lineups"], part["marginal"]
+    if promise.adversary != "frequency":
+        gamma = lineups.amplification(design)
+        return Fraction(0) if gamma is None else 1 / gamma
+    if marginal is None:
+        return 1 - Fraction(design["truth"], FULL)  # it is so on average over sets; the least is no more
+    return lineups.stays_at_most(design, [max(count, 0) for count in marginal["counts"]], noise_slack(part))
 
 
 def _needs_gamma(promise: LineUps) -> bool:
