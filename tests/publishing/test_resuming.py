@@ -183,6 +183,29 @@ def test_what_is_damaged_is_made_again(home: Path) -> None:
     assert "damaged" not in said(home, "c")
 
 
+def test_what_someone_else_put_where_parts_are_kept_is_neither_emptied_nor_written_to(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of that folder can be guessed: a link would have its target emptied, and a folder could be read."""
+    (home / "precious").mkdir()
+    (home / "precious" / "diary").write_text("mine")
+    left = home / ".r.partial-resumed"
+    left.symlink_to(home / "precious")
+    with pytest.raises(OutputError, match="stands where the parts of a killed run are kept"):
+        publish(home, "r", resume=True)
+    assert (home / "precious" / "diary").read_text() == "mine"
+    left.unlink()
+    left.mkdir()
+    with monkeypatch.context() as other:
+        other.setattr("os.geteuid", lambda: 4711)
+        with pytest.raises(OutputError, match="someone else's"):
+            publish(home, "r", resume=True)
+    assert list(left.iterdir()) == []
+    left.chmod(0o777)  # one's own, but open to others: it is closed before anything is written
+    interrupted(home, "r", PART * 3)
+    assert left.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_run_without_resume_removes_what_is_left(home: Path) -> None:
     kept = interrupted(home, "a", 25_000)
     assert kept.exists()

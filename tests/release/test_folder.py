@@ -15,7 +15,8 @@ import pytest
 
 import deniable as dn
 from deniable.core.errors import OutputError
-from deniable.release.folder import LOCK, new_folder, write_file
+from deniable.release.folder import new_folder, write_file
+from deniable.release.partial import LOCK
 
 
 @pytest.fixture(scope="module")

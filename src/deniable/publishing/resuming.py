@@ -14,7 +14,8 @@ from deniable.engines.base import Dataset, Job, Resumes
 from deniable.engines.batch.kept_parts import KeptParts
 from deniable.engines.randomness import Keystream, Secret
 from deniable.mechanisms import Mechanism
-from deniable.release.folder import KEPT, spool_in
+from deniable.release.folder import spool_in
+from deniable.release.partial import KEPT
 
 WORDS = 4  # 256 bits
 

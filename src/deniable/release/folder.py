@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import glob
 import os
 import re
 import secrets
 import shutil
 import stat
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +21,7 @@ from deniable.core.manifest import Manifest, read_json
 from deniable.engines import Engine
 from deniable.engines.batch.lineup_columns import code_table, coded_part
 from deniable.release.files import digest
+from deniable.release.partial import KEPT, LOCK, clear_away, empty, kept_folder, locked, make_own
 from deniable.release.readme import analyst_readme
 from deniable.release.signature import SIGNATURE, sign_files
 from deniable.release.signing_key import Signer
@@ -33,12 +32,9 @@ GROUPS = "groups.parquet"
 LINEUPS = "lineups"
 FORMATS = ("parquet", "csv")
 FILES = {MANIFEST, README, GROUPS, SIGNATURE, *(f"{name}.{form}" for name in ("data", LINEUPS) for form in FORMATS)}
-LOCK, KEPT = "lock", "kept"
 TABLES = {".csv", ".tsv", ".gz", ".parquet", ".arrow", ".feather", ".xlsx", ".xls", ".sav", ".dta", ".sas7bdat"}
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # s3a:, hdfs: and the like, as a Path has them
 LARGEST_MANIFEST = 2**29  # bytes: a domain of 4 million values takes less
-YOUNG = 10  # seconds: an empty folder whose lock nobody holds is left alone for so long
-GRACE = 3600  # seconds: a folder without a lock is left alone for so long
 
 
 @contextlib.contextmanager
@@ -58,22 +54,22 @@ def new_folder(
     out = Path(os.path.abspath(out))
     if not is_unicode(str(out)):
         raise OutputError(f"The output {str(out)!r} is no valid Unicode. Fix: choose another name.")
-    partial = out.parent / f".{out.name}.partial-{'resumed' if resumes else secrets.token_hex(8)}"
-    _clear_away(out, but=partial if resumes else None)
+    partial = kept_folder(out) if resumes else out.parent / f".{out.name}.partial-{secrets.token_hex(8)}"
+    clear_away(out, but=partial if resumes else None)
     _require_room(out, overwrite, inputs)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        partial.mkdir(mode=0o700, exist_ok=resumes)
-        with _locked(partial, wait=not resumes):
+        make_own(partial, exist_ok=resumes)
+        with locked(partial, wait=not resumes):
             try:
-                _empty(partial)
+                empty(partial)
                 yield partial
                 (partial / LOCK).unlink()
                 partial.chmod(0o777 & ~_umask())
                 _put_in_place(partial, out, overwrite)
             finally:
                 if (partial / KEPT).exists():
-                    _empty(partial)
+                    empty(partial)
                 else:
                     shutil.rmtree(partial, ignore_errors=True)
     except OSError as error:
@@ -108,55 +104,6 @@ def _require_room(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike
             f"{str(out)!r} holds more than a release ({strange[0]!r}), so it is not overwritten. "
             "Fix: choose another folder, or move the other files away."
         )
-
-
-def _empty(partial: Path) -> None:
-    """Leave the lock, and what is kept for a run that goes on."""
-    for entry in partial.iterdir():
-        if entry.name not in (LOCK, KEPT):
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-
-
-@contextlib.contextmanager
-def _locked(partial: Path, *, wait: bool) -> Iterator[None]:
-    """Hold a lock in the folder for as long as this run lives: what is not locked was left behind."""
-    with open(partial / LOCK, "w") as lock:
-        try:
-            # Waits for a run that is looking whether anyone holds it.
-            fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OutputError(
-                f"Another run is writing {str(partial)!r} at this moment. Fix: wait until it is done."
-            ) from None
-        yield
-
-
-def _is_abandoned(partial: Path) -> bool:
-    age = time.time() - partial.stat().st_mtime
-    try:
-        with open(partial / LOCK) as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:  # not locked yet, or no longer: it is about to be moved into place
-        return age > GRACE
-    except OSError:
-        return False
-    begun = any(entry.name != LOCK for entry in partial.iterdir())
-    return begun or age > YOUNG  # nothing is written between making a lock and taking it
-
-
-def _clear_away(out: Path, but: Path | None = None) -> None:
-    """What killed runs left behind: partial folders that nobody holds, and a release that was about to be replaced."""
-    if not out.parent.is_dir():
-        return
-    for old in out.parent.glob(f".{glob.escape(out.name)}.replaced-*"):
-        if os.path.lexists(out):
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            old.rename(out)
-    for partial in out.parent.glob(f".{glob.escape(out.name)}.partial-*"):
-        with contextlib.suppress(OSError):
-            if partial != but and _is_abandoned(partial):
-                shutil.rmtree(partial, ignore_errors=True)
 
 
 def cannot_write(out: Path, error: OSError) -> DeniableError:

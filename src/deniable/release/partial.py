@@ -1,0 +1,91 @@
+"""Folders of releases that are being written: whose they are, who holds them, and what killed runs left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import glob
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from deniable.core.errors import OutputError
+
+LOCK, KEPT = "lock", "kept"
+YOUNG = 10  # seconds: an empty folder whose lock nobody holds is left alone for so long
+GRACE = 3600  # seconds: a folder without a lock is left alone for so long
+
+
+def kept_folder(out: Path) -> Path:
+    """Where a run that can be gone on with is written."""
+    return out.parent / f".{out.name}.partial-resumed"
+
+
+def is_kept(out: Path) -> bool:
+    """Whether a run that was killed left parts for ``out``."""
+    return (kept_folder(Path(os.path.abspath(out))) / KEPT).exists()
+
+
+def make_own(partial: Path, *, exist_ok: bool) -> None:
+    """Make a folder for its owner alone. Where one ``exist_ok``, its name can be guessed: someone else may have put a
+    folder of theirs there, to read what is written, or a link to another one, which would be emptied."""
+    partial.mkdir(mode=0o700, exist_ok=exist_ok)
+    there = partial.lstat()
+    if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.geteuid():
+        raise OutputError(
+            f"{str(partial)!r} stands where the parts of a killed run are kept, and it is a link, or someone else's "
+            "folder: nothing was written. Fix: remove it, or choose another output."
+        )
+    partial.chmod(0o700)
+
+
+def empty(partial: Path) -> None:
+    """Leave the lock, and what is kept for a run that goes on."""
+    for entry in partial.iterdir():
+        if entry.name not in (LOCK, KEPT):
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+
+@contextlib.contextmanager
+def locked(partial: Path, *, wait: bool) -> Iterator[None]:
+    """Hold a lock in the folder for as long as this run lives: what is not locked was left behind."""
+    with open(partial / LOCK, "w") as lock:
+        try:
+            # Waits for a run that is looking whether anyone holds it.
+            fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OutputError(
+                f"Another run is writing {str(partial)!r} at this moment. Fix: wait until it is done."
+            ) from None
+        yield
+
+
+def _is_abandoned(partial: Path) -> bool:
+    age = time.time() - partial.stat().st_mtime
+    try:
+        with open(partial / LOCK) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:  # not locked yet, or no longer: it is about to be moved into place
+        return age > GRACE
+    except OSError:
+        return False
+    begun = any(entry.name != LOCK for entry in partial.iterdir())
+    return begun or age > YOUNG  # nothing is written between making a lock and taking it
+
+
+def clear_away(out: Path, but: Path | None = None) -> None:
+    """What killed runs left behind: partial folders that nobody holds, and a release that was about to be replaced."""
+    if not out.parent.is_dir():
+        return
+    for old in out.parent.glob(f".{glob.escape(out.name)}.replaced-*"):
+        if os.path.lexists(out):
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            old.rename(out)
+    for partial in out.parent.glob(f".{glob.escape(out.name)}.partial-*"):
+        with contextlib.suppress(OSError):
+            if partial != but and _is_abandoned(partial):
+                shutil.rmtree(partial, ignore_errors=True)
