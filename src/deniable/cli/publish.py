@@ -13,6 +13,7 @@ import typer
 from deniable.cli import console, options
 from deniable.cli.about import Contact, Dictionary, Publisher, about_of
 from deniable.cli.engine import EngineName, Master
+from deniable.cli.keys import new_key, one_source_of_randomness
 from deniable.core.bins import BinsLike, require_fixed
 from deniable.core.choice import Choice
 from deniable.core.errors import OptionError, RequirementError
@@ -157,7 +158,7 @@ def publish(
     from deniable.publishing.scanning import scan_table
 
     runs_on = engine_on(engine, master)
-    _one_source_of_randomness(key_file, new_key_file, seed)
+    one_source_of_randomness(key_file, new_key_file, seed)
     named = list(sensitive or [])
     if not named and not mechanism.startswith("retention:"):
         raise OptionError("No column is named. Fix: --sensitive COLUMN, the column that must stay deniable.")
@@ -196,45 +197,42 @@ def publish(
             pool, mechanism, privacy, table, named, unseen, binned, recoding, missing, informed_limit
         )
         informed_limit = None
-    made = None if new_key_file is None else _new_key(new_key_file, out)
-    try:
-        with console.progress_bar(shown=not quiet and not as_json) as progress:
-            release = dn.publish(
-                table,
-                sensitive=named or None,
-                privacy=privacy,
-                mechanism=chosen,
-                drop=drop or (),
-                out=out,
-                key_file=made or key_file,
-                seed=seed,
-                row_id=row_id,
-                person=person,
-                series=series,
-                changes=changes,
-                again=again,
-                resume=resume,
-                shuffle=not no_shuffle,
-                missing=missing,
-                bins=binned,
-                recode=recoding.columns,
-                rare=recoding.rare,
-                suppress=recoding.suppress,
-                domain=options.domains_of(domain),
-                overwrite=overwrite,
-                format=format_,
-                name=name,
-                about=about_of(publisher, contact, dictionary),
-                marginals=False if no_marginals else None,
-                informed_limit=informed_limit,
-                progress=progress,
-                sign=sign,
-                engine=runs_on,
-            )
-    except BaseException:
-        if made is not None and not resume:  # a key for a release that does not exist
-            made.unlink(missing_ok=True)
-        raise
+    with (
+        new_key(new_key_file, out, resume=resume) as made,
+        console.progress_bar(shown=not quiet and not as_json) as progress,
+    ):
+        release = dn.publish(
+            table,
+            sensitive=named or None,
+            privacy=privacy,
+            mechanism=chosen,
+            drop=drop or (),
+            out=out,
+            key_file=made or key_file,
+            seed=seed,
+            row_id=row_id,
+            person=person,
+            series=series,
+            changes=changes,
+            again=again,
+            resume=resume,
+            shuffle=not no_shuffle,
+            missing=missing,
+            bins=binned,
+            recode=recoding.columns,
+            rare=recoding.rare,
+            suppress=recoding.suppress,
+            domain=options.domains_of(domain),
+            overwrite=overwrite,
+            format=format_,
+            name=name,
+            about=about_of(publisher, contact, dictionary),
+            marginals=False if no_marginals else None,
+            informed_limit=informed_limit,
+            progress=progress,
+            sign=sign,
+            engine=runs_on,
+        )
     if release.choice is not None and why:
         release.choice = replace(release.choice, chosen=why)
     report(out, release.warnings, release.choice, quiet=quiet, as_json=as_json)
@@ -264,20 +262,6 @@ def report(out: Path, warnings: Sequence[str], choice: Choice | None = None, *, 
         for line in manifest["guarantee"]["not_protected"]:
             console.say(f"  - {line}")
         console.say(f"Next: deniable verify {out}")
-
-
-def _one_source_of_randomness(key_file: Path | None, new_key_file: Path | None, seed: int | None) -> None:
-    given = {"--key-file": key_file, "--new-key-file": new_key_file, "--seed": seed}
-    names = [name for name, value in given.items() if value is not None]
-    if len(names) > 1:
-        raise OptionError(f"{' and '.join(names)} contradict each other. Fix: give one of them, or none.")
-
-
-def _new_key(path: Path, out: Path) -> Path:
-    from deniable.engines.randomness import Secret
-
-    Secret.generate().write(path, outside=out)
-    return path
 
 
 def _chosen_for(
