@@ -28,6 +28,9 @@ from deniable.mechanisms.variances import value_variances
 
 Floats = npt.NDArray[np.float64]
 SHARES = np.arange(41) / 40  # of the way from uniform perturbation to the optimum of a linear objective
+POWERS = (-0.75, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0)  # of the counts, that are weights of further linear objectives
+FEW_SHARES = SHARES[::4]  # which of them is worth a look is told by these
+WORTH = 0.97  # of the error, that another objective must reach to be taken
 STEPS = 64  # halvings of an interval inside [0, 1]: more than a double can tell apart
 
 
@@ -54,9 +57,11 @@ def solve_coins(weights: npt.ArrayLike, gammas: npt.ArrayLike) -> Floats:
 def coins_for_errors(counts: npt.ArrayLike, gammas: npt.ArrayLike) -> Floats:
     """Coins for a small mean relative error of the values' counts, sum_i sd_i / f_i, under the same limits.
 
-    The error is not linear in the coins. The weights w_i = f_i^-1/2 come near it: of the coins between their optimum
-    and uniform perturbation, which meet every limit too, those with the smallest error are taken. Only the proportions
-    of the counts matter; a value without rows is taken for as rare as the rarest.
+    The error is not linear in the coins. The weights w_i = f_i^-1/2 come near it where limits follow the counts: of
+    the coins between their optimum and uniform perturbation, which meet every limit too, those with the smallest error
+    are taken. Where a frequent value's limit is so low that these give it up, other powers of the counts do better;
+    f_i^1 is the optimum for rows. Only the proportions of the counts matter; a value without rows is taken for as rare
+    as the rarest.
 
     >>> coins_for_errors([400, 300, 200, 100], [9, 9, 9, 9]).round(4).tolist()
     [0.6667, 0.6667, 0.6667, 0.6667]
@@ -66,11 +71,18 @@ def coins_for_errors(counts: npt.ArrayLike, gammas: npt.ArrayLike) -> Floats:
     least, m = float(g.min()), f.size
     if np.isinf(least):
         return np.ones(m)
-    uniform, best = np.full(m, (least - 1) / (m - 1 + least)), solve_coins(f**-0.5, g)
+    uniform, near = np.full(m, (least - 1) / (m - 1 + least)), solve_coins(f**-0.5, g)
     if not uniform[0] > 0:
-        return best
-    between = [(1 - share) * uniform + share * best for share in SHARES]
-    return min(between, key=lambda coins: relative_error(coins, f))
+        return near
+
+    def best(towards: Floats, shares: Floats) -> tuple[float, Floats]:
+        between = [(1 - share) * uniform + share * towards for share in shares]
+        return min(((relative_error(coins, f), coins) for coins in between), key=lambda pair: pair[0])
+
+    error, coins = best(near, SHARES)
+    others = [solve_coins(f**power, g) for power in POWERS]
+    reached, other = min(((best(one, FEW_SHARES)[0], one) for one in others), key=lambda pair: pair[0])
+    return best(other, SHARES)[1] if reached < WORTH * error else coins
 
 
 def relative_error(coins: Floats, counts: Floats) -> float:
