@@ -24,6 +24,26 @@ def town_release(request):
     return rng, pa.table({"town": town, "job": job}), truth
 
 
+def test_what_is_drawn_towards_an_estimate_from_the_same_rows_is_as_uncertain_as_it(new_release):
+    """Without a histogram independence is estimated from all rows: about all of them nothing is known better than by
+    the inverse, and the more rows a question has, the more of its error is in both."""
+    rng = np.random.default_rng(3)
+    n, m = 1_500, 4
+    truth = rng.choice(m, n, p=[0.4, 0.3, 0.2, 0.1])
+    table = pa.table({"town": rng.choice(3, n, p=[0.9, 0.05, 0.05]), "job": rng.integers(0, 4, n)})
+    domain = list(range(m))
+    cells = [(Channel.uniform(domain, gamma=Fraction(4)), domain)]
+    release = new_release(rng, table, truth, domain, cells, marginal=False)
+    for value in domain:
+        shrunk, inverse = (release.count({"disease": value}, method=method) for method in ("shrunk", "inverse"))
+        assert shrunk.value == pytest.approx(inverse.value, rel=1e-3)
+        assert shrunk.stderr >= inverse.stderr
+        shrunk, inverse = (
+            release.count({"disease": value, "town": 0}, method=method) for method in ("shrunk", "inverse")
+        )
+        assert shrunk.stderr >= 0.93 * inverse.stderr
+
+
 @pytest.mark.parametrize("marginal", [True, False])
 def test_shrunk_beats_the_inverse_and_covers(town_release, new_release, marginal):
     rng, table, truth = town_release

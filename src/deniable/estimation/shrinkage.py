@@ -6,8 +6,9 @@ A is how far true counts lie from independence: a relative variance t that falls
 the chance of which rows happen to be there. t is fitted by moments over the release's own margins of one and two public
 columns: E[(est - mu)^2] = A + V. A value whose own t is clearly larger gets the difference on top.
 
-The interval has the mean squared error k^2 V + (1-k)^2 A. It covers on average over questions; what was
-measured, and on which columns, is in docs/explanation/intervals.md.
+The interval has the mean squared error k^2 V + (1-k)^2 A. Where no histogram is published, mu comes from the same rows,
+so their error is in both: 2 k (1-k) V N_R / n more. It covers on average over questions; what was measured, and on which
+columns, is in docs/explanation/intervals.md.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Shrinkage:
     Attributes:
         share: f~ / n.
         doubt: the variance of each share: the histogram's noise, or the error of its estimate where none is published.
+        own: whether the shares were estimated from these very rows.
         rows: n.
         scale, error, slope: c, its standard error, and b.
         more: per value, how much larger its own c is, beyond doubt; zero for most.
@@ -57,6 +59,7 @@ class Shrinkage:
 
     share: Floats
     doubt: Floats
+    own: bool
     rows: int
     scale: float
     error: float
@@ -83,9 +86,10 @@ class Shrinkage:
         wide = self.prior(rows, sets, INTERVAL_ERRORS)
         wide = np.maximum(wide, (linear.value - mu) ** 2 - linear.variance)
         centre = (1 - k) * (rows @ np.sqrt(sets @ self.doubt).T)  # mu is not known exactly either
-        return Answers(
-            value, k**2 * linear.variance + (1 - k) ** 2 * wide + centre**2, linear.raw, linear.smallest, linear.largest
-        )
+        variance = k**2 * linear.variance + (1 - k) ** 2 * wide + centre**2
+        if self.own:
+            variance += 2 * k * (1 - k) * linear.variance * rows.sum(axis=1, keepdims=True) / max(self.rows, 1)
+        return Answers(value, variance, linear.raw, linear.smallest, linear.largest)
 
 
 def _shape(rows: Floats, n: int, slope: float) -> Floats:
@@ -126,7 +130,7 @@ def fit_shrinkage(ask: Asking, control: Control | None) -> Shrinkage:
         doubt = _variance_per_row(ask, np.arange(ask.states.m)) / max(ask.manifest.rows, 1)
     more = np.zeros(ask.states.m)
     more[chosen] = np.maximum(above / below - fitted[0] - np.sqrt(2 * effect / below), 0.0)
-    return Shrinkage(share, doubt, ask.manifest.rows, *fitted, more)
+    return Shrinkage(share, doubt, ask.manifest.marginal is None, ask.manifest.rows, *fitted, more)
 
 
 def _overlap(ask: Asking, margins: list[tuple[str, ...]]) -> float:
