@@ -97,6 +97,22 @@ def test_a_key_for_a_run_that_could_be_gone_on_with_stays_only_beside_parts_of_i
     assert run("publish", patients, *GOOD, "--out", out, "--key-file", key, "--resume").returncode == 0
 
 
+def test_a_column_that_an_option_names_twice_and_a_list_that_is_not_there_are_refused(
+    patients: Path, run, tmp_path: Path
+) -> None:
+    """The first of two lists, or of two numbers, was silently left out."""
+    (tmp_path / "a.txt").write_text("flu\n")
+    words = ("publish", patients, *GOOD, "--out", tmp_path / "r")
+    asked = f"disease={tmp_path / 'a.txt'}"
+    for option, text in (("--domain", asked), ("--bins", "age=0,50,100"), ("--rare", "sex=3")):
+        done = run(*words, option, text, option, text)
+        assert done.returncode == 2
+        assert f"{option} names the column {text.partition('=')[0]!r} twice. Fix: name it once." in done.stderr
+    done = run(*words, "--domain", "disease=nosuch.txt")
+    assert done.returncode == 2
+    assert "there is no file 'nosuch.txt'" in done.stderr
+
+
 def test_csv_comes_out_where_asked(patients: Path, run, tmp_path: Path) -> None:
     done = run("publish", patients, *GOOD, "--out", tmp_path / "r", "--format", "csv")
     assert done.returncode == 0, done.stderr

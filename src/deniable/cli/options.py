@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -177,14 +177,20 @@ def domains_of(texts: Sequence[str] | None) -> dict[str, list[Any]] | None:
         column, sign, name = text.partition("=")
         if not (column and sign and name):
             raise OptionError(f"--domain {text} is not understood. Fix: --domain COLUMN=FILE, one value a line.")
+        _require_once("--domain", column, declared)
         try:
             lines = small_text(Path(name)).splitlines()
+        except FileNotFoundError:
+            raise OptionError(f"--domain {text}: there is no file {name!r}. Fix: check the name.") from None
         except (OSError, UnicodeDecodeError):
-            raise OptionError(
-                f"--domain {text}: {name} cannot be read as text. Fix: one value a line, in UTF-8."
-            ) from None
+            raise OptionError(f"--domain {text}: {name} cannot be read as text. Fix: a value a line, UTF-8.") from None
         declared[column] = [line or None for line in lines]
     return declared
+
+
+def _require_once(option: str, column: str, before: Container[str]) -> None:
+    if column in before:
+        raise OptionError(f"{option} names the column {column!r} twice. Fix: name it once.")
 
 
 def recoding_of(
@@ -215,6 +221,8 @@ def _rows(option: str, texts: Sequence[str] | None) -> Rows | None:
     pairs = [text.rpartition("=") for text in texts]
     if any(not column or not rows.isdecimal() or len(rows) > 9 for column, _, rows in pairs):
         raise OptionError(f"{option} {' '.join(texts)} is not understood. Fix: {option} 20, or {option} COLUMN=20.")
+    for place, (column, _, _) in enumerate(pairs):
+        _require_once(option, column, [other for other, _, _ in pairs[:place]])
     return {column: int(rows) for column, _, rows in pairs}
 
 
@@ -289,6 +297,7 @@ def bins_of(texts: Sequence[str] | None) -> dict[str, BinsLike]:
     bins: dict[str, BinsLike] = {}
     for text in texts or ():
         column, _, edges = text.partition("=")
+        _require_once("--bins", column, bins)
         try:
             bins[column] = _bins(edges)
         except ValueError:

@@ -7,8 +7,8 @@ the chance of which rows happen to be there. t is fitted by moments over the rel
 columns: E[(est - mu)^2] = A + V. A value whose own t is clearly larger gets the difference on top.
 
 The interval has the mean squared error k^2 V + (1-k)^2 A. Where no histogram is published, mu comes from the same rows,
-so their error is in both: 2 k (1-k) V N_R / n more. It covers on average over questions; what was measured, and on which
-columns, is in docs/explanation/intervals.md.
+so their error is in both: 2 k (1-k) V N_R / n more. It covers on average over questions; what was measured, and on
+which columns, is in docs/explanation/intervals.md.
 """
 
 from __future__ import annotations
