@@ -53,10 +53,12 @@ def killed_at(words: list[str], seconds: float, number: int) -> int:
 
 def moments(words: list[str], before: Callable[[], None]) -> Iterator[tuple[float, int]]:
     """Moments of a run, from where its imports end to a little beyond its end, for each signal in turn."""
-    before()
-    begin = time.monotonic()
-    subprocess.run([*COMMAND, *words], check=True, capture_output=True, timeout=120)
-    whole = time.monotonic() - begin
+    whole = float("inf")
+    for _ in range(2):  # the first run may wait for files that the next ones find in memory
+        before()
+        begin = time.monotonic()
+        subprocess.run([*COMMAND, *words], check=True, capture_output=True, timeout=120)
+        whole = min(whole, time.monotonic() - begin)
     rng = Random(14)
     for number in range(TIMES):
         yield rng.uniform(0.3, 1.1) * whole, signal.SIGKILL if number % 2 else signal.SIGTERM
@@ -152,8 +154,9 @@ def test_a_series_remembers_whatever_was_published(home: Path) -> None:
     first = home / "out" / "0"
     subprocess.run([*COMMAND, *base, "--out", str(first)], check=True, capture_output=True, timeout=120)
     number_of = lambda: len(json.loads(book.read_text())["publications"])  # noqa: E731
+    clear = lambda: subprocess.run(["rm", "-rf", str(home / "out" / "1")], check=True)  # noqa: E731
     ends = []
-    for place, (seconds, number) in enumerate(moments([*base, "--out", str(home / "out" / "1")], lambda: None), 2):
+    for place, (seconds, number) in enumerate(moments([*base, "--out", str(home / "out" / "1")], clear), 2):
         out, known = home / "out" / str(place), number_of()
         ends.append(killed_at([*base, "--out", str(out)], seconds, number))
         key = json.loads(book.read_text())["key"]
