@@ -113,6 +113,18 @@ def test_a_column_that_an_option_names_twice_and_a_list_that_is_not_there_are_re
     assert "there is no file 'nosuch.txt'" in done.stderr
 
 
+def test_a_key_file_that_is_not_there_and_a_table_in_place_of_a_release_say_what_to_do(
+    patients: Path, run, tmp_path: Path
+) -> None:
+    done = run("publish", patients, *GOOD, "--out", tmp_path / "r", "--key-file", tmp_path / "key")
+    assert done.returncode == 2
+    assert "cannot be read: there is none. Fix: check the name, or make one" in done.stderr
+    assert "--new-key-file makes it" in done.stderr
+    done = run("audit", patients, patients)
+    assert done.returncode == 2
+    assert "is not a release: it is a file. Fix: name the release's folder." in done.stderr
+
+
 def test_csv_comes_out_where_asked(patients: Path, run, tmp_path: Path) -> None:
     done = run("publish", patients, *GOOD, "--out", tmp_path / "r", "--format", "csv")
     assert done.returncode == 0, done.stderr

@@ -16,6 +16,7 @@ OPTIONS = (
     "changes",
     "confidence",
     "domain",
+    "draws",
     "drop",
     "engine",
     "exempt",

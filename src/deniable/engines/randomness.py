@@ -94,6 +94,11 @@ class Secret:
             with open(path, "rb") as file:
                 mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
                 content = file.read(1024)
+        except FileNotFoundError:
+            raise SecretError(
+                f"The key file {str(path)!r} cannot be read: there is none. Fix: check the name, or make one: openssl "
+                "rand -hex 32, in a file of mode 600; at a terminal --new-key-file makes it."
+            ) from None
         except OSError as problem:
             raise SecretError(f"The key file {str(path)!r} cannot be read: {problem.strerror}.") from None
         if os.name == "posix" and mode & 0o077:

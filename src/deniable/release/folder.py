@@ -218,6 +218,10 @@ def manifest_text(folder: Path) -> str:
     except FileNotFoundError:
         what = "has no manifest.json" if folder.is_dir() else "does not exist"
         raise ManifestError(f"{str(folder)!r} is not a release: it {what}.") from None
+    except NotADirectoryError:
+        raise ManifestError(
+            f"{str(folder)!r} is not a release: it is a file. Fix: name the release's folder."
+        ) from None
     except UnicodeDecodeError:
         raise ManifestError(f"The manifest of {str(folder)!r} is not UTF-8 text: the release is damaged.") from None
     except OSError as error:
