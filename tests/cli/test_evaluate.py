@@ -28,6 +28,32 @@ def test_the_table_has_every_mechanism_and_the_line_to_beat(patients: Path) -> N
     assert "2 draws" in done.stdout
 
 
+@pytest.mark.parametrize("precious", [b"one line", b"name,age\nBerta,41", b"{}", b"\xff\xfe\n"])
+def test_a_file_that_is_named_by_mistake_is_left_as_it_was(patients: Path, tmp_path: Path, precious: bytes) -> None:
+    """A last line without an end was cut off whatever was named, before anyone looked at it."""
+    mistaken = tmp_path / "notes.csv"
+    mistaken.write_bytes(precious)
+    done = run("evaluate", patients, *ASKED, "--mechanism", "uniform", "--resume", mistaken)
+    assert done.exit_code != 0
+    assert "give another file" in str(done.output) + str(done.exception)
+    assert mistaken.read_bytes() == precious
+
+
+def test_a_line_that_was_cut_off_is_drawn_again(patients: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    words = ("evaluate", patients, *ASKED, "--mechanism", "uniform", "--json", "--resume", log)
+    assert run(*words).exit_code == 0
+    text = log.read_text()
+    units = [(unit["lines"][0]["setting"], unit["lines"][0]["draw"]) for unit in map(json.loads, text.splitlines())]
+    for cut in (len(text) - 9, text.rfind("\n", 0, -1) + 3, 5):
+        log.write_text(text[:cut])
+        assert run(*words).exit_code == 0
+        kept = text[: text.rfind("\n", 0, cut) + 1]
+        assert log.read_text().startswith(kept)
+        lines = [json.loads(line)["lines"][0] for line in log.read_text().splitlines()]
+        assert sorted((line["setting"], line["draw"]) for line in lines) == sorted(units)
+
+
 def test_json_holds_means_and_spreads(patients: Path, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     words = ("--mechanism", "uniform", "--estimator", "mle", "--json", "--resume", log)

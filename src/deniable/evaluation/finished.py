@@ -9,6 +9,8 @@ from typing import Any
 
 from deniable.core.errors import OptionError, OutputError
 
+BEGINNING = '{"experiment": '  # of every line
+
 
 def _for_the_owner(path: str, flags: int) -> int:
     """A new file is its owner's alone: clouds hold exact counts of the original."""
@@ -22,17 +24,23 @@ class Log:
         self.path = None if path is None else Path(path)
         self.fingerprint = fingerprint
         self._file: Any = None
+        self._done: dict[tuple[str, int], list[dict[str, Any]]] = {}
 
     def __enter__(self) -> Log:
         if self.path is not None:
             try:
                 text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
-                self._kept = text[: text.rfind("\n") + 1]
-                if self._kept != text:
-                    os.truncate(self.path, len(self._kept.encode()))  # what is whole stays, even on a full disk
+                kept = text[: text.rfind("\n") + 1]
+                self._done = self._read(kept.splitlines(), text[len(kept) :])
+                if kept != text:
+                    os.truncate(self.path, len(kept.encode()))  # what is whole stays, even on a full disk
                 self._file = open(self.path, "a", encoding="utf-8", opener=_for_the_owner)
             except OSError as problem:
                 raise OutputError(f"{str(self.path)!r} cannot be used: {problem.strerror}.") from None
+            except UnicodeDecodeError:
+                raise OptionError(
+                    f"{self.path} is not text, so it holds no finished draws: give another file."
+                ) from None
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -40,10 +48,13 @@ class Log:
             self._file.close()
 
     def finished(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
+        return self._done
+
+    def _read(self, whole: list[str], rest: str) -> dict[tuple[str, int], list[dict[str, Any]]]:
+        """What the lines of a file hold. Nothing is cut off a file before all of it is known to be of this kind: it may
+        be anything that was named by mistake."""
         done: dict[tuple[str, int], list[dict[str, Any]]] = {}
-        if self._file is None:
-            return done
-        for number, text in enumerate(self._kept.splitlines(), start=1):
+        for number, text in enumerate(whole, start=1):
             try:
                 unit = json.loads(text)
                 same, lines = unit["experiment"] == self.fingerprint, unit["lines"]
@@ -55,6 +66,8 @@ class Log:
                     "Fix: give another file, or delete this one."
                 )
             done[lines[0]["setting"], lines[0]["draw"]] = lines
+        if rest[: len(BEGINNING)] != BEGINNING[: len(rest)]:
+            raise OptionError(f"{self.path}, line {len(whole) + 1}, is not a finished draw: give another file.")
         return done
 
     def write(self, lines: list[dict[str, Any]]) -> None:
