@@ -18,6 +18,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deniable.core.arrays import Words
 from deniable.engines.batch.kept_parts import KeptParts
@@ -86,7 +87,7 @@ def shuffled_in_memory(batches: Keyed, schema: pa.Schema) -> Iterator[pa.Table]:
         kept.append(batch)
         keys.append(words)
     if kept:
-        yield pa.Table.from_batches(kept).take(pa.array(order_of(np.concatenate(keys))))
+        yield _arranged(pa.Table.from_batches(kept), order_of(np.concatenate(keys)))
 
 
 def shuffled_through_files(
@@ -129,7 +130,12 @@ def _sorted_files(paths: Sequence[Path]) -> pa.Table:
             tables.append(reader.read_all())
     bucket = pa.concat_tables(tables)
     last = bucket.num_columns - 1  # by place: a table may have a column of that name
-    return bucket.remove_column(last).take(pa.array(order_of(bucket.column(last).to_numpy())))
+    return _arranged(bucket.remove_column(last), order_of(bucket.column(last).to_numpy()))
+
+
+def _arranged(table: pa.Table, order: npt.NDArray[np.intp]) -> pa.Table:
+    """The rows in an order of all of them, which need not be looked at for numbers of no row."""
+    return pc.take(table, pa.array(order), boundscheck=False)
 
 
 def order_of(keys: Words) -> npt.NDArray[np.intp]:
@@ -148,7 +154,7 @@ def _scatter(batches: Keyed, keyed: pa.Schema, paths: list[Path]) -> None:
             # Monotone in the key, so that bucket after bucket is the order of the keys.
             bucket = ((words >> np.uint64(32)) * np.uint64(len(paths)) >> np.uint64(32)).astype(np.uint16)
             order = np.argsort(bucket, kind="stable")
-            arranged = batch.append_column(SORT_KEY, pa.array(words)).take(pa.array(order))
+            arranged = _arranged(batch.append_column(SORT_KEY, pa.array(words)), order)
             ends = np.cumsum(np.bincount(bucket, minlength=len(paths)))
             start = 0
             for writer, end in zip(writers, ends.tolist(), strict=True):
