@@ -67,7 +67,7 @@ def test_the_fixed_point_makes_all_posteriors_equal_and_keeps_rho2_of_the_rows()
     prior /= prior.sum()
     for power in (0.5, 1.0):
         r = prior**power / (prior**power).sum()
-        coins = designed_coins(prior, r, np.full(12, 0.4))
+        [coins] = designed_coins(prior, r[None], np.full(12, 0.4), np.ones((1, 12)))
         assert coins is not None
         S = prior @ (1 - coins)
         posterior = prior * (coins + (1 - coins) * r) / (prior * coins + r * S)

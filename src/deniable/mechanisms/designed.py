@@ -198,8 +198,19 @@ class _Search:
     profile: tuple[float, ...] | QuestionProfile
 
     def best(self, trials: Sequence[tuple[float, float, float]]) -> _Trial | None:
-        made = [trial for numbers in trials if (trial := self._trial(*numbers)) is not None]
+        shapes = {power: self._replacing(power) for power in {power for power, *_ in trials}}
+        r = np.array([shapes[power] for power, *_ in trials])
+        caps = np.array([np.where(self.limits >= 1, exempt_cap, cap) for _, cap, exempt_cap in trials])
+        made = [
+            _Trial(self._error(coins, replacing), cap, exempt_cap, coins, replacing)
+            for (_, cap, exempt_cap), replacing, coins in zip(trials, r, self._coins(r, caps), strict=True)
+            if coins is not None
+        ]
         return min(made, key=lambda trial: trial.error, default=None)
+
+    def _replacing(self, power: float) -> Floats:
+        r: Floats = (self.base / self.base.max()) ** power
+        return r / r.sum()
 
     def constant(self) -> _Trial | None:
         """Identity perturbation, a member of the family."""
@@ -208,22 +219,14 @@ class _Search:
         coins = np.full(len(r), coin)
         return _Trial(self._error(coins, r), coin, coin, coins, r) if coin > 0 else None
 
-    def _trial(self, power: float, cap: float, exempt_cap: float) -> _Trial | None:
-        r = (self.base / self.base.max()) ** power
-        r /= r.sum()
-        coins = self._coins(r, cap, exempt_cap)
-        if coins is None:
-            return None
-        return _Trial(self._error(coins, r), cap, exempt_cap, coins, r)
-
-    def _coins(self, r: Floats, cap: float, exempt_cap: float) -> Floats | None:
+    def _coins(self, r: Floats, caps: Floats) -> list[Floats | None]:
         """Of many values those that are alike have one coin: it is looked for once."""
-        if len(r) < MANY:
-            return designed_coins(self.prior, r, self.limits, cap, exempt_cap, self.mass)
+        if len(self.base) < MANY:
+            return designed_coins(self.prior, r, self.limits, caps, self.mass)
         first, kind, times = self._kinds
         mass = self.mass[first] * times
-        coins = designed_coins(self.prior[first], r[first], self.limits[first], cap, exempt_cap, mass)
-        return None if coins is None else coins[kind]
+        coins = designed_coins(self.prior[first], r[:, first], self.limits[first], caps[:, first], mass)
+        return [None if of_kinds is None else of_kinds[kind] for of_kinds in coins]
 
     @cached_property
     def _kinds(self) -> tuple[Counts, Counts, Counts]:

@@ -27,6 +27,7 @@ Floats = npt.NDArray[np.float64]
 COVER_BITS = 8  # frequent values: rounded up by less than 1 %
 LARGEST_COIN = 1 - 2**-10
 HALVINGS = 50
+AT_ONCE = 2**18  # coins that are looked for at once: what a processor's cache holds
 
 
 class Cover(NamedTuple):
@@ -84,36 +85,60 @@ def _rounded_up(counts: Counts, step: int) -> Counts:
     return rounded
 
 
-def largest_coins(prior: Floats, r: Floats, limits: Floats, unreplaced: float) -> Floats:
-    """c_x(S): the largest coins under which no posterior exceeds its limit (1: exempt), S = ``unreplaced``."""
-    room = limits * unreplaced - prior
-    slope = prior * (1 - r - limits)
-    coins = np.where(slope > 0, r * room / np.where(slope > 0, slope, 1.0), np.where(room >= 0, 1.0, 0.0))
-    coins = np.where(limits >= 1, 1.0, coins)
-    clipped: Floats = np.clip(coins, 0.0, LARGEST_COIN)
-    return clipped
+class _Largest(NamedTuple):
+    """c_x(S), the largest coins under which no posterior exceeds its limit (1: exempt), for a row of r each."""
+
+    prior: Floats
+    r: Floats
+    limits: Floats
+    slope: Floats  # 1 where the bound does not grow with the coin
+    flat: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, prior: Floats, r: Floats, limits: Floats) -> _Largest:
+        slope = prior * (1 - r - limits)
+        return cls(prior, r, limits, np.where(slope > 0, slope, 1.0), (slope <= 0) | (limits >= 1))
+
+    def __call__(self, unreplaced: Floats) -> Floats:
+        """One S = ``unreplaced`` for each row of r; coins may be above 1."""
+        room = self.limits * unreplaced - self.prior
+        coins: Floats = self.r * room / self.slope
+        if self.flat.any():
+            coins = np.where(self.flat, np.where((room >= 0) | (self.limits >= 1), 1.0, 0.0), coins)
+        return np.maximum(coins, 0.0)
 
 
 def designed_coins(
-    prior: Floats, r: Floats, limits: Floats, cap: float = 1.0, exempt_cap: float = 0.5, mass: Floats | None = None
-) -> Floats | None:
-    """The fixed point p = min(c(S), cap), S = 1 - sum_x pi_x p_x; None when it leaves some posterior above its limit.
+    prior: Floats, r: Floats, limits: Floats, caps: Floats, mass: Floats | None = None
+) -> list[Floats | None]:
+    """The fixed points p = min(c(S), cap), S = 1 - sum_x pi_x p_x; None where it leaves some posterior above its limit.
 
-    S + sum pi c(S) grows with S, so there is one fixed point, and halving finds it. ``mass`` is pi for S, where a
-    value's own bound is computed with more than that.
+    Several at once, as many as rows of ``r`` and of ``caps``. S + sum pi c(S) grows with S, so there is one fixed
+    point, and halving finds it. ``mass`` is pi for S, where a value's own bound is computed with more than that.
     """
-    mass = prior if mass is None else mass
-    caps = np.where(limits >= 1, exempt_cap, cap)
-    low, high = 0.0, 1.0
+    at_once = max(AT_ONCE // len(prior), 1)
+    return [
+        coins
+        for start in range(0, len(r), at_once)
+        for coins in _some_coins(
+            prior, r[start : start + at_once], limits, caps[start : start + at_once], prior if mass is None else mass
+        )
+    ]
+
+
+def _some_coins(prior: Floats, r: Floats, limits: Floats, caps: Floats, mass: Floats) -> list[Floats | None]:
+    caps = np.minimum(caps, LARGEST_COIN)
+    largest = _Largest.of(prior, r, limits)
+    low, high = np.zeros((len(r), 1)), np.ones((len(r), 1))
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        coins = np.minimum(largest_coins(prior, r, limits, middle), caps)
         # Not a product of vectors: its threads take longer than it does, and its last bits depend on their number.
-        low, high = (low, middle) if middle + (mass * coins).sum() > 1 else (middle, high)
-    coins = np.minimum(largest_coins(prior, r, limits, low), caps)  # the lower end: S is not overstated
+        kept = (mass * np.minimum(largest(middle), caps)).sum(axis=1, keepdims=True)
+        low, high = np.where(middle + kept > 1, (low, middle), (middle, high))
+    coins = np.minimum(largest(low), caps)  # the lower end: S is not overstated
     protected = limits < 1
-    enough = bool((limits[protected] * low > prior[protected]).all())
-    return coins if enough and bool((coins > 0).all()) else None
+    enough = np.all(limits[protected] * low > prior[protected], axis=1) & np.all(coins > 0, axis=1)
+    return [row if good else None for row, good in zip(coins, enough, strict=True)]
 
 
 def constant_coin(prior: Floats, r: Floats, limits: Floats, mass: Floats | None = None) -> float:
