@@ -105,7 +105,6 @@ class _Problem:
         return self.w.size
 
     def solve(self) -> Floats:
-        tied = self._best(np.array([-1]), np.zeros(1), self._ceilings()[:1])
         # An exempt value is never kept down by its own limit: s_k = 1, and F covers it.
         candidates = np.flatnonzero(np.isfinite(self.g))
         g = self.g[candidates]
@@ -118,13 +117,11 @@ class _Problem:
         ):  # of values that are alike the first stands for all; the very first has its own ceiling
             first = np.sort(kinds(g[feasible], self.w[candidates], candidates == 0)[0])
             candidates, low, high = candidates[first], low[first], high[first]
-        largest, t, objective = -1, float(tied[0][0]), float(tied[1][0])
-        if candidates.size:
-            places, values = self._best(candidates, low, high)
-            winner = int(np.argmax(values))
-            if values[winner] > objective:
-                largest, t = int(candidates[winner]), float(places[winner])
-        return self._coins(largest, t)
+        # No single largest coin comes first: another must be better.
+        largest = np.concatenate(([-1], candidates))
+        places, values = self._best(largest, np.append(0.0, low), np.append(self._ceilings()[0], high))
+        winner = int(np.argmax(values))
+        return self._coins(int(largest[winner]), float(places[winner]))
 
     def _ceilings(self) -> Floats:
         """How high a coin may rise before some limit leaves its own value no coin at all: min (g_i - 1) / g_i.
@@ -138,11 +135,14 @@ class _Problem:
 
     def _best(self, largest: npt.NDArray[np.int64], low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Where each of several concave functions is largest within its interval, and its value there."""
-        low, high = low.copy(), high.copy()
+        own, cap_slope = self._own(largest), self._cap_slope(largest)
         for _ in range(STEPS):
             middle = (low + high) / 2
-            rising = self._slope(largest, middle) > 0
-            low, high = np.where(rising, middle, low), np.where(rising, high, middle)
+            _, wg, rest = self._sums(largest, own, self._below(self._cap(largest, middle), middle))
+            rising = own - wg / (self.m - 1) + cap_slope * rest > 0
+            before, (low, high) = (low, high), (np.where(rising, middle, low), np.where(rising, high, middle))
+            if (low == before[0]).all() and (high == before[1]).all():
+                break
         # The two ends are neighbours by now; the better one is the exact optimum up to rounding.
         left, right = self._value(largest, low), self._value(largest, high)
         return np.where(right > left, high, low), np.maximum(left, right)
@@ -174,28 +174,27 @@ class _Problem:
             np.concatenate(([0.0], np.cumsum(self.w * finite))),
         )
 
-    def _sums(self, largest: npt.NDArray[np.int64], j: npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-        """Over the first j values w and w g, over the rest w; always without value k itself."""
+    def _own(self, largest: npt.NDArray[np.int64]) -> Floats:
+        return np.where(largest >= 0, self.w[largest], 0.0)
+
+    def _cap_slope(self, largest: npt.NDArray[np.int64]) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.where(largest < 0, 1.0, -(self.m - 1) / self.g[largest])
+
+    def _sums(
+        self, largest: npt.NDArray[np.int64], own: Floats, j: npt.NDArray[np.int64]
+    ) -> tuple[Floats, Floats, Floats]:
+        """Over the first j values w and w g, over the rest w; always without value k itself, whose w is ``own``."""
         finite, prefix_w, prefix_wg = self._prefixes
         inside = (largest >= 0) & (largest < j)
-        own = np.where(largest >= 0, self.w[largest], 0.0)
         first_w = prefix_w[j] - np.where(inside, own, 0.0)
         first_wg = prefix_wg[j] - np.where(inside, own * finite[largest], 0.0)
         rest = prefix_w[-1] - prefix_w[j] - np.where(inside, 0.0, own)
         return first_w, first_wg, rest
 
-    def _slope(self, largest: npt.NDArray[np.int64], t: Floats) -> Floats:
-        _, wg, rest = self._sums(largest, self._below(self._cap(largest, t), t))
-        own = np.where(largest >= 0, self.w[largest], 0.0)
-        with np.errstate(divide="ignore"):
-            cap_slope = np.where(largest < 0, 1.0, -(self.m - 1) / self.g[largest])
-        slope: Floats = own - wg / (self.m - 1) + cap_slope * rest
-        return slope
-
     def _value(self, largest: npt.NDArray[np.int64], t: Floats) -> Floats:
-        cap = self._cap(largest, t)
-        first_w, first_wg, rest = self._sums(largest, self._below(cap, t))
-        own = np.where(largest >= 0, self.w[largest], 0.0)
+        cap, own = self._cap(largest, t), self._own(largest)
+        first_w, first_wg, rest = self._sums(largest, own, self._below(cap, t))
         value: Floats = own * t + (first_wg * (1 - t) - first_w) / (self.m - 1) + cap * rest
         return value
 

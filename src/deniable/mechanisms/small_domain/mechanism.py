@@ -148,8 +148,8 @@ class SmallDomain(Mechanism):
         cost = cost_named(self.cost, rho2=float(rho2), rows=histogram.rows, delta=self.delta)
         groups = balance(histogram.counts, protected)
         merges = []
-        for _, order in ORDERS[self.orders](groups, histogram.m):
-            arranged = [groups[k] for k in order.tolist()]
+        for order in dict.fromkeys(tuple(order.tolist()) for _, order in ORDERS[self.orders](groups, histogram.m)):
+            arranged = [groups[k] for k in order]
             merges.append((merge(arranged, protected, weights, cost, rules), arranged))
         best, arranged = min(merges, key=lambda pair: pair[0].cost)
         if best.cost == float("inf"):
