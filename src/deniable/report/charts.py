@@ -47,6 +47,11 @@ def to_svg(chart: Any) -> str:
     return svg
 
 
+def inline(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Rows as the data of a chart. A tuple: altair copies a chart at each step of making it, and lists with it."""
+    return {"values": tuple(rows)}
+
+
 def error_against_rho2(
     rows: Sequence[dict[str, Any]],
     selectivity: float,
@@ -59,7 +64,7 @@ def error_against_rho2(
     alt = library()
     x = _logarithmic(alt.X, alt, "rho2:Q", "rho2: how sure an attacker may become", BELIEFS)
     chart = (
-        alt.Chart(alt.Data(values=list(rows)), width=width, height=HEIGHT)
+        alt.Chart(inline(rows), width=width, height=HEIGHT)
         .mark_line(point=True)
         .encode(
             x=x,
@@ -74,14 +79,14 @@ def error_against_rho2(
 
 def _limit(alt: Any, where: list[dict[str, float]]) -> Any:
     """The dotted line of a requirement."""
-    return alt.Chart(alt.Data(values=where)).mark_rule(color=PALETTE["ink"], strokeWidth=1.5, strokeDash=[2, 3])
+    return alt.Chart(inline(where)).mark_rule(color=PALETTE["ink"], strokeWidth=1.5, strokeDash=[2, 3])
 
 
 def cells_picture(cells: Sequence[dict[str, Any]]) -> Any:
     """Which values each cell holds: a row per cell, a column per value, shaded by the share of the cell's rows."""
     alt = library()
     return (
-        alt.Chart(alt.Data(values=list(cells)), width=WIDTH, title="The cells of the plan")
+        alt.Chart(inline(cells), width=WIDTH, title="The cells of the plan")
         .mark_rect()
         .encode(
             x=alt.X("value:N", title="value", sort=None, axis=alt.Axis(labelLimit=80)),
@@ -111,7 +116,7 @@ def posterior_against_prior(
     x = alt.X("prior:Q", title="believed before", axis=_percents(alt), scale=alt.Scale(domain=[0, reach]))
     y = alt.Y("posterior:Q", title="believed after, at most", axis=_percents(alt), scale=alt.Scale(domain=[0, 1]))
     layers = [
-        alt.Chart(alt.Data(values=list(lines)))
+        alt.Chart(inline(lines))
         .mark_line(strokeWidth=2.5)
         .encode(
             x=x,
@@ -129,7 +134,7 @@ def posterior_against_prior(
         some = [point for point in points if point["protected"] == covered]
         if some:
             layers.append(
-                alt.Chart(alt.Data(values=some))
+                alt.Chart(inline(some))
                 .mark_point(filled=True, size=28 if covered else 60, opacity=0.9, color=PALETTE[colour], shape=shape)
                 .encode(x=x, y=y)
             )
@@ -141,7 +146,7 @@ def histogram_with_intervals(rows: Sequence[dict[str, Any]], title: str, width: 
     alt = library()
     room = 110 if width <= NARROW else 200  # for the names of values
     label = alt.Axis(labelLimit=room)
-    base = alt.Chart(alt.Data(values=list(rows))).encode(y=alt.Y("value:N", title=None, sort=None, axis=label))
+    base = alt.Chart(inline(rows)).encode(y=alt.Y("value:N", title=None, sort=None, axis=label))
     form, ticks = ("~s", 3) if width <= NARROW else (",d", 5)  # more would touch each other on a phone
     bars = base.mark_bar(color=PALETTE["series1"], height={"band": 0.72}).encode(
         x=alt.X("estimate:Q", title=title, axis=alt.Axis(format=form, tickCount=ticks))
@@ -159,9 +164,7 @@ def attack_success(rows: Sequence[dict[str, Any]], width: int = WIDTH, rho2: flo
     """How often attacks are right: rows (attack, success, low, high, baseline); dotted, how sure one may become."""
     alt = library()
     room = 130 if width <= NARROW else 220
-    base = alt.Chart(alt.Data(values=list(rows))).encode(
-        y=alt.Y("attack:N", title=None, sort=None, axis=alt.Axis(labelLimit=room))
-    )
+    base = alt.Chart(inline(rows)).encode(y=alt.Y("attack:N", title=None, sort=None, axis=alt.Axis(labelLimit=room)))
     x = alt.X("success:Q", title="right guesses", axis=_percents(alt), scale=alt.Scale(domain=[0, 1]))
     layers = [
         base.mark_rule(color=PALETTE["series1"], strokeWidth=3).encode(x="low:Q", x2="high:Q"),
@@ -177,7 +180,7 @@ def error_against_size(rows: Sequence[dict[str, Any]], width: int = WIDTH) -> An
     """Relative error against the size of a question; rows (share, error, line)."""
     alt = library()
     return themed(
-        alt.Chart(alt.Data(values=list(rows)), width=width, height=min(HEIGHT, width))
+        alt.Chart(inline(rows), width=width, height=min(HEIGHT, width))
         .mark_line(point=True)
         .encode(
             x=_logarithmic(alt.X, alt, "share:Q", "rows that the answer counts, of all rows", SHARES),
@@ -206,7 +209,7 @@ def error_against_risk(
     )
     look = {"title": "release", "legend": alt.Legend(symbolType="circle", symbolSize=90, columns=1)}
     marks = (
-        alt.Chart(alt.Data(values=list(points)))
+        alt.Chart(inline(points))
         .mark_point(filled=True, size=110, opacity=0.9)
         .encode(
             x=x,

@@ -111,29 +111,29 @@ def _lines(alt: Any, chart: Chart, shown: Sequence[Series], width: int) -> list[
     x, y = _axes(alt, chart, width)
     look = _look(alt, chart)
     layers = [
-        alt.Chart(_data(alt, [(line, point) for line in shown for point in line.points]))
+        alt.Chart(_data([(line, point) for line in shown for point in line.points]))
         .mark_line(strokeWidth=2)
         .encode(x=x, y=y, **look)
     ]
     dots = [(line, point) for line in shown if line.name != INDEPENDENCE for point in line.points]
     layers.append(
-        alt.Chart(_data(alt, dots)).mark_point(filled=True, size=26, opacity=1).encode(x=x, y=y, color=look["color"])
+        alt.Chart(_data(dots)).mark_point(filled=True, size=26, opacity=1).encode(x=x, y=y, color=look["color"])
     )
     spans = [(line, point) for line in shown for point in line.points if point.deviation]
     if spans:
         layers.append(
-            alt.Chart(_data(alt, spans))
+            alt.Chart(_data(spans))
             .mark_rule(strokeWidth=1.2)
             .encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=look["color"])
         )
     crosses = [(line, point) for line in shown for point in line.paper]
     if crosses:
         mark = {"shape": "M-1,-1L1,1M-1,1L1,-1", "size": 110, "strokeWidth": 2, "opacity": 1}
-        layers.append(alt.Chart(_data(alt, crosses)).mark_point(**mark).encode(x=x, y=y, color=look["color"]))
+        layers.append(alt.Chart(_data(crosses)).mark_point(**mark).encode(x=x, y=y, color=look["color"]))
     return layers
 
 
-def _data(alt: Any, pairs: Sequence[tuple[Series, Point]]) -> Any:
+def _data(pairs: Sequence[tuple[Series, Point]]) -> dict[str, Any]:
     rows = []
     for line, point in pairs:
         row = {"line": line.name, "x": point.x, "y": point.y}
@@ -141,7 +141,7 @@ def _data(alt: Any, pairs: Sequence[tuple[Series, Point]]) -> Any:
             least = point.y / 10 if point.y > 0 else -math.inf  # a logarithmic axis has no 0
             row |= {"low": max(point.y - point.deviation, least), "high": point.y + point.deviation}
         rows.append(row)
-    return alt.Data(values=rows)
+    return charts.inline(rows)
 
 
 def _cloud(alt: Any, chart: Chart, shown: Sequence[Series], width: int, ends: tuple[float, float]) -> list[Any]:
@@ -153,7 +153,7 @@ def _cloud(alt: Any, chart: Chart, shown: Sequence[Series], width: int, ends: tu
     titled = width > SMALLEST + GAP // 4
     x = alt.X("x:Q", title=chart.x if titled else None, scale=scale, axis=axis)
     y = alt.Y("y:Q", title=chart.y if titled else None, scale=scale, axis=axis)
-    right = alt.Data(values=[{"at": 0, "x": low, "y": low}, {"at": 1, "x": high, "y": high}])
+    right = charts.inline([{"at": 0, "x": low, "y": low}, {"at": 1, "x": high, "y": high}])
     diagonal = alt.Chart(right).mark_line(color=PALETTE["muted"], strokeWidth=1.2).encode(x=x, y=y, order="at:Q")
     points = [(line.name, point.x, min(max(point.y, low), high)) for line in shown for point in line.points]
     return [diagonal, _shapes(alt, chart, points, x, y) if len(shown) > 1 else _dots(alt, points, x, y)]
@@ -165,7 +165,7 @@ def _dots(alt: Any, points: Sequence[tuple[str, float, float]], x: Any, y: Any) 
     for _, across, up in points:
         rows += [{"at": len(rows), "x": across, "y": up}, {"at": len(rows) + 1, "x": None, "y": None}]
     mark = {"color": PALETTE["series1"], "strokeWidth": 3.2, "strokeCap": "round", "opacity": 0.65}
-    return alt.Chart(alt.Data(values=rows)).mark_line(**mark).encode(x=x, y=y, order="at:Q")
+    return alt.Chart(charts.inline(rows)).mark_line(**mark).encode(x=x, y=y, order="at:Q")
 
 
 def _shapes(alt: Any, chart: Chart, points: Sequence[tuple[str, float, float]], x: Any, y: Any) -> Any:
@@ -176,7 +176,7 @@ def _shapes(alt: Any, chart: Chart, points: Sequence[tuple[str, float, float]], 
     legend = alt.Legend(title=None, symbolType="circle", symbolSize=50, symbolStrokeWidth=1.5)
     rows = [{"kind": name, "x": across, "y": up} for name, across, up in points]
     return (
-        alt.Chart(alt.Data(values=rows))
+        alt.Chart(charts.inline(rows))
         .mark_point(size=34, strokeWidth=1.5, opacity=0.9)
         .encode(
             x=x,
