@@ -169,7 +169,7 @@ def amplification(design: Mapping[str, Any]) -> Fraction | None:
     if coin == COINS:
         return None
     sets = _sets_of(design)
-    pairs = zip(sets.draws.max(axis=1).tolist(), sets.blind.tolist(), strict=True)
+    pairs = set(zip(sets.draws.max(axis=1).tolist(), sets.blind.tolist(), strict=True))  # most sets are alike
     largest = max(Fraction(draws, blind) for draws, blind in pairs)
     return 1 + Fraction(coin, COINS - coin) * largest
 
