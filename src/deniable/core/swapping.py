@@ -16,6 +16,7 @@ together tell no more about one row than its own published value does.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
 from deniable.core.errors import InternalError
 from deniable.core.exact import SCALE
@@ -23,6 +24,7 @@ from deniable.core.exact import SCALE
 MOST_EXACT = 4096  # rows; for more p^(n-1) is left out, which makes the coin larger than it is
 
 
+@lru_cache(maxsize=64)  # exact numbers of many digits, and a guarantee asks for the same one many times
 def swapping_coin(keep: int, rows: int) -> Fraction:
     """p', the coin that swapping among so many rows comes to; never below it.
 
