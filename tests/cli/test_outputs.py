@@ -80,3 +80,22 @@ def test_what_is_no_text_is_refused_in_words(run, tmp_path: Path) -> None:
     done = run("publish", "p\udcff.csv", *ASKED, "--out", tmp_path / "r", "--json")
     assert done.returncode == 2
     assert "not UTF-8" in done.stderr
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_anything_is_read(
+    release: Path, run, tmp_path: Path
+) -> None:
+    absent, folder = tmp_path / "absent.csv", tmp_path / "folder.csv"
+    page = tmp_path / "page.md"
+    page.mkdir()
+    folder.mkdir()
+    for words in (
+        *(("plan", absent, *ASKED, f"--{kind}chart", page) for kind in ("", "beliefs-", "risk-", "cells-")),
+        ("evaluate", absent, *ASKED, "--out", page),
+        ("audit", absent, release, "--out", page),
+        ("report", release, "--original", absent, "--format", "md", "--out", page),
+        ("risk", absent, "--columns", "age", "--suppress-to-k", "5", "--out", folder),
+    ):
+        done = run(*words)
+        assert done.returncode == 2, words
+        assert "is a folder. Fix: name a file." in done.stderr, (words, done.stderr)

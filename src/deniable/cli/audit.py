@@ -41,10 +41,11 @@ def audit(
     """
     from deniable import report as reports
     from deniable.owner.audit import audit as run
-    from deniable.release.folder import write_file
+    from deniable.release.folder import require_writable, write_file
 
     if out is not None:
         reports.refuse_inside(out, release)
+        require_writable(out, inputs=[original])
     _refuse_redirected(release)
     with console.progress_bar(shown=not quiet and not as_json) as progress:
         figures = run(original, release, attacks=attacks, progress=progress)

@@ -26,6 +26,7 @@ from deniable.planning.accuracy import Spread
 from deniable.planning.pools import QuestionPool, pools_named
 from deniable.planning.profiles import Errors
 from deniable.planning.tables import CodedTable
+from deniable.release.folder import require_writable
 
 # Many columns, lists: one column of values is evaluated.
 MECHANISMS = tuple(name for name, kind in KNOWN.items() if kind not in (Retention, Items))
@@ -87,6 +88,8 @@ def evaluate(
     Example: deniable evaluate patients.csv --sensitive disease --rho2 1/6 --drop name
     """
     form = None if out is None else _form(out)
+    if out is not None:
+        require_writable(out, inputs=files)
     if resume is not None:
         reports.refuse_inside(resume)
     binned, given = options.bins_of(bins), options.one_or_many(files)

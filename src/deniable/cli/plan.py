@@ -26,7 +26,7 @@ from deniable.planning.pools import QuestionPool
 from deniable.planning.risk import risk_chart as drawn_risk
 from deniable.publishing.known import attacker_on_table
 from deniable.publishing.scanning import scan_table
-from deniable.release.folder import write_file
+from deniable.release.folder import require_writable, write_file
 
 ONE_SIZE = 0.01  # of a question, where one size is asked about and none is given
 
@@ -110,8 +110,12 @@ def plan(
 
     Example: deniable plan patients.csv --sensitive disease --rho2 1/6
     """
-    table, binned = options.one_or_many(files), options.bins_of(bins)
-    recoding = options.recoding_of(recode, rare, suppress)
+    _require_places([chart, beliefs_chart, risk_chart, cells_chart], files)
+    table, binned, recoding = (
+        options.one_or_many(files),
+        options.bins_of(bins),
+        options.recoding_of(recode, rare, suppress),
+    )
     if tolerance is not None:
         require_fixed(binned, "--tolerance")
     required = any(stated is not None for stated in (rho2, requirements, tolerance, small_sums, large_sums))
@@ -266,6 +270,13 @@ def _plan_of(result: Comparison, name: str | None) -> Plan:
             return candidate.plan
     usable = ", ".join(candidate.name for candidate in result.candidates if candidate.plan is not None)
     raise OptionError(f"--explain {wanted} has no plan to show here. Choose one of: {usable}.")
+
+
+def _require_places(pictures: list[Path | None], inputs: list[str]) -> None:
+    """Before anything is read: what cannot be written need not be drawn."""
+    for path in pictures:
+        if path is not None:
+            require_writable(path, inputs=inputs)
 
 
 def _write(path: Path, text: str, inputs: list[str]) -> None:

@@ -59,6 +59,7 @@ def report(
     from deniable import report as reports
     from deniable.owner.audit import audit
     from deniable.publishing.arguments import files_of
+    from deniable.release.folder import require_writable
     from deniable.report.record import Origin
 
     who = audience or ("analyst" if original is None and evaluation is None else "owner")
@@ -71,8 +72,10 @@ def report(
                 "holds. Fix: leave one of them out."
             )
     place = out or Path(f"report.{format_}")
+    inputs = [str(given) for given in (original, evaluation) if given is not None]
     if who == "owner":
         reports.refuse_inside(place, release)
+    require_writable(place, inputs=inputs)
     if format_ == "html":
         reports.charts.require()
     measured = None if evaluation is None else _read(evaluation)
@@ -84,7 +87,6 @@ def report(
     if who == "owner":
         origin = Origin.of([] if original is None else files_of(original), ["deniable", *sys.argv[1:]])
     content = reports.document(release, audience=who, audit=figures, evaluation=measured, origin=origin)  # type: ignore[arg-type]
-    inputs = [str(given) for given in (original, evaluation) if given is not None]
     reports.write(content, place, format_, release, inputs=inputs)
     if as_json:
         grades = [] if figures is None else [finding["grade"] for finding in figures["findings"]]

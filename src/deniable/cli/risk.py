@@ -53,12 +53,15 @@ def risk(
     Example: deniable risk patients.csv --columns age,sex,zip --recode age=bands:10 --suppress-to-k 5
     """
     from deniable.owner.risk import risk as look
+    from deniable.release.folder import require_writable
 
     form = None if out is None else _form(out)
     recoding = options.recoding_of(recode, rare, suppress)
     names = [name.strip() for name in columns.split(",") if name.strip()]
     if out is not None and not recoding and suppress_to_k is None:
         raise OptionError("--out writes the table made coarser, and nothing does. Fix: --recode, --suppress-to-k.")
+    if out is not None:
+        require_writable(out, inputs=files, table=True)
     with console.progress_bar(shown=not quiet and not as_json) as progress:
         figures = look(
             options.one_or_many(files),

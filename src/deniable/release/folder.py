@@ -161,18 +161,7 @@ def write_file(
 
     A ``private`` file is readable by its owner alone.
     """
-    target = Path(os.path.abspath(path))
-    if any(target.resolve() == Path(file).resolve() for given in inputs for file in _files_of(given)):
-        raise OutputError(f"The output {str(path)!r} is an input: it is not overwritten. Fix: choose another name.")
-    if target.is_dir():
-        raise OutputError(f"The output {str(path)!r} is a folder. Fix: name a file.")
-    real = target.resolve()  # a link stays a link
-    if real.name in FILES and (real.parent / MANIFEST).exists():
-        raise OutputError(f"The output {str(path)!r} is a file of a release. Fix: choose another name.")
-    if real.suffix.lower() in TABLES and real.exists() and not table:
-        raise OutputError(f"The output {str(path)!r} is a table: it is not overwritten. Fix: choose another name.")
-    if real.exists() and not real.is_file():
-        raise OutputError(f"The output {str(path)!r} is a pipe or a device. Fix: name a file.")
+    real = require_writable(path, inputs=inputs, table=table)
     temporary = real.parent / f".{real.name}.{secrets.token_hex(8)}"
     try:
         mode = 0o600 if private else 0o666 & ~_umask()
@@ -186,6 +175,23 @@ def write_file(
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise cannot_write(path, error) from None
+
+
+def require_writable(path: Path, *, inputs: Sequence[str | os.PathLike[str]] = (), table: bool = False) -> Path:
+    """The file that ``write_file`` would write; refused where it would refuse: for asking before the work is done."""
+    target = Path(os.path.abspath(path))
+    if any(target.resolve() == Path(file).resolve() for given in inputs for file in _files_of(given)):
+        raise OutputError(f"The output {str(path)!r} is an input: it is not overwritten. Fix: choose another name.")
+    if target.is_dir():
+        raise OutputError(f"The output {str(path)!r} is a folder. Fix: name a file.")
+    real = target.resolve()  # a link stays a link
+    if real.name in FILES and (real.parent / MANIFEST).exists():
+        raise OutputError(f"The output {str(path)!r} is a file of a release. Fix: choose another name.")
+    if real.suffix.lower() in TABLES and real.exists() and not table:
+        raise OutputError(f"The output {str(path)!r} is a table: it is not overwritten. Fix: choose another name.")
+    if real.exists() and not real.is_file():
+        raise OutputError(f"The output {str(path)!r} is a pipe or a device. Fix: name a file.")
+    return real
 
 
 def _files_of(given: str | os.PathLike[str]) -> list[str]:
