@@ -34,6 +34,11 @@ def audited(release: dn.Release) -> dict[str, Any]:
     return audit(TABLE, release, attacks=True).to_dict()
 
 
+@pytest.fixture(scope="module")
+def for_the_owner(release: dn.Release, audited: dict[str, Any]) -> report.page.Document:
+    return report.document(release, audience="owner", audit=audited)
+
+
 def with_findings(release: dn.Release, *grades: str) -> Evidence:
     found = [{"grade": grade, "what": grade, "detail": "so it is", "advice": ""} for grade in grades]
     covered = dataclasses.replace(
@@ -66,8 +71,8 @@ def test_a_broken_certificate_a_seed_and_no_audit_are_reasons(release: dn.Releas
     assert "not audited" in verdict(dataclasses.replace(sound, audit=None))[2][0]
 
 
-def test_values_that_are_not_protected_are_reasons_and_stand_out(release: dn.Release, audited: dict[str, Any]) -> None:
-    content = report.document(release, audience="owner", audit=audited)
+def test_values_that_are_not_protected_are_reasons_and_stand_out(for_the_owner: report.page.Document) -> None:
+    content = for_the_owner
     assert content.sections[0].name == "verdict"
     note, reasons = content.sections[0].blocks
     assert isinstance(note, Note)
@@ -80,9 +85,10 @@ def test_values_that_are_not_protected_are_reasons_and_stand_out(release: dn.Rel
     assert "var(--serious)" in page[page.index("<figure") :]
 
 
-def test_beliefs_of_others_stand_beside_the_promise(release: dn.Release, audited: dict[str, Any]) -> None:
-    content = report.document(release, audience="owner", audit=audited)
-    (facts,) = [block for block in content.sections[1].blocks if isinstance(block, Facts)]
+def test_beliefs_of_others_stand_beside_the_promise(
+    release: dn.Release, audited: dict[str, Any], for_the_owner: report.page.Document
+) -> None:
+    (facts,) = [block for block in for_the_owner.sections[1].blocks if isinstance(block, Facts)]
     figures = {label: figure for label, figure, _ in facts.items}
     gamma = float(release.manifest.parts[0].channels[0].gamma)
     grown = 0.1 * gamma / (0.9 + 0.1 * gamma)

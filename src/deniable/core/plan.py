@@ -141,7 +141,7 @@ class PlannedPart:
         """For each value the (cell, rows) it is dealt to, cells in order, none with zero rows."""
         dealt: dict[Hashable, list[tuple[int, int]]] = {value: [] for value in self.values.domain}
         for index, cell in enumerate(self.cells):
-            for value, rows in cell.rows.items():
+            for value, rows in zip(cell.rows.domain, cell.rows.counts.tolist(), strict=True):
                 if rows:
                     dealt[value].append((index, rows))
         return dealt
