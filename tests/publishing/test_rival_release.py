@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core.errors import OutputError, RequirementError
+from deniable.core.errors import OptionError, OutputError, RequirementError
 
 PRIVACY = dn.Privacy("1/8", "1/3")
 CODES = [f"{letter}{number}" for letter in "ABCD" for number in range(5)]
@@ -55,6 +55,11 @@ def test_what_is_not_published_is_not_remembered(key_file: Path, tmp_path: Path)
     with pytest.raises(OutputError, match="publishes no rows"):
         publish("laplace", key_file, out=tmp_path / "r")
     assert not key_file.with_name("my.key.ledger").exists()
+
+
+def test_rows_that_are_not_published_have_no_order(key_file: Path) -> None:
+    with pytest.raises(OptionError, match="publishes no rows, so there is nothing that shuffle=False"):
+        publish("laplace", key_file, shuffle=False)
 
 
 def test_public_columns_beside_groups_are_warned_of(key_file: Path, tmp_path: Path) -> None:

@@ -31,6 +31,11 @@ def publish_rival(
             "Fix: leave them out."
         )
     made = mechanism.published(request)
+    if made.rows is None and not request.shuffle:
+        raise OptionError(
+            f"mechanism {mechanism.name!r} publishes no rows, so there is nothing that shuffle=False could leave in "
+            "order. Fix: leave it out."
+        )
     promised = dict(made.manifest.guarantee)
     gamma = promised["gamma"]
     ledger = books.opened(request.name, request.keys.purpose, None if gamma is None else Fraction(gamma))

@@ -238,7 +238,7 @@ def _refuse_undeclared(tally: _Tally, missing_occurs: bool, declared: pa.Array) 
     if outside:
         raise TableError(
             f"The column {tally.name!r} holds {_about(outside)} value{'s' * (outside != 1)} that the declared domain "
-            "does not. Fix: add to the domain every value that may occur, or leave domain= away."
+            "does not. Fix: add to the domain every value that may occur."
         )
     if missing_occurs and not declared.null_count:
         raise TableError(
