@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -64,10 +64,14 @@ class States:
         """For each state the position of its value in the domain."""
         return np.concatenate(self.positions)
 
-    def slices(self) -> list[slice]:
+    def slices(self) -> tuple[slice, ...]:
         """Where each cell's states are."""
-        edges = np.cumsum([0, *(len(p) for p in self.positions)])
-        return [slice(int(a), int(b)) for a, b in pairwise(edges)]
+        return self._slices
+
+    @cached_property
+    def _slices(self) -> tuple[slice, ...]:
+        edges = accumulate((len(p) for p in self.positions), initial=0)
+        return tuple(slice(a, b) for a, b in pairwise(edges))
 
     @cached_property
     def unbiased(self) -> bool:
