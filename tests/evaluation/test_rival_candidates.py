@@ -11,6 +11,7 @@ from deniable.core.privacy import Privacy
 from deniable.evaluation.rival_candidates import rival_candidates
 from deniable.evaluation.synthetic import census
 from deniable.mechanisms import MECHANISMS
+from deniable.planning.comparison import Comparison
 from deniable.planning.planner import compare
 from deniable.planning.pools import QuestionPool, sdr_pool, sql_pool
 from deniable.planning.tables import CodedTable
@@ -24,9 +25,17 @@ def pool() -> QuestionPool:
     return sdr_pool(table, conditions=100)
 
 
-def test_every_mechanism_and_every_rival_is_in_the_table(pool: QuestionPool) -> None:
-    for asked in (None, pool):
-        found = compare(pool.table.histogram, PRIVACY, pool=asked, rivals=rival_candidates)
+@pytest.fixture(scope="module")
+def compared(pool: QuestionPool) -> tuple[Comparison, Comparison]:
+    """By selectivities, and by the questions of the pool."""
+    plain, asked = (
+        compare(pool.table.histogram, PRIVACY, pool=questions, rivals=rival_candidates) for questions in (None, pool)
+    )
+    return plain, asked
+
+
+def test_every_mechanism_and_every_rival_is_in_the_table(compared: tuple[Comparison, Comparison]) -> None:
+    for found in compared:
         names = {each.name for each in (*found.candidates, *found.rivals)}
         assert names == set(MECHANISMS) - {"retention", "items"}  # of many columns, of lists
         assert not any(each.rival for each in found.candidates)
@@ -34,8 +43,8 @@ def test_every_mechanism_and_every_rival_is_in_the_table(pool: QuestionPool) -> 
         assert found.recommended.name == "designed"
 
 
-def test_a_pool_shows_the_bias_that_selectivities_hide(pool: QuestionPool) -> None:
-    plain, asked = (compare(pool.table.histogram, PRIVACY, pool=each, rivals=rival_candidates) for each in (None, pool))
+def test_a_pool_shows_the_bias_that_selectivities_hide(compared: tuple[Comparison, Comparison]) -> None:
+    plain, asked = compared
     hidden = {each.name: each for each in plain.rivals}
     shown = {each.name: each for each in asked.rivals}
     for name in ("anatomy", "redraw"):
