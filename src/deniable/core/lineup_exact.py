@@ -199,6 +199,18 @@ def stays(design: LineUpDesign, prior: Ints) -> Fraction:
     return least
 
 
+def stays_by(design: LineUpDesign, public: Ints, rows: int, doubt: float) -> float:
+    """The same for counts of ``rows`` rows that are known but for noise: a set is shown more often than they say by up
+    to ``doubt``, so many rows of one value, and of several as independent noise adds up."""
+    if design.coin == COIN or rows == 0:
+        return 0.0 if rows else 1.0
+    sets, coin = design.sets, design.coin
+    blind = (COIN - coin) * sets.lengths.astype(np.float64) * rows
+    own = coin * sets.hits.astype(np.float64)
+    looked = np.einsum("sl,sl->s", own, public[sets.members].astype(np.float64))
+    return float((blind / (blind + looked + doubt * np.sqrt(np.einsum("sl,sl->s", own, own)))).min())
+
+
 def _seen(design: LineUpDesign, prior: Ints, total: int, place: int, given: tuple[list[int], int]) -> int:
     """Pr[S] times the prior's total, out of K 2^58; ``given`` are the likelihoods of S."""
     inside, other = given

@@ -6,6 +6,7 @@ promise. The idea, the proof and what it gives up are in docs/explanation/line-u
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -17,20 +18,21 @@ from deniable.core.errors import OptionError, RequirementError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.lineup import LineUpDesign
+from deniable.core.part import COUNT_EPSILON
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, worst_posterior
 from deniable.core.probability import Probability, exact_number, percent
 from deniable.core.promise import LineUps
 from deniable.mechanisms.base import Mechanism, Need
 from deniable.mechanisms.fine_grain import in_its_words
-from deniable.mechanisms.lineup_choice import LEAST_ORDERS, MARGIN, Chosen, by_amplification, by_frequency, sizes_for
+from deniable.mechanisms.lineup_choice import LEAST_ORDERS, Chosen, by_amplification, by_frequency, sizes_for
 from deniable.mechanisms.one_cell import Limits, allowed_amplification, coarse_counts, limits_of, pairs_of
 from deniable.mechanisms.posterior import rounded_up
 from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, needs_values, own_limits
 from deniable.mechanisms.view import beyond_rho1, covered_values
 
 DEFAULT_TRUTH = Fraction(1, 2)
-ROOM = Fraction(1, 100)  # by which the share of a belief that stays is lowered, for the noise of public counts
+DOUBT = 8 * math.sqrt(2) / COUNT_EPSILON  # rows: eight standard deviations of the noise of public counts
 INFORMED = (
     "Someone who has learned how values go with public columns, from this release or elsewhere, combines that with a "
     "line-up: right guesses about single people become more frequent."
@@ -274,11 +276,10 @@ def _stays(design: LineUpDesign, histogram: Histogram, public: Histogram | None)
 
     Like the design it follows from the public counts, with room for their noise; the true ones only check it.
     """
-    known = coarse_counts(histogram) if public is None else public.counts
-    by_public = lineup_exact.stays(design, np.maximum(known, 1) + MARGIN) * (1 - ROOM)
-    return min(
-        Fraction(int(by_public * 1000), 1000), Fraction(int(lineup_exact.stays(design, histogram.counts) * 100), 100)
-    )
+    known, doubt = (coarse_counts(histogram), 0.0) if public is None else (public.counts, DOUBT)
+    by_public = lineup_exact.stays_by(design, np.maximum(known, 1), int(histogram.counts.sum()), doubt)
+    stated, true = Fraction(int(by_public * 1000), 1000), lineup_exact.stays(design, histogram.counts)
+    return stated if stated <= true else Fraction(int(true * 100), 100)
 
 
 def _downward(stays: Fraction) -> tuple[str, ...]:
