@@ -60,6 +60,11 @@ def test_the_integer_coin_is_the_largest_that_is_strictly_safe():
         assert below > TENTH >= above
 
 
+def test_exact_limits_stay_exact_whatever_was_computed_before():
+    for half, three_quarters in ((0.5, 0.75), (Fraction(1, 2), Fraction(3, 4))):
+        assert type(belief_limit(half, three_quarters)) is type(half)
+
+
 def test_the_belief_that_stays_below_rho2_is_lemma_1_where_replacements_are_like_the_column():
     p = Fraction(1, 5)
     assert belief_limit(p, ALMOST) == (ALMOST - p) / (1 - p)

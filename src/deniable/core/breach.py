@@ -46,7 +46,7 @@ def joint_limit(coins: Sequence[Number], masses: Sequence[Number], rho1: Number,
     return math.inf if below == 0 else above / below
 
 
-@lru_cache(maxsize=64)  # coins of many digits, asked for again by every sentence of a guarantee
+@lru_cache(maxsize=64, typed=True)  # coins of many digits, asked for by every sentence; 0.5 is not Fraction(1, 2) here
 def belief_limit(coin: Number, rho2: Number, s: Number = 1) -> Number:
     """Beliefs below rho2 - s p (1 - rho2) / (1 - p) stay below rho2, for sets of relative prior up to s (Thm 4).
 
