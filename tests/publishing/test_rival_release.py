@@ -70,5 +70,12 @@ def test_public_columns_beside_groups_are_warned_of(key_file: Path, tmp_path: Pa
     assert publish("anatomy", key_file, drop=["name", "chapter"], again=True).warnings == ()
 
 
+@pytest.mark.parametrize("mechanism", ["anatomy", "generalize", "laplace"])
+def test_values_that_are_spelt_in_two_ways_are_warned_of(mechanism: str) -> None:
+    table = pa.table({"age": [row % 40 for row in range(400)], "ill": ["flu", "Flu ", "cold", "gout"] * 100})
+    release = dn.publish(table, sensitive="ill", mechanism=mechanism, privacy=dn.Privacy("1/3", "2/3"))
+    assert any("differ in case or blanks only" in warning for warning in release.warnings)
+
+
 def test_public_columns_that_are_made_coarser_are_not(key_file: Path) -> None:
     assert publish("generalize", key_file).warnings == ()

@@ -9,21 +9,19 @@ from deniable.audit.attacks.shown import ChannelRows, LineUpRows, Shown
 from deniable.audit.audit import Audit
 from deniable.audit.dependence import Dependence, dependence
 from deniable.audit.findings import Finding
-from deniable.audit.functions import functions_of
 from deniable.audit.giveaways import about_dependence
 from deniable.audit.heaping import about_heap
 from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors
 from deniable.core.manifest import Manifest
-from deniable.core.promise import Groups
 from deniable.engines.base import Dataset
 from deniable.engines.batch.columns import encode
 from deniable.engines.batch.ranges import RangeEncoder
 from deniable.owner.beside import Beside
 from deniable.owner.looking import Looked
 from deniable.owner.scanning import Scanned
-from deniable.planning.informed import classes_of, shown_by_groups
-from deniable.publishing.giveaways import ROWS, fix
+from deniable.planning.informed import classes_of
+from deniable.publishing.giveaways import fix
 from deniable.publishing.heaping import heaped
 
 ENTRIES = 2**22  # beliefs at once: people x values
@@ -44,34 +42,6 @@ def giveaways(
             results.append(one)
             findings += about_dependence(one, rho2, fixes)
     return tuple(results), findings
-
-
-def giveaways_beside_groups(
-    original: pa.Table, scan: Scanned, manifest: Manifest, schema: pa.Schema
-) -> tuple[tuple[Dependence, ...], list[Finding]]:
-    """The same for groups of true values, beside which public columns are published as they are."""
-    promise, codes = scan.part.promise, scan.codes(original)
-    if not isinstance(promise, Groups) or manifest.form != "buckets":
-        return (), []
-    m, rho2 = len(scan.part.domain), 1 / promise.l
-    there = np.flatnonzero(codes < m)
-    some = there[:: max(1, -(-len(there) // ROWS))]
-    public = {name: encode(original[name].take(pa.array(there))) for name in manifest.public_columns}
-    telling = {name: encode(original[name].take(pa.array(some))) for name in manifest.public_columns}
-    one = dependence(
-        ", ".join(scan.part.columns),
-        {name: column.codes for name, column in telling.items()},
-        codes[some].astype(np.int64),
-        m,
-        shown_by_groups(scan.counts, promise.l),
-        rho2,
-        functions=functions_of({name: column.codes for name, column in public.items()}, codes[there].astype(np.int64)),
-        classes=classes_of(telling),
-        of=len(there),
-        entries=ENTRIES,
-    )
-    fixes = {name: fix(name, schema.field(name).type) for name in manifest.public_columns}
-    return () if one is None else (one,), about_dependence(one, rho2, fixes)
 
 
 def heaps(source: Dataset, manifest: Manifest, figures: Audit) -> list[Finding]:

@@ -12,6 +12,7 @@ from deniable.core.arrays import Bools
 from deniable.core.items import ListItem
 from deniable.core.promise import OneOfItems
 from deniable.engines.base import Dataset, Progress
+from deniable.owner.giveaways_in_memory import giveaways_beside_items
 from deniable.owner.matching import read_original
 from deniable.release.release import Release
 
@@ -29,19 +30,22 @@ def audit_of_lists(source: Dataset, release: Release, item: ListItem, attacks: b
     manifest = release.manifest
     columns, promise = list(manifest.sensitive_columns), manifest.parts[0].promise
     assert isinstance(promise, OneOfItems)
-    held, shown = _truths(read_original(source, manifest, progress), columns), _truths(release.table, columns)
+    original = read_original(source, manifest, progress)
+    held, shown = _truths(original, columns), _truths(release.table, columns)
     rows = np.random.default_rng(SEED).permutation(len(shown))[:ROWS]
     channel = manifest.parts[0].channels[0].matrix()
     limits = None if promise.rho1 is None or promise.rho2 is None else (promise.rho1, promise.rho2)
     names = [part.item.item for part in manifest.parts if part.item is not None]
     different, beliefs = item_beliefs(held, shown[rows], names, (channel[1, 1], channel[1, 0]), limits)
     audited = ListAudit(item.list, item.most, different, len(rows), promise.gamma, beliefs)
+    given_away, about_columns = giveaways_beside_items(original, manifest, source.schema)
     findings = [
         *about_randomness(manifest.randomness.source, manifest.randomness.seed),
         *audited.findings(),
+        *about_columns,
         *([NOT_PLAYED] if attacks else []),
     ]
-    return Audit(manifest.name, manifest.mechanism, (), None, by_grade(findings), lists=audited)
+    return Audit(manifest.name, manifest.mechanism, (), None, by_grade(findings), lists=audited, dependence=given_away)
 
 
 def _truths(table: pa.Table, columns: list[str]) -> Bools:

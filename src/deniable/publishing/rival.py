@@ -44,7 +44,7 @@ def publish_rival(
     manifest = replace(
         made.manifest, guarantee=promised, recoded=request.dataset.recodes, labels=labels, about=where.about
     )
-    warnings = warned_of_groups(made.beside, manifest.parts[0].promise, request)
+    warnings = warned_of_groups(made.beside, manifest.parts[0], request)
     release = _placed(replace(made, manifest=manifest), where, lambda: books.keep(ledger))
     release.warnings = (*warnings, *release.warnings)
     return release

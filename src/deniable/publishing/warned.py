@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from deniable.core.errors import shortened
-from deniable.core.promise import Groups, Promise
+from deniable.core.part import Part
+from deniable.core.promise import Groups
 from deniable.engines.base import PartJob, Scan
 from deniable.engines.request import Request
 from deniable.planning.informed import shown_by_groups
@@ -16,13 +18,12 @@ from deniable.publishing.parts import Prepared
 SHOWN = 3  # pairs of values
 
 
-def spelling_warnings(jobs: Sequence[PartJob]) -> list[str]:
+def spelling_warnings(domains: Iterable[tuple[Sequence[str], Sequence[Any]]]) -> list[str]:
     """Sensitive values that differ in case or surrounding blanks only: most often one value, written in two ways."""
     warnings = []
-    for job in jobs:
-        domain = () if job.part.histogram is None else job.part.histogram.domain
-        for place, column in enumerate(job.part.columns):
-            several = len(job.part.columns) > 1
+    for columns, domain in domains:
+        for place, column in enumerate(columns):
+            several = len(columns) > 1
             values = {value[place] if several and isinstance(value, tuple) else value for value in domain}
             alike: dict[str, list[str]] = {}
             for value in sorted(value for value in values if isinstance(value, str)):
@@ -41,7 +42,7 @@ def warned(ready: Prepared, request: Request) -> list[str]:
     """The warnings about a table that is about to be published."""
     dataset, jobs = ready.dataset, ready.jobs
     return [
-        *spelling_warnings(jobs),
+        *spelling_warnings(_domains(jobs)),
         *dataset.said_of_reading([*request.public, *(column for job in jobs for column in job.part.columns)]),
         *dataset.inspect(request.public, () if request.shuffle else jobs),
         *giveaway_warnings(dataset, sensitive_of(jobs, request.privacy), request),
@@ -49,14 +50,19 @@ def warned(ready: Prepared, request: Request) -> list[str]:
     ]
 
 
-def warned_of_groups(scan: Scan | None, promise: Promise, request: Request) -> list[str]:
+def _domains(jobs: Sequence[PartJob]) -> Iterator[tuple[Sequence[str], Sequence[Any]]]:
+    return ((job.part.columns, job.part.histogram.domain) for job in jobs if job.part.histogram is not None)
+
+
+def warned_of_groups(scan: Scan | None, part: Part, request: Request) -> list[str]:
     """The same for a release of groups or answers; public columns are published as they are where there is a
     ``scan``."""
     dataset = request.dataset
-    said = dataset.said_of_reading([*request.public, *request.sensitive])
+    spelt = spelling_warnings([(part.columns, part.domain)])
+    said = [*spelt, *dataset.said_of_reading([*request.public, *request.sensitive])]
     if scan is None:
         return said
-    assert isinstance(promise, Groups)
-    shown = shown_by_groups(scan.histogram.counts, promise.l)
-    sensitive = Sensitive(scan.encoder, scan.histogram.m, scan.rows, shown, 1 / promise.l)
+    assert isinstance(part.promise, Groups)
+    shown = shown_by_groups(scan.histogram.counts, part.promise.l)
+    sensitive = Sensitive(scan.encoder, scan.histogram.m, scan.rows, shown, 1 / part.promise.l)
     return [*said, *dataset.inspect(request.public), *giveaway_warnings(dataset, [sensitive], request)]
