@@ -23,6 +23,7 @@ from deniable.core.lineup import COIN, LineUpDesign
 
 CLOSE = 1e-12
 HALF = 20  # bits of a number of hits, which has at most 46: 40, and 6 of the order
+AT_ONCE = 2**20  # members of sets that are looked at at once
 
 
 def likelihoods(design: LineUpDesign, state: int) -> tuple[list[int], int]:
@@ -163,10 +164,15 @@ def _evidence(design: LineUpDesign, prior: Ints, state: Ints, slot: Ints) -> tup
     The rows that show a set are added up in two halves of the hits, since a sum of whole ones may exceed 64 bits.
     """
     sets = design.sets
-    rows, hits = prior[sets.members[state]], sets.hits[state]
-    own = np.arange(len(state)), slot
-    halves = (np.einsum("sl,sl->s", rows, half) for half in (hits >> HALF, hits & ((1 << HALF) - 1)))
-    return (rows[own], hits[own], sets.lengths[state], *halves)
+    places, back = np.unique(state, return_inverse=True)  # a set is added up once, for all of its members
+    halves = np.empty((2, len(places)), dtype=np.int64)
+    step = max(1, AT_ONCE // design.size)
+    for start in range(0, len(places), step):
+        some = places[start : start + step]
+        rows, hits = prior[sets.members[some]], sets.hits[some]
+        for half, part in zip(halves, (hits >> HALF, hits & ((1 << HALF) - 1)), strict=True):
+            half[start : start + step] = np.einsum("sl,sl->s", rows, part)
+    return (prior[sets.members[state, slot]], sets.hits[state, slot], sets.lengths[state], *halves[:, back])
 
 
 def _outside(design: LineUpDesign, prior: Ints, weighed: _Weighed) -> Fraction:
