@@ -77,5 +77,13 @@ def test_values_that_are_spelt_in_two_ways_are_warned_of(mechanism: str) -> None
     assert any("differ in case or blanks only" in warning for warning in release.warnings)
 
 
+def test_of_many_values_groups_are_looked_into_too() -> None:
+    draw = np.random.default_rng(4)
+    number = draw.permutation(np.arange(12_000) % 3_000)
+    table = pa.table({"chapter": number // 100, "code": [f"c{one}" for one in number]})
+    (warning,) = dn.publish(table, sensitive="code", mechanism="anatomy", privacy=dn.Privacy(rho2="1/3")).warnings
+    assert "'chapter' gives 'code' away (each sensitive value has one of its values)" in warning
+
+
 def test_public_columns_that_are_made_coarser_are_not(key_file: Path) -> None:
     assert publish("generalize", key_file).warnings == ()

@@ -17,11 +17,11 @@ from deniable.core.arrays import Codes, Ints
 from deniable.core.manifest import Manifest
 from deniable.core.promise import Groups, OneOfItems
 from deniable.engines.batch.columns import Encoded, encode
+from deniable.owner.giveaways import ENTRIES
 from deniable.owner.scanning import Scanned
 from deniable.planning.informed import classes_of, shown_by_groups
 from deniable.publishing.giveaways import ROWS, fix
 
-ENTRIES = 2**22  # beliefs at once: people x values
 LISTED = 3  # items that have a finding of their own
 
 Results = tuple[tuple[Dependence, ...], list[Finding]]
@@ -64,7 +64,7 @@ def giveaways_beside_items(original: pa.Table, manifest: Manifest, schema: pa.Sc
         f"{len(serious) - LISTED:,} more items are given away like these.",
         "Look at the dependence of each item (--json), and drop the columns that are named there.",
     )
-    return tuple(dependences), [*serious[:LISTED], others]
+    return tuple(dependences), [finding for finding in findings if finding not in serious[LISTED:]] + [others]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,6 @@ from deniable.planning.tables import CodedTable
 SEED = 2010  # the same table gives the same figures
 MOST_PEOPLE = 2**20  # that an attacker learns from, or attacks
 MANY, CLASSES = 50, 20  # a public column of more values is learnt from in so many classes
-MOST_GROUPED = 2000  # values whose groups are looked into
 
 
 def informed_attacker(table: CodedTable) -> InformedAttacker | None:
@@ -74,10 +73,10 @@ def shown_by_part(part: PlannedPart) -> Shown:
 
 
 def shown_by_groups(counts: Counts, l: int) -> Shown:
-    """What a group of ``l`` values shows of a row in it: as a line-up of ``l`` that is made around the true value does.
-    Of very many values it is taken for nothing."""
+    """What a group of ``l`` values shows of a row in it: as a line-up of ``l`` that is made around the true value does;
+    nothing, where every group has all values."""
     m = len(counts)
-    if l >= m or m > MOST_GROUPED:
+    if l >= m:
         return NothingShown(m)
     return LineUpRows(ArcDesign.of(np.maximum(counts, 1).astype(np.float64), l, 1.0))
 
