@@ -67,6 +67,7 @@ def test_public_columns_beside_groups_are_warned_of(key_file: Path, tmp_path: Pa
         name, gives = publish("anatomy", key_file, **options).warnings
         assert "'name' looks like an identifier" in name
         assert "'chapter' gives 'code' away (each sensitive value has one of its values)" in gives
+        assert "(0 % by the frequencies)" in gives.partition(" and surer than")[0]  # each of a group's is as likely
     assert publish("anatomy", key_file, drop=["name", "chapter"], again=True).warnings == ()
 
 

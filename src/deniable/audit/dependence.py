@@ -99,6 +99,7 @@ def dependence(
     classes: Mapping[str, Codes] | None = None,
     of: int | None = None,
     entries: int = ENTRIES,
+    prior: Floats | None = None,
 ) -> Dependence | None:
     """What public columns give away; None where they say nothing.
 
@@ -113,6 +114,7 @@ def dependence(
         classes: columns of numbers in classes, to be learnt from where that says more than single numbers do.
         of: how many rows there are, where these are a sample.
         entries: beliefs that are held at once, people x values.
+        prior: the frequencies that attackers know; left out, they learn them from some of these rows.
     """
     if len(original) < FEWEST or not columns or m < 2:
         return None
@@ -134,7 +136,7 @@ def dependence(
     telling = [name for name in columns if gains[name].is_real or name in exact]
     if not telling and not joint.is_real:
         return None
-    judge = _Judge.of(original, m, order, shown, rho2, entries)
+    judge = _Judge.of(original, m, order, shown, rho2, entries, prior)
     telling.sort(key=lambda name: (name not in exact, -gains[name].mean))
     giveaways = []
     for place, name in enumerate(telling):
@@ -186,13 +188,23 @@ class _Judge:
     best: tuple[float, Floats] | None = None
 
     @classmethod
-    def of(cls, original: Ints, m: int, order: Ints, shown: Shown, rho2: float | None, entries: int) -> _Judge:
+    def of(
+        cls,
+        original: Ints,
+        m: int,
+        order: Ints,
+        shown: Shown,
+        rho2: float | None,
+        entries: int,
+        prior: Floats | None,
+    ) -> _Judge:
         learnt, others = np.split(order, [len(order) // 2])
         most = max(20, entries // m)
         tempered, attacked = np.split(others, [min(TEMPERED, len(others) // 2)])
         tempered, attacked = tempered[: most // 2], attacked[: min(ATTACKED, most)]
         total = np.zeros((len(tempered) + len(attacked), m))
-        return cls(original, learnt, tempered, attacked, prior_of(original[learnt], m), shown, rho2, total)
+        prior = prior_of(original[learnt], m) if prior is None else prior
+        return cls(original, learnt, tempered, attacked, prior, shown, rho2, total)
 
     def learn(self, codes: Codes, smoothing: float, *, alone: bool = False) -> Floats:
         """What one column says; where it stands for several it is not added up with them."""

@@ -13,13 +13,13 @@ from deniable.audit.dependence import Dependence, dependence
 from deniable.audit.findings import Finding
 from deniable.audit.functions import functions_of
 from deniable.audit.giveaways import about_dependence
-from deniable.core.arrays import Codes, Ints
+from deniable.core.arrays import Codes, Floats, Ints
 from deniable.core.manifest import Manifest
 from deniable.core.promise import Groups, OneOfItems
 from deniable.engines.batch.columns import Encoded, encode
 from deniable.owner.giveaways import ENTRIES
 from deniable.owner.scanning import Scanned
-from deniable.planning.informed import classes_of, shown_by_groups
+from deniable.planning.informed import classes_of, frequencies_of, shown_by_groups, surest_of_groups
 from deniable.publishing.giveaways import ROWS, fix
 
 LISTED = 3  # items that have a finding of their own
@@ -36,7 +36,8 @@ def giveaways_beside_groups(original: pa.Table, scan: Scanned, manifest: Manifes
     there = np.flatnonzero(codes < m)
     beside = _Beside.of(original.take(pa.array(there)), manifest, schema)
     shown = shown_by_groups(scan.counts, promise.l)
-    return beside.results(", ".join(scan.part.columns), codes[there], m, shown, 1 / promise.l)
+    name, rho2 = ", ".join(scan.part.columns), surest_of_groups(promise.l)
+    return beside.results(name, codes[there], m, shown, rho2, frequencies_of(scan.counts))
 
 
 def giveaways_beside_items(original: pa.Table, manifest: Manifest, schema: pa.Schema) -> Results:
@@ -87,7 +88,9 @@ class _Beside:
             {name: fix(name, schema.field(name).type) for name in names},
         )
 
-    def results(self, name: str, values: Ints, m: int, shown: Shown, rho2: float | None) -> Results:
+    def results(
+        self, name: str, values: Ints, m: int, shown: Shown, rho2: float | None, prior: Floats | None = None
+    ) -> Results:
         """What the columns say about a sensitive one, and the finding about it."""
         one = dependence(
             name,
@@ -100,5 +103,6 @@ class _Beside:
             classes=classes_of(self.telling),
             of=len(values),
             entries=ENTRIES,
+            prior=prior,
         )
         return () if one is None else (one,), about_dependence(one, rho2, self.fixes)

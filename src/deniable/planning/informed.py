@@ -78,7 +78,18 @@ def shown_by_groups(counts: Counts, l: int) -> Shown:
     m = len(counts)
     if l >= m:
         return NothingShown(m)
-    return LineUpRows(ArcDesign.of(np.maximum(counts, 1).astype(np.float64), l, 1.0))
+    return LineUpRows(ArcDesign.of(frequencies_of(counts), l, 1.0))
+
+
+def surest_of_groups(l: int) -> float:
+    """How sure one becomes of a value by its group, 1/l, and a hair: what is computed in floats is not above it."""
+    return (1 + 1e-6) / l
+
+
+def frequencies_of(counts: Counts) -> Floats:
+    """Shares, none of them 0: with these, all values of a group are equally likely."""
+    rows = np.maximum(counts, 1).astype(np.float64)
+    return rows / rows.sum()
 
 
 def _learnt_from(column: Encoded) -> Ints:

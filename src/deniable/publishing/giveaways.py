@@ -13,6 +13,7 @@ from deniable.audit.attacks.shown import Shown
 from deniable.audit.dependence import Dependence, dependence
 from deniable.audit.functions import DETERMINES, FOLLOWS, NEARLY_DETERMINES, NEARLY_FOLLOWS, functions_of
 from deniable.audit.giveaways import fix_of, sentence_about, serious_ones
+from deniable.core.arrays import Floats
 from deniable.core.privacy import Privacy
 from deniable.engines.base import Dataset, PartJob
 from deniable.engines.request import Request
@@ -36,6 +37,7 @@ class Sensitive:
         shown: what a published row shows of it.
         rho2: how sure an attacker may become.
         hidden: over how many cells someone has to sum who sees a row.
+        prior: the frequencies that attackers know; None: they learn them from some rows.
     """
 
     encoder: Any
@@ -44,6 +46,7 @@ class Sensitive:
     shown: Shown
     rho2: float | None
     hidden: int = 1
+    prior: Floats | None = None
 
 
 def sensitive_of(jobs: Sequence[PartJob], privacy: Privacy | None) -> list[Sensitive]:
@@ -98,6 +101,7 @@ def _dependence_of(dataset: Dataset, one: Sensitive, request: Request, sample: S
         classes=classes_of(encoded),
         of=one.rows,
         entries=ENTRIES // one.hidden,
+        prior=one.prior,
     )
 
 

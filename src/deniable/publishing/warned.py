@@ -10,7 +10,7 @@ from deniable.core.part import Part
 from deniable.core.promise import Groups
 from deniable.engines.base import PartJob, Scan
 from deniable.engines.request import Request
-from deniable.planning.informed import shown_by_groups
+from deniable.planning.informed import frequencies_of, shown_by_groups, surest_of_groups
 from deniable.publishing.giveaways import Sensitive, giveaway_warnings, sensitive_of
 from deniable.publishing.heaping import heaping_warnings
 from deniable.publishing.parts import Prepared
@@ -63,6 +63,7 @@ def warned_of_groups(scan: Scan | None, part: Part, request: Request) -> list[st
     if scan is None:
         return said
     assert isinstance(part.promise, Groups)
-    shown = shown_by_groups(scan.histogram.counts, part.promise.l)
-    sensitive = Sensitive(scan.encoder, scan.histogram.m, scan.rows, shown, 1 / part.promise.l)
+    counts, l = scan.histogram.counts, part.promise.l
+    shown, prior = shown_by_groups(counts, l), frequencies_of(counts)
+    sensitive = Sensitive(scan.encoder, scan.histogram.m, scan.rows, shown, surest_of_groups(l), prior=prior)
     return [*said, *dataset.inspect(request.public), *giveaway_warnings(dataset, [sensitive], request)]
