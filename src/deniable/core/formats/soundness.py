@@ -5,39 +5,21 @@ allocate what no release needs.
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
-from deniable.core.errors import ManifestError, is_unicode
-from deniable.core.formats.listed import item_problems
-from deniable.core.formats.promised import promise_problems
-from deniable.core.formats.recodings import column_problems
-from deniable.core.formats.tables import marginal_problems, mixture_problems
-
-Json = Mapping[str, Any]
+from deniable.core.about import About
+from deniable.core.errors import ManifestError, OptionError, is_unicode, shortened
+from deniable.core.formats.parts import LARGEST_WHOLE, MOST_ROWS, Json, is_fraction, is_probability, part_problems
+from deniable.core.items import MOST_ITEMS, item_column
+from deniable.core.recode import MOST_STEPS, step_of
 
 DEEPEST = 32  # levels of lists and objects
-LARGEST_WHOLE = 2**63
 LONG = 64  # items: a longer list is condensed before its schema is looked at
-MOST_ROWS = 2**48
 MOST_COLUMNS = 10_000
-LARGEST_DOMAIN = 2**22
-LARGEST_GROUP = 2**20
-MOST_DIGITS = 2_000  # of an exact fraction: products of many columns' gammas are long
-
-_FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
-_WHOLE = re.compile(r"u?int(8|16|32|64)")
-_TEXT = re.compile(r"(large_)?(string|utf8)(_view)?")
-_DATE = re.compile(r"date(32\[day\]|64\[ms\])")
-_TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(, tz=[^\]]+)?\]")
-_TIME = re.compile(r"time(32|64)\[(s|ms|us|ns)\]")
-_DECIMAL = re.compile(r"decimal(32|64|128|256)\([0-9]{1,2}, -?[0-9]{1,2}\)")
-_FLOATS = ("double", "float", "halffloat")
 
 
 def require_sound(raw: Json) -> None:
@@ -115,9 +97,11 @@ def _problems(raw: Json) -> Iterator[str]:
     if raw["privacy"] is not None:
         yield from _privacy(raw["privacy"])
     for part in raw["parts"]:
-        yield from _part(part, raw)
-    yield from column_problems(raw)
-    yield from item_problems(raw)
+        yield from part_problems(part, raw)
+    yield from _labels(raw)
+    yield from _recodings(raw)
+    yield from _about(raw)
+    yield from _items(raw)
 
 
 def _roles(raw: Json) -> Iterator[str]:
@@ -148,157 +132,79 @@ def _files(raw: Json) -> Iterator[str]:
 
 def _guarantee(stated: Json) -> Iterator[str]:
     for name in ("rho1", "rho2"):
-        if stated[name] is not None and not _is_probability(stated[name]):
+        if stated[name] is not None and not is_probability(stated[name]):
             yield f"{name} of the guarantee is no probability"
-    if stated["gamma"] is not None and not (_is_fraction(stated["gamma"]) and Fraction(stated["gamma"]) >= 1):
+    if stated["gamma"] is not None and not (is_fraction(stated["gamma"]) and Fraction(stated["gamma"]) >= 1):
         yield "gamma of the guarantee is no ratio of probabilities"
 
 
 def _privacy(required: Json) -> Iterator[str]:
     for name in ("rho1", "rho2"):
-        if required[name] is not None and not _is_probability(required[name]):
+        if required[name] is not None and not is_probability(required[name]):
             yield f"{name} of the requirement is no probability"
     for entry in required["per_value"]:
-        if not isinstance(entry, list) or len(entry) != 3 or not all(map(_is_probability, entry[1:])):
+        if not isinstance(entry, list) or len(entry) != 3 or not all(map(is_probability, entry[1:])):
             yield "a value's own requirement is not [value, rho1, rho2]"
             return
     for sums in (required["small_sums"], required["large_sums"]):
-        if sums is not None and not all(_is_probability(n) for n in sums.values() if isinstance(n, str)):
+        if sums is not None and not all(is_probability(n) for n in sums.values() if isinstance(n, str)):
             yield "a requirement of sums is no probability"
 
 
-def _part(part: Json, raw: Json) -> Iterator[str]:
-    columns, kinds, m = part["columns"], part["types"], len(part["domain"])
-    if len(kinds) != len(columns):
-        yield "a part does not have one type per column"
+def _labels(raw: Json) -> Iterator[str]:
+    """Labels are of columns that are published, and a code has one."""
+    published = {column["name"] for column in raw["columns"]}
+    for column, pairs in raw.get("labels", {}).items():
+        if column not in published or len({code for code, _ in pairs}) < len(pairs):
+            yield "it labels a column that it does not publish, or one code twice"
+
+
+def _recodings(raw: Json) -> Iterator[str]:
+    """Recodings are of columns that there are, and each step is one."""
+    known = _names(raw)
+    for column, steps in raw.get("recoded", {}).items():
+        if column not in known or column == "cell" or not 1 <= len(steps) <= MOST_STEPS + 2:
+            yield "it recodes a column that it does not publish, or in too many steps"
+        for step in steps:
+            try:
+                step_of(step)
+            except OptionError as problem:
+                yield f"the recoding of {shortened(column)} is none ({problem})"
+
+
+def _about(raw: Json) -> Iterator[str]:
+    """What is said of a release is of columns that there are, on a day that there was."""
+    if "about" not in raw:
         return
-    if m > LARGEST_DOMAIN or sum(len(cell["values"]) for cell in part["cells"]) > 4 * LARGEST_DOMAIN:
-        yield f"a domain has more than {LARGEST_DOMAIN:,} values"
+    lists = {part["item"]["list"] for part in raw["parts"] if part.get("item")}
+    if not set(raw["about"]["columns"]) <= _names(raw) | lists:
+        yield "it describes a column that it does not publish"
+    try:
+        About.from_dict(raw["about"])
+    except OptionError as problem:
+        yield f"what it says about itself is not sound ({problem})"
+
+
+def _items(raw: Json) -> Iterator[str]:
+    """All parts are items of one list, or none is; each has a column of its own name, of yes and no."""
+    items = [part["item"] for part in raw["parts"] if part.get("item") is not None]
+    if not items:
         return
-    yield from _domain(part)
-    described = [part["range"], part.get("lineups"), part["cells"] or None, part["mixture"], part["groups"]]
-    if raw["form"] == "rows" and all(one is None for one in described):
-        yield f"nothing says how {columns[0]!r} was perturbed"
-    if part["range"] is not None:
-        yield from _range(part)
-    elif m < 1:
-        yield "a domain is empty"
-    yield from _cells(part["cells"], m)
-    if part["marginal"] is not None:
-        yield from marginal_problems(part["marginal"], m)
-    if part["mixture"] is not None:
-        yield from mixture_problems(part["mixture"], m)
-    yield from promise_problems(part)
-    yield from _links(part, raw)
-
-
-def _links(part: Json, raw: Json) -> Iterator[str]:
-    """What a part says by name, or of the whole release."""
-    public = {column["name"] for column in raw["columns"] if column["role"] == "public"}
-    if not set(part["strata"]) <= public:
-        yield "rows have strata by a column that is not published"
-    if not set(part["bins"]) <= set(part["columns"]):
-        yield "bins are of a column that was not perturbed"
-    for bins in part["bins"].values():
-        edges = bins["edges"]
-        if len(edges) > 10_001 or any(low >= high for low, high in pairwise(edges)):
-            yield "bins do not rise"
-    if part["groups"] is not None and part["groups"]["c"] > LARGEST_GROUP:
-        yield "a group of decoys is larger than any table"
-    if part["swapped"] is not None and (part["swapped"] > MOST_ROWS or len(part["cells"]) != 1):
-        yield "values are swapped without a channel, or among more rows than a release can have"
-    if part["groups"] is not None and (part["cells"] or part["range"] is not None or len(part["domain"]) < 2):
-        yield "decoys have a channel, or too few values"
-    own = part["requirement"]
-    if own is not None:
-        right = _is_probability(own["rho1"]) and _is_probability(own["rho2"])
-        if not right or (own["s"] is not None and not (_is_fraction(own["s"]) and Fraction(own["s"]) >= 0)):
-            yield "a column's own requirement is no probability"
-    if part.get("lineups") is not None and len(part["columns"]) != 1:
-        yield "line-ups are of one column"
-
-
-def _domain(part: Json) -> Iterator[str]:
-    kinds = part["types"]
-    if part["range"] is not None and part["domain"]:
-        yield "a range of numbers lists values, too"
-    readers = [_reader(kind) for kind in kinds]
-    if any(reader is None for reader in readers) and part["domain"]:
-        yield "a sensitive column has a type that cannot be perturbed"
+    if len(items) != len(raw["parts"]) or len(items) > MOST_ITEMS or raw["form"] != "rows":
+        yield "some of its parts are items of lists, and others are not, or there are too many"
         return
-    seen = set()
-    for entry in part["domain"]:
-        if len(entry) != len(kinds):
-            yield "a value of the domain does not have one entry per column"
-            return
-        if any(item is not None and not (read and read(item)) for item, read in zip(entry, readers, strict=True)):
-            yield "the domain holds a value that is not of its column's type"
-            return
-        seen.add(tuple((type(item) is bool, item) for item in entry))
-    if len(seen) != len(part["domain"]):
-        yield "a value stands in the domain twice"
+    if any({**item, "item": ""} != {**items[0], "item": ""} for item in items):
+        yield "its items are of several lists"
+    for part in raw["parts"]:
+        item = part["item"]
+        if part["columns"] != [item_column(item["list"], item["item"])] or part["types"] != ["bool"]:
+            yield "an item of a list is not published as a column of its name"
+        if part["domain"] != [[False], [True]] or len(part["cells"]) != 1 or part["cells"][0]["values"] != [0, 1]:
+            yield "an item of a list is something else than yes or no"
+    if items[0]["most"] > len(items):
+        yield "more items of a list count than there are"
 
 
-def _reader(kind: str) -> Callable[[Any], bool] | None:
-    """Whether a value of JSON can be of a type; None for a type that no sensitive column has."""
-    if _TEXT.fullmatch(kind):
-        return lambda value: isinstance(value, str)
-    if _WHOLE.fullmatch(kind):
-        return lambda value: isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_WHOLE
-    if kind in _FLOATS:
-        return lambda value: isinstance(value, int | float) and not isinstance(value, bool)
-    if kind == "bool":
-        return lambda value: isinstance(value, bool)
-    if kind == "null":
-        return lambda value: False
-    if any(form.fullmatch(kind) for form in (_DATE, _TIMESTAMP, _TIME, _DECIMAL)):
-        return lambda value: isinstance(value, str)
-    return None
-
-
-def _range(part: Json) -> Iterator[str]:
-    grid = part["range"]
-    ends = [grid["low"], grid["high"]]
-    if len(part["columns"]) != 1 or part["cells"] or part.get("lineups") is not None or part["mixture"] is not None:
-        yield "a range of numbers is not of one column, or has a channel, too"
-    if grid["kind"] == "date":
-        try:
-            low, high = (datetime.date.fromisoformat(end).toordinal() for end in ends)
-        except (TypeError, ValueError):
-            yield "a range of dates does not go from a date to a date"
-            return
-    elif all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends):
-        low, high = ends
-    else:
-        yield "a range of numbers does not go from a number to a number"
-        return
-    whole = grid["kind"] != "number"
-    if whole and not all(float(number).is_integer() for number in (low, high, grid["step"])):
-        yield "a range of whole numbers is not in whole steps"
-    width = float(high) - float(low)
-    if not 0 < width < math.inf or not 0 < grid["step"] <= width * (1 + 1e-9):
-        yield "a range of numbers is empty, or its step is longer than it"
-    elif width / grid["step"] > LARGEST_DOMAIN:
-        yield f"a range has more than {LARGEST_DOMAIN:,} points"
-
-
-def _cells(cells: Sequence[Json], m: int) -> Iterator[str]:
-    for cell in cells:
-        places = cell["values"]
-        if any(type(number) is not int for number in (*places, *cell["keep"], *cell["replace"])):
-            yield "a cell holds something that is no whole number"
-        elif not places or max(places) >= m or len(set(places)) != len(places):
-            yield "a cell is empty, or names a value twice or one that is not in the domain"
-        elif not len(places) == len(cell["keep"]) == len(cell["replace"]) or sum(cell["replace"]) != 2**32:
-            yield "a cell's channel is not a probability distribution"
-
-
-def _is_fraction(text: Any) -> bool:
-    """Whether a text is a fraction that can be read in a moment: Fraction itself reads 1e999999999, too."""
-    if not isinstance(text, str) or len(text) > MOST_DIGITS or not _FRACTION.fullmatch(text):
-        return False
-    return not text.partition("/")[2] or int(text.partition("/")[2]) > 0
-
-
-def _is_probability(text: Any) -> bool:
-    return _is_fraction(text) and 0 < Fraction(text) <= 1
+def _names(raw: Json) -> set[str]:
+    """The columns that a manifest speaks of."""
+    return {column["name"] for column in raw["columns"]} | {name for part in raw["parts"] for name in part["columns"]}
