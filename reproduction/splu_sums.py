@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from deniable.core.sums import SmallSums, chebyshev, miss, splu_lemma_1
+from deniable.core.sums import SmallSums, chebyshev, miss
 from deniable.estimation.decoys import splu_iteration
 from deniable.planning.chart import Chart, lines
 from reproduction.items import Item
@@ -15,6 +15,11 @@ from reproduction.items import Item
 ERROR = Fraction(3, 10)
 GROUP = 5
 TABLE, VALUE = 10_000, 100  # rows of the counterexample's table, and those with the value
+
+
+def splu_lemma_1(f: int, c: int, error: Fraction) -> Fraction:
+    """What SPLU Lemma 1 promises, 1 / (c e^2 f^2). It is wrong, and here to be compared with."""
+    return 1 / (c * error * error * f * f)
 
 
 def figure_4() -> Item:

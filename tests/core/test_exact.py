@@ -53,8 +53,6 @@ def test_posteriors_are_those_of_every_view(made: tuple[Channel, np.ndarray]) ->
     m = channel.m
     same = [Fraction(table[x][x], seen[x]) if seen[x] else Fraction(0) for x in range(m)]
     other = [max([Fraction(table[y][x], seen[y]) for y in range(m) if y != x and seen[y]], default=0) for x in range(m)]
-    assert exact.posterior_same(channel.keep, channel.replace, counts) == same
-    assert exact.posterior_other(channel.keep, channel.replace, counts) == other
     assert exact.surest(channel.keep, channel.replace, counts) == list(map(max, same, other))
     if counts.sum():
         cell = CellRows(tuple(range(m)), channel, tuple(counts.tolist()))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from deniable.core.errors import InternalError, ManifestError
 from deniable.core.guarantee import Guarantee
-from deniable.core.promise import KINDS, Amplification, Cells, Frequency, Nothing, Strata, from_dict, to_dict
+from deniable.core.promise import KINDS, Amplification, Frequency, Nothing, from_dict, to_dict
 from deniable.core.sums import LargeSums, SmallSums
 
 probabilities = st.fractions(Fraction(1, 10**6), Fraction(999, 1000), max_denominator=10**6)
@@ -179,10 +179,3 @@ def test_who_promises_nothing_states_no_bound() -> None:
     with pytest.raises(InternalError, match="promises nothing"):
         guarantee(Frequency(None, Fraction(1, 2)), nothing)
     assert guarantee(nothing, rho2=None).promises == (nothing,)
-
-
-def test_gammas_of_cells_are_those_of_the_promises() -> None:
-    cells = Cells(Fraction(1, 2), (Fraction(3), None))
-    strata = Strata(Fraction(1, 2), (Fraction(5),), rows=10)
-    assert guarantee(cells, Frequency(None, None), strata).cell_gammas == (Fraction(3), None, Fraction(5))
-    assert guarantee(Amplification(Fraction(3))).cell_gammas == ()

@@ -11,7 +11,8 @@ from scipy import stats
 
 from deniable.core import sums
 from deniable.core.errors import RequirementError
-from deniable.core.sums import LargeSums, SmallSums, chebyshev, miss, splu_lemma_1
+from deniable.core.sums import LargeSums, SmallSums, chebyshev, miss
+from reproduction.splu_sums import splu_lemma_1
 
 
 def by_scipy(f: int, c: int, error: Fraction, strictly: bool) -> float:

@@ -115,7 +115,7 @@ def test_the_requirement_is_met_within_each_stratum_with_its_own_largest_coin():
         assert float((joint / joint.sum(1, keepdims=True)).max()) <= 0.5 + 1e-9
     assert plan.guarantee.worst <= Fraction(1, 2)
     assert "with the same region" in plan.guarantee.sentence
-    assert plan.guarantee.cell_gammas == tuple(cell.channel.exact_gamma for cell in plan.cells)
+    assert plan.guarantee.promises[0].gammas == tuple(cell.channel.exact_gamma for cell in plan.cells)
     assert any("never published there" in line for line in plan.guarantee.not_protected)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from deniable.core.breach import joint_limit
 from deniable.core.channel import SCALE
 from deniable.core.errors import DeniableError, OptionError, RequirementError
-from deniable.core.exact import posterior_same
+from deniable.core.exact import surest
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.core.replace import NumberRange, Replace
@@ -49,7 +49,7 @@ def test_noise_that_makes_a_rare_value_rarer_does_not_break_the_requirement(aske
     for _ in range(20):
         noisy = Histogram(histogram.domain, np.maximum(counts + rng.integers(-6, 7, 56), 1))
         found = channel(Replace(privacy=asked, replacing="identity"), histogram, noisy)
-        worst = [p for p, n in zip(posterior_same(found.keep, found.replace, counts), counts, strict=True) if n < 1000]
+        worst = [p for p, n in zip(surest(found.keep, found.replace, counts), counts, strict=True) if n < 1000]
         assert max(worst) < Fraction(1, 2)
         assert found.coins[0] > 0.8 * (4 / 9)  # and it costs little
 

@@ -397,7 +397,7 @@ def test_a_stronger_belief_grows_as_the_guarantee_says():
 def test_knowing_the_cell_any_belief_up_to_the_stated_one_is_covered():
     plan = SmallDomain().plan(zipf(50, 1, 300_000), Privacy("1/13", "1/6"))
     stated = Fraction(plan.guarantee.also[0].split("up to ")[1].split(" %")[0]) / 100
-    for gamma in plan.guarantee.cell_gammas:
+    for gamma in plan.guarantee.promises[0].gammas:
         assert stated * gamma / (1 + stated * (gamma - 1)) <= Fraction(1, 6)
 
 

@@ -276,7 +276,7 @@ def weights_of(distribution: Floats) -> Counts:
     return whole
 
 
-def coarsened(keep: int | Counts, bits: int = COARSE_BITS) -> Counts:
+def coarsened(keep: int | Counts) -> Counts:
     """Thresholds rounded down to a few significant bits, so that no exact count can be read off them
     (mathematics 11.6).
 
@@ -285,6 +285,6 @@ def coarsened(keep: int | Counts, bits: int = COARSE_BITS) -> Counts:
     """
     array = np.asarray(keep, dtype=np.int64)
     length = np.frexp(array.astype(np.float64))[1]  # exact: thresholds are below 2^53
-    step = np.left_shift(np.int64(1), np.maximum(length - bits, 0).astype(np.int64))
+    step = np.left_shift(np.int64(1), np.maximum(length - COARSE_BITS, 0).astype(np.int64))
     rounded: Counts = array // step * step
     return rounded

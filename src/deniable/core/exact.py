@@ -90,19 +90,9 @@ def amplification(keep: Integers, replace: Integers) -> Fraction | None:
     return worst
 
 
-def own_amplification(keep: Integers, replace: Integers, y: int) -> Fraction | None:
-    """max over k != y of P[y][y] / P[y][k] (THESIS Thm 7): how much seeing y speaks for y; None when unbounded."""
-    _, most = _extremes_without_self(keep)
-    k, w = int(keep[y]), int(replace[y])
-    other = w * (SCALE - int(most[y]))
-    diagonal = k * SCALE + (SCALE - k) * w
-    if diagonal == 0 or len(keep) == 1:
-        return Fraction(1)
-    return None if other == 0 else Fraction(diagonal, other)
-
-
 def own_amplifications(keep: Integers, replace: Integers) -> list[Fraction | None]:
-    """``own_amplification`` of every value at once, O(m): how much seeing y speaks for y; None when unbounded."""
+    """max over k != y of P[y][y] / P[y][k] for each y, O(m): how much seeing y speaks for y (THESIS Thm 7); None when
+    unbounded."""
     if len(keep) == 1:
         return [Fraction(1)]
     _, most = _extremes_without_self(keep)
@@ -150,31 +140,6 @@ def _first_two(kinds: Sequence[int]) -> list[int]:
     return places
 
 
-def posterior_same(keep: Integers, replace: Integers, counts: Integers) -> list[Fraction]:
-    """Pr[x | y = x] for each x, for an attacker whose prior is counts / n; 0 where x is never published."""
-    alike = distinct(counts, keep, replace)
-    return alike.of_all(_same(alike))
-
-
-def posterior_other(keep: Integers, replace: Integers, counts: Integers) -> list[Fraction]:
-    """The largest Pr[x | y] over y != x, for each x, for an attacker whose prior is counts / n.
-
-        Pr[x | y] = f_x (S-K_x) W_y / (f_y K_y S + W_y T),   T = sum_k f_k (S-K_k)
-
-    It is largest where f_y K_y / W_y is smallest, so the two smallest decide for all x.
-    """
-    alike = distinct(counts, keep)
-    total = _replaced_rows(alike)
-    smallest = _two_smallest(keep, replace, counts)
-    if not smallest:
-        return [Fraction(0)] * len(keep)
-
-    result = alike.of_all([_drawn(row, smallest[0][0], total) for row in alike.rows])
-    x = smallest[0][1]  # the one value for which the smallest is its own: the second decides
-    result[x] = _drawn(alike.rows[alike.of[x]], smallest[1][0], total) if len(smallest) > 1 else Fraction(0)
-    return result
-
-
 def _same(alike: Distinct) -> list[Fraction]:
     """Pr[x | y = x] of the distinct (f, K, W)."""
     total = _replaced_rows(alike)
@@ -193,7 +158,12 @@ def _drawn(row: tuple[int, ...], ratio: Fraction, total: int) -> Fraction:
 
 
 def surest(keep: Integers, replace: Integers, counts: Integers) -> list[Fraction]:
-    """The largest Pr[x | y] over all y, for each x, for an attacker whose prior is counts / n."""
+    """The largest Pr[x | y] over all y, for each x, for an attacker whose prior is counts / n.
+
+        Pr[x | y] = f_x (S-K_x) W_y / (f_y K_y S + W_y T)  for y != x,   T = sum_k f_k (S-K_k)
+
+    is largest where f_y K_y / W_y is smallest, so the two smallest decide for all x.
+    """
     alike = distinct(counts, keep, replace)
     same, total = _same(alike), _replaced_rows(alike)
     smallest = _two_smallest(keep, replace, counts)

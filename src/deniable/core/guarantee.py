@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from deniable.core.errors import InternalError
 from deniable.core.privacy import Adversary
-from deniable.core.promise import Cells, Nothing, Promise, Strata, require_promise
+from deniable.core.promise import Nothing, Promise, require_promise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,12 +56,6 @@ class Guarantee:
     def epsilon(self) -> float:
         """ln gamma; infinite when the amplification is unbounded."""
         return math.inf if self.gamma is None else math.log(self.gamma)
-
-    @property
-    def cell_gammas(self) -> tuple[Fraction | None, ...]:
-        """The amplification inside each published cell, where cells are what the promise is about."""
-        by_cells = (promise for promise in self.promises if isinstance(promise, Cells | Strata))
-        return tuple(gamma for promise in by_cells for gamma in promise.gammas)
 
     def __str__(self) -> str:
         return self.sentence

@@ -9,10 +9,9 @@ of the m items differ in at most k items of the one and k of the other, and item
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from deniable.core.errors import OptionError, shortened
 from deniable.core.probability import factor, percent
@@ -74,15 +73,6 @@ class ListItem:
     def unfolding(self) -> Unfolding:
         """How its list was read."""
         return Unfolding(self.most, self.beyond, self.separator)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> ListItem:
-        """From JSON."""
-        return cls(**raw)
 
 
 def item_column(column: str, item: str) -> str:

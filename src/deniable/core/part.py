@@ -162,7 +162,7 @@ def part_dict(part: Part) -> dict[str, Any]:
         "requirement": None if part.requirement is None else _requirement_dict(part.requirement),
         "promise": promise.to_dict(part.promise),
         **({} if part.lineups is None else {"lineups": part.lineups.integers()}),
-        **({} if part.item is None else {"item": part.item.to_dict()}),
+        **({} if part.item is None else {"item": asdict(part.item)}),
     }
 
 
@@ -201,7 +201,7 @@ def part_of(raw: Mapping[str, Any]) -> Part:
         bins={name: Bins(tuple(b["edges"]), b["open_ends"]) for name, b in raw["bins"].items()},
         requirement=None if stated is None else _requirement(stated),
         lineups=None if raw.get("lineups") is None else design_of(raw["lineups"], len(domain)),
-        item=None if raw.get("item") is None else ListItem.from_dict(raw["item"]),
+        item=None if raw.get("item") is None else ListItem(**raw["item"]),
     )
 
 

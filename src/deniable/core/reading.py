@@ -21,6 +21,6 @@ def small_bytes(path: Path, most: int = LARGEST) -> bytes:
     return content
 
 
-def small_text(path: Path, most: int = LARGEST) -> str:
+def small_text(path: Path) -> str:
     """The same as text; a byte order mark is no part of it."""
-    return small_bytes(path, most).decode("utf-8-sig")
+    return small_bytes(path).decode("utf-8-sig")

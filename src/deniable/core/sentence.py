@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deniable.core import lineup_exact
-from deniable.core.exact import SCALE, posterior_other, posterior_same
+from deniable.core.exact import SCALE, surest
 from deniable.core.items import list_sentence
 from deniable.core.part import Marginal, Part
 from deniable.core.probability import factor, percent
@@ -41,12 +41,14 @@ NAMED = 6  # values that a sentence names
 
 def sentence_of(parts: Sequence[Part], adversary: str) -> str:
     """The promise of a release of rows."""
-    if all(isinstance(part.promise, DecoyGroups) for part in parts):
-        return _decoys(parts[0], "value" if len(parts) == 1 else "value in a sensitive column")
-    if isinstance(parts[0].promise, OneOfItems):
-        return list_sentence(parts[0].promise, parts[0].item)
-    if len(parts) == 1 and type(parts[0].promise) in _SENTENCES and _is_bound(parts[0]):
-        return _SENTENCES[type(parts[0].promise)](parts[0], adversary) + not_covered(parts[0], adversary)
+    first = parts[0].promise
+    if isinstance(first, DecoyGroups) and all(isinstance(part.promise, DecoyGroups) for part in parts):
+        return _decoys(first, "value" if len(parts) == 1 else "value in a sensitive column")
+    if isinstance(first, OneOfItems):
+        return list_sentence(first, parts[0].item)
+    if len(parts) == 1 and type(first) in _SENTENCES and _is_bound(parts[0]):
+        said = _SENTENCES[type(first)](first, parts[0], adversary)
+        return said + not_covered(parts[0], adversary)
     return _retained(parts)
 
 
@@ -81,9 +83,7 @@ def _own(part: Part) -> int:
     return len(getattr(part.promise, "limits", getattr(part.promise, "per_value", ())))
 
 
-def _amplified(part: Part, adversary: str) -> str:
-    promise = part.promise
-    assert isinstance(promise, Amplification)
+def _amplified(promise: Amplification, part: Part, adversary: str) -> str:
     if adversary == "any-prior":
         return _whatever(promise.rho1, promise.rho2)
     return f"{KNOWS} {percent(_known(promise.rho2))} sure of that person's value."
@@ -96,17 +96,13 @@ def _whatever(rho1: Fraction | None, rho2: Fraction | None) -> str:
     )
 
 
-def _frequent(part: Part, adversary: str) -> str:
-    promise = part.promise
-    assert isinstance(promise, Frequency)
+def _frequent(promise: Frequency, part: Part, adversary: str) -> str:
     if promise.per_value:
         return f"{KNOWS} as sure of each of {len(promise.per_value):,} values as its own rho2 says."
     return f"{KNOWS} {percent(_known(promise.rho2))} sure of that person's value."
 
 
-def _per_value(part: Part, adversary: str) -> str:
-    promise = part.promise
-    assert isinstance(promise, PerValue)
+def _per_value(promise: PerValue, part: Part, adversary: str) -> str:
     pairs = {(rho1, rho2) for _, rho1, rho2 in promise.limits}
     if len(pairs) == 1 and adversary == "any-prior":
         return _whatever(*pairs.pop())
@@ -116,18 +112,14 @@ def _per_value(part: Part, adversary: str) -> str:
     )
 
 
-def _in_cells(part: Part, adversary: str) -> str:
-    promise = part.promise
-    assert isinstance(promise, Cells)
+def _in_cells(promise: Cells, part: Part, adversary: str) -> str:
     return (  # narrower than the general sentence: rows of a small cell taken together can say more
         f"{KNOWS} {percent(promise.rho2)} sure of that person's value by the cell and the value published for that "
         "person."
     )
 
 
-def _in_strata(part: Part, adversary: str) -> str:
-    promise = part.promise
-    assert isinstance(promise, Strata)
+def _in_strata(promise: Strata, part: Part, adversary: str) -> str:
     named = " and ".join(part.strata) or "stratum"
     return (
         f"An attacker who knows how frequent each value is among the rows with the same {named}, and nothing more "
@@ -135,9 +127,8 @@ def _in_strata(part: Part, adversary: str) -> str:
     )
 
 
-def _lined_up(part: Part, adversary: str) -> str:
-    promise, made = part.promise, _made(part)
-    assert isinstance(promise, LineUps)
+def _lined_up(promise: LineUps, part: Part, adversary: str) -> str:
+    made = _made(part)
     if promise.adversary == "any-prior":
         own = "No attacker who believed a named value at up to its rho1 beforehand becomes surer of it than its rho2."
         return f"{made} {own if promise.per_value else _whatever(promise.rho1, promise.rho2)}"
@@ -162,9 +153,7 @@ def _made(part: Part) -> str:
     )
 
 
-def _decoys(part: Part, what: str) -> str:
-    promise = part.promise
-    assert isinstance(promise, DecoyGroups)
+def _decoys(promise: DecoyGroups, what: str) -> str:
     return (
         f"{KNOWS} {percent(Fraction(1, promise.c))} sure of that person's {what}: {promise.c} values are equally "
         "likely in every decoy group."
@@ -284,19 +273,13 @@ def _surest(part: Part) -> list[Fraction] | None:
     if len(part.channels) != 1 or part.cells_published:
         return None
     channel, places = part.channels[0], part.cell_positions[0]
-    mine = counts[places]
-    pairs = zip(
-        posterior_same(channel.keep, channel.replace, mine),
-        posterior_other(channel.keep, channel.replace, mine),
-        strict=True,
-    )
     sure = [Fraction(0)] * part.m
-    for place, pair in zip(places.tolist(), pairs, strict=True):
-        sure[place] = max(pair)
+    for place, belief in zip(places.tolist(), surest(channel.keep, channel.replace, counts[places]), strict=True):
+        sure[place] = belief
     return sure
 
 
-_SENTENCES: dict[type, Callable[[Part, str], str]] = {
+_SENTENCES: dict[type, Callable[[Any, Part, str], str]] = {
     Amplification: _amplified,
     Frequency: _frequent,
     Matrix: _frequent,

@@ -173,11 +173,6 @@ def chebyshev(f: int, c: int, error: Fraction) -> Fraction:
     return min(Fraction(1), (1 - Fraction(1, c)) / (error * error * f))
 
 
-def splu_lemma_1(f: int, c: int, error: Fraction) -> Fraction:
-    """What SPLU Lemma 1 promises, 1 / (c e^2 f^2). It is wrong, and here to be compared with."""
-    return 1 / (c * error * error * f * f)
-
-
 @lru_cache(maxsize=4096)
 def _within(f: int, c: int, low: int, high: int) -> Fraction:
     """Pr[low <= f' <= high] in whole numbers: C(N, x) (c-1)^(N-x) out of c^N, N = c f."""
