@@ -176,6 +176,11 @@ def test_no_group_is_no_row_whatever_the_method(one):
         assert one.group_by(["sex", "job"], {"weight": 20}, method=method).num_rows == 0
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_condition_that_no_value_satisfies_leaves_no_groups(one, method):
+    assert one.group_by(["sex", "job"], {"job": None}, method=method).num_rows == 0
+
+
 def test_values_that_cannot_be_told_apart_are_refused_by_the_full_channel():
     alike = Dense("job", np.kron(np.eye(2), np.full((2, 2), 0.5)))
     with pytest.raises(QuestionError, match=r"'job' cannot be told apart.*four-state exact.*mixed"):

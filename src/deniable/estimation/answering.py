@@ -48,10 +48,7 @@ class RowsAnswerer:
 
 def answer(published: Published, question: Question) -> Answer:
     """Every aggregate of the rows that satisfy the question's condition, by group."""
-    together = list(dict.fromkeys(column for one in question.aggregates for column in columns_of(one)))
-    pairs = {column.name: column for one in question.aggregates for column in paired(columns_of(one))}
-    published = with_columns(published, tuple(pairs.values())) if pairs else published
-    ask, options, columns = asking(published), question.options, [*together, *pairs]
+    ask, options = asking(published), question.options
     for group in question.groups:
         require_column(ask.manifest, column_of(group))
     if options.method != "inverse" and not all(isinstance(one, Count) for one in question.aggregates):
@@ -61,12 +58,15 @@ def answer(published: Published, question: Question) -> Answer:
         )
     if options.four_state:
         return _four_state(published, question)
+    together = list(dict.fromkeys(column for one in question.aggregates for column in columns_of(one)))
     ranges = {column: number_bounds(ask, column) for column in together}
     ranges |= {
         numbers.name: _sensitive_bounds(ask, numbers) for one in question.aggregates for numbers in numbers_of(one)
     }
     narrowed = list(dict.fromkeys(condition for one in question.aggregates for condition in conditions_of(one)))
-    labels, blocks = _weighed(published, question, narrowed, columns)
+    pairs = {column.name: column for one in question.aggregates for column in paired(columns_of(one))}
+    counted = with_columns(published, tuple(pairs.values()))
+    labels, blocks = _weighed(counted, question, narrowed, [*together, *pairs])
     keys, numbers, missing = [], [], _groups_wanted(question, labels)
     for block in blocks:  # one after the other: the tallies and weights of all groups and labels may not fit
         pieces = []

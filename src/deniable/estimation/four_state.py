@@ -82,22 +82,17 @@ def answer_four_state(
     inside = np.zeros((len(own), math.prod(shape)))
     np.add.at(inside, (group.reshape(-1), place), counts[:, 0])
     total = np.bincount(place, weights=counts.sum(1), minlength=math.prod(shape)).astype(np.float64)
-    states = FourStates(inside.reshape(-1, *shape), total.reshape(shape), c, others_of(options), listed)
+    others: Others = "exact" if options.method == "four-state exact" else "as published"
+    states = FourStates(inside.reshape(-1, *shape), total.reshape(shape), c, others, listed)
     kept = inside.sum(1) > 0 if public else np.ones(1, bool)
     labels = list(product(*(np.flatnonzero(sets[name]).tolist() for name in hidden)))
     fixed = [sets[name] for name in columns if name not in hidden]
     answers = states.answers([[*map(_only, shape, label), *fixed] for label in labels])
     lists = [column.label(np.arange(len(sets[name]))) for name, column in columns.items()]
     named = tuple(tuple(lists[i][at] for i, at in enumerate(label)) for label in labels)
-    table = [np.stack([getattr(one, what) for one in answers], 1)[kept] for what in _PARTS]
-    return own[kept], named, Answers(*table)
-
-
-_PARTS = ("value", "variance", "raw", "smallest", "largest")
-
-
-def others_of(options: Options) -> Others:
-    return "exact" if options.method == "four-state exact" else "as published"
+    table = np.array([[one.value, one.variance, one.raw, one.smallest, one.largest] for one in answers])
+    by_part = np.moveaxis(table.reshape(len(answers), 5, len(own)), 0, -1)  # no label where no value satisfies
+    return own[kept], named, Answers(*by_part[:, kept])
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,7 +50,7 @@ def pseudo_table(published: Published, columns: Sequence[str] | None) -> pa.Tabl
     parts += [_at(margin, -float(others), names, anchors) for margin in singles.values() if others]
     whole = pa.table({WEIGHT: [float(ask.counter.rows)]})
     parts.append(_at(whole, others * (others + 1) / 2, names, anchors))
-    every = pa.concat_tables(parts).group_by(names).aggregate([(WEIGHT, "sum")])
+    every = pa.concat_tables(parts).group_by(names, use_threads=False).aggregate([(WEIGHT, "sum")])
     every = every.rename_columns([*names, WEIGHT])
     return every.filter(pc.not_equal(every[WEIGHT], 0.0))
 

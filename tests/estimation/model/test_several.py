@@ -155,6 +155,13 @@ def test_python_sql_and_groups_agree(release):
     assert grouped.loc[("x", "a"), "stderr"] == pytest.approx(one.stderr)
 
 
+def test_a_function_of_a_perturbed_column_is_grouped_by_as_the_values_that_it_joins(release):
+    asked = "SELECT CASE WHEN job IN ('a', 'b') THEN 'ab' ELSE job END AS j, COUNT(*) AS n FROM release GROUP BY 1"
+    joined = {row["j"]: row["n"] for row in release.sql(asked).to_pylist()}
+    single = {row["job"]: row["value"] for row in release.group_by("job").to_pylist()}
+    assert joined == pytest.approx({"ab": single["a"] + single["b"], "c": single["c"], "d": single["d"]})
+
+
 def test_groups_add_up_to_the_whole(release):
     cells = release.group_by(["job", "ill", "sex"])
     assert sum(cells["value"].to_pylist()) == pytest.approx(N)

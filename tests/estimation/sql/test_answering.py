@@ -132,6 +132,7 @@ def test_no_rows_give_a_count_of_zero_and_no_average(release):
         ("SELECT QUANTILE_CONT(age, 2) FROM release", "above 0 and below 1"),
         ("SELECT AVG(disease) FROM release", "counts by"),
         ("SELECT SUM(town) FROM release", "only numbers"),
+        ("SELECT SUM(town) - SUM(age) FROM release", "only numbers"),
         ("SELECT COUNT(*) FROM release JOIN other USING (disease)", "--with name=file.csv"),
         ("SELECT COUNT(*) FROM release, other", "no table 'other'"),
         ("SELECT COUNT(*) FROM release a JOIN release b ON a.age = b.age", "twice"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -112,9 +112,7 @@ class PerturbedColumn:
                 raise QuestionError(f"{function.name} has no value for some values of {self.name!r}. Fix: COALESCE.")
             places = np.append(places, last)
         masses = np.bincount(places[: len(self.masses)], weights=self.masses, minlength=len(values))
-        return PerturbedColumn(
-            function.name, self.coin, values, masses.astype(np.float64), self.exempt, source=(self, places)
-        )
+        return replace(self, values=values, masses=masses.astype(np.float64), source=(self, places))
 
     def numbers(self, numbers: Mapped) -> Floats:
         """What is added up for each state; 0 for missing."""
