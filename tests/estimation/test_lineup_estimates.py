@@ -56,6 +56,16 @@ def test_counts_and_squares_by_value_are_those_of_the_weights():
     assert np.allclose(states.squares(counts), counts @ (single**2).T)
 
 
+def test_squares_are_the_same_kept_by_pairs_and_some_sets_at_a_time(monkeypatch):
+    design = ArcDesign.of(np.linspace(1, 9, 40), 4, 0.3)
+    states = LineUpStates(design)
+    counts = np.random.default_rng(3).integers(0, 50, (lineup_algebra.FORMS + 1, states.count)).astype(float)
+    kept = states.squares(counts)
+    monkeypatch.setattr(lineup_algebra, "BLOCK", 40 * 7)  # seven sets at a time
+    assert np.allclose(LineUpStates(design).squares(counts), kept, rtol=1e-12)
+    assert np.allclose(LineUpStates(design).squares(counts[:2]), kept[:2], rtol=1e-10)
+
+
 def test_without_a_matrix_the_same_comes_out(monkeypatch):
     design = ArcDesign.of(np.linspace(1, 5, 60), 5, 0.5)
     asked = np.random.default_rng(1).random((4, 60)) < 0.2

@@ -23,6 +23,7 @@ from deniable.core.promise import Nothing
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.mechanisms.designed import Designed, Identity
 from deniable.mechanisms.fine_grain import FineGrain
+from deniable.mechanisms.lineup import Lineup
 from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.uniform import Uniform
 from deniable.planning.prediction import (
@@ -157,7 +158,9 @@ def test_calibration_does_not_undo_the_dealing_of_hidden_cells() -> None:
     assert by_size == pytest.approx(np.mean(predicted_error(each)) / (share * ROWS.rows), rel=1e-9)
 
 
-@pytest.mark.parametrize("mechanism", [Uniform(), SmallDomain(), Designed(), Decoys(c=2)], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "mechanism", [Uniform(), SmallDomain(), Designed(), Lineup(), Decoys(c=2)], ids=lambda each: each.name
+)
 def test_errors_by_size_agree_with_each_questions_own_variance(mechanism) -> None:
     plan = mechanism.plan(ROWS, None if mechanism.name == "decoys" else Privacy(rho2="2/5"))
     share = float(ROWS.relative.min()) / 2

@@ -118,11 +118,16 @@ def predicted_relative_error(
 def _value_variances(plan: Plan, counts: Floats) -> tuple[Floats, Floats]:
     """The variance of every single value's count over the whole table, and what dealing adds in a part of it.
 
-    O(m) where a row's cell is known; a hidden grouping has one dense channel for all, taken some values at a time.
+    O(m) where a row's cell is known; a hidden grouping has one dense channel for all, taken some values at a time;
+    line-ups have sums over their sets.
     """
-    m = plan.histogram.m
+    m, design = plan.histogram.m, plan.parts[0].lineups
     of_table, dealt = np.zeros(m), np.zeros(m)
-    if plan.parts[0].lineups is None and (plan.cells_published or len(plan.cells) == 1):
+    if design is not None:
+        states = LineUpStates(design)
+        of_table = states.squares(states.shown(counts[None]))[0] - counts
+        return np.maximum(of_table, 0.0), dealt
+    if plan.cells_published or len(plan.cells) == 1:
         for cell in plan.cells:
             places = plan.positions(cell)
             of_table[places] += _channel_variances(cell.channel, counts[places] * _shares(plan, cell))

@@ -29,6 +29,7 @@ FEW, DENSE = 512, 4096
 BLOCK = 2**22  # entries of weights that are computed at a time
 TOLERANCE, STEPS = 1e-12, 2000
 SINGULAR = 1e-9  # of the smallest pivot or eigenvalue of J, divided by pi
+FORMS = 4  # questions of which squared weights are added up pair by pair: m^3 a question, whatever the number of sets
 THIN = 8  # counts of which less than one in so many is not 0 are kept as sparse ones
 
 Scores = Callable[[Floats], Floats]  # of value sets [sets, m], the scores of values whose sums over a set are weights
@@ -101,12 +102,20 @@ class BySets:
             thin = _thin(counts)
             return np.asarray((counts if thin is None else thin) @ self._kept["squared"])
         own = scores(np.eye(self.design.m))
+        if len(counts) <= FORMS:
+            return np.stack([self._form(own, row) for row in counts])
         total = np.zeros((len(counts), self.design.m))
         shown = np.flatnonzero(counts.any(axis=0))  # others add nothing
         for first in range(0, len(shown), step):
             some = shown[first : first + step]
             total += counts[:, some] @ np.asarray(self._members[some] @ own.T) ** 2
         return total
+
+    def _form(self, own: Floats, counts: Floats) -> Floats:
+        """The sums of squares as quadratic forms, s' K s with K[x][y] the count of sets that hold both x and y."""
+        pairs = (self._members.T @ sparse.diags_array(counts) @ self._members).toarray()
+        sums: Floats = np.maximum(np.einsum("ax,ax->a", own @ pairs, own), 0.0)  # rounding may leave a little less
+        return sums
 
     @cached_property
     def _kept(self) -> dict[str, Floats]:
