@@ -124,3 +124,30 @@ def test_the_owner_report_shows_the_table(tmp_path) -> None:
     release = dn.publish(table, sensitive="code", privacy=PRIVACY, out=tmp_path / "r", mechanism="uniform")
     text = report.document(tmp_path / "r", audience="owner", audit=dn.audit(table, release).to_dict(), evaluation=None)
     assert "What public columns give away" in str(text)
+
+
+def salaries(seed: int = 0, missing: bool = False) -> pa.Table:
+    draw = np.random.default_rng(seed)
+    numbers = draw.integers(20_000, 120_000, ROWS)
+    unknown = draw.random(ROWS) < 0.1 if missing else np.zeros(ROWS, bool)
+    table = people(seed).select(["sex", "age", "zip"])
+    return table.append_column("salary", pa.array(numbers, mask=unknown))
+
+
+@pytest.mark.parametrize("how", ["retention:salary=0.5@0..200000", "retention:salary=20000:1/4:2/3@0..200000"])
+@pytest.mark.parametrize("missing", ["value", "exempt"])
+def test_a_grade_beside_perturbed_numbers_is_a_warning_and_a_serious_finding(how: str, missing: str) -> None:
+    table = salaries(missing=missing == "exempt")
+    grade = [None if salary is None else salary // 4_000 for salary in table["salary"].to_pylist()]
+    planted = table.append_column("grade", pa.array(grade))
+    release = dn.publish(planted, mechanism=how, missing=missing)
+    (warning,) = warned(release)
+    assert "'grade' gives 'salary' away" in warning
+    assert "--drop grade" in warning
+    (finding,) = [finding for finding in dn.audit(planted, release).serious if finding.what == "public columns"]
+    assert "'grade'" in finding.detail
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_columns_beside_perturbed_numbers_are_no_warning(seed: int) -> None:
+    assert warned(dn.publish(salaries(seed), mechanism="retention:salary=0.5@0..200000")) == []

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from deniable.audit.attacks.shown import Shown
+from deniable.audit.attacks.shown import ChannelRows, Shown
 from deniable.audit.dependence import Dependence, dependence
 from deniable.audit.functions import DETERMINES, FOLLOWS, NEARLY_DETERMINES, NEARLY_FOLLOWS, functions_of
 from deniable.audit.giveaways import fix_of, sentence_about, serious_ones
 from deniable.core.arrays import Floats
 from deniable.core.privacy import Privacy
 from deniable.engines.base import Dataset, PartJob
+from deniable.engines.batch.intervals import IntervalEncoder, interval_channel
 from deniable.engines.request import Request
 from deniable.planning.informed import classes_of, shown_by_part
 from deniable.publishing.known import Sample, sampled
@@ -50,19 +51,21 @@ class Sensitive:
 
 
 def sensitive_of(jobs: Sequence[PartJob], privacy: Privacy | None) -> list[Sensitive]:
-    """The parts of a plan that have lists of values."""
-    return [
-        Sensitive(
-            job.encoder,
-            job.part.histogram.m,
-            job.rows,
-            shown_by_part(job.part),
-            rho2_of(job, privacy),
-            1 if job.part.cells_published else max(len(job.part.cells), 1),
-        )
-        for job in jobs
-        if job.part.histogram is not None
-    ]
+    """The parts of a plan, ranges of numbers in intervals."""
+    return [_numbers(job, privacy) if job.part.histogram is None else _values(job, privacy) for job in jobs]
+
+
+def _values(job: PartJob, privacy: Privacy | None) -> Sensitive:
+    hidden = 1 if job.part.cells_published else max(len(job.part.cells), 1)
+    return Sensitive(job.encoder, job.part.values.m, job.rows, shown_by_part(job.part), rho2_of(job, privacy), hidden)
+
+
+def _numbers(job: PartJob, privacy: Privacy | None) -> Sensitive:
+    assert job.part.grid is not None
+    channel = interval_channel(job.part.grid)
+    everything = np.arange(channel.m)
+    shown = ChannelRows.of(channel.m, [channel], [everything], [np.ones(channel.m)], cells_shown=True)
+    return Sensitive(IntervalEncoder.of(job.encoder), channel.m, job.rows, shown, rho2_of(job, privacy))
 
 
 def giveaway_warnings(dataset: Dataset, every: Sequence[Sensitive], request: Request) -> list[str]:
