@@ -14,9 +14,10 @@ import pytest
 
 from deniable.core.channel import Channel
 from deniable.core.tally import Block, Moments
-from deniable.estimation.aggregates import Count, Mean, Sum
+from deniable.estimation.aggregates import Computed, Count, summed
 from deniable.estimation.calibration import Control
 from deniable.estimation.estimate import normal_quantile
+from deniable.estimation.formula import Ratio
 from deniable.estimation.linear import Linear
 from deniable.estimation.model.one_part import ValueSets
 from deniable.estimation.model.states import States
@@ -82,12 +83,15 @@ def test_sums_and_averages_are_right(name):
     one, three = (draws_of(rng, states, rows, DRAWS)[:, None, :] for rows in (small, large))
     pay = Moments(rows=one + three, sums=one + 3 * three, squares=one + 9 * three)
     rows = weighed(states, SETS, None, one + three, pay=pay)
-    sums = Sum("pay").estimate(rows, "inverse", 0.0, {"pay": (1.0, 3.0)})
+    total, present = summed("pay", None)
+    sums = Computed(total).estimate(rows, "inverse", 0.0, {"pay": (1.0, 3.0)})
     truth = truth_of(states, small) + 3 * truth_of(states, large)
     spread = sums.value.std(axis=0)
     assert (np.abs(sums.value.mean(axis=0) - truth) < 5 * spread / np.sqrt(DRAWS)).all()
     np.testing.assert_allclose(sums.variance.mean(axis=0), spread**2, rtol=0.016)
-    means = Mean("pay").estimate(rows, "inverse", normal_quantile(0.95), {"pay": (1.0, 3.0)})
+    means = Computed(Ratio(total, present, average=True)).estimate(
+        rows, "inverse", normal_quantile(0.95), {"pay": (1.0, 3.0)}
+    )
     ratio = truth / (truth_of(states, small) + truth_of(states, large))
     covered = (np.abs(means.value - ratio) <= normal_quantile(0.95) * np.sqrt(means.variance)).mean(axis=0)
     assert ((covered > 0.945) & (covered < 0.985)).all(), covered

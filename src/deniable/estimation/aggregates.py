@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from deniable.core.bins import Bins
-from deniable.estimation.formula import Formula, Ranges, Ratio, Widened, evaluate, terms_of
+from deniable.core.part import Part
+from deniable.estimation.formula import Formula, Ranges, Widened, evaluate, terms_of
 from deniable.estimation.linear import Linear, Narrowed, Term
 from deniable.estimation.mapped import Mapped, middles, plain
 from deniable.estimation.model.weighed import Answers, Weighed
@@ -35,36 +35,8 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Sum:
-    """The sum of a public numeric column."""
-
-    column: str
-
-    @property
-    def formula(self) -> Formula:
-        return Term("values", self.column)
-
-    def estimate(self, linear: Linear, method: str, z: float, ranges: Ranges) -> Answers:
-        return evaluate(self.formula, linear, z, ranges)
-
-
-@dataclass(frozen=True)
-class Mean:
-    """The average of a public numeric column; not a number where by the estimate no row is left."""
-
-    column: str
-
-    @property
-    def formula(self) -> Formula:
-        return average(self.column, None)
-
-    def estimate(self, linear: Linear, method: str, z: float, ranges: Ranges) -> Answers:
-        return evaluate(self.formula, linear, z, ranges)
-
-
-@dataclass(frozen=True)
 class Computed:
-    """Any arithmetic of counts, sums and averages."""
+    """Any arithmetic of counts, sums and averages; an average is not a number where by the estimate no row is left."""
 
     formula: Formula
 
@@ -72,17 +44,14 @@ class Computed:
         return evaluate(self.formula, linear, z, ranges)
 
 
-Aggregate = Count | Sum | Mean | Computed
+Aggregate = Count | Computed
 
 
-def average(column: str, narrowed: Narrowed | None) -> Ratio:
-    """The formula of an average: what its rows add up to, by how many of them have a value."""
-    return Ratio(Term("values", column, narrowed), Term("present", column, narrowed), average=True)
-
-
-def sensitive_sum(column: str, bins: Bins | None) -> tuple[Formula, Formula]:
-    """What the numbers of a sensitive column add up to, and how many rows have one."""
-    present = Term("rows", None, Narrowed(Leaf(column, everything, False)))
+def summed(column: str, part: Part | None) -> tuple[Formula, Formula]:
+    """What the numbers of a column add up to, and how many rows have one; ``part``: of a sensitive column."""
+    if part is None:
+        return Term("values", column), Term("present", column)
+    present, bins = Term("rows", None, Narrowed(Leaf(column, everything, False))), part.bins.get(column)
     if bins is None:
         return Term("rows", None, Narrowed(EVERYTHING, plain(column))), present
     middle, half = (Term("rows", None, Narrowed(EVERYTHING, numbers)) for numbers in middles(column, bins))

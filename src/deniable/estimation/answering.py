@@ -16,7 +16,6 @@ from deniable.core.errors import OptionError, QuestionError
 from deniable.estimation.aggregates import Aggregate, Count, columns_of, conditions_of, numbers_of
 from deniable.estimation.asking import Asking, Options, asking
 from deniable.estimation.estimate import reach
-from deniable.estimation.extended import with_columns
 from deniable.estimation.formula import Ranges
 from deniable.estimation.four_state import answer_four_state
 from deniable.estimation.linear import Linear, Narrowed, paired
@@ -26,7 +25,7 @@ from deniable.estimation.model.columns import sensitive_values
 from deniable.estimation.model.conditions import is_joint
 from deniable.estimation.model.weighed import Answers, Weighed
 from deniable.estimation.predicates import And, Predicate
-from deniable.estimation.published import Published
+from deniable.estimation.published import Published, with_columns
 from deniable.estimation.question import Answer, Question
 from deniable.estimation.questions import as_numbers, is_number, require_column
 

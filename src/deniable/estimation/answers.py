@@ -1,47 +1,53 @@
-"""Asking a release for tables: group by and histogram."""
+"""Asking a release for tables: counts by group, and of the items of lists."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from deniable.core.errors import QuestionError
+from deniable.core.manifest import Manifest
 from deniable.estimation.aggregates import Count
 from deniable.estimation.answering import answer, group_columns, interval
-from deniable.estimation.asking import Method, Options, asking
-from deniable.estimation.predicates import conjunction
+from deniable.estimation.asking import Options, asking
+from deniable.estimation.estimate import Estimate, by_column
+from deniable.estimation.model.weighed import Answers
+from deniable.estimation.predicates import Where, conjunction
 from deniable.estimation.published import Published
 from deniable.estimation.question import Question
 
 
-def group_by(
-    published: Published,
-    columns: Sequence[str] | str,
-    where: Mapping[str, Any] | None = None,
-    *,
-    method: Method = "inverse",
-    calibrate: bool | None = None,
-    confidence: float = 0.95,
-    simultaneous: bool = False,
-) -> pa.Table:
+def group_by(published: Published, columns: Sequence[str] | str, where: Where | None, options: Options) -> pa.Table:
     """How many rows each group has: its columns, then value, stderr, value_low and value_high."""
     names = [columns] if isinstance(columns, str) else list(columns)
     if not names or len(set(names)) < len(names):
         raise QuestionError("group_by needs one or more different columns.")
-    options = Options(method, calibrate, confidence, simultaneous)
     grouped = answer(published, Question(conjunction(where), tuple(names), options=options))
-    arrays = group_columns(asking(published), names, grouped)
     counts = grouped.by_aggregate[Count()]
-    low, high = interval(counts, options.z_of(int((counts.variance > 0).sum())))
-    arrays["value"] = pa.array(counts.value.reshape(-1))
-    arrays["stderr"] = pa.array(np.sqrt(counts.variance).reshape(-1))
-    arrays["value_low"], arrays["value_high"] = pa.array(low.reshape(-1)), pa.array(high.reshape(-1))
-    return pa.table(arrays)
+    z = options.z_of(int((counts.variance > 0).sum()))
+    return counted_table(group_columns(asking(published), names, grouped), counts, z)
 
 
-def histogram(published: Published, where: Mapping[str, Any] | None = None, **options: Any) -> pa.Table:
-    """How many rows hold each sensitive value, among those that satisfy ``where``."""
-    return group_by(published, list(published.manifest.sensitive_columns), where, **options)
+def counted_table(columns: Mapping[str, Any], counts: Answers, z: float) -> pa.Table:
+    """Columns that say what was counted, then value, stderr, value_low and value_high."""
+    low, high = interval(counts, z)
+    numbers = {"value": counts.value, "stderr": np.sqrt(counts.variance), "value_low": low, "value_high": high}
+    return pa.table({**columns, **{name: array.reshape(-1) for name, array in numbers.items()}})
+
+
+def item_counts(manifest: Manifest, where: Where | None, count: Callable[[Where], Estimate], pairs: bool) -> pa.Table:
+    """How many rows have each item of a list, or each pair of items, in the order of the domain."""
+    items = [part.item for part in manifest.parts if part.item is not None]
+    if not items:
+        raise QuestionError(
+            "This release has no column of lists. Fix: histogram() counts the values of its sensitive column."
+        )
+    groups = list(combinations(items, 2)) if pairs else [(item,) for item in items]
+    answers = [count({**(where or {}), **{item.column: True for item in group}}) for group in groups]
+    names = ("item", "other") if pairs else ("item",)
+    columns = {name: [group[place].item for group in groups] for place, name in enumerate(names)}
+    return pa.table({**columns, **by_column(answers)})

@@ -9,40 +9,31 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from deniable.estimation.aggregates import Count
-from deniable.estimation.answering import interval, require_one_part_options
-from deniable.estimation.asking import Method, Options
-from deniable.estimation.linear import Linear
+from deniable.estimation.aggregates import count_of
+from deniable.estimation.answering import require_one_part_options
+from deniable.estimation.answers import counted_table
+from deniable.estimation.asking import Options
 from deniable.estimation.many import linear_method
 from deniable.estimation.model.conditions import Conditions, Labels
 from deniable.estimation.model.several import say_condition, weighed
 from deniable.estimation.model.swapped import swapped_columns, swapped_in
 from deniable.estimation.model.weighed import Answers
-from deniable.estimation.predicates import And, Leaf, Predicate, conjunction, not_
+from deniable.estimation.predicates import And, Leaf, Where, conjunction, not_
 from deniable.estimation.published import Floats, Published
 
 
-def cube(
-    published: Published,
-    conditions: Mapping[str, Any],
-    where: Mapping[str, Any] | None = None,
-    *,
-    method: Method = "inverse",
-    calibrate: bool | None = None,
-    confidence: float = 0.95,
-) -> pa.Table:
+def cube(published: Published, conditions: Mapping[str, Any], where: Where | None, options: Options) -> pa.Table:
     """All 2^k combinations of conditions on k columns: for each whether it holds, then value, stderr and interval."""
-    options = Options(method, calibrate, confidence)
     require_one_part_options(options)
     condition = conjunction(conditions)
     predicate = And((*conjunction(where).parts, *condition.parts))  # a column may be asked about and narrowed down, too
     joint = Conditions(published.manifest, published.counter(), predicate)
     say_condition(joint, Labels((), ()))
     if joint.wide:
-        return _cube_by_counts(published, conditions, where or {}, options)
+        return _cube_by_counts(published, conditions, where, options)
     (block,) = joint.counter.tally((), joint.leaves, joint.classes)
     counts = block.counts[0].sum(1).reshape(-1, *joint.tensor.shape)
-    fitted = joint.tensor.likelihood(counts) if method == "mle" else joint.tensor.invert(counts)
+    fitted = joint.tensor.likelihood(counts) if options.method == "mle" else joint.tensor.invert(counts)
     inverse = joint.tensor.invert(counts)
     swapped = swapped_in(joint.tensor, joint.perturbed_names, swapped_columns(joint.manifest))
     pairs = sum(one.of_label(inverse, one.whole(inverse)) for one in swapped)  # each combination is a label
@@ -52,32 +43,21 @@ def cube(
 
 
 def _cube_by_counts(
-    published: Published, conditions: Mapping[str, Any], where: Mapping[str, Any], options: Options
+    published: Published, conditions: Mapping[str, Any], where: Where | None, options: Options
 ) -> pa.Table:
     """The cube one count at a time, where a column's channel cannot be seen through its conditions."""
     named = list(conditions.items())
     combinations = list(product((False, True), repeat=len(named)))
     given = conjunction(where).parts
-    predicates = [
-        And(
-            (
-                *given,
-                *conjunction({name: c if bit else not_(c) for bit, (name, c) in zip(bits, named, strict=True)}).parts,
-            )
-        )
-        for bits in combinations
-    ]
-    counts = Answers.joined([_count(published, predicate, options) for predicate in predicates], axis=1)
-    low, high = interval(counts, options.z)
+    counts = []
+    for bits in combinations:
+        own = conjunction({name: c if bit else not_(c) for bit, (name, c) in zip(bits, named, strict=True)})
+        # By the columns' channels alone: no cube is calibrated, or its combinations would not add up.
+        predicate = And((*given, *own.parts))
+        _, (rows,) = weighed(published.manifest, published.counter(), predicate, (), (), ())
+        counts.append(count_of(rows, method=linear_method(options)))
     truth = {name: [bits[place] for bits in combinations] for place, name in enumerate(conditions)}
-    columns = {"value": counts.value, "stderr": np.sqrt(counts.variance), "value_low": low, "value_high": high}
-    return pa.table({**truth, **{name: column[0] for name, column in columns.items()}})
-
-
-def _count(published: Published, predicate: Predicate, options: Options) -> Answers:
-    """One count, by the columns' channels alone: no cube is calibrated, or its combinations would not add up."""
-    _, (rows,) = weighed(published.manifest, published.counter(), predicate, (), (), ())
-    return Count().estimate(Linear({None: rows}), linear_method(options), options.z, {})
+    return counted_table(truth, Answers.joined(counts, axis=1), options.z)
 
 
 def _cube_table(joint: Conditions, condition: And, of_patterns: tuple[Floats, Floats, Floats], z: float) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -186,6 +187,16 @@ class Estimate:
         columns = ["estimate", f"{100 * self.confidence:g} %: from", "to", "standard error", "method"]
         row = (*self._in_words(), f"{self.stderr:,.{_digits(self.stderr)}f}", self.method)
         return html.table(columns, [row], total=1) + (html.paragraph(HOPELESS) if self.hopeless else "")
+
+
+def by_column(estimates: Sequence[Estimate]) -> dict[str, list[float]]:
+    """Estimates as the columns of a table: value, stderr, value_low and value_high."""
+    return {
+        "value": [one.value for one in estimates],
+        "stderr": [one.stderr for one in estimates],
+        "value_low": [one.low for one in estimates],
+        "value_high": [one.high for one in estimates],
+    }
 
 
 def _digits(half: float) -> int:

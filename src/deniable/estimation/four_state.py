@@ -34,7 +34,7 @@ from deniable.core.part import Grouping
 from deniable.estimation.asking import Options
 from deniable.estimation.decoys import SINGULAR, Others, chance, chance_slope, four_states, marginal, several_columns
 from deniable.estimation.model.columns import PerturbedColumn
-from deniable.estimation.model.conditions import MOST_LABELS, Conditions, leaves_of, part_of, places
+from deniable.estimation.model.conditions import MOST_LABELS, Conditions, leaves_of, perturbed_column, places
 from deniable.estimation.model.weighed import Answers
 from deniable.estimation.predicates import And, Leaf, Predicate
 from deniable.estimation.published import Bools, Floats, Ints, Published
@@ -65,7 +65,7 @@ def answer_four_state(
     hidden = [name for name in groups if name in manifest.sensitive_columns]
     public = [name for name in groups if name not in hidden]
     condition, leaves = _split(manifest, predicate)
-    columns = {name: _column(manifest, name) for name in dict.fromkeys((*hidden, *leaves))}
+    columns = {name: perturbed_column(manifest, name) for name in dict.fromkeys((*hidden, *leaves))}
     sets = {name: _set(column, leaves.get(name)) for name, column in columns.items()}
     columns = {name: column for name, column in columns.items() if name in hidden or not sets[name].all()}
     joint = Conditions(manifest, counter, condition)
@@ -87,7 +87,9 @@ def answer_four_state(
     kept = inside.sum(1) > 0 if public else np.ones(1, bool)
     labels = list(product(*(np.flatnonzero(sets[name]).tolist() for name in hidden)))
     fixed = [sets[name] for name in columns if name not in hidden]
-    answers = states.answers([[*map(_only, shape, label), *fixed] for label in labels])
+    answers = states.answers(
+        [[*(np.arange(size) == at for size, at in zip(shape, label, strict=False)), *fixed] for label in labels]
+    )
     lists = [column.label(np.arange(len(sets[name]))) for name, column in columns.items()]
     named = tuple(tuple(lists[i][at] for i, at in enumerate(label)) for label in labels)
     table = np.array([[one.value, one.variance, one.raw, one.smallest, one.largest] for one in answers])
@@ -241,18 +243,6 @@ def _two(x: Floats, axis: int, place: int) -> Floats:
     """(does not show s, shows s) along one axis."""
     shows = np.take(x, place, axis=axis)
     return np.stack([x.sum(axis) - shows, shows], axis=axis)
-
-
-def _only(size: int, at: int) -> Bools:
-    mask = np.zeros(size, bool)
-    mask[at] = True
-    return mask
-
-
-def _column(manifest: Any, name: str) -> PerturbedColumn:
-    part = part_of(manifest, name)
-    assert part is not None
-    return PerturbedColumn.of(part, manifest.types[name])
 
 
 def _set(column: PerturbedColumn, leaf: Leaf | None) -> Bools:

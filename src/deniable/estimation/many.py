@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,11 +11,11 @@ from deniable.core.errors import QuestionError
 from deniable.core.tally import Block
 from deniable.estimation.aggregates import LinearMethod, count_of
 from deniable.estimation.answering import answer, interval
-from deniable.estimation.asking import Asking, Method, Options, asking
+from deniable.estimation.asking import Asking, Options, asking
 from deniable.estimation.model.conditions import is_joint
 from deniable.estimation.model.one_part import SET_ENTRIES, SingleValues, ValueSets
 from deniable.estimation.model.weighed import Answers
-from deniable.estimation.predicates import conjunction
+from deniable.estimation.predicates import Where, conjunction
 from deniable.estimation.published import Bools, Floats, Published
 from deniable.estimation.question import Question
 
@@ -37,22 +36,17 @@ class Counts:
 
 
 def count_many(
-    published: Published,
-    wheres: Sequence[Mapping[str, Any] | None],
-    *,
-    every_value: bool = False,
-    method: Method = "inverse",
-    calibrate: bool | None = None,
-    confidence: float = 0.95,
+    published: Published, wheres: Sequence[Where | None], options: Options, *, every_value: bool = False
 ) -> Counts:
     """Many counts at once: conditions are counted from shared cubes, estimates are one array computation.
 
     With ``every_value`` the conditions name public columns only, and each is answered for every sensitive value.
     """
-    options = Options(method, calibrate, confidence)
     if options.four_state or is_joint(published.manifest):
         if every_value and options.four_state:
-            raise QuestionError(f"every_value=True does not go with method = {method!r}. Fix: group_by the column.")
+            raise QuestionError(
+                f"every_value=True does not go with method = {options.method!r}. Fix: group_by the column."
+            )
         if every_value:
             raise QuestionError("every_value=True is for one sensitive column. Fix: group_by the columns you mean.")
         return _one_by_one(published, wheres, options)
@@ -72,7 +66,7 @@ def count_many(
     return Counts(numbers.value, np.sqrt(numbers.variance), *interval(numbers, options.z))
 
 
-def _one_by_one(published: Published, wheres: Sequence[Mapping[str, Any] | None], options: Options) -> Counts:
+def _one_by_one(published: Published, wheres: Sequence[Where | None], options: Options) -> Counts:
     counts = [answer(published, Question(conjunction(where), options=options)).estimate() for where in wheres]
     columns = [[getattr(count, name) for count in counts] for name in ("value", "stderr", "low", "high")]
     return Counts(*(np.array(column, dtype=np.float64) for column in columns))

@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deniable.core.arrays import Bools
 from deniable.core.errors import QuestionError, did_you_mean, shortened
 from deniable.core.items import item_column
 from deniable.estimation.intervals import compare_intervals
@@ -41,6 +43,11 @@ class Leaf:
     missing: bool
     named: tuple[Hashable, ...] = ()
     condition: Any = None
+
+    def holds(self, values: pa.Array) -> Bools:
+        """Which of some values, none of them missing, satisfy it."""
+        truth: Bools = np.asarray(self.test(values).fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
+        return truth
 
 
 @dataclass(frozen=True)

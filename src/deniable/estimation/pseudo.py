@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from deniable.core.errors import QuestionError
 from deniable.estimation.answers import group_by
-from deniable.estimation.asking import asking
+from deniable.estimation.asking import Options, asking
 from deniable.estimation.published import Published
 from deniable.estimation.questions import require_column
 
@@ -56,7 +56,7 @@ def pseudo_table(published: Published, columns: Sequence[str] | None) -> pa.Tabl
 
 
 def _margin(published: Published, columns: list[str]) -> pa.Table:
-    counted = group_by(published, columns, calibrate=False)
+    counted = group_by(published, columns, None, Options(calibrate=False))
     return counted.select([*columns, "value"]).rename_columns([*columns, WEIGHT])
 
 

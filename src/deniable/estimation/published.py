@@ -5,8 +5,8 @@ A protocol, so that estimation depends on no engine: any store that can tally ro
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,12 +14,11 @@ import numpy as np
 from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.channel import SCALE, Channel
 from deniable.core.lineup import LineUpDesign
-from deniable.core.manifest import Manifest
+from deniable.core.manifest import Column, Manifest
 from deniable.core.part import Marginal
-from deniable.core.tally import Block, Counter, Moments
-from deniable.core.tally import CodeMask as Leaf
+from deniable.core.tally import Counter, Derived
 
-__all__ = ["Block", "Bools", "Counter", "Floats", "Ints", "Layout", "Leaf", "Moments", "OnePart", "Published"]
+__all__ = ["Bools", "Completed", "Counter", "Floats", "Ints", "Layout", "OnePart", "Published", "with_columns"]
 
 
 class Layout(Protocol):
@@ -40,6 +39,26 @@ class Published(Protocol):
     def manifest(self) -> Any: ...
 
     def counter(self) -> Counter: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Completed:
+    """The rows of a release, with a manifest that says more than the published one."""
+
+    manifest: Manifest
+    counted: Counter
+
+    def counter(self) -> Counter:
+        return self.counted
+
+
+def with_columns(published: Published, derived: Sequence[Derived]) -> Published:
+    """A release that has some more public columns, each computed from those that it publishes."""
+    if not derived:
+        return published
+    counter = published.counter().with_columns(derived)
+    more = [Column(column.name, str(counter.distinct(column.name).type), "public") for column in derived]
+    return Completed(replace(published.manifest, columns=(*published.manifest.columns, *more)), counter)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.errors import QuestionError, did_you_mean, listing
+from deniable.core.tally import CodeMask
 from deniable.estimation.mapped import Grouped, Mapped
 from deniable.estimation.predicates import And, Leaf, Or, Predicate, require_known
 from deniable.estimation.published import Bools, Counter, Floats, Ints, Layout
-from deniable.estimation.published import Leaf as PublicLeaf
 
 MOST_ENTRIES = 2**26  # patterns x values
 
@@ -34,7 +34,7 @@ class Resolved:
         narrowed: the same for further conditions on those rows, [conditions, classes, m].
     """
 
-    leaves: tuple[PublicLeaf, ...]
+    leaves: tuple[CodeMask, ...]
     classes: Ints
     sets: Bools
     narrowed: Bools
@@ -86,9 +86,9 @@ def sensitive_mask(manifest: Layout, leaf: Leaf) -> Bools:
     distinct = list(dict.fromkeys(part for part in parts if part is not None))
     values = pa.array(distinct)
     require_known(leaf.column, values, leaf.named, sensitive=True)
-    if leaf.missing and not leaf.named and None not in parts and not np.any(_holds(leaf, values)):
+    if leaf.missing and not leaf.named and None not in parts and not np.any(leaf.holds(values)):
         raise QuestionError(f"Column {leaf.column!r} has no missing values: there is nothing to count.")
-    holds = dict(zip(distinct, _holds(leaf, values).tolist(), strict=True))
+    holds = dict(zip(distinct, leaf.holds(values).tolist(), strict=True))
     return np.array([leaf.missing if part is None else holds[part] for part in parts], dtype=bool)
 
 
@@ -96,12 +96,7 @@ def public_mask(counter: Counter, leaf: Leaf) -> Bools:
     """Which codes of a public column satisfy a condition; missing is the last code."""
     values = counter.distinct(leaf.column)
     require_known(leaf.column, values, leaf.named, sensitive=False)
-    return np.append(_holds(leaf, values), leaf.missing)
-
-
-def _holds(leaf: Leaf, values: pa.Array) -> Bools:
-    holds: Bools = np.asarray(leaf.test(values).fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
-    return holds
+    return np.append(leaf.holds(values), leaf.missing)
 
 
 Truth = Callable[[Bools], Bools]  # bits of patterns [patterns, k] -> holds [patterns, m]
@@ -117,7 +112,7 @@ class Resolver:
 
     def resolve(self, where: Predicate, conditions: Sequence[Predicate] = ()) -> Resolved:
         """A condition, and further ones on the rows that satisfy it, all by the same classes of rows."""
-        leaves: list[PublicLeaf] = []
+        leaves: list[CodeMask] = []
         truths = [self._truth(merged(predicate), leaves) for predicate in (where, *conditions)]
         if len(leaves) > 20 or 2 ** len(leaves) * self.m * len(truths) > MOST_ENTRIES:
             raise QuestionError(
@@ -133,9 +128,9 @@ class Resolver:
         classes, distinct = _classes(sets)
         return Resolved(tuple(leaves), classes, distinct[:, 0], distinct[:, 1:].swapaxes(0, 1))
 
-    def conjunction(self, predicate: Predicate) -> tuple[list[PublicLeaf], Bools]:
+    def conjunction(self, predicate: Predicate) -> tuple[list[CodeMask], Bools]:
         """A plain conjunction as public leaves and one value set, for pools of questions."""
-        public: list[PublicLeaf] = []
+        public: list[CodeMask] = []
         chosen: Bools = np.ones(self.m, bool)
         for leaf in predicate.parts if isinstance(predicate, And) else (predicate,):
             assert isinstance(leaf, Leaf)
@@ -146,7 +141,7 @@ class Resolver:
                 public.append((leaf.column, public_mask(self.counter, leaf)))
         return public, chosen
 
-    def _truth(self, node: Predicate, leaves: list[PublicLeaf]) -> Truth:
+    def _truth(self, node: Predicate, leaves: list[CodeMask]) -> Truth:
         if isinstance(node, Leaf):
             return self._leaf_truth(node, leaves)
         parts = [self._truth(part, leaves) for part in node.parts]
@@ -160,7 +155,7 @@ class Resolver:
 
         return combined
 
-    def _leaf_truth(self, leaf: Leaf, leaves: list[PublicLeaf]) -> Truth:
+    def _leaf_truth(self, leaf: Leaf, leaves: list[CodeMask]) -> Truth:
         require_column(self.manifest, leaf.column)
         if leaf.column in self.manifest.sensitive_columns:
             mask = sensitive_mask(self.manifest, leaf)
@@ -213,7 +208,7 @@ def _joined(leaves: Sequence[Leaf], both: bool) -> Leaf:
 
     def test(values: pa.Array) -> pa.Array:
         join = np.logical_and if both else np.logical_or
-        return pa.array(join.reduce([_holds(leaf, values) for leaf in leaves]), pa.bool_())
+        return pa.array(join.reduce([leaf.holds(values) for leaf in leaves]), pa.bool_())
 
     missing = all(leaf.missing for leaf in leaves) if both else any(leaf.missing for leaf in leaves)
     named = tuple(value for leaf in leaves for value in leaf.named)

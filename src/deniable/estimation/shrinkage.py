@@ -154,16 +154,10 @@ def _variance_per_row(ask: Asking, chosen: Places) -> Floats:
     """What one row of the average kind adds to the variance of each value's count."""
     average, expected = ask.total / max(ask.total.sum(), 1.0), []
     for start in range(0, len(chosen), MARGIN_VALUES):  # in parts: m x states weights may not fit
-        weight = ask.states.weights(_members(ask.states.m, chosen[start : start + MARGIN_VALUES]))
+        some = chosen[start : start + MARGIN_VALUES]
+        weight = ask.states.weights(some[:, None] == np.arange(ask.states.m))  # one set per value
         expected.append((weight * weight - weight) @ average)
     return np.concatenate(expected)
-
-
-def _members(m: int, chosen: Places) -> Bools:
-    """One set per value."""
-    members = np.zeros((len(chosen), m), bool)
-    members[np.arange(len(chosen)), chosen] = True
-    return members
 
 
 def _fit(rows: Floats, moment: Floats, weight: Floats, n: int, effect: float) -> tuple[float, float, float]:

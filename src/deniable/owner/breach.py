@@ -20,7 +20,7 @@ from deniable.core.errors import ColumnError, OptionError, QuestionError, did_yo
 from deniable.core.manifest import Manifest
 from deniable.core.probability import Probability, percent, probability
 from deniable.estimation.model.columns import PerturbedColumn
-from deniable.estimation.model.conditions import part_of
+from deniable.estimation.model.conditions import perturbed_column
 from deniable.estimation.predicates import Leaf, conjunction
 from deniable.release.release import Release
 
@@ -123,10 +123,9 @@ def _column(manifest: Manifest, leaf: Leaf) -> PerturbedColumn:
     name = leaf.column
     if name not in manifest.types:
         raise ColumnError(f"There is no column {name!r}.{did_you_mean(name, manifest.types)}")
-    part = part_of(manifest, name)
-    if part is None:
+    if name not in manifest.sensitive_columns:
         raise ColumnError(f"{name!r} is public: it is published as it is. Fix: leave it out.")
-    column = PerturbedColumn.of(part, manifest.types[name])
+    column = perturbed_column(manifest, name)
     if column.hidden:
         raise ColumnError(f"{name!r} has no coin. Fix: read the guarantee, or `deniable audit` for its posteriors.")
     if column.exempt and leaf.missing:

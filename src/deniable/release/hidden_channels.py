@@ -13,19 +13,8 @@ from deniable.core.part import Part
 from deniable.core.tally import Counter
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.estimation.model.conditions import places
-from deniable.estimation.published import Published
+from deniable.estimation.published import Completed, Published
 from deniable.mechanisms.decoys.mixture import mixture_of
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _WithChannels:
-    """A release whose hidden channels are known."""
-
-    manifest: Manifest
-    counted: Counter
-
-    def counter(self) -> Counter:
-        return self.counted
 
 
 def with_channels(release: Published) -> Published:
@@ -35,7 +24,7 @@ def with_channels(release: Published) -> Published:
         return release
     counter = release.counter()
     parts = tuple(_with_mixture(part, manifest, counter) for part in manifest.parts)
-    return _WithChannels(dataclasses.replace(manifest, parts=parts), counter)
+    return Completed(dataclasses.replace(manifest, parts=parts), counter)
 
 
 def _with_mixture(part: Part, manifest: Manifest, counter: Counter) -> Part:

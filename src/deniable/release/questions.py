@@ -13,14 +13,15 @@ import pyarrow as pa
 from deniable.core.arrays import Floats
 from deniable.core.errors import QuestionError
 from deniable.core.manifest import Manifest
-from deniable.estimation import answers, cubes, many
-from deniable.estimation.aggregates import Aggregate, Computed, Count, Mean, Sum, sensitive_sum
+from deniable.estimation import many
+from deniable.estimation.aggregates import Aggregate, Computed, Count, summed
 from deniable.estimation.answering import row_weights
+from deniable.estimation.answers import group_by, item_counts
 from deniable.estimation.asking import Method, Options, Simultaneous
+from deniable.estimation.cubes import cube
 from deniable.estimation.estimate import Estimate
 from deniable.estimation.formula import Added, Ratio, Scaled
 from deniable.estimation.linear import Narrowed, Term
-from deniable.estimation.lists import item_counts
 from deniable.estimation.predicates import Where, conjunction
 from deniable.estimation.published import Published
 from deniable.estimation.question import Answerer, Question
@@ -86,16 +87,8 @@ class Questions(ABC):
                 interval is wider by how far that may be off.
             where, calibrate, confidence: as for ``count``.
         """
-        aggregate = self._added_up(column)
-        return self._ask(where, aggregate or Sum(column), Options("inverse", calibrate, confidence))
-
-    def _added_up(self, column: str, average: bool = False) -> Computed | None:
-        """The sum or average of a sensitive column; None for a public one."""
-        part = self.manifest.part_of(column)
-        if part is None:
-            return None
-        total, present = sensitive_sum(column, part.bins.get(column))
-        return Computed(Ratio(total, present, average=True) if average else total)
+        total, _ = summed(column, self.manifest.part_of(column))
+        return self._ask(where, Computed(total), Options("inverse", calibrate, confidence))
 
     def mean(
         self, column: str, where: Where | None = None, *, calibrate: bool | None = None, confidence: float = 0.95
@@ -106,8 +99,8 @@ class Questions(ABC):
             column: the column, as for ``sum``.
             where, calibrate, confidence: as for ``count``.
         """
-        aggregate = self._added_up(column, average=True)
-        average = self._ask(where, aggregate or Mean(column), Options("inverse", calibrate, confidence))
+        aggregate = Computed(Ratio(*summed(column, self.manifest.part_of(column)), average=True))
+        average = self._ask(where, aggregate, Options("inverse", calibrate, confidence))
         if np.isnan(average.value):
             raise QuestionError(
                 f"By the estimate no row satisfies the condition, so {column!r} has no average. "
@@ -179,15 +172,7 @@ class Questions(ABC):
             where, method, calibrate, confidence: as for ``count``.
             simultaneous: whether all intervals hold together with the given confidence: for picking groups by them.
         """
-        return answers.group_by(
-            self._rows,
-            columns,
-            where,
-            method=method,
-            calibrate=calibrate,
-            confidence=confidence,
-            simultaneous=simultaneous,
-        )
+        return group_by(self._rows, columns, where, Options(method, calibrate, confidence, simultaneous))
 
     def histogram(
         self,
@@ -202,7 +187,7 @@ class Questions(ABC):
         Args:
             where, method, calibrate, confidence: as for ``count``.
         """
-        return answers.histogram(self._rows, where, method=method, calibrate=calibrate, confidence=confidence)
+        return group_by(self._rows, self.manifest.sensitive_columns, where, Options(method, calibrate, confidence))
 
     def items(self, where: Where | None = None, *, pairs: bool = False, confidence: float = 0.95) -> pa.Table:
         """Of a column of lists, how many rows have each item: item, value, stderr, value_low and value_high.
@@ -212,7 +197,7 @@ class Questions(ABC):
             pairs: count the rows that have both of two items instead, for all pairs (columns item and other).
         """
         count = partial(self.count, confidence=confidence)
-        return item_counts(self.manifest, where, count, pairs=pairs)
+        return item_counts(self.manifest, where, count, pairs)
 
     def count_many(
         self,
@@ -230,9 +215,8 @@ class Questions(ABC):
             every_value: ask each condition, on public columns only, with every sensitive value.
             method, calibrate, confidence: as for ``count``.
         """
-        return many.count_many(
-            self._rows, wheres, every_value=every_value, method=method, calibrate=calibrate, confidence=confidence
-        )
+        options = Options(method, calibrate, confidence)
+        return many.count_many(self._rows, wheres, options, every_value=every_value)
 
     def cube(
         self,
@@ -250,9 +234,10 @@ class Questions(ABC):
                 list of columns: all combinations of their values.
             where, method, calibrate, confidence: as for ``count``.
         """
+        options = Options(method, calibrate, confidence)
         if isinstance(columns, Mapping):
-            return cubes.cube(self._rows, columns, where, method=method, calibrate=calibrate, confidence=confidence)
-        return answers.group_by(self._rows, columns, where, method=method, calibrate=calibrate, confidence=confidence)
+            return cube(self._rows, columns, where, options)
+        return group_by(self._rows, columns, where, options)
 
     def weights(self, where: Where | str | None = None) -> Floats:
         """One weight a row, in the order of ``table``, for other tools: 1 or 0 on average, as the row satisfies or not.
@@ -308,12 +293,4 @@ class Questions(ABC):
                 Without it, a result that was picked by its estimates says so in its schema's metadata.
         """
         lookups = {name: pa.table(table) for name, table in (tables or {}).items()}
-        return sql(
-            self._rows,
-            question,
-            tables=lookups,
-            method=method,
-            calibrate=calibrate,
-            confidence=confidence,
-            simultaneous=simultaneous,
-        )
+        return sql(self._rows, question, lookups, Options(method, calibrate, confidence, simultaneous))

@@ -16,8 +16,9 @@ from deniable.core.channel import Channel
 from deniable.core.part import Part
 from deniable.core.promise import Nothing
 from deniable.core.tally import Block, Moments
-from deniable.estimation.aggregates import Count, Mean, Sum
+from deniable.estimation.aggregates import Computed, Count, summed
 from deniable.estimation.calibration import Control
+from deniable.estimation.formula import Ratio
 from deniable.estimation.linear import Linear
 from deniable.estimation.model.one_part import SingleValues, ValueSets
 from deniable.estimation.model.states import States
@@ -118,7 +119,8 @@ def test_single_values_are_answered_as_sets_of_one_value(
         assert single.value.shape == (groups, len(chosen))
         assert_same(single, other, rows)
     for bounds in ((-3.0, 7.0), (1.0, 7.0)):
-        for aggregate in (Sum("pay"), Mean("pay")):
+        total, present = summed("pay", None)
+        for aggregate in (Computed(total), Computed(Ratio(total, present, average=True))):
             assert_same(*(aggregate.estimate(one, "inverse", 1.96, {"pay": bounds}) for one in (values, sets)), rows)
 
 

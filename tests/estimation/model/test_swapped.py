@@ -10,8 +10,9 @@ import pytest
 
 import deniable as dn
 from deniable.core.replace import Replace
-from deniable.estimation.aggregates import Count, Mean, Sum
+from deniable.estimation.aggregates import Computed, Count, summed
 from deniable.estimation.answering import answer
+from deniable.estimation.formula import Ratio
 from deniable.estimation.model.swapped import Swapped, swapped_columns
 from deniable.estimation.model.tensor import Factor
 from deniable.estimation.question import Question
@@ -144,7 +145,11 @@ def answered(releases):
 def _answered(releases, condition, value):
     """Each release's estimates and stated variances: of a count, or of the sum and mean of a column."""
     query = parse(f"SELECT COUNT(*) AS n FROM release WHERE {condition}", Scope.of(releases[0]))
-    question = Question(query.where, aggregates=(Count(),) if value is None else (Sum(value), Mean(value)))
+    aggregates = (Count(),)
+    if value is not None:
+        total, present = summed(value, None)
+        aggregates = (Computed(total), Computed(Ratio(total, present, average=True)))
+    question = Question(query.where, aggregates=aggregates)
     answers = [answer(release, question).by_aggregate for release in releases]
     pairs = [[(one.value[0, 0], one.variance[0, 0]) for one in numbers.values()] for numbers in answers]
     return np.moveaxis(np.array(pairs), 0, -1)

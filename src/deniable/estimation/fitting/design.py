@@ -13,7 +13,7 @@ from deniable.core.errors import QuestionError, shortened
 from deniable.estimation.asking import asking
 from deniable.estimation.model.columns import sensitive_values
 from deniable.estimation.predicates import Between, Leaf, Not, Where, conjunction, require_known
-from deniable.estimation.published import Bools, Floats, Published
+from deniable.estimation.published import Floats, Published
 from deniable.estimation.questions import is_number, require_column
 
 MOST_INDICATORS = 200
@@ -56,17 +56,11 @@ def condition_atoms(published: Published, where: Where | None) -> tuple[Atom, ..
 
 def _truth(leaf: Leaf) -> Callable[[pa.Array], Floats]:
     def numbers(values: pa.Array) -> Floats:
-        known = values.drop_null()
         truth = np.full(len(values), float(leaf.missing))
-        truth[_valid(values)] = leaf.test(known).fill_null(False).to_numpy(zero_copy_only=False)
+        truth[values.is_valid().to_numpy(zero_copy_only=False)] = leaf.holds(values.drop_null())
         return truth
 
     return numbers
-
-
-def _valid(values: pa.Array) -> Bools:
-    valid: Bools = values.is_valid().to_numpy(zero_copy_only=False)
-    return valid
 
 
 def _is_sensitive(published: Published, column: str) -> bool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from deniable.core import html
 from deniable.core.errors import QuestionError, did_you_mean, listing
 from deniable.estimation.asking import Options
-from deniable.estimation.estimate import Estimate
+from deniable.estimation.estimate import Estimate, by_column
 from deniable.estimation.fitting.design import Named, condition_atoms, numeric, said, values_of, variables
 from deniable.estimation.fitting.model import Kind, Model
 from deniable.estimation.predicates import Where
@@ -62,16 +62,7 @@ class Regression(Mapping[str, Estimate]):
 
     def table(self) -> pa.Table:
         """Coefficient, value, stderr, value_low and value_high, a row each."""
-        every = list(self.values())
-        return pa.table(
-            {
-                "coefficient": list(self.names),
-                "value": [one.value for one in every],
-                "stderr": [one.stderr for one in every],
-                "value_low": [one.low for one in every],
-                "value_high": [one.high for one in every],
-            }
-        )
+        return pa.table({"coefficient": list(self.names), **by_column(list(self.values()))})
 
     def __repr__(self) -> str:
         width = max(len(name) for name in self.names)

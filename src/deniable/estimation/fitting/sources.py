@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from deniable.core.errors import QuestionError
 from deniable.estimation.asking import Asking, asking
-from deniable.estimation.model.columns import PerturbedColumn
-from deniable.estimation.model.conditions import is_joint, part_of
+from deniable.estimation.model.conditions import is_joint, perturbed_column
 from deniable.estimation.published import Floats, Ints, Published
 from deniable.estimation.questions import sensitive_part
 
@@ -67,14 +66,12 @@ def _only_part(ask: Asking) -> Source:
 
 def _column(published: Published, name: str) -> Source:
     """One of several columns, each perturbed on its own."""
-    part = part_of(published.manifest, name)
-    assert part is not None
-    column, counter = PerturbedColumn.of(part, published.manifest.types[name]), published.counter()
+    column, counter = perturbed_column(published.manifest, name), published.counter()
     factor = column.factor()
     values = pa.concat_arrays([column.values, pa.nulls(factor.size - len(column.values), column.values.type)])
     codes = counter.coded((name,), ()).keys[:, 0]
     states = column.states(counter.distinct(name))[codes]
-    swap = None
-    if part.swapped is not None and 0 < column.coin < 1:
-        swap = column.coin, np.append(column.masses, np.zeros(int(column.exempt))), part.swapped
+    swap, among = None, published.manifest.part_of(name).swapped
+    if among is not None and 0 < column.coin < 1:
+        swap = column.coin, np.append(column.masses, np.zeros(int(column.exempt))), among
     return Source({name: values}, factor.weights, states, swap)

@@ -26,12 +26,6 @@ from deniable.estimation.questions import as_numbers
 EPOCH_ORDINAL = 719163  # of 1970-01-01
 
 
-def holds(leaf: Leaf, values: pa.Array) -> Bools:
-    """For which values a condition holds."""
-    truth: Bools = np.asarray(leaf.test(values).fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
-    return truth
-
-
 @dataclass(frozen=True, eq=False)
 class PerturbedColumn:
     """A column with one coin.
@@ -121,7 +115,7 @@ class PerturbedColumn:
 
     def mask(self, leaf: Leaf) -> Bools:
         """Which of the values, missing last where it is one, satisfy a condition."""
-        inside = holds(leaf, self.values)
+        inside = leaf.holds(self.values)
         return np.append(inside, leaf.missing) if len(self.masses) > len(self.values) else inside
 
     def states_of(self, leaf: Leaf) -> Bools:

@@ -23,12 +23,12 @@ import pyarrow as pa
 
 from deniable.core.errors import QuestionError
 from deniable.core.part import Part
+from deniable.core.tally import CodeMask
 from deniable.estimation.mapped import Grouped, Mapped, column_of
-from deniable.estimation.model.columns import PerturbedColumn, holds
+from deniable.estimation.model.columns import PerturbedColumn
 from deniable.estimation.model.tensor import Factor, Tensor
 from deniable.estimation.predicates import And, Leaf, Predicate
 from deniable.estimation.published import Bools, Counter, Floats, Ints
-from deniable.estimation.published import Leaf as PublicLeaf
 from deniable.estimation.questions import public_mask, require_column
 
 MOST_COLUMNS = 16
@@ -79,8 +79,7 @@ class Conditions:
             require_column(self.manifest, leaf.column)
             by_column.setdefault(leaf.column, []).append(leaf)
         for name, leaves in by_column.items():
-            part = part_of(self.manifest, name)
-            column = None if part is None else PerturbedColumn.of(part, self.manifest.types[name])
+            column = perturbed_column(self.manifest, name) if name in self.manifest.sensitive_columns else None
             added_up = any(one.column == name for one in self.numbers)
             wide = column is not None and (column.hidden or added_up)
             (self.wide if wide else self.bits).append(Bits(name, tuple(leaves), column))
@@ -94,9 +93,9 @@ class Conditions:
             )
 
     @cached_property
-    def flat(self) -> list[tuple[PublicLeaf, Leaf | None]]:
+    def flat(self) -> list[tuple[CodeMask, Leaf | None]]:
         """One entry per bit, the pattern's highest first: the mask over published values, and the condition."""
-        entries: list[tuple[PublicLeaf, Leaf | None]] = []
+        entries: list[tuple[CodeMask, Leaf | None]] = []
         for bits in self.bits:
             name = bits.name
             values = self.counter.distinct(name)
@@ -184,7 +183,7 @@ class Conditions:
         return np.where(truth.min(axis=axes, keepdims=True) == most, most, self.whole.weights(truth))
 
     @cached_property
-    def leaves(self) -> list[PublicLeaf]:
+    def leaves(self) -> list[CodeMask]:
         """The conditions in the order that a counter numbers bits: lowest first."""
         return [leaf for leaf, _ in reversed(self.flat)]
 
@@ -200,19 +199,19 @@ class Conditions:
 
 def _holds(column: PerturbedColumn, leaf: Leaf, values: pa.Array) -> Bools:
     try:
-        return holds(leaf, values)
+        return leaf.holds(values)
     except QuestionError as wrong:
         kind = column.values.type
         ask = "a value or a list of values" if pa.types.is_string(kind) else f"values of type {kind}"
         raise QuestionError(f"The condition on {column.name!r}: {wrong} Fix: ask for {ask}.") from None
 
 
-def part_of(manifest: Any, column: str) -> Part | None:
-    """The part that a column belongs to; None for a public column."""
-    part: Part | None = manifest.part_of(column)
-    if part is not None and len(part.columns) > 1:
-        raise QuestionError(f"{column!r} is compounded with other columns, which this question cannot combine.")
-    return part
+def perturbed_column(manifest: Any, name: str) -> PerturbedColumn:
+    """A sensitive column that was perturbed by itself."""
+    part: Part = manifest.part_of(name)
+    if len(part.columns) > 1:
+        raise QuestionError(f"{name!r} is compounded with other columns, which this question cannot combine.")
+    return PerturbedColumn.of(part, manifest.types[name])
 
 
 def places(counter: Counter, columns: Sequence[PerturbedColumn], shape: Sequence[int], keys: Ints) -> Ints:
@@ -258,9 +257,7 @@ class Labels:
         if len(set(names)) < len(names):
             raise QuestionError("One perturbed column is grouped by in two ways. Fix: group by one of them.")
         for group, name in zip(groups, names, strict=True):
-            part = part_of(manifest, name)
-            assert part is not None
-            column = PerturbedColumn.of(part, manifest.types[name])
+            column = perturbed_column(manifest, name)
             columns.append(column.mapped(group) if isinstance(group, Mapped) else column)
         labels = cls(names, tuple(columns))
         if math.prod(labels.tensor.shape) > MOST_LABELS or math.prod(labels.tensor.published) > MOST_SHOWN:

@@ -14,14 +14,13 @@ from sqlglot import exp
 from deniable.core.errors import QuestionError, did_you_mean
 from deniable.estimation.aggregates import Aggregate, Computed, Count
 from deniable.estimation.answering import answer, group_columns, interval
-from deniable.estimation.asking import Method, Options, Simultaneous, asking
-from deniable.estimation.extended import with_columns
+from deniable.estimation.asking import Options, asking
 from deniable.estimation.linear import Term
 from deniable.estimation.mapped import Grouped, name_of
 from deniable.estimation.model.weighed import Answers
 from deniable.estimation.ordered import Extreme, Quantile
 from deniable.estimation.ordering import extremes, quantiles
-from deniable.estimation.published import Published
+from deniable.estimation.published import Published, with_columns
 from deniable.estimation.question import Question
 from deniable.estimation.sql.expressions import Expression, has_aggregate, outermost
 from deniable.estimation.sql.literals import Node, is_literal, literal, shown
@@ -33,18 +32,8 @@ NOTE = "deniable note"  # of a result's schema: what to know before believing it
 PLACE = "group place"
 
 
-def sql(
-    published: Published,
-    question: str,
-    *,
-    tables: Mapping[str, pa.Table] | None = None,
-    method: Method = "inverse",
-    calibrate: bool | None = None,
-    confidence: float = 0.95,
-    simultaneous: Simultaneous = False,
-) -> pa.Table:
+def sql(published: Published, question: str, tables: Mapping[str, pa.Table], options: Options) -> pa.Table:
     """Answer a question in SQL; every aggregate ``n`` comes with ``n_low`` and ``n_high``."""
-    options = Options(method, calibrate, confidence, simultaneous)
     query = parse(question, Scope.of(published), tables)
     return Answering(published, query, options).table()
 

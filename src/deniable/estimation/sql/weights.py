@@ -11,11 +11,10 @@ from sqlglot.errors import SqlglotError
 
 from deniable.core.errors import QuestionError, shortened
 from deniable.estimation.answering import row_weights
-from deniable.estimation.extended import with_columns
 from deniable.estimation.formula import Added, Constant, Formula, Present, Scaled, Widened
 from deniable.estimation.linear import Term
 from deniable.estimation.predicates import EVERYTHING
-from deniable.estimation.published import Floats, Published
+from deniable.estimation.published import Floats, Published, with_columns
 from deniable.estimation.sql.expressions import Expression
 from deniable.estimation.sql.lists import KINDS
 from deniable.estimation.sql.literals import Node
