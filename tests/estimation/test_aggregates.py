@@ -49,14 +49,14 @@ def counts_of(states, sets, control, tally):
 def draws_of(rng, states, rows, number):
     """Published tallies [draws, states] of true rows by state."""
     parts = []
-    for channel, part in zip(states.channels, states.slices(), strict=True):
+    for channel, part in zip(states.channels, states.slices, strict=True):
         matrix = channel.matrix()
         parts.append(sum(rng.multinomial(f, matrix[:, x], number) for x, f in enumerate(rows[part])))
     return np.concatenate(parts, axis=1).astype(float)
 
 
 def truth_of(states, rows):
-    return SETS[:, 0, states.values] @ rows
+    return SETS[:, 0, np.concatenate(states.positions)] @ rows
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -103,7 +103,7 @@ def test_calibrated_counts_are_unbiased_narrower_and_their_variance_is_right(nam
     inside = np.array([400, 200, 150, 300, 250, 100])[: states.count]
     outside = np.array([300, 300, 250, 200, 350, 150])[: states.count]
     ours, rest = draws_of(rng, states, inside, number), draws_of(rng, states, outside, number)
-    exact = np.bincount(states.values, weights=inside + outside, minlength=5)
+    exact = np.bincount(np.concatenate(states.positions), weights=inside + outside, minlength=5)
     q = np.exp(-1.0)
     noise = rng.geometric(1 - q, (number, 5)) - rng.geometric(1 - q, (number, 5))
     value, variance, raw = (np.empty((number, len(SETS))) for _ in range(3))

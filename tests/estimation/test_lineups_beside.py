@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from deniable.core.lineup_arcs import ArcDesign
-from deniable.estimation.model.lineup_factor import LineUpFactor
-from deniable.estimation.model.lineups import LineUpStates
+from deniable.estimation.model.lineups import LineUpFactor, LineUpStates
 from deniable.estimation.model.tensor import Factor, Tensor
 
 DESIGNS = [([1.0] * 5, 2, 0.5), ([3.0, 2.0, 2.0, 1.0, 1.0, 1.0], 3, 0.25), ([1.0] * 20, 4, 0.4)]

@@ -27,7 +27,7 @@ from deniable.estimation.model.weighed import Answers, Weighed
 from deniable.estimation.predicates import And, Predicate
 from deniable.estimation.published import Published, with_columns
 from deniable.estimation.question import Answer, Question
-from deniable.estimation.questions import as_numbers, is_number, require_column
+from deniable.estimation.questions import as_numbers, ends_of, is_number, require_column
 
 Labels = tuple[tuple[Hashable, ...], ...]
 
@@ -143,6 +143,14 @@ def row_weights(published: Published, where: Predicate, numbers: Mapped | None =
     return one_part.row_weights(asking(published), where, numbers)
 
 
+def row_numbers(published: Published, column: str, missing: float) -> Floats:
+    """A public column of numbers, of every row in the order of the table."""
+    counter = published.counter()
+    values = pc.cast(counter.distinct(column), pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    numbers: Floats = np.append(values, missing)[counter.coded((column,), ()).keys[:, 0]]
+    return numbers
+
+
 def require_one_part_options(options: Options) -> None:
     """Refuse what is not for releases of several parts."""
     if options.calibrate:
@@ -168,17 +176,14 @@ def number_bounds(ask: Asking, column: str) -> tuple[float, float]:
     values = ask.counter.distinct(column)
     if not is_number(values.type) and not pa.types.is_boolean(values.type) and not pa.types.is_null(values.type):
         raise QuestionError(f"Column {column!r} is of type {values.type}: only numbers can be added up or averaged.")
-    ends = pc.min_max(pc.cast(values, pa.float64(), safe=False)).as_py()
-    return (0.0, 0.0) if ends["min"] is None else (ends["min"], ends["max"])
+    return ends_of(values)
 
 
 def _sensitive_bounds(ask: Asking, numbers: Mapped) -> tuple[float, float]:
     """The smallest and largest number that is added up of a sensitive column."""
     values = sensitive_values(ask.published, numbers.column)
     as_numbers(numbers, values[:0])
-    computed = numbers.compute(values)
-    ends = pc.min_max(pc.cast(computed, pa.float64(), safe=False)).as_py()
-    return (0.0, 0.0) if ends["min"] is None else (ends["min"], ends["max"])
+    return ends_of(numbers.compute(values))
 
 
 def interval(numbers: Answers, z: float) -> tuple[Floats, Floats]:

@@ -96,8 +96,6 @@ class Asking:
 
     manifest: Any
     counter: Counter
-    _total: Floats | None = None
-    _shrinkage: Shrinkage | None = None
 
     def __post_init__(self) -> None:
         self.published = self.manifest
@@ -114,13 +112,11 @@ class Asking:
     def resolver(self) -> Resolver:
         return Resolver(self.manifest, self.counter)
 
-    @property
+    @cached_property
     def total(self) -> Floats:
         """The rows of the whole table by state."""
-        if self._total is None:
-            (block,) = self.counter.tally((), (), np.zeros(1, np.int64), states=True)
-            self._total = block.counts[0, 0]
-        return self._total
+        (block,) = self.counter.tally((), (), np.zeros(1, np.int64), states=True)
+        return block.counts[0, 0]
 
     def control(self, options: Options) -> Control | None:
         """The published histogram to calibrate with; None when there is none or it is not wanted."""
@@ -150,10 +146,9 @@ class Asking:
             known = likelihood_counts(self.states, self.total[None, :])[0]
         return known / max(known.sum(), 1.0)
 
+    @cached_property
     def shrinkage(self) -> Shrinkage:
-        if self._shrinkage is None:
-            self._shrinkage = fit_shrinkage(self, self.control(Options()))
-        return self._shrinkage
+        return fit_shrinkage(self, self.control(Options()))
 
 
 _askings: WeakKeyDictionary[Any, Asking] = WeakKeyDictionary()

@@ -9,7 +9,6 @@ from itertools import product
 
 from deniable.core.errors import OptionError
 from deniable.estimation.estimate import normal_quantile
-from deniable.estimation.model import tensor
 
 MOST_COLUMNS = 16
 
@@ -73,7 +72,7 @@ def rows_needed(
         raise OptionError(f"confidence = {confidence!r} is not allowed for a yes or no: above 0.5, below 1.")
     z = normal_quantile(2 * confidence - 1 if boolean else confidence)
     delta = (1 - confidence) * (2 if boolean else 1)
-    theorem = tensor.rows_needed(p[0], error, delta) if len(p) == 1 else None
+    theorem = math.ceil(4 * math.log(2 / delta) / (p[0] * error) ** 2) if len(p) == 1 else None
     certain = math.ceil(math.log(2 / delta) * _width(p, b) ** 2 / (2 * error**2))
     return RowsNeeded(theorem, certain, math.ceil(z**2 * _largest_variance(p, b) / error**2 - 1e-9))
 

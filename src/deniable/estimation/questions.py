@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from deniable.core.errors import QuestionError, did_you_mean, listing
 from deniable.core.tally import CodeMask
 from deniable.estimation.mapped import Grouped, Mapped
-from deniable.estimation.predicates import And, Leaf, Or, Predicate, require_known
+from deniable.estimation.predicates import And, Leaf, Predicate, require_known
 from deniable.estimation.published import Bools, Counter, Floats, Ints, Layout
 
 MOST_ENTRIES = 2**26  # patterns x values
@@ -74,6 +74,12 @@ def as_numbers(numbers: Mapped, values: pa.Array) -> Floats:
         )
     filled: Floats = pc.cast(computed, pa.float64(), safe=False).fill_null(0.0).to_numpy(zero_copy_only=False)
     return filled
+
+
+def ends_of(numbers: pa.Array) -> tuple[float, float]:
+    """The smallest and the largest of some numbers; 0 where there are none."""
+    ends = pc.min_max(pc.cast(numbers, pa.float64(), safe=False)).as_py()
+    return (0.0, 0.0) if ends["min"] is None else (ends["min"], ends["max"])
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -213,6 +219,3 @@ def _joined(leaves: Sequence[Leaf], both: bool) -> Leaf:
     missing = all(leaf.missing for leaf in leaves) if both else any(leaf.missing for leaf in leaves)
     named = tuple(value for leaf in leaves for value in leaf.named)
     return Leaf(leaves[0].column, test, missing, named)
-
-
-__all__ = ["And", "Or", "Resolved", "Resolver", "require_column", "sensitive_part"]

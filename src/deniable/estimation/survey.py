@@ -28,10 +28,10 @@ from scipy.special import stdtrit
 
 from deniable.core.arrays import Floats, Ints
 from deniable.core.errors import OptionError, QuestionError
-from deniable.estimation.answering import number_bounds, row_weights
+from deniable.estimation.answering import number_bounds, row_numbers, row_weights
 from deniable.estimation.asking import asking
 from deniable.estimation.estimate import Estimate, normal_quantile
-from deniable.estimation.mapped import Mapped
+from deniable.estimation.mapped import Mapped, plain
 from deniable.estimation.model.columns import sensitive_values
 from deniable.estimation.predicates import And, Predicate, Where, conjunction
 from deniable.estimation.published import Published
@@ -145,15 +145,13 @@ class Survey:
         part, condition = self._published.manifest.part_of(column), conjunction(where)
         if part is None:
             number_bounds(asking(self._published), column)
-            numbers = self._public(column)
+            numbers = row_numbers(self._published, column, missing=np.nan)
             there = np.isfinite(numbers) * row_weights(self._published, condition)
             numbers = np.nan_to_num(numbers)
             return _Rows(numbers * there, numbers**2 * there, there)
         if column in part.bins:
             raise QuestionError(f"{column!r} is published in bins, which have no numbers. Fix: ask for counts by bin.")
-        as_numbers(
-            Mapped(column, column, lambda values: values), sensitive_values(self._published.manifest, column)[:0]
-        )
+        as_numbers(plain(column), sensitive_values(self._published.manifest, column)[:0])
         return self._perturbed(column, condition)
 
     def _perturbed(self, column: str, condition: Predicate) -> _Rows:
@@ -167,17 +165,10 @@ class Survey:
 
         return _Rows(added_up("number", 1), added_up("square", 2), added_up("presence", 0))
 
-    def _public(self, column: str) -> Floats:
-        """A public column of every row; NaN where it is missing."""
-        counter = self._published.counter()
-        values = pc.cast(counter.distinct(column), pa.float64(), safe=False)
-        numbers: Floats = values.to_numpy(zero_copy_only=False)
-        return np.append(numbers, np.nan)[counter.coded((column,), ()).keys[:, 0]]
-
     def _weights(self, column: str) -> Floats:
         require_column(self._published.manifest, column)
         number_bounds(asking(self._published), column)
-        weights = self._public(column)
+        weights = row_numbers(self._published, column, missing=np.nan)
         if not np.isfinite(weights).all() or (weights < 0).any():
             raise OptionError(
                 f"weights = {column!r}: some rows have no weight, or a negative one. Fix: give each row a weight of 0 "

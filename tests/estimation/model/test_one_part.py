@@ -109,7 +109,7 @@ def test_single_values_are_answered_as_sets_of_one_value(
     chosen = np.flatnonzero(asked.any(axis=0))
     share, n = rng.dirichlet(np.ones(states.m)), int(block.counts.sum()) + 50
     shrinkage = Shrinkage(share, share / n, control is None, n, 0.3, 0.1, 0.2, rng.uniform(0, 1, states.m))
-    ask = SimpleNamespace(states=states, shrinkage=lambda: shrinkage)
+    ask = SimpleNamespace(states=states, shrinkage=shrinkage)
     values = Linear({None: SingleValues(ask, block, asked, chosen, control)})
     member = np.eye(states.m, dtype=bool)[chosen][:, None, :]
     sets = Linear({None: ValueSets(ask, block, member & asked, control)})

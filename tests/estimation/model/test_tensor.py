@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from deniable.core.errors import QuestionError
 from deniable.core.replace import NumberRange
-from deniable.estimation.model.tensor import Factor, Tensor, rows_needed
+from deniable.estimation.model.tensor import Factor, Tensor
+from deniable.estimation.precision import rows_needed
 
 
 def dense(factor):
@@ -116,7 +117,7 @@ def test_a_column_without_a_coin_cannot_be_looked_behind():
 def test_the_rows_that_a_share_needs_are_enough():
     rng = np.random.default_rng(3)
     p, b, error = 0.4, 0.3, 0.05
-    n = rows_needed(p, error)
+    n = rows_needed(p, error).theorem
     seen = rng.binomial(n, p * 0.25 + (1 - p) * b, 2000) / n
     off = np.abs((seen - (1 - p) * b) / p - 0.25) > error
     assert off.mean() < 0.05

@@ -98,7 +98,7 @@ def correlation(
         return ((u * v - r * (u * u + v * v) / 2) * kept)[:, None]
 
     sums = summed(pair.rows, influence, 1)
-    variance = (sums.everything if population else sums.randomization)[0, 0] / n**2
+    variance = sums.covariance(population)[0, 0] / n**2
     return Estimate(r, float(np.sqrt(max(variance, 0.0))), options.confidence, -1.0, 1.0, "correlation")
 
 

@@ -85,16 +85,18 @@ class Model:
 
     def fitted(self, z: float, population: bool) -> Fit:
         """Coefficients in the units of the columns."""
-        theta = self._linear() if self.kind == "linear" else self._logit()
-        slopes, _ = self._slopes(theta)
+        start = np.zeros(len(self.regressors) + 1)
+        theta = self._newton(start) if self.kind == "linear" else self._logit(start)
+        slopes, rows = self._slopes(theta)
         values, vectors = self._directions(slopes)
         doubt = self._doubt(theta, values, vectors, z)
         if (doubt >= 1).any():
             raise QuestionError(NOISY)
         inverse = (vectors / (values * (1 - doubt))) @ vectors.T
-        covariance = inverse @ self._meat(theta, population) @ inverse
+        sums = summed(self.rows, lambda combination: self.score(combination, theta), len(theta))
+        covariance = inverse @ sums.covariance(population) @ inverse
         back = self._back()
-        return Fit(back @ theta, back @ covariance @ back.T, self._slopes(theta)[1])
+        return Fit(back @ theta, back @ covariance @ back.T, rows)
 
     # -- sums over rows and what their originals may have been ---------------------------------------------------------
 
@@ -151,11 +153,6 @@ class Model:
             total += (self.rows.counts * weight * left) @ x
         return total
 
-    def _meat(self, theta: Floats, population: bool) -> Floats:
-        """M; with the sampling of people where the population is meant."""
-        sums = summed(self.rows, lambda combination: self.score(combination, theta), len(theta))
-        return sums.everything if population else sums.randomization
-
     # -- solving -------------------------------------------------------------------------------------------------------
 
     def _directions(self, slopes: Floats) -> tuple[Floats, Floats]:
@@ -183,18 +180,8 @@ class Model:
         doubt: Floats = z**2 * variance / values**2
         return doubt
 
-    def _solved(self, slopes: Floats, right: Floats) -> Floats:
-        values, vectors = self._directions(slopes)
-        solved: Floats = (vectors / values) @ (vectors.T @ right)
-        return solved
-
-    def _linear(self) -> Floats:
-        start = np.zeros(len(self.regressors) + 1)
-        return self._solved(self._slopes(start)[0], self._total(start))
-
-    def _logit(self) -> Floats:
+    def _logit(self, theta: Floats) -> Floats:
         """Newton's steps, halved while they lead away: with negative weights the score may bend."""
-        theta = np.zeros(len(self.regressors) + 1)
         step = self._newton(theta)
         for _ in range(ROUNDS):
             if np.abs(step).max() < CLOSE:
@@ -219,7 +206,10 @@ class Model:
         raise QuestionError(NOISY)
 
     def _newton(self, theta: Floats) -> Floats:
-        return self._solved(self._slopes(theta)[0], self._total(theta))
+        """Newton's step, which leads a linear model from zero to its coefficients."""
+        values, vectors = self._directions(self._slopes(theta)[0])
+        step: Floats = (vectors / values) @ (vectors.T @ self._total(theta))
+        return step
 
     def _back(self) -> Floats:
         """From scaled regressors to the columns' own units."""

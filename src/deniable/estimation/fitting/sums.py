@@ -1,4 +1,11 @@
-"""Sums over rows of functions of their originals, and how far the perturbation moves them together."""
+"""Sums over rows of functions of their originals, and how far the perturbation moves them together.
+
+Where a column was swapped among rows (see ``model.swapped``), pairs of rows add to the covariance
+
+    -(1 / (n p^2)) (2 p (1-p) sum_i t~_i(x_i) T~(x_i)^T + (1-p)^2 sum_v b_v T~(v) T~(v)^T),    T(v) = sum_i t_i(v)
+
+with t_i(v) the score that row i would have with the value v, on average over its other columns, and t~ = t - b . t.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.estimation.fitting.expanded import Combination, Expanded
-from deniable.estimation.fitting.pairs import pairs_of
 from deniable.estimation.published import Floats
 
 Score = Callable[[Combination], Floats]  # what every kind of row adds at one combination of levels [kinds, size]
@@ -28,6 +34,10 @@ class Sums:
     randomization: Floats
     everything: Floats
 
+    def covariance(self, population: bool) -> Floats:
+        """Of the errors: with the sampling of people where the population is meant."""
+        return self.everything if population else self.randomization
+
 
 def summed(rows: Expanded, score: Score, size: int) -> Sums:
     """Add a function of the originals up over all rows."""
@@ -37,5 +47,49 @@ def summed(rows: Expanded, score: Score, size: int) -> Sums:
         psi = score(combination)
         star += psi * combination.weight[:, None]
         own += (psi * (counts * combination.weight)[:, None]).T @ psi
-    meat = (star * counts[:, None]).T @ star + pairs_of(rows, score, size)
+    meat = (star * counts[:, None]).T @ star + _pairs_of(rows, score, size)
     return Sums(counts @ star, meat - own, meat)
+
+
+def _pairs_of(rows: Expanded, score: Score, size: int) -> Floats:
+    """The covariance that pairs of rows add, for all swapped columns together."""
+    added = np.zeros((size, size))
+    for place, levels in enumerate(rows.levels):
+        if levels.source.swap is not None and levels.masses is not None:
+            coin, _, among = levels.source.swap
+            added += _of_column(rows, score, size, place, levels.masses, coin, among)
+    return added
+
+
+def _of_column(
+    rows: Expanded,
+    score: Score,
+    size: int,
+    place: int,
+    masses: Floats,
+    coin: float,
+    among: int,
+) -> Floats:
+    moving = masses > 0
+    whole, own = np.zeros((len(masses), size)), np.zeros((len(masses), size))
+    mean = np.zeros((len(rows.counts), size))
+    weights = np.zeros((len(masses), len(rows.counts)))
+    for combination in rows:
+        level = combination.places[place]
+        if not moving[level]:
+            continue
+        others = np.ones(len(rows.counts))
+        for other, factor in enumerate(combination.factors):
+            others = others if other == place else others * factor
+        t = score(combination) * others[:, None]
+        weights[level] = combination.factors[place]
+        whole[level] += rows.counts @ t
+        own[level] += (rows.counts * weights[level]) @ t
+        mean += masses[level] * t
+    own -= (weights * rows.counts) @ mean  # from t to t~
+    centred = np.where(moving[:, None], whole - masses @ whole, 0.0)
+    first = own.T @ centred
+    second = (centred * masses[:, None]).T @ centred
+    joined = coin * (1 - coin) * (first + first.T) + (1 - coin) ** 2 * second
+    result: Floats = -joined / (among * coin**2)
+    return result

@@ -16,8 +16,7 @@ from deniable.core.lineup import LineUpDesign
 from deniable.core.part import Part
 from deniable.core.replace import NumberRange
 from deniable.estimation.mapped import Mapped
-from deniable.estimation.model.lineup_factor import LineUpFactor
-from deniable.estimation.model.lineups import LineUpStates
+from deniable.estimation.model.lineups import LineUpFactor, LineUpStates
 from deniable.estimation.model.tensor import Dense, Factor, stochastic
 from deniable.estimation.predicates import Leaf, require_known
 from deniable.estimation.published import Bools, Floats, Ints

@@ -5,7 +5,7 @@
 climbs to the counts x >= 0 that make the published counts y likeliest, a little each time. Two steps show where a third
 would lead: the squared extrapolation x + 2 a r + a^2 v, with r the first step, v the change of the step and
 a = |r| / |v|, both measured in units of the counts' own spread, leaps there. A leap that is less likely than the place
-it started from is not taken, so the likelihood never falls.
+it started from is not taken, so the likelihood never falls. ``squarem`` leaps so for any rule, without a likelihood.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from deniable.core.arrays import Floats
+
 Apply = Callable[[Floats], Floats]
 MOST_LEAPS = 2000
 WINDOW = 10
@@ -147,3 +148,24 @@ def _scaled(x: Floats, total: Floats) -> Floats:
 def _dot(a: Floats, b: Floats) -> Floats:
     result: Floats = np.einsum("qs,qs->q", a, b)[:, None]
     return result
+
+
+def squarem(rule: Apply, x: Floats, steps: int, nearly: float) -> Floats:
+    """The fixed point of a rule, from x [questions, values], by SQUAREM's extrapolation; done when nothing moves more.
+
+    A leap that would make a count negative is not taken.
+    """
+    for _ in range(steps):
+        first = rule(x)
+        second = rule(first)
+        one, two = first - x, second - 2 * first + x
+        size = np.linalg.norm(two, axis=1, keepdims=True)
+        length = -np.linalg.norm(one, axis=1, keepdims=True) / np.maximum(size, 1e-300)
+        length = np.minimum(np.where(size > 0, length, -1.0), -1.0)
+        leap = x - 2 * length * one + length**2 * two
+        moved = rule(np.where((leap > 0).all(axis=1, keepdims=True), leap, second))
+        done = np.abs(moved - x).max(initial=0.0) <= nearly
+        x = moved
+        if done:
+            break
+    return x

@@ -19,8 +19,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from deniable.core.channel import Channel
+from deniable.estimation.model.fixed_point import squarem
 from deniable.estimation.model.lineups import LineUpStates
-from deniable.estimation.model.squarem import squarem
 from deniable.estimation.model.states import States
 from deniable.estimation.published import Floats
 
@@ -39,7 +39,7 @@ def likelihood_counts(states: States | LineUpStates, counts: Floats) -> Floats:
     fitted = np.zeros((len(counts), states.m))
     if states.mixture is not None:
         return bayesian(states.mixture, counts)
-    for channel, positions, part in zip(states.channels, states.positions, states.slices(), strict=True):
+    for channel, positions, part in zip(states.channels, states.positions, states.slices, strict=True):
         fitted[:, positions] += most_likely(channel, counts[:, part])
     return fitted
 

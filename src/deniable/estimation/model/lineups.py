@@ -20,9 +20,9 @@ import numpy as np
 from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.errors import QuestionError
 from deniable.core.lineup import LineUpDesign
+from deniable.estimation.model.fixed_point import squarem
 from deniable.estimation.model.lineup_algebra import BLOCK, DENSE, STEPS, Algebra, algebra_of
-from deniable.estimation.model.slopes import slopes
-from deniable.estimation.model.squarem import squarem
+from deniable.estimation.model.weighed import slopes
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +49,7 @@ class LineUpStates:
         own = (np.arange(self.design.m),)
         return (*own, np.array([self.design.m])) if self.exempt else own
 
+    @cached_property
     def slices(self) -> list[slice]:
         sets = len(self.design.sets.lengths)
         return [slice(0, sets), *([slice(sets, sets + 1)] if self.exempt else [])]
@@ -122,14 +123,11 @@ class LineUpStates:
         )
         total = holding.sum(-1, keepdims=True)
         often = self.design.distribution / 2 + holding / np.where(total > 0, 2 * total, np.inf)
-        return [(self.slices()[0], often)]
-
-    def value_slopes(self) -> Floats:
-        """Of every single value; 0 where there are so many values or sets that all their weights do not fit."""
-        return self._value_slopes
+        return [(self.slices[0], often)]
 
     @cached_property
-    def _value_slopes(self) -> Floats:
+    def value_slopes(self) -> Floats:
+        """Of every single value; 0 where there are so many values or sets that all their weights do not fit."""
         if self.design.m > DENSE or self.design.m * self.count > 4 * BLOCK:
             return np.zeros(self.m)
         every = np.eye(self.m, dtype=bool)
@@ -178,3 +176,54 @@ class LineUpStates:
                 "These line-ups cannot be estimated from: some of their values always stand together. Fix: none but "
                 "publishing again, with other line-ups."
             )
+
+
+@dataclass(frozen=True, eq=False)
+class LineUpFactor:
+    """A column of line-ups beside other perturbed ones: a factor with more published states (sets) than true ones.
+
+        P[S][x] = D(S) (t [x in S] / pi_x + 1 - t)
+
+    Every operation works on the last axis. Missing values that are exempt are published as they are.
+    """
+
+    states: LineUpStates
+
+    @property
+    def size(self) -> int:
+        """True states."""
+        return self.states.m
+
+    @property
+    def published(self) -> int:
+        """Published states: sets."""
+        return self.states.count
+
+    def apply(self, x: Floats) -> Floats:
+        """P x: how often each set is shown."""
+        return self.states.shown(x)
+
+    def transposed(self, z: Floats) -> Floats:
+        """P^T z: what a value expects of its sets."""
+        own = len(self.states.design.sets.lengths)
+        flat = z.reshape(-1, self.published)
+        expected = self.states.expected(flat[:, :own])
+        return np.concatenate([expected, flat[:, own:]], axis=1).reshape(*z.shape[:-1], self.size)
+
+    def invert(self, y: Floats) -> Floats:
+        """Counts of sets as counts of values."""
+        return self.states.invert(y)
+
+    def weights(self, t: Floats) -> Floats:
+        """w with E[w(S) | x] = t_x, for any t."""
+        return self.states.weights_for(t)
+
+    def squares(self, y: Floats) -> Floats:
+        """For each value the sum over rows of its squared weight."""
+        return self.states.squares(y)
+
+    @cached_property
+    def condition(self) -> float:
+        """max |w| summed over the values a set speaks about: how far noise is magnified, in the 1-norm."""
+        own = len(self.states.design.sets.lengths)
+        return float(np.abs(self.states.weights_for(np.eye(self.size)))[:, :own].sum(axis=0).max())

@@ -20,9 +20,7 @@ from deniable.estimation import calibration
 from deniable.estimation.calibration import Calibration, Control, SetControl
 from deniable.estimation.mapped import Grouped, Mapped, column_of
 from deniable.estimation.model.likelihood import likelihood_counts
-from deniable.estimation.model.slopes import slopes
-from deniable.estimation.model.states import States
-from deniable.estimation.model.weighed import Answers, Tallies, Weighed
+from deniable.estimation.model.weighed import Answers, Tallies, Weighed, slopes
 from deniable.estimation.questions import domain_numbers, sensitive_part
 
 if TYPE_CHECKING:
@@ -128,7 +126,7 @@ class ValueSets(_OnePart):
         states = self.states
         weight = states.weights(sets)
         possible, certain = np.zeros_like(weight), np.zeros_like(weight)
-        for part, positions in zip(states.slices(), states.positions, strict=True):
+        for part, positions in zip(states.slices, states.positions, strict=True):
             possible[..., part] = sets[..., positions].max(-1, keepdims=True)
             certain[..., part] = sets[..., positions].min(-1, keepdims=True)
         self._weight, self._possible, self._certain = weight, possible, certain
@@ -172,7 +170,7 @@ class ValueSets(_OnePart):
         return fitted
 
     def shrunk(self, linear: Answers) -> Answers:
-        return self.ask.shrinkage().shrunk(linear, self.counts.sum(axis=2), self.sets.astype(bool))
+        return self.ask.shrinkage.shrunk(linear, self.counts.sum(axis=2), self.sets.astype(bool))
 
 
 class SingleValues(_OnePart):
@@ -217,7 +215,7 @@ class SingleValues(_OnePart):
 
     def bounds(self, tally: Floats) -> tuple[Floats, Floats]:
         certain, possible = (np.zeros((*tally.shape[:2], self.states.m)) for _ in range(2))
-        for part, positions in zip(self.states.slices(), self.states.positions, strict=True):
+        for part, positions in zip(self.states.slices, self.states.positions, strict=True):
             here = tally[..., part].sum(-1, keepdims=True)
             possible[..., positions] += here
             if len(positions) == 1:
@@ -226,13 +224,13 @@ class SingleValues(_OnePart):
         return np.minimum(*ends), np.maximum(*ends)
 
     def slope(self) -> Floats | float:
-        return self.states.value_slopes()[self._chosen][None, :]
+        return self.states.value_slopes[self._chosen][None, :]
 
     def likely(self) -> Floats:
         return self._of_labels(self._fitted())
 
     def shrunk(self, linear: Answers) -> Answers:
-        rows, fitted, parts = self.counts.sum(axis=2), self.ask.shrinkage(), []
+        rows, fitted, parts = self.counts.sum(axis=2), self.ask.shrinkage, []
         for start in range(0, max(len(self._chosen), 1), step := max(1, SET_ENTRIES // self._sets.size)):
             places = self._chosen[start : start + step]
             sets = np.zeros((len(places), *self._sets.shape), bool)
@@ -263,6 +261,3 @@ def _added(tally: Floats, per_row: Floats) -> Floats:
 
 def _flat(array: Floats) -> Floats:
     return array.reshape(len(array), math.prod(array.shape[1:]))
-
-
-__all__ = ["SingleValues", "States", "ValueSets", "row_weights", "weighed"]

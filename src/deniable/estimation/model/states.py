@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from deniable.core.channel import Channel
 from deniable.core.errors import QuestionError
-from deniable.estimation.model.slopes import ratio, slopes
 from deniable.estimation.model.tensor import SINGULAR, stochastic
+from deniable.estimation.model.weighed import regressed, slopes
 from deniable.estimation.published import Bools, Floats, OnePart
 
 
@@ -60,16 +59,8 @@ class States:
         return sum(len(p) for p in self.positions)
 
     @cached_property
-    def values(self) -> npt.NDArray[np.int64]:
-        """For each state the position of its value in the domain."""
-        return np.concatenate(self.positions)
-
     def slices(self) -> tuple[slice, ...]:
         """Where each cell's states are."""
-        return self._slices
-
-    @cached_property
-    def _slices(self) -> tuple[slice, ...]:
         edges = accumulate((len(p) for p in self.positions), initial=0)
         return tuple(slice(a, b) for a, b in pairwise(edges))
 
@@ -85,11 +76,16 @@ class States:
         """w over states, for value sets given as rows of booleans over the domain: [..., m] -> [..., states]; or for
         numbers v, one for each value: then E[w | x] = v_x."""
         if self.mixture is not None:
-            return _certain(chosen, self._mixture_weights(chosen))
+            weights = chosen.reshape(-1, self.m).astype(np.float64) @ self._inverse
+            return _certain(chosen, weights.reshape(chosen.shape))
         parts = []
         for channel, positions in zip(self.channels, self.positions, strict=True):
             inside = chosen[..., positions]
-            weights = channel.weights(inside) if channel.invertible else redrawn_weights(channel, inside)
+            if channel.invertible:
+                weights = channel.weights(inside)
+            else:  # the share of the replacing distribution, whatever was published: all that such a channel tells
+                share = (inside * channel.replacing).sum(-1, keepdims=True)
+                weights = np.broadcast_to(share, inside.shape).astype(np.float64)
             parts.append(_certain(inside, weights))
         return np.concatenate(parts, axis=-1)
 
@@ -108,7 +104,7 @@ class States:
             flat = counts.reshape(-1, self.m) @ of_inverse(self._inverse).T
             return flat.reshape(counts.shape).astype(np.float64)
         total = np.zeros((*counts.shape[:-1], self.m))
-        for channel, positions, part in zip(self.channels, self.positions, self.slices(), strict=True):
+        for channel, positions, part in zip(self.channels, self.positions, self.slices, strict=True):
             here = counts[..., part]
             if channel.invertible:
                 total[..., positions] += here if channel.m == 1 else of_channel(channel, here)
@@ -119,14 +115,14 @@ class States:
     def references(self, chosen: Bools | Floats) -> list[tuple[slice, Floats]]:
         """For each cell how often its states are published: half from replacements, half from the values asked for."""
         parts = []
-        for number, (part, positions) in enumerate(zip(self.slices(), self.positions, strict=True)):
+        for number, (part, positions) in enumerate(zip(self.slices, self.positions, strict=True)):
             replaced = self.mixture.mean(axis=1) if self.mixture is not None else self.channels[number].replacing
             inside = np.abs(chosen[..., positions].astype(np.float64))
             total = inside.sum(-1, keepdims=True)
             parts.append((part, replaced / 2 + inside / np.where(total > 0, 2 * total, np.inf)))
         return parts
 
-    @lru_cache(maxsize=1)  # noqa: B019 - as many as there are releases
+    @cached_property
     def value_slopes(self) -> Floats:
         """w+ + w- - 1 of every single value; where it stands in several cells, by how far apart its weights are."""
         if self.mixture is not None:
@@ -138,7 +134,7 @@ class States:
                 common, variance = _value_moments(channel)
                 above[positions] += common
                 below[positions] += variance
-        return ratio(above, below)
+        return regressed(above, below)
 
     @cached_property
     def _inverse(self) -> Floats:
@@ -149,10 +145,6 @@ class States:
     def _mixture_inverse(self) -> Floats | None:
         """Computed once for all questions; none where the mixture is nearly singular."""
         return None if self.mixture is None else inverse_of(self.mixture)
-
-    def _mixture_weights(self, chosen: Bools | Floats) -> Floats:
-        weights: Floats = chosen.reshape(-1, self.m).astype(np.float64) @ self._inverse
-        return weights.reshape(chosen.shape)
 
 
 def inverse_of(matrix: Floats) -> Floats | None:
@@ -196,9 +188,3 @@ def _certain(inside: Bools | Floats, weights: Floats) -> Floats:
     that all values of the cell share."""
     least, most = inside.min(-1, keepdims=True), inside.max(-1, keepdims=True)
     return np.where(least == most, most.astype(np.float64), weights)
-
-
-def redrawn_weights(channel: Channel, inside: npt.NDArray[Any]) -> Floats:
-    """The share of the replacing distribution in S, whatever was published: all that a channel without coins tells."""
-    share = (inside * channel.replacing).sum(-1, keepdims=True)
-    return np.broadcast_to(share, inside.shape).astype(np.float64)

@@ -18,11 +18,11 @@ from functools import cached_property, partial
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.arrays import Floats
 from deniable.core.errors import InternalError, QuestionError
 from deniable.estimation.model.fixed_point import Fit, fixed_point
-from deniable.estimation.model.lineup_factor import LineUpFactor
+from deniable.estimation.model.lineups import LineUpFactor
 
-Floats = npt.NDArray[np.float64]
 Operation = Callable[[Floats], Floats]
 WORTHLESS = 1e4
 SINGULAR = 1e6  # matrices are published to six digits: beyond, an inverse would be made of their rounding
@@ -286,14 +286,3 @@ def _through(steps: Sequence[tuple[int, Operation]], width: int, flat: Floats) -
     for size, step in steps:
         moved = step(moved.reshape(size, -1).T)
     return moved.reshape(len(flat), width)
-
-
-def rows_needed(coin: float, error: float, delta: float = 0.05) -> int:
-    """Rows that make a one-column share accurate to +-error with probability 1 - delta (OLAP Thm 1).
-
-        n >= 4 ln(2/delta) / (p error)^2
-
-    >>> rows_needed(0.5, 0.01)
-    590221
-    """
-    return math.ceil(4 * math.log(2 / delta) / (coin * error) ** 2)

@@ -8,7 +8,7 @@ with w'' the weight of rows that satisfy both conditions. Whatever the parts of 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -19,6 +19,8 @@ from deniable.core.errors import InternalError
 
 if TYPE_CHECKING:
     from deniable.estimation.calibration import Calibration
+
+NEARLY = 1e-9  # a variance of weights that is rounding alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,24 +46,22 @@ class Answers:
 
     def picked(self, labels: Ints) -> Answers:
         """Some of the labels."""
-        slope = np.broadcast_to(self.slope, self.value.shape)
-        columns = (self.value, self.variance, self.raw, self.smallest, self.largest, slope)
-        return Answers(*(column[:, labels] for column in columns))
+        return self._each(lambda column: column[:, labels])
 
     def first(self, groups: int | None) -> Answers:
         """Of some groups, the first; None: of all."""
-        slope = np.broadcast_to(self.slope, self.value.shape)
-        columns = (self.value, self.variance, self.raw, self.smallest, self.largest, slope)
-        return self if groups is None else Answers(*(column[:groups].copy() for column in columns))
+        return self if groups is None else self._each(lambda column: column[:groups].copy())
 
     def spread(self, rows: Ints, labels: Ints) -> Answers:
         """At other groups and labels, given where each of them stands here; 0 where it is not (-1)."""
         there = (rows >= 0)[:, None] & (labels >= 0)[None, :]
-        slope = np.broadcast_to(self.slope, self.value.shape)
-        columns = (self.value, self.variance, self.raw, self.smallest, self.largest, slope)
         if not there.any():
-            return Answers(*(np.zeros(there.shape) for _ in columns))
-        return Answers(*(np.where(there, column[rows][:, labels], 0.0) for column in columns))
+            return self._each(lambda _: np.zeros(there.shape))
+        return self._each(lambda column: np.where(there, column[rows][:, labels], 0.0))
+
+    def _each(self, change: Callable[[Floats], Floats]) -> Answers:
+        slope = np.broadcast_to(self.slope, self.value.shape)
+        return Answers(*map(change, (self.value, self.variance, self.raw, self.smallest, self.largest, slope)))
 
     def without_claim(self) -> Answers:
         """Where a channel cannot be inverted no error can be stated: the interval becomes all that is possible."""
@@ -147,3 +147,22 @@ class Weighed(ABC):
     def shrunk(self, linear: Answers) -> Answers:
         """The linear estimate, drawn towards independence."""
         raise InternalError(f"{type(self).__name__} has no shrinkage, and was asked for it")
+
+
+def slopes(weights: Floats, references: list[tuple[slice, Floats]]) -> Floats:
+    """The regression of w^2 - w on w within cells, [sets, states] -> [sets]; 0 where all weights are the same."""
+    above, below = np.zeros(len(weights)), np.zeros(len(weights))
+    for part, often in references:
+        w = weights[:, part]
+        mass = often.sum(-1, keepdims=True)
+        own = often / np.where(mass > 0, mass, 1.0)
+        centred = w - (own * w).sum(-1, keepdims=True)
+        above += (own * centred * (w**2 - w)).sum(-1)
+        below += (own * centred**2).sum(-1)
+    return regressed(above, below)
+
+
+def regressed(common: Floats, variance: Floats) -> Floats:
+    """The slope of a regression; 0 where weights differ by rounding alone."""
+    differ = variance > NEARLY
+    return np.where(differ, common / np.where(differ, variance, 1.0), 0.0)

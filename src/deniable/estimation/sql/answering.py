@@ -18,8 +18,7 @@ from deniable.estimation.asking import Options, asking
 from deniable.estimation.linear import Term
 from deniable.estimation.mapped import Grouped, name_of
 from deniable.estimation.model.weighed import Answers
-from deniable.estimation.ordered import Extreme, Quantile
-from deniable.estimation.ordering import extremes, quantiles
+from deniable.estimation.ordered import Extreme, Quantile, extremes, quantiles
 from deniable.estimation.published import Published, with_columns
 from deniable.estimation.question import Question
 from deniable.estimation.sql.expressions import Expression, has_aggregate, outermost

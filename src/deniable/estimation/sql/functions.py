@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,8 @@ from deniable.core.errors import QuestionError
 from deniable.estimation.sql.literals import Node, is_literal, literal, shown
 
 Combine = Callable[[list[pa.Array]], pa.Array]
+Computed = tuple[list[Node], Combine]  # what is computed from, and how
+Made = Callable[[Node], Computed]
 
 
 def _whole(node: Node, what: str) -> int:
@@ -30,11 +31,11 @@ def _text(node: Node, what: str) -> str:
     return value
 
 
-def _plain(function: Callable[[pa.Array], pa.Array]) -> Callable[[Node], tuple[list[Node], Combine]]:
+def _plain(function: Callable[[pa.Array], pa.Array]) -> Made:
     return lambda node: ([node.this], lambda a: function(a[0]))
 
 
-def _substring(node: Node) -> tuple[list[Node], Combine]:
+def _substring(node: Node) -> Computed:
     start = _whole(node.args["start"], "the place where SUBSTR begins") if node.args.get("start") else 1
     length = None if node.args.get("length") is None else _whole(node.args["length"], "the length of SUBSTR")
     if start < 1 or (length is not None and length < 0):
@@ -43,12 +44,12 @@ def _substring(node: Node) -> tuple[list[Node], Combine]:
     return [node.this], lambda a: pc.utf8_slice_codeunits(a[0], start - 1, stop)
 
 
-def _left(node: Node) -> tuple[list[Node], Combine]:
+def _left(node: Node) -> Computed:
     number = _letters(node)
     return [node.this], lambda a: pc.utf8_slice_codeunits(a[0], 0, number)
 
 
-def _right(node: Node) -> tuple[list[Node], Combine]:
+def _right(node: Node) -> Computed:
     number = _letters(node)
     if number == 0:
         return [node.this], lambda a: pc.utf8_slice_codeunits(a[0], 0, 0)
@@ -62,7 +63,7 @@ def _letters(node: Node) -> int:
     return number
 
 
-def _joined(node: Node) -> tuple[list[Node], Combine]:
+def _joined(node: Node) -> Computed:
     """a || b is missing where one is; CONCAT leaves what is missing out."""
     inner = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
 
@@ -75,17 +76,17 @@ def _joined(node: Node) -> tuple[list[Node], Combine]:
     return list(inner), join
 
 
-def _replace(node: Node) -> tuple[list[Node], Combine]:
+def _replace(node: Node) -> Computed:
     old, new = _text(node.expression, "what REPLACE looks for"), _text(node.args["replacement"], "the replacement")
     return [node.this], lambda a: pc.replace_substring(a[0], old, new)
 
 
-def _starts(node: Node) -> tuple[list[Node], Combine]:
+def _starts(node: Node) -> Computed:
     start = _text(node.expression, "the beginning")
     return [node.this], lambda a: pc.starts_with(a[0], start)
 
 
-def _contains(node: Node) -> tuple[list[Node], Combine]:
+def _contains(node: Node) -> Computed:
     part = _text(node.expression, "what CONTAINS looks for")
     return [node.this], lambda a: pc.match_substring(a[0], part)
 
@@ -102,7 +103,7 @@ PARTS: dict[str, Callable[[pa.Array], pa.Array]] = {
 }
 
 
-def _part(name: str) -> Callable[[Node], tuple[list[Node], Combine]]:
+def _part(name: str) -> Made:
     return lambda node: ([_date(node.this)], lambda a: PARTS[name](a[0]))
 
 
@@ -111,21 +112,21 @@ def _date(node: Node) -> Node:
     return node.this if isinstance(node, exp.TsOrDsToDate) else node
 
 
-def _extract(node: Node) -> tuple[list[Node], Combine]:
+def _extract(node: Node) -> Computed:
     name = str(node.this.name).upper()
     if name not in PARTS:
         raise QuestionError(f"{shown(node)}: EXTRACT takes {', '.join(PARTS)}.")
     return [node.expression], lambda a: PARTS[name](a[0])
 
 
-def _truncated(node: Node) -> tuple[list[Node], Combine]:
+def _truncated(node: Node) -> Computed:
     unit = str(node.args["unit"].name).lower()
     if unit not in ("year", "quarter", "month", "week", "day", "hour", "minute"):
         raise QuestionError(f"{shown(node)}: DATE_TRUNC to year, quarter, month, week, day, hour or minute.")
     return [node.this], lambda a: pc.floor_temporal(a[0], unit=unit)
 
 
-def _round(node: Node) -> tuple[list[Node], Combine]:
+def _round(node: Node) -> Computed:
     digits = 0 if node.args.get("decimals") is None else _whole(node.args["decimals"], "how many decimals")
     return [node.this], lambda a: pc.round(a[0], digits, round_mode="half_towards_infinity")
 
@@ -153,11 +154,11 @@ def _remainder(arrays: list[pa.Array]) -> pa.Array:
     return pa.array(np.fmod(one, np.where(other == 0, 1, other)), kind, mask=missing)
 
 
-def _both(function: Combine) -> Callable[[Node], tuple[list[Node], Combine]]:
+def _both(function: Combine) -> Made:
     return lambda node: ([node.this, node.expression], function)
 
 
-def _several(function: Callable[..., pa.Array]) -> Callable[[Node], tuple[list[Node], Combine]]:
+def _several(function: Callable[..., pa.Array]) -> Made:
     return lambda node: ([node.this, *node.expressions], lambda a: function(*a))
 
 
@@ -181,7 +182,6 @@ def _positive(function: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], 
     return computed
 
 
-Made = Callable[[Node], tuple[list[Node], Combine]]
 KINDS: dict[type, tuple[str, Made]] = {
     exp.Lower: ("LOWER", _plain(pc.utf8_lower)),
     exp.Upper: ("UPPER", _plain(pc.utf8_upper)),
@@ -223,8 +223,7 @@ KINDS: dict[type, tuple[str, Made]] = {
 FUNCTIONS = tuple(name for name, _ in KINDS.values() if name.isalpha() or "_" in name)
 
 
-def function_of(node: Node) -> tuple[list[Node], Combine] | None:
+def function_of(node: Node) -> Computed | None:
     """What a function computes from, and how; None where it is not known."""
-    known: Any = KINDS.get(type(node))
-    made: tuple[list[Node], Combine] | None = None if known is None else known[1](node)
-    return made
+    known = KINDS.get(type(node))
+    return None if known is None else known[1](node)

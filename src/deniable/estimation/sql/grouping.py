@@ -49,11 +49,8 @@ class _Reader:
             chosen = [some for size in range(len(parts), -1, -1) for some in combinations(parts, size)]
             return [[one for part in some for one in part] for some in chosen]
         if isinstance(node, exp.GroupingSets):
-            return [one for part in node.expressions for one in self._set(part)]
+            return [one for part in node.expressions for one in self.sets(part)]
         return [self._tuple(node)]
-
-    def _set(self, node: Node) -> list[list[Node]]:
-        return self.sets(node) if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets) else [self._tuple(node)]
 
     def _tuple(self, node: Node) -> list[Node]:
         inner: Sequence[Node] = node.expressions if isinstance(node, exp.Tuple) else [node]

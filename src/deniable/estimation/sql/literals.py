@@ -33,8 +33,11 @@ TYPED: dict[Any, Callable[[str], Any]] = {
 
 def shown(node: Node) -> str:
     """A piece of the question as it reads in SQL, shortened for a message."""
-    text = node.sql(dialect="duckdb")
-    return f"'{text if len(text) <= 80 else text[:80] + '..'}'"
+    try:
+        text = node.sql(dialect="duckdb")
+    except Exception:  # of a parser that cannot write what it has read; its own words do not matter here
+        text = ""
+    return f"'{text[:80]}{'..' * (len(text) > 80)}'" if text else type(node).__name__.upper()
 
 
 def is_literal(node: Node) -> bool:

@@ -68,7 +68,7 @@ class Query:
         return plain and len(self.items) == 1 and self.groupings == ((),) and self.having is None
 
 
-REFUSED: tuple[tuple[type | tuple[type, ...], str], ...] = (
+REFUSED: tuple[tuple[type, str], ...] = (
     (exp.SetOperation, "UNION and the like are not supported: ask one SELECT at a time."),
     (exp.Window, "Window functions need the order of true rows. Ask for counts, sums or averages by group."),
     (exp.Exists, "EXISTS is not supported: write column IN (SELECT column FROM lookup)."),
@@ -79,7 +79,7 @@ def parse(text: str, scope: Scope, tables: Mapping[str, pa.Table] | None = None)
     """Read one SELECT statement over the release."""
     written = unfolded(_select(text), scope.lists)
     for kind, reason in REFUSED:
-        if written.find(*(kind if isinstance(kind, tuple) else (kind,))):
+        if written.find(kind):
             raise QuestionError(reason)
     lookups = {name.lower(): table for name, table in (tables or {}).items()}
     select = flattened(written.copy(), scope.is_column)
@@ -94,7 +94,7 @@ def parse(text: str, scope: Scope, tables: Mapping[str, pa.Table] | None = None)
     sets = tuple(tuple(dict.fromkeys(spelled[scope.text(node)] for node in grouping)) for grouping in nodes)
     items = _items(select.expressions, reader, scope, spelled)
     if select.args.get("distinct") is not None:
-        _require_distinct(select, scope, spelled, held)
+        _require_distinct(select, scope, spelled)
     having, order = select.args.get("having"), select.args.get("order")
     require_understood(written)
     return Query(
@@ -166,9 +166,7 @@ def _require_clauses(select: exp.Select) -> None:
             raise QuestionError(f"{name.strip('_').upper()} is not supported in a question to a release.")
 
 
-def _require_distinct(
-    select: exp.Select, scope: Scope, spelled: Mapping[str, Grouped], held: Sequence[Predicate]
-) -> None:
+def _require_distinct(select: exp.Select, scope: Scope, spelled: Mapping[str, Grouped]) -> None:
     """SELECT DISTINCT is what GROUP BY gives, where all that decides it is public."""
     if any(has_aggregate(item) for item in select.expressions) or select.args["distinct"].args.get("on") is not None:
         raise QuestionError("DISTINCT goes with columns alone: leave it out, groups are different anyway.")

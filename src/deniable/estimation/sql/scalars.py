@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from deniable.core.errors import QuestionError, shortened
-from deniable.estimation.predicates import compare
-from deniable.estimation.sql.functions import FUNCTIONS, function_of
+from deniable.estimation.predicates import COMPARISONS, compare
+from deniable.estimation.sql.functions import FUNCTIONS, Combine, function_of
 from deniable.estimation.sql.literals import OPERATORS, SWAPPED, Node, is_literal, literal, shown
 
 Values = Mapping[str, pa.Array]
@@ -97,9 +97,6 @@ def scalar(node: Node | None, known_as: KnownAs) -> Scalar:
     return Scalar(columns, computed)
 
 
-Combine = Callable[[list[pa.Array]], pa.Array]
-
-
 def _special(node: Node) -> tuple[list[Node], Combine] | None:
     """The inner expressions of a node, and how their values are combined."""
     negate = bool(node.args.get("negate"))
@@ -133,18 +130,11 @@ def _comparison(node: Node) -> tuple[list[Node], Combine]:
     if is_literal(left) and not is_literal(right):
         left, right, operator = right, left, SWAPPED[operator]
     if not is_literal(right):
-        return [left, right], lambda a: _compared(operator, a[0], a[1])
+        return [left, right], lambda a: COMPARISONS[operator](*a)
     value = literal(right)
     if value is None:
         return [left], lambda a: pa.nulls(len(a[0]), pa.bool_())
     return [left], lambda a: _known(compare(operator, a[0], value), a[0])
-
-
-def _compared(operator: str, one: pa.Array, other: pa.Array) -> pa.Array:
-    functions = {
-        "==": pc.equal, "!=": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
-    }  # fmt: skip
-    return functions[operator](one, other)
 
 
 def _known(holds: pa.Array, values: pa.Array) -> pa.Array:

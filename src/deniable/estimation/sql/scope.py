@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from deniable.core.bins import Bins
@@ -16,7 +15,7 @@ from deniable.core.tally import Counter, Derived
 from deniable.estimation.mapped import Mapped, name_of
 from deniable.estimation.model.columns import sensitive_values
 from deniable.estimation.published import Layout, Published
-from deniable.estimation.questions import is_number
+from deniable.estimation.questions import ends_of, is_number
 from deniable.estimation.sql.lists import Lists, lists_of
 from deniable.estimation.sql.literals import Node, shown
 from deniable.estimation.sql.lookups import Lookup
@@ -152,8 +151,7 @@ class Scope:
         values = self.values(column)
         if not is_number(values.type):
             raise QuestionError(f"{name_of(column)!r} is of type {values.type}: only numbers vary by so and so much.")
-        ends = pc.min_max(pc.cast(values, pa.float64(), safe=False)).as_py()
-        return 0.0 if ends["min"] is None else float(np.round((ends["min"] + ends["max"]) / 2, 6))
+        return float(np.round(sum(ends_of(values)) / 2, 6))
 
     def new(self, text: str, made: Scalar) -> str:
         """A public column that is computed; the same text is computed once."""

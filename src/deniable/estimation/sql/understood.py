@@ -11,6 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from deniable.core.errors import QuestionError
+from deniable.estimation.sql.literals import shown
 
 _BOTH = frozenset({"this", "expression"})
 _THIS = frozenset({"this"})
@@ -91,19 +92,10 @@ def require_understood(tree: Any) -> None:
     for node in tree.walk():
         known = UNDERSTOOD.get(type(node))
         if known is None:
-            raise QuestionError(f"{_shown(node)} is not understood, so the question is not answered.")
+            raise QuestionError(f"{shown(node)} is not understood, so the question is not answered.")
         for name, value in node.args.items():
             if name not in known and value is not None and value is not False and value != []:
                 raise QuestionError(
-                    f"{_shown(node)} says {name.strip('_').replace('_', ' ').upper()}, which is not understood: the "
+                    f"{shown(node)} says {name.strip('_').replace('_', ' ').upper()}, which is not understood: the "
                     "question is not answered rather than answered without it."
                 )
-
-
-def _shown(node: Any) -> str:
-    """A piece of the question as it reads in SQL, shortened for a message."""
-    try:
-        text = node.sql(dialect="duckdb")
-    except Exception:  # of a parser that cannot write what it has read; its own words do not matter here
-        text = ""
-    return f"'{text[:80]}{'..' * (len(text) > 80)}'" if text else type(node).__name__.upper()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from deniable.core.errors import QuestionError, shortened
-from deniable.estimation.answering import row_weights
+from deniable.estimation.answering import row_numbers, row_weights
 from deniable.estimation.formula import Added, Constant, Formula, Present, Scaled, Widened
 from deniable.estimation.linear import Term
 from deniable.estimation.predicates import EVERYTHING
@@ -21,8 +19,7 @@ from deniable.estimation.sql.literals import Node
 from deniable.estimation.sql.parsing import parse
 from deniable.estimation.sql.scope import Scope
 
-LISTED = tuple(KINDS)
-TRUTHS = (exp.Predicate, exp.Connector, exp.Not, exp.In, exp.Between, exp.Boolean, *LISTED)
+TRUTHS = (exp.Predicate, exp.Connector, exp.Not, exp.In, exp.Between, exp.Boolean, *KINDS)
 
 
 def weights_of(published: Published, text: str) -> Floats:
@@ -66,12 +63,4 @@ def _weights(published: Published, formula: Formula) -> Floats:
     narrowed = formula.narrowed
     condition, numbers = (EVERYTHING, None) if narrowed is None else (narrowed.condition, narrowed.numbers)
     weights = row_weights(published, condition, numbers)
-    return weights if formula.column is None else weights * _numbers(published, formula.column)
-
-
-def _numbers(published: Published, column: str) -> Floats:
-    """A public column of every row, 0 where it is missing."""
-    counter = published.counter()
-    values = counter.distinct(column)
-    numbers: Floats = pc.cast(values, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return np.append(numbers, 0.0)[counter.coded((column,), ()).keys[:, 0]]
+    return weights if formula.column is None else weights * row_numbers(published, formula.column, missing=0.0)
