@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from deniable.core.part import GroupingKind
-from deniable.estimation.decoys import Others, several_columns, splu_iteration
+from deniable.estimation.decoys import Others, several_columns
 from deniable.evaluation.drawing import decoys_planned, draw_plan, stream_of
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.planning.accuracy import Spread, relative_error, spread
@@ -20,6 +20,7 @@ from deniable.planning.chart import INDEPENDENCE, Chart, level, lines
 from deniable.planning.tables import CodedTable
 from reproduction.items import Item, with_spread, yes
 from reproduction.resampling import resampled
+from reproduction.splu_iteration import splu_iteration
 from reproduction.splu_settings import lineups_planned
 
 Floats = npt.NDArray[np.float64]

@@ -16,7 +16,6 @@ from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
-from deniable.estimation.decoys import splu_iteration
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.evaluation.answered import Answered, Floats, Setting
 from deniable.evaluation.drawing import decoys_planned, draw_plan, stream_of
@@ -26,6 +25,7 @@ from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.planning.accuracy import Spread, mean_between, relative_error, spread
 from deniable.planning.candidates import as_published
 from deniable.planning.pools import QuestionPool
+from reproduction.splu_iteration import splu_iteration
 
 PUBLISHED, LINE_UP = "decoys as SPLU", "line-up"
 STATES = 2**23  # of some conditions, counted at a time

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 
 from deniable.core.sums import SmallSums, chebyshev, miss
-from deniable.estimation.decoys import splu_iteration
 from deniable.planning.chart import Chart, lines
 from reproduction.items import Item
+from reproduction.splu_iteration import splu_iteration
 
 ERROR = Fraction(3, 10)
 GROUP = 5

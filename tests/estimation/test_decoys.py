@@ -15,7 +15,7 @@ from deniable.core.plan import Plan
 from deniable.engines.batch.dealing import Dealer
 from deniable.engines.batch.kernel import Kernel
 from deniable.engines.randomness import Keystream, Secret
-from deniable.estimation.decoys import four_states, several_columns, splu_iteration
+from deniable.estimation.decoys import four_states, several_columns
 from deniable.estimation.model.tensor import Dense
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.mechanisms.decoys.mixture import full_channel, replanned
@@ -53,39 +53,6 @@ def test_several_columns_are_a_tensor_product(method):
         questions.append((x, (x.ravel() @ full).reshape(2, 2, 2)))
     found = several_columns([y for _, y in questions], sizes, method=method)
     assert np.allclose(found, [x for x, _ in questions], rtol=1e-3)
-
-
-def test_splus_own_iteration_starts_at_the_published_counts_and_stops_at_a_change_of_one_per_cent():
-    """Eq. 13 by hand, round by round, for c = 5."""
-    y = np.array([[950.0, 50], [90, 10]])
-    x, rounds = y, 0
-    while True:
-        m = matrix(x[:, 1].sum() / x.sum(), 5)
-        following = np.array([x[q] * (m @ (y[q] / (x[q] @ m))) for q in (0, 1)])
-        rounds += 1
-        done = (np.abs(following - x) <= 0.01 * x).all()
-        x = following
-        if done:
-            break
-    found = splu_iteration([y, y], [5])
-    assert np.allclose(found.rows, [x, x], rtol=1e-12)
-    assert found.rounds.tolist() == [rounds, rounds]
-    assert rounds > 3
-    sooner = splu_iteration(y, [5], stop=0.05)
-    assert sooner.rounds < rounds
-    assert np.allclose(splu_iteration(y, [5], most=0).rows, y)
-
-
-def test_run_to_the_end_splus_iteration_is_the_fixed_point():
-    y = np.random.default_rng(4).integers(20, 60, (4, 2, 2)).astype(float)
-    y[:, :, 0] += 600
-    ends = splu_iteration(y, [5], stop=1e-6, most=20_000).rows
-    assert np.allclose(ends, four_states(y, 5, others="as published"), rtol=1e-3, atol=0.2)
-    x = np.array([[[900.0, 90], [60, 30]], [[700, 50], [80, 40]]])
-    a = [chance(x[:, 1].sum(), x.sum(), 4, "as published"), chance(x[:, :, 1].sum(), x.sum(), 3, "as published")]
-    full = np.kron(np.eye(2), np.kron(matrix(a[0], 4), matrix(a[1], 3)))
-    both = (x.ravel() @ full).reshape(2, 2, 2)
-    assert np.allclose(splu_iteration(both, [4, 3], stop=1e-6, most=20_000).rows, x, rtol=1e-2)
 
 
 def test_one_column_by_the_general_rule_is_the_four_state_estimate():

@@ -15,20 +15,19 @@ often. The full channel knows which values share groups; it is unbiased, and pay
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.arrays import Floats
 from deniable.core.errors import QuestionError
 
-Floats = npt.NDArray[np.float64]
 Others = Literal["exact", "as published"]
 Method = Literal["inverse", "bayes"]
 HALVINGS = 60
 ROUNDS = 3000
 TOLERANCE = 1e-9  # of the rows, for a fixed point
-STOP = 0.01  # the change of every state at which SPLU stops
 SINGULAR = 1e-9  # relative to the largest singular value
 
 # -- four states, and their tensor product ----------------------------------------------------------------------------
@@ -45,7 +44,7 @@ def four_states(observed: npt.ArrayLike, c: int, *, others: Others = "exact", me
     >>> four_states([[950, 50], [90, 10]], 5).round(1).tolist()
     [[975.0, 25.0], [65.0, 35.0]]
     """
-    y, shape = _questions(observed, 1)
+    y, shape = by_question(observed, 1)
     rows = y.sum((1, 2))
     if method == "inverse":
         f = marginal(y[:, :, 1].sum(1), rows, c, others)
@@ -69,7 +68,7 @@ def several_columns(
     x_p <- x_p sum_q M_pq y_q / (x M)_q is iterated, every a updated in every round, for all questions at once.
     """
     k = len(sizes)
-    y, shape = _questions(observed, k)
+    y, shape = by_question(observed, k)
     rows = y.sum(tuple(range(1, k + 2)))
     columns = list(enumerate(sizes, start=2))
     x = y
@@ -81,59 +80,7 @@ def several_columns(
     return x.reshape(shape)
 
 
-class Iterated(NamedTuple):
-    """What SPLU's own iteration comes to.
-
-    Attributes:
-        rows: estimated rows by state, shaped like what was observed.
-        rounds: how many rounds each question took.
-    """
-
-    rows: Floats
-    rounds: npt.NDArray[np.int64]
-
-
-def splu_iteration(
-    observed: npt.ArrayLike,
-    sizes: Sequence[int],
-    *,
-    others: Others = "as published",
-    stop: float = STOP,
-    most: int = ROUNDS,
-) -> Iterated:
-    """SPLU's rule as SPLU runs it (Eq. 13, 14): from the published counts, until no state changes by more than 1 %.
-
-        x_p <- x_p sum_q M_pq y_q / (x M)_q,    x^0 = y,    until |x_p' - x_p| <= stop x_p for every p
-
-    That is no fixed point: the rule creeps, and where it is left early the estimate is still near the published counts.
-    They are shrunk towards what a row shows by chance, so that stopping early is a way of shrinking, and of a bias.
-
-    Args:
-        observed: rows by state, [.., 2, 2, .., 2] as for ``several_columns``.
-        sizes: the group size of each sensitive column.
-        others: which a.
-        stop: the largest relative change of a state at the end; 0.01 in the paper.
-        most: rounds after which it is left where it is.
-
-    >>> splu_iteration([[950, 50], [90, 10]], [5]).rows.round(1).tolist()
-    [[975.9, 24.1], [69.5, 30.5]]
-    """
-    k = len(sizes)
-    y, shape = _questions(observed, k)
-    rows, columns = y.sum(tuple(range(1, k + 2))), list(enumerate(sizes, start=2))
-    x, rounds, moving = y.copy(), np.zeros(len(y), np.int64), np.flatnonzero(rows > 0)
-    for _ in range(most):
-        if not len(moving):
-            break
-        now = x[moving]
-        following = _next(now, y[moving], rows[moving], columns, others)
-        far = (np.abs(following - now) > stop * now).reshape(len(moving), -1).any(1)
-        x[moving], rounds[moving] = following, rounds[moving] + 1
-        moving = moving[far]
-    return Iterated(x.reshape(shape), rounds.reshape(shape[: len(shape) - k - 1]))
-
-
-def _next(x: Floats, y: Floats, rows: Floats, columns: list[tuple[int, int]], others: Others) -> Floats:
+def bayesian_round(x: Floats, y: Floats, rows: Floats, columns: list[tuple[int, int]], others: Others) -> Floats:
     """One round of the iterative Bayesian rule, every a by the rows so far."""
     factors = [(axis, _factor(_with_value(x, axis), rows, c, others)) for axis, c in columns]
     blame = y / np.maximum(_through(x, factors), 1e-300)
@@ -155,14 +102,14 @@ def _fixed_point(x: Floats, y: Floats, rows: Floats, columns: list[tuple[int, in
         if not len(moving):
             break
         now, n = x[moving], rows[moving]
-        following = _next(now, y[moving], n, columns, others)
+        following = bayesian_round(now, y[moving], n, columns, others)
         far = np.abs(following - now).reshape(len(moving), -1).max(1) > TOLERANCE * n
         x[moving] = following
         moving = moving[far]
     return x
 
 
-def _questions(observed: npt.ArrayLike, k: int) -> tuple[Floats, tuple[int, ...]]:
+def by_question(observed: npt.ArrayLike, k: int) -> tuple[Floats, tuple[int, ...]]:
     """Observed rows with all questions on one axis, and the shape to give back."""
     y = np.asarray(observed, dtype=np.float64)
     if y.shape[-k - 1 :] != (2,) * (k + 1):
