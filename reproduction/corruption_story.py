@@ -100,11 +100,11 @@ class _Boxes:
         """Both attacked by someone who knows this many of every five others in a box."""
         values, counts = self.table.codes.astype(np.int64), self.table.histogram.counts
         true, drawn = self.diverse.groups, self.sampled.boxed.groups
-        channel = Evidence.of_channels(counts, [self.sampled.channel], [np.arange(len(counts))])
+        channel = Evidence.of_channels(counts, [self.sampled.sample.channel], [np.arange(len(counts))])
         return {
             "generalize": corruption(true, values, Evidence.as_published(counts), values, _corrupted(true, known)),
             "perturbed-generalization": sample_corruption(
-                drawn, self.sampled.shown, channel, values, _corrupted(drawn, known)
+                drawn, self.sampled.sample.shown, channel, values, _corrupted(drawn, known)
             ),
         }
 

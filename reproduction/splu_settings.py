@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.arrays import Floats
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
 from deniable.estimation.model.lineups import LineUpStates
-from deniable.evaluation.answered import Answered, Floats, Setting
+from deniable.evaluation.answered import Answered, Setting
 from deniable.evaluation.drawing import decoys_planned, draw_plan, stream_of
 from deniable.evaluation.rivals import answers_of, states_asked
 from deniable.mechanisms import Lineup

@@ -120,9 +120,9 @@ def test_laplace_spends_its_budget_on_each_question_or_shares_it(pool: QuestionP
 def test_a_sample_shows_one_perturbed_row_of_each_box() -> None:
     table = CodedTable.of(census(5_000, seed=3), "occupation")
     made = Sampled.draw(table, 10, PRIVACY, stream_of(1, 0, "sample"))
-    assert made.sizes.min() >= 10
-    assert made.sizes.sum() == table.rows
-    assert np.array_equal(made.boxed.groups[made.member], np.arange(len(made.sizes)))
+    assert made.sample.rows.min() >= 10
+    assert made.sample.rows.sum() == table.rows
+    assert np.array_equal(made.boxed.groups[made.member], np.arange(len(made.sample.rows)))
     other = Sampled.draw(table, 10, PRIVACY, stream_of(1, 1, "sample"))
     assert not np.array_equal(other.member, made.member)
     assert np.array_equal(other.boxed.groups, made.boxed.groups), "boxes are not drawn"

@@ -15,9 +15,8 @@ from deniable.audit.attacks.informed import SURE, Informed
 from deniable.cli import console, options
 from deniable.core.errors import OptionError
 from deniable.core.probability import percent
-from deniable.evaluation.answered import Setting, predicted_errors
+from deniable.evaluation.answered import Setting, informed_by_setting, predicted_errors
 from deniable.evaluation.experiment import Result, run_experiment
-from deniable.evaluation.informed import informed_by_setting
 from deniable.evaluation.settings import STANDARD, Independent, setting_named
 from deniable.mechanisms import MECHANISMS as KNOWN
 from deniable.mechanisms import Items, Retention

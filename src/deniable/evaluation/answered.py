@@ -8,20 +8,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from deniable.audit.attacks.informed import Informed
+from deniable.core.arrays import Bools, Floats
 from deniable.core.errors import DeniableError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.engines.randomness import Keystream
 from deniable.estimation.asking import Asking, Options
 from deniable.estimation.many import every_value_of, value_sets_of
+from deniable.planning.informed import against, informed_attacker
 from deniable.planning.pools import QuestionPool
 from deniable.planning.profiles import SELECTIVITIES, ByPool, Errors
-
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-SET_ENTRIES = 2**22  # weights computed at a time
+from deniable.planning.tables import CodedTable
 
 ESTIMATORS: dict[str, Options] = {
     "inverse": Options("inverse", calibrate=False),
@@ -80,6 +79,23 @@ def predicted_errors(
         return setting.predicted(ByPool(pool, tuple(selectivities)))
     except DeniableError:  # a mechanism that refuses says why when it is run
         return {}
+
+
+def informed_by_setting(settings: Sequence[Setting], table: CodedTable) -> dict[str, Informed]:
+    """Setting -> what someone gains who has learnt from half of the table, of settings that publish perturbed rows;
+    none without public columns."""
+    attacker = informed_attacker(table)
+    gained: dict[str, Informed] = {}
+    for setting in settings:
+        if attacker is None:
+            break
+        try:
+            plan = setting.plan(table.histogram)
+        except DeniableError:  # a mechanism that refuses says why when it is run
+            continue
+        if plan is not None:
+            gained[setting.label] = against(attacker, plan)
+    return gained
 
 
 def estimated(ask: Asking, tally: Floats, sets: Bools, estimator: str) -> Floats:

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.errors import QuestionError
 from deniable.engines.batch.columns import Encoded
 from deniable.engines.batch.values import lookup
-from deniable.evaluation.answered import Bools, Floats
 from deniable.planning.pools import QuestionPool
 from deniable.planning.tables import CodedTable
 from deniable.rivals.generalize.answerer import ranges_of, sets_of
@@ -20,8 +19,6 @@ from deniable.rivals.generalize.axes import Axis, axes_of_codes
 from deniable.rivals.generalize.boxes import box_table
 from deniable.rivals.generalize.estimate import Ranges, Sets
 from deniable.rivals.generalize.mondrian import mondrian
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

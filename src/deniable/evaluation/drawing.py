@@ -129,20 +129,23 @@ def draw_plan(table: CodedTable, plan: Plan, stream: Keystream, marginal: Margin
     seen = plan.cells_published and cells is not None
     states = _states(table.m, positions, cells, published) if seen else published
     hidden = cells is not None and not plan.cells_published
+    number = sum(len(places) for places in positions) if seen else table.m
+    about = {"channels": channels, "cell_positions": positions, "cells_published": plan.cells_published}
+    asking = _asking(table, states, number, marginal, **about, mixture=ready.mixture if hidden else None)
+    return Draw(plan, published, states, asking)
+
+
+def _asking(table: CodedTable, states: Codes, number: int, marginal: Marginal | None, **about: Any) -> Asking:
+    """What estimators need of a draw whose rows are in one of a number of states."""
     parameters = OnePart(
         domain=table.domain,
-        channels=channels,
-        cell_positions=positions,
-        cells_published=plan.cells_published,
         sensitive_columns=table.sensitive_columns,
         public_columns=table.public_columns,
         rows=table.rows,
         marginal=marginal,
-        mixture=ready.mixture if hidden else None,
+        **about,
     )
-    number = sum(len(places) for places in positions) if seen else table.m
-    counter = CodeCounter(table.columns.__getitem__, lambda: states, number, table.rows)
-    return Draw(plan, published, states, Asking(parameters, counter))
+    return Asking(parameters, CodeCounter(table.columns.__getitem__, lambda: states, number, table.rows))
 
 
 def _draw_lineups(
@@ -154,19 +157,8 @@ def _draw_lineups(
     for start in range(0, table.rows, CHUNK):
         codes = table.codes[start : start + CHUNK]
         states[start : start + CHUNK] = kernel.perturb(codes, words.words(start, len(codes)))
-    parameters = OnePart(
-        domain=table.domain,
-        channels=(),
-        cell_positions=(),
-        cells_published=False,
-        sensitive_columns=table.sensitive_columns,
-        public_columns=table.public_columns,
-        rows=table.rows,
-        marginal=marginal,
-        lineups=design,
-    )
-    counter = CodeCounter(table.columns.__getitem__, lambda: states, number, table.rows)
-    return Draw(plan, np.full(table.rows, -1, np.int8), states, Asking(parameters, counter))
+    about = {"channels": (), "cell_positions": (), "cells_published": False, "lineups": design}
+    return Draw(plan, np.full(table.rows, -1, np.int8), states, _asking(table, states, number, marginal, **about))
 
 
 def noisy_marginal(histogram: Histogram, stream: Keystream) -> Marginal:

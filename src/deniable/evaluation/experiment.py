@@ -225,10 +225,9 @@ def run_on_pools(
     units = [(place, draw) for draw in range(draws) for place in range(len(compared) - 1)]
     units.append((len(compared) - 1, 0))
     with Log(resume, _fingerprint(work)) as log:
-        done = log.finished()
-        left = [(place, draw) for place, draw in units if (compared[place].label, draw) not in done]
+        left = [(place, draw) for place, draw in units if (compared[place].label, draw) not in log.done]
         wanted = {(compared[place].label, draw) for place, draw in units}
-        every = [line for key, lines in done.items() for line in lines if key in wanted]
+        every = [line for key, lines in log.done.items() for line in lines if key in wanted]
         with closing(_executed(work, left, workers)) as executed:  # closed when interrupted, too
             for number, lines in enumerate(executed, start=len(units) - len(left) + 1):
                 every += lines

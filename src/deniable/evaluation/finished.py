@@ -18,20 +18,24 @@ def _for_the_owner(path: str, flags: int) -> int:
 
 
 class Log:
-    """Finished units in a file of JSON lines; a last line that was cut off is ignored and done again."""
+    """Finished units in a file of JSON lines; a last line that was cut off is ignored and done again.
+
+    Attributes:
+        done: setting and number of a draw -> its lines.
+    """
 
     def __init__(self, path: str | os.PathLike[str] | None, fingerprint: str) -> None:
         self.path = None if path is None else Path(path)
         self.fingerprint = fingerprint
         self._file: Any = None
-        self._done: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        self.done: dict[tuple[str, int], list[dict[str, Any]]] = {}
 
     def __enter__(self) -> Log:
         if self.path is not None:
             try:
                 text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
                 kept = text[: text.rfind("\n") + 1]
-                self._done = self._read(kept.splitlines(), text[len(kept) :])
+                self.done = self._read(kept.splitlines(), text[len(kept) :])
                 if kept != text:
                     os.truncate(self.path, len(kept.encode()))  # what is whole stays, even on a full disk
                 self._file = open(self.path, "a", encoding="utf-8", opener=_for_the_owner)
@@ -46,9 +50,6 @@ class Log:
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
-
-    def finished(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
-        return self._done
 
     def _read(self, whole: list[str], rest: str) -> dict[tuple[str, int], list[dict[str, Any]]]:
         """What the lines of a file hold. Nothing is cut off a file before all of it is known to be of this kind: it may

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from deniable.core.arrays import Ints
-from deniable.core.channel import Channel
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
-from deniable.evaluation.answered import Answered, Setting
+from deniable.evaluation.answered import Answered
 from deniable.evaluation.boxed import Boxed
+from deniable.evaluation.rivals import Rival
+from deniable.mechanisms.base import Mechanism
 from deniable.planning.pools import QuestionPool
 from deniable.planning.tables import CodedTable
 from deniable.rivals.perturbed_generalization import mechanism as rival
@@ -46,35 +48,19 @@ class Sampled:
         shown = perturbed(channel, table.codes[member], stream.subkey("draws")).astype(np.int64)
         return cls(boxed, member, BoxSample(channel, shown, np.bincount(boxed.groups)))
 
-    @property
-    def channel(self) -> Channel:
-        """By which values were perturbed."""
-        return self.sample.channel
-
-    @property
-    def shown(self) -> Ints:
-        """The perturbed value of each group."""
-        return self.sample.shown
-
-    @property
-    def sizes(self) -> Ints:
-        """The rows of each group."""
-        return self.sample.rows
-
 
 @dataclass(frozen=True)
-class PerturbedGeneralization(Setting):
+class PerturbedGeneralization(Rival):
     """One perturbed row for each box of k rows or more."""
 
     k: int
     privacy: Privacy
     label: str = "perturbed-generalization"
+    evaluates: ClassVar[type[Mechanism]] = rival.PerturbedGeneralization
 
     @classmethod
-    def named(cls, text: str, mechanism: rival.PerturbedGeneralization, privacy: Privacy) -> PerturbedGeneralization:
-        """The setting of a mechanism as it was spelled; by its name alone with as many rows as rho2 asks for."""
-        own = mechanism if ":" in text else mechanism.fitted(privacy)
-        return cls(own.k, privacy, text)
+    def of(cls, mechanism: rival.PerturbedGeneralization, label: str, privacy: Privacy) -> PerturbedGeneralization:
+        return cls(mechanism.k, privacy, label)
 
     def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
         begin = time.perf_counter()
@@ -82,5 +68,5 @@ class PerturbedGeneralization(Setting):
         drawn = time.perf_counter()
         answers = np.array([made.sample.by_value(share) for share in made.boxed.shares(pool)]) @ pool.sets.T
         answered = time.perf_counter()
-        histogram = made.sample.by_value(np.ones(len(made.sizes)))
+        histogram = made.sample.by_value(np.ones(len(made.sample.rows)))
         return Answered({"": answers}, {"": histogram}, None, (drawn - begin, answered - drawn))

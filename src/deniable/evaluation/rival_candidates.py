@@ -8,19 +8,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from deniable.core.arrays import Floats
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.evaluation.answered import Floats
 from deniable.evaluation.boxed import Boxed
 from deniable.evaluation.drawing import planning_stream
-from deniable.evaluation.rivals import Anatomized, Generalized
+from deniable.evaluation.rivals import Generalized
 from deniable.mechanisms import Decoys, Pram, Redraw
 from deniable.planning.candidates import Candidate, candidate, timed
 from deniable.planning.independence import RedrawMoments
 from deniable.planning.pools import QuestionPool
 from deniable.planning.profiles import Errors, Profile
+from deniable.rivals.anatomy.mechanism import Anatomy
 from deniable.rivals.anatomy.prediction import AnatomyMoments
 from deniable.rivals.base import Rival
 from deniable.rivals.generalize.mechanism import Generalize
@@ -32,7 +33,7 @@ from deniable.rivals.perturbed_generalization.mechanism import PerturbedGenerali
 def rival_candidates(counts: Histogram, privacy: Privacy, profile: Profile) -> list[Candidate]:
     """The baselines with the parameters that the requirement asks of them, and what they would answer."""
     biased = profile.sizes is None  # a pool's own questions show the bias
-    anatomy, boxes = Anatomized.fitted(privacy), Generalized.fitted(privacy)
+    anatomy, boxes = Anatomy().fitted(privacy), Generalize().fitted(privacy)
     sample = PerturbedGeneralization().fitted(privacy)
     laplace = Laplace(questions=profile.questions)
 

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deniable.core.arrays import Ints
+from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
 from deniable.estimation.decoys import Others, four_states
-from deniable.evaluation.answered import Answered, Bools, Floats, Setting, estimated, generator
+from deniable.evaluation.answered import Answered, Setting, estimated, generator
 from deniable.evaluation.boxed import Boxed
 from deniable.evaluation.drawing import decoys_planned, draw_plan, noisy_marginal, planning_stream
 from deniable.mechanisms.base import Mechanism
@@ -45,11 +45,6 @@ class Rival(Setting):
     """
 
     evaluates: ClassVar[type[Mechanism]]
-
-    @classmethod
-    def fitted(cls, privacy: Privacy) -> Mechanism:
-        """The mechanism with the options that a requirement asks for, where none are given."""
-        return cls.evaluates()
 
     @classmethod
     @abstractmethod
@@ -145,10 +140,6 @@ class Anatomized(Rival):
     evaluates: ClassVar[type[Mechanism]] = Anatomy
 
     @classmethod
-    def fitted(cls, privacy: Privacy) -> Anatomy:
-        return Anatomy().fitted(privacy)
-
-    @classmethod
     def of(cls, mechanism: Anatomy, label: str, privacy: Privacy) -> Anatomized:
         return cls(mechanism.l, label, privacy)
 
@@ -189,10 +180,6 @@ class Generalized(Rival):
     label: str = "generalize"
     privacy: Privacy | None = None
     evaluates: ClassVar[type[Mechanism]] = Generalize
-
-    @classmethod
-    def fitted(cls, privacy: Privacy) -> Generalize:
-        return Generalize().fitted(privacy)
 
     @classmethod
     def of(cls, mechanism: Generalize, label: str, privacy: Privacy) -> Generalized:

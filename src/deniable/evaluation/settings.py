@@ -27,10 +27,9 @@ from deniable.planning.independence import IndependenceMoments, independence
 from deniable.planning.pools import QuestionPool
 from deniable.planning.profiles import ByPool, Errors
 from deniable.planning.tables import PIECE
-from deniable.rivals.perturbed_generalization import mechanism as rival
 
 STANDARD = ("inverse", "calibrated", "shrunk")
-RIVALS: tuple[type[Rival], ...] = (Anatomized, DecoyGroups, Generalized, Laplace, Redrawn)
+RIVALS: tuple[type[Rival], ...] = (Anatomized, DecoyGroups, Generalized, Laplace, PerturbedGeneralization, Redrawn)
 
 
 @dataclass(frozen=True)
@@ -112,11 +111,8 @@ def setting_named(text: str, privacy: Privacy, estimators: tuple[str, ...] = STA
         raise OptionError(
             "mechanism 'items' perturbs lists; here a column of single values is evaluated. Fix: leave it out."
         )
-    if kind is rival.PerturbedGeneralization:
-        made = mechanism_named(text)
-        assert isinstance(made, rival.PerturbedGeneralization)
-        return PerturbedGeneralization.named(text, made, privacy)
-    for other in RIVALS:
-        if other.evaluates is kind:
-            return other.of(other.fitted(privacy) if text == name else mechanism_named(text), text, privacy)
-    return Perturbed(text, mechanism_named(text), privacy, estimators)
+    made = mechanism_named(text)
+    for rival in RIVALS:
+        if rival.evaluates is kind:
+            return rival.of(made.fitted(privacy) if text == name else made, text, privacy)
+    return Perturbed(text, made, privacy, estimators)

@@ -20,13 +20,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from deniable.core.arrays import Floats, Ints
 from deniable.core.errors import OptionError
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 ROWS = 50_000
 SEED = 2010
@@ -264,7 +261,7 @@ def _shares(weights: Floats) -> Floats:
     return shares
 
 
-def _draw(rng: np.random.Generator, weights: Floats, given: Codes) -> Codes:
+def _draw(rng: np.random.Generator, weights: Floats, given: Ints) -> Ints:
     """One draw per row from the distribution in row ``given`` of ``weights``, by inverting its running sum.
 
     Row g of the running sums is raised by g, so that one sorted array serves all of them.
@@ -272,9 +269,9 @@ def _draw(rng: np.random.Generator, weights: Floats, given: Codes) -> Codes:
     rows, values = weights.shape
     running = np.cumsum(weights / weights.sum(1, keepdims=True), axis=1) + np.arange(rows)[:, None]
     place = np.searchsorted(running.reshape(-1), rng.random(len(given)) + given, side="right")
-    draws: Codes = np.clip(place - given * values, 0, values - 1)  # sums that round past a whole number
+    draws: Ints = np.clip(place - given * values, 0, values - 1)  # sums that round past a whole number
     return draws
 
 
-def _words(names: Sequence[str], codes: Codes) -> pa.Array:
+def _words(names: Sequence[str], codes: Ints) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(names)).cast(pa.string())
