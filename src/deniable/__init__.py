@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from deniable.publishing.recode_spelling import hierarchy as hierarchy
     from deniable.release.combine import join as join
     from deniable.release.combine import pool as pool
-    from deniable.release.open import open_release as open_release
     from deniable.release.release import Release as Release
+    from deniable.release.release import open_release as open_release
     from deniable.release.verify import verify as verify
 
 # The public names, and where each is made: a module is imported when a name of it is first used.
@@ -95,7 +95,7 @@ _PLACES = {
     "largest_coin": "core.breach",
     "month": "core.recode",
     "not_": "estimation.predicates",
-    "open_release": "release.open",
+    "open_release": "release.release",
     "plan": "planning.plan",
     "pool": "release.combine",
     "prefix": "core.recode",

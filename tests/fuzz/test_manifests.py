@@ -101,7 +101,7 @@ def test_a_changed_file_is_not_asked_and_looked_at_once(releases: dict[str, Path
     from deniable.release import files
 
     read = []
-    monkeypatch.setattr(files, "digest", lambda path, real=files.digest: read.append(path) or real(path))
+    monkeypatch.setattr(files, "digest_of", lambda path, real=files.digest_of: read.append(path) or real(path))
     manifests.place_release(releases["uniform"], tmp_path / "r", (releases["uniform"] / "manifest.json").read_text())
     for _ in range(3):
         dn.open_release(tmp_path / "r").count({"disease": "a"})

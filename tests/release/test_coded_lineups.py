@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
+from deniable.engines.batch.parts import digest_of
 from deniable.learn import NaiveBayesClassifier
 from deniable.mechanisms import Lineup
-from deniable.release.files import digest
 
 VALUES = [f"job {number:02d}" for number in range(50)]
 BY_BLOCKS = dn.Privacy(rho1="1/13", rho2="1/6", adversary="any-prior")
@@ -72,7 +72,7 @@ def test_rows_show_codes_and_the_table_says_which_values_they_stand_for(tmp_path
     if missing == "value":
         assert memory.count(where).value == pytest.approx(pa.compute.sum(known).as_py(), abs=spread)
     saved = memory.save(tmp_path / "again", format=form)
-    assert digest(tmp_path / "again" / f"lineups.{form}") == digest(file)
+    assert digest_of(tmp_path / "again" / f"lineups.{form}") == digest_of(file)
     assert saved.manifest.lineups is not None
     text = (tmp_path / "r" / "README.md").read_text()
     assert f"`lineups.{form}`" in text
@@ -106,7 +106,7 @@ def rewritten(folder, change) -> None:
     change(folder, raw)
     for what in ("data", "lineups"):
         if what in raw and raw[what] is not None:
-            raw[what]["sha256"] = digest(folder / raw[what]["file"])
+            raw[what]["sha256"] = digest_of(folder / raw[what]["file"])
     (folder / "manifest.json").write_text(json.dumps(raw))
 
 

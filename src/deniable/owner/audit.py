@@ -41,8 +41,7 @@ from deniable.owner.samples import audit_of_samples
 from deniable.owner.scanning import Scanned, as_published, scanned
 from deniable.owner.scenes import Stage
 from deniable.publishing.marginal import public_histogram
-from deniable.release.open import open_release
-from deniable.release.release import Release
+from deniable.release.release import Release, open_release
 from deniable.rivals.optrr.matrix import cells_of, of_mixture
 
 STEPS, AUDITING = 4, "looking for what gives values away"

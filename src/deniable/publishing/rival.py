@@ -16,8 +16,7 @@ from deniable.publishing.books import Books
 from deniable.publishing.destination import Destination
 from deniable.publishing.warned import warned_of_groups
 from deniable.release.folder import finish_folder, new_folder, spool_in
-from deniable.release.open import open_release
-from deniable.release.release import Release
+from deniable.release.release import Release, open_release
 from deniable.rivals.base import Rival, RivalRelease
 
 

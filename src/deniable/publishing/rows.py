@@ -32,8 +32,7 @@ from deniable.publishing.resuming import rows_of
 from deniable.publishing.together import warnings_about_counts
 from deniable.publishing.warned import warned
 from deniable.release.folder import finish_folder, new_folder
-from deniable.release.open import open_release
-from deniable.release.release import Release
+from deniable.release.release import Release, open_release
 
 
 class Machine(NamedTuple):

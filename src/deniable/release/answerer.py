@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from deniable.core.arrays import Ints
 from deniable.core.errors import QuestionError
+from deniable.core.histogram import Histogram
+from deniable.core.manifest import Manifest
+from deniable.core.part import Part
+from deniable.core.tally import Counter
 from deniable.estimation.answering import RowsAnswerer
+from deniable.estimation.model.columns import PerturbedColumn
+from deniable.estimation.model.conditions import places
+from deniable.estimation.published import Completed, Published
 from deniable.estimation.question import Answerer
-from deniable.release.hidden_channels import with_channels
+from deniable.mechanisms.decoys.mixture import mixture_of
 from deniable.rivals.anatomy.answerer import BucketsAnswerer
 from deniable.rivals.generalize.answerer import BoxesAnswerer
 from deniable.rivals.perturbed_generalization.answerer import SamplesAnswerer
@@ -15,18 +26,44 @@ from deniable.rivals.perturbed_generalization.answerer import SamplesAnswerer
 if TYPE_CHECKING:
     from deniable.release.release import Release
 
+OF_GROUPS: dict[str, type[BucketsAnswerer | SamplesAnswerer | BoxesAnswerer]] = {
+    "buckets": BucketsAnswerer,
+    "samples": SamplesAnswerer,
+    "boxes": BoxesAnswerer,
+}
+
 
 def answerer_of(release: Release) -> Answerer:
     """The answerer of a release that was opened or made."""
     manifest = release.manifest
     if manifest.form == "rows":
-        return RowsAnswerer(with_channels(release))
-    if manifest.form == "buckets":
-        return BucketsAnswerer(manifest, release.table, release.groups)
-    if manifest.form == "samples":
-        return SamplesAnswerer(manifest, release.table, release.groups)
-    if manifest.form == "boxes":
-        return BoxesAnswerer(manifest, release.table, release.groups)
+        return RowsAnswerer(_with_channels(release))
+    if manifest.form in OF_GROUPS:
+        return OF_GROUPS[manifest.form](manifest, release.table, release.groups)
     raise QuestionError(
         "Answers can be asked of the object that publish returned only: the table stays with its owner."
     )
+
+
+def _with_channels(release: Published) -> Published:
+    """The release as estimation sees it. Decoy groups that publish no histogram have their channels made from their own
+    published counts."""
+    manifest: Manifest = release.manifest
+    if all(part.groups is None or part.mixture is not None for part in manifest.parts):
+        return release
+    counter, parts = release.counter(), []
+    for part in manifest.parts:
+        assert part.groups is not None
+        counts = np.maximum(_published_counts(part, manifest, counter), 1)
+        parts.append(replace(part, mixture=mixture_of(Histogram(part.domain, counts), part.groups)))
+    return Completed(replace(manifest, parts=tuple(parts)), counter)
+
+
+def _published_counts(part: Part, manifest: Manifest, counter: Counter) -> Ints:
+    """How many rows show each value of the domain."""
+    column = PerturbedColumn.of(part, manifest.types[part.columns[0]])
+    shown = np.zeros(part.m + int(column.exempt), np.int64)
+    for block in counter.tally([column.name], [], np.zeros(1, np.int64)):
+        place = places(counter, (column,), (len(shown),), block.keys)
+        np.add.at(shown, place, block.counts.sum((1, 2)).astype(np.int64))
+    return shown[: part.m]

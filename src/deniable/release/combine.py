@@ -153,8 +153,6 @@ def join(left: Release, right: Release, on: str) -> Release:
     >>> dn.join(left, right, on="id")
     <Release of 200 rows, job, disease by retention>
     """
-    for release in (left, right):
-        _require_release("join", release)
     for side, release in (("left", left), ("right", right)):
         _check_joinable(side, release, on)
     shared = (set(left.manifest.types) & set(right.manifest.types)) - {on}
@@ -178,15 +176,9 @@ def join(left: Release, right: Release, on: str) -> Release:
         *(column for column in columns if column.role == "public"),
         *(column for column in columns if column.role == "sensitive"),
     ]
-    parts = tuple(part for manifest in manifests for part in manifest.parts)
-    perturbed = [perturbed_of(part, manifest) for manifest in manifests for part in manifest.parts]
+    parts = [(part, manifest) for manifest in manifests for part in manifest.parts]
+    perturbed = [perturbed_of(part, manifest) for part, manifest in parts]
     promised = guarantee(perturbed)
-    requirements = [
-        _requirement(part, manifest, column.replacing)
-        for (part, manifest), column in zip(
-            ((part, manifest) for manifest in manifests for part in manifest.parts), perturbed, strict=True
-        )
-    ]
     manifest = replace(
         left.manifest,
         name=" x ".join(manifest.name for manifest in manifests),
@@ -197,8 +189,8 @@ def join(left: Release, right: Release, on: str) -> Release:
         # Histograms are of the owners' tables, not of the match. Swapped columns keep the number of rows that they were
         # swapped among, partners or not: errors depend on it.
         parts=tuple(
-            replace(part, marginal=None, promise=promise, requirement=required)
-            for part, promise, required in zip(parts, promised.promises, requirements, strict=True)
+            replace(part, marginal=None, promise=promise, requirement=_requirement(part, manifest, column.replacing))
+            for (part, manifest), column, promise in zip(parts, perturbed, promised.promises, strict=True)
         ),
         privacy=None,
         guarantee=guarantee_dict(promised),
@@ -219,6 +211,7 @@ def _require_release(what: str, release: Any) -> None:
 
 
 def _check_joinable(side: str, release: Release, on: str) -> None:
+    _require_release("join", release)
     manifest = release.manifest
     if on not in manifest.public_columns:
         raise ColumnError(

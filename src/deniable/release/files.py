@@ -51,14 +51,9 @@ def require_shape(names: Sequence[str], rows: int, manifest: Manifest) -> None:
         raise ManifestError(f"manifest.json is damaged: it speaks of {manifest.rows:,} rows, and there are {rows:,}.")
 
 
-def digest(path: Path) -> str:
-    """The SHA-256 of a file, or of a table in parts."""
-    return digest_of(path)
-
-
 @lru_cache(maxsize=4096)
 def _digest(path: Path, *_: int) -> str:
-    return digest(path)
+    return digest_of(path)
 
 
 def digests(folder: Path) -> dict[str, str | None]:
@@ -68,6 +63,6 @@ def digests(folder: Path) -> dict[str, str | None]:
 
 def _own_digest(path: Path) -> str | None:
     try:
-        return None if path.is_symlink() or not (path.is_file() or path.is_dir()) else digest(path)
+        return None if path.is_symlink() or not (path.is_file() or path.is_dir()) else digest_of(path)
     except ManifestError:
         return None

@@ -12,6 +12,7 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from deniable.core.errors import DeniableError, ManifestError, OutputError, is_u
 from deniable.core.manifest import Manifest, read_json
 from deniable.engines import Engine
 from deniable.engines.batch.lineup_columns import code_table, coded_part
-from deniable.release.files import digest
+from deniable.engines.batch.parts import digest_of
 from deniable.release.partial import KEPT, LOCK, clear_away, empty, kept_folder, locked, make_own
 from deniable.release.readme import analyst_readme
 from deniable.release.signature import SIGNATURE, sign_files
@@ -122,7 +123,9 @@ def cannot_write(out: Path, error: OSError) -> DeniableError:
 def _put_in_place(partial: Path, out: Path, overwrite: bool) -> None:
     """Rename; whatever appeared at ``out`` in the meantime stays, unless it is a release that may be replaced."""
     for entry in partial.rglob("*"):
-        _to_disk(entry)
+        if entry.is_file():
+            with entry.open("rb") as file:
+                os.fsync(file.fileno())
     _require_room(out, overwrite)
     if not overwrite or not os.path.lexists(out):
         try:
@@ -140,12 +143,6 @@ def _put_in_place(partial: Path, out: Path, overwrite: bool) -> None:
         old.rename(out)
         raise
     shutil.rmtree(old, ignore_errors=True)
-
-
-def _to_disk(path: Path) -> None:
-    if path.is_file():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
 
 
 def write_file(
@@ -249,7 +246,7 @@ def finish_folder(
     if groups is not None:
         tables = iter(groups)
         first = next(tables)
-        written = engine.write(_chained(first, tables), first.schema, partial / GROUPS, "parquet")
+        written = engine.write(chain([first], tables), first.schema, partial / GROUPS, "parquet")
         manifest = replace(manifest, groups=written)
     manifest = replace(manifest, data=engine.write(pieces, schema, partial / f"data.{form}", form), lineups=None)
     if (coded := coded_part(manifest)) is not None:
@@ -260,11 +257,6 @@ def finish_folder(
     (partial / README).write_text(analyst_readme(manifest), encoding="utf-8")
     if signer is not None:
         published = [partial / name for name in sorted(FILES) if (partial / name).exists()]
-        signed = sign_files({path.name: digest(path) for path in published}, signer)
+        signed = sign_files({path.name: digest_of(path) for path in published}, signer)
         (partial / SIGNATURE).write_text(signed, encoding="utf-8")
     return manifest
-
-
-def _chained(first: pa.Table, others: Iterable[pa.Table]) -> Iterable[pa.Table]:
-    yield first
-    yield from others

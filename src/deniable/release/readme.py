@@ -65,9 +65,6 @@ def analyst_readme(manifest: Manifest) -> str:
     mechanism = markdown.code(manifest.mechanism)
     value = example.replace("'", "''")
     question = f"SELECT COUNT(*) AS n FROM release WHERE {_in_sql(first)} = '{value}'"
-    promises = _listed(manifest.guarantee["sentence"], *manifest.guarantee["also"])
-    limits = _listed(*manifest.guarantee["not_protected"])
-    seed = _seed(manifest)
     shows = "each row shows a set of values" if _shows_sets(manifest) else "any single one may be replaced"
     distort = "the others in a set" if _shows_sets(manifest) else "replaced values"
     return f"""# A release with deniable values
@@ -75,27 +72,41 @@ def analyst_readme(manifest: Manifest) -> str:
 {manifest.rows:,} rows. The values of {sensitive} were perturbed at random, row by row (mechanism
 {mechanism}): {shows}, so no row says what a person's value was. Counts over many rows can be
 reconstructed. {_others(manifest)}
-{seed}
+{_seed(manifest)}
 Do not count {sensitive} directly: {distort} distort every count. Ask like this instead:
 
-    pip install deniable
+{_asked(question, f"{{{first!r}: {example!r}}}")}
+
+`deniable verify .` recomputes the guarantee. Without deniable: {_without(manifest)}
+{_sections(manifest)}"""
+
+
+def _asked(question: str, where: str) -> str:
+    """How to count, in a shell and in Python."""
+    return f"""    pip install deniable
     deniable query . {_in_shell(question)}
 
 or in Python:
 
-    import deniable as dn
-    release = dn.open_release(".")
-    print(release.count(where={{{first!r}: {example!r}}}))
+{_in_python(where)}"""
 
-`deniable verify .` recomputes the guarantee. Without deniable: {_without(manifest)}
-{_coarser(manifest)}{accuracy(manifest)}{columns(manifest)}
+
+def _in_python(where: str) -> str:
+    return f"""    import deniable as dn
+    release = dn.open_release(".")
+    print(release.count(where={where}))"""
+
+
+def _sections(manifest: Manifest) -> str:
+    """What every README ends with."""
+    return f"""{_coarser(manifest)}{accuracy(manifest)}{columns(manifest)}
 ## What is promised
 
-{promises}
+{_listed(manifest.guarantee["sentence"], *manifest.guarantee["also"])}
 
 ## What is not protected
 
-{limits}
+{_listed(*manifest.guarantee["not_protected"])}
 {citation(manifest)}"""
 
 
@@ -145,27 +156,12 @@ what a person's list was. Counts of items, and of items together, can be reconst
 {_seed(manifest)}
 Do not count the answers directly: changed ones distort every count. Ask like this instead:
 
-    pip install deniable
-    deniable query . {_in_shell(question)}
-
-or in Python:
-
-    import deniable as dn
-    release = dn.open_release(".")
-    print(release.count(where={{{item.list!r}: dn.contains({item.item!r})}}))
+{_asked(question, f"{{{item.list!r}: dn.contains({item.item!r})}}")}
 
 `deniable verify .` recomputes the guarantee. Without deniable: {CHANNELS}
 Solve P f = o for the counts f of yes and no, o being the counts you see among the rows of your question; for two items
 together P is the product of both.
-{_coarser(manifest)}{accuracy(manifest)}{columns(manifest)}
-## What is promised
-
-{_listed(manifest.guarantee["sentence"], *manifest.guarantee["also"])}
-
-## What is not protected
-
-{_listed(*manifest.guarantee["not_protected"])}
-{citation(manifest)}"""
+{_sections(manifest)}"""
 
 
 def _groups_readme(manifest: Manifest) -> str:
@@ -174,27 +170,16 @@ def _groups_readme(manifest: Manifest) -> str:
     what = OF_GROUPS[manifest.form].format(sensitive=", ".join(map(markdown.code, sensitive)))
     first = manifest.parts[0].domain[0]
     example = {sensitive[0]: first[0] if isinstance(first, tuple) else first}
-    limits = _listed(*manifest.guarantee["not_protected"])
     return f"""# A release of groups
 {head(manifest)}
 {manifest.rows:,} rows (mechanism {markdown.code(manifest.mechanism)}, here to be compared with).
 
 {what}
 
-    import deniable as dn
-    release = dn.open_release(".")
-    print(release.count(where={example!r}))
+{_in_python(repr(example))}
 
 `deniable verify .` recomputes what the groups promise.
-{_coarser(manifest)}{accuracy(manifest)}{columns(manifest)}
-## What is promised
-
-{_listed(manifest.guarantee["sentence"], *manifest.guarantee["also"])}
-
-## What is not protected
-
-{limits}
-{citation(manifest)}"""
+{_sections(manifest)}"""
 
 
 def _others(manifest: Manifest) -> str:

@@ -21,6 +21,7 @@ from deniable.core.errors import ManifestError, VerificationError, listing
 from deniable.core.manifest import FORMAT_VERSION, DataFile, Manifest, read_json, software, with_sentence
 from deniable.engines import Engine, engine_named
 from deniable.engines.batch.lineup_columns import CODE, coded_part
+from deniable.engines.batch.parts import digest_of
 from deniable.engines.batch.recoding import fits
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.release import files
@@ -183,7 +184,7 @@ def _unchanged(what: str, folder: Path, file: DataFile | None) -> Check:
     if file is None or not path.exists():
         return Check(what, False, f"{path.name} is missing")
     try:
-        same = files.digest(path) == file.sha256
+        same = digest_of(path) == file.sha256
     except ManifestError as problem:
         return Check(what, False, str(problem))
     return Check(what, same, "SHA-256 as in the manifest" if same else f"{path.name} was changed: other SHA-256")

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from deniable.core.errors import OptionError, OutputError, did_you_mean
 from deniable.release.folder import MANIFEST, write_file
-from deniable.release.open import open_release
-from deniable.release.release import Release
+from deniable.release.release import Release, open_release
 from deniable.report import charts, page, text
 from deniable.report.analyst import analyst_report
 from deniable.report.evidence import from_release, plans_from_audit
