@@ -153,6 +153,8 @@ def join(left: Release, right: Release, on: str) -> Release:
     >>> dn.join(left, right, on="id")
     <Release of 200 rows, job, disease by retention>
     """
+    for release in (left, right):
+        _require_release("join", release)
     for side, release in (("left", left), ("right", right)):
         _check_joinable(side, release, on)
     shared = (set(left.manifest.types) & set(right.manifest.types)) - {on}
@@ -211,7 +213,6 @@ def _require_release(what: str, release: Any) -> None:
 
 
 def _check_joinable(side: str, release: Release, on: str) -> None:
-    _require_release("join", release)
     manifest = release.manifest
     if on not in manifest.public_columns:
         raise ColumnError(
