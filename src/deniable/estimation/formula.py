@@ -113,24 +113,11 @@ def added(first: Formula, *others: Formula) -> Formula:
     return total
 
 
-def parts_of(formula: Formula) -> tuple[Formula, ...]:
-    """The formulas that a formula is made of."""
-    if isinstance(formula, Term | Constant):
-        return ()
-    if isinstance(formula, Scaled):
-        return (formula.of,)
-    if isinstance(formula, Added):
-        return formula.one, formula.other
-    if isinstance(formula, Ratio):
-        return formula.above, formula.below
-    if isinstance(formula, Widened):
-        return formula.of, formula.slack
-    return (formula.of, formula.rows) if isinstance(formula, Present) else (formula.first, formula.second, formula.rows)
-
-
 def terms_of(formula: Formula) -> list[Term]:
     """All terms that a formula is made of."""
-    return [formula] if isinstance(formula, Term) else [term for part in parts_of(formula) for term in terms_of(part)]
+    if isinstance(formula, Term):
+        return [formula]
+    return [term for part in vars(formula).values() if isinstance(part, Formula) for term in terms_of(part)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,9 +206,7 @@ class _Tracing:
             term: (above.slopes.get(term, 0.0) - value * below.slopes.get(term, 0.0)) / below.value
             for term in combined.slopes
         }
-        doubt = np.maximum(above.doubt, below.doubt)
-        uncertain = self.z**2 * self.linear.variance(below.slopes)[0] / np.square(below.value)
-        doubt = np.maximum(doubt, np.where(np.isnan(uncertain), np.inf, uncertain))
+        doubt = np.maximum(np.maximum(above.doubt, below.doubt), self._doubt(below))
         if formula.average:  # an average lies among what is averaged
             value = np.clip(value, *self._range(formula.above))
         slack = np.divide(above.slack + np.abs(value) * below.slack, np.abs(below.value))
@@ -246,10 +231,12 @@ class _Tracing:
         for part, slope in ((second, 1.0), (first, -2 * mean), (rows, mean**2 - value)):
             for term, own in part.slopes.items():
                 slopes[term] = slopes.get(term, 0.0) + own * slope * scale
-        uncertain = self.z**2 * self.linear.variance(rows.slopes)[0] / np.square(rows.value)
-        return Traced(
-            root if formula.root else value, slopes, 0.0, np.inf, np.where(np.isnan(uncertain), np.inf, uncertain)
-        )
+        return Traced(root if formula.root else value, slopes, 0.0, np.inf, self._doubt(rows))
+
+    def _doubt(self, below: Traced) -> Floats:
+        """g of what is divided by; without a number, anything is possible."""
+        uncertain = self.z**2 * self.linear.variance(below.slopes)[0] / np.square(below.value)
+        return np.where(np.isnan(uncertain), np.inf, uncertain)
 
     def _possible(self, formula: Ratio, above: Traced, below: Traced) -> tuple[Number, Number]:
         if formula.is_share:

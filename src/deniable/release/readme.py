@@ -75,13 +75,13 @@ reconstructed. {_others(manifest)}
 {_seed(manifest)}
 Do not count {sensitive} directly: {distort} distort every count. Ask like this instead:
 
-{_asked(question, f"{{{first!r}: {example!r}}}")}
+{_how_to_ask(question, f"{{{first!r}: {example!r}}}")}
 
 `deniable verify .` recomputes the guarantee. Without deniable: {_without(manifest)}
 {_sections(manifest)}"""
 
 
-def _asked(question: str, where: str) -> str:
+def _how_to_ask(question: str, where: str) -> str:
     """How to count, in a shell and in Python."""
     return f"""    pip install deniable
     deniable query . {_in_shell(question)}
@@ -156,7 +156,7 @@ what a person's list was. Counts of items, and of items together, can be reconst
 {_seed(manifest)}
 Do not count the answers directly: changed ones distort every count. Ask like this instead:
 
-{_asked(question, f"{{{item.list!r}: dn.contains({item.item!r})}}")}
+{_how_to_ask(question, f"{{{item.list!r}: dn.contains({item.item!r})}}")}
 
 `deniable verify .` recomputes the guarantee. Without deniable: {CHANNELS}
 Solve P f = o for the counts f of yes and no, o being the counts you see among the rows of your question; for two items

@@ -143,7 +143,7 @@ def test_errors_are_those_of_all_tables_that_could_be_published():
         truth = [domain.index(value) for value in table["state"].to_pylist()]
         chance.append(np.prod([matrix[domain.index(s), t] for s, t in zip(shown, truth, strict=True)]))
         totals.append(model._total(theta))
-        errors.append(model._meat(theta, population=False))
+        errors.append(model._sums(theta).randomization)
         slopes.append(model._slopes(theta)[0])
     chance, totals = np.array(chance), np.array(totals)
     mean = chance @ totals

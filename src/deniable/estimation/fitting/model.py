@@ -24,7 +24,7 @@ from scipy.special import expit
 from deniable.core.errors import QuestionError
 from deniable.estimation.fitting.design import Atom, Variable
 from deniable.estimation.fitting.expanded import Combination, Expanded
-from deniable.estimation.fitting.sums import summed
+from deniable.estimation.fitting.sums import Sums, summed
 from deniable.estimation.published import Floats, Published
 
 ROUNDS, HALVINGS, CLOSE = 60, 30, 1e-9
@@ -93,8 +93,7 @@ class Model:
         if (doubt >= 1).any():
             raise QuestionError(NOISY)
         inverse = (vectors / (values * (1 - doubt))) @ vectors.T
-        sums = summed(self.rows, lambda combination: self.score(combination, theta), len(theta))
-        covariance = inverse @ sums.covariance(population) @ inverse
+        covariance = inverse @ self._sums(theta).covariance(population) @ inverse
         back = self._back()
         return Fit(back @ theta, back @ covariance @ back.T, rows)
 
@@ -111,11 +110,15 @@ class Model:
         known = ~(np.isnan(x).any(axis=1) | np.isnan(y))
         return np.where(known, kept, 0.0), np.where(known[:, None], x, 0.0), np.where(known, y, 0.0)
 
-    def score(self, combination: Combination, theta: Floats) -> Floats:
-        """psi of every kind of row at one combination."""
-        kept, x, y = self.at(combination)
-        psi: Floats = x * (kept * (y - self._mean(x @ theta)))[:, None]
-        return psi
+    def _sums(self, theta: Floats) -> Sums:
+        """sum psi* and M."""
+
+        def score(combination: Combination) -> Floats:
+            kept, x, y = self.at(combination)
+            psi: Floats = x * (kept * (y - self._mean(x @ theta)))[:, None]
+            return psi
+
+        return summed(self.rows, score, len(theta))
 
     def _mean(self, linear: Floats) -> Floats:
         mean: Floats = linear if self.kind == "linear" else expit(linear)

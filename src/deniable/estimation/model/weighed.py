@@ -46,20 +46,20 @@ class Answers:
 
     def picked(self, labels: Ints) -> Answers:
         """Some of the labels."""
-        return self._each(lambda column: column[:, labels])
+        return self._changed(lambda column: column[:, labels])
 
     def first(self, groups: int | None) -> Answers:
         """Of some groups, the first; None: of all."""
-        return self if groups is None else self._each(lambda column: column[:groups].copy())
+        return self if groups is None else self._changed(lambda column: column[:groups].copy())
 
     def spread(self, rows: Ints, labels: Ints) -> Answers:
         """At other groups and labels, given where each of them stands here; 0 where it is not (-1)."""
         there = (rows >= 0)[:, None] & (labels >= 0)[None, :]
         if not there.any():
-            return self._each(lambda _: np.zeros(there.shape))
-        return self._each(lambda column: np.where(there, column[rows][:, labels], 0.0))
+            return self._changed(lambda _: np.zeros(there.shape))
+        return self._changed(lambda column: np.where(there, column[rows][:, labels], 0.0))
 
-    def _each(self, change: Callable[[Floats], Floats]) -> Answers:
+    def _changed(self, change: Callable[[Floats], Floats]) -> Answers:
         slope = np.broadcast_to(self.slope, self.value.shape)
         return Answers(*map(change, (self.value, self.variance, self.raw, self.smallest, self.largest, slope)))
 
