@@ -76,7 +76,7 @@ def test_rows_that_hide_their_cells_are_weighed_over_all_cells() -> None:
     places = [plan.positions(cell) for cell in plan.cells]
     channels, dealt = [cell.channel for cell in plan.cells], [cell.rows.counts for cell in plan.cells]
     hidden = ChannelRows.of(COUNTS.m, channels, places, dealt, cells_shown=False)
-    mixed = Evidence.of_hidden_channels(COUNTS.counts, channels, places, dealt).likelihood
+    mixed = Evidence.of_channels(COUNTS.counts, channels, places, dealt, cells_shown=False).likelihood
     assert np.allclose(hidden.likelihood(np.arange(COUNTS.m)), mixed)
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from deniable.audit.cell_rows import FINE, expected_rows
+from deniable.audit.cells import FINE, expected_rows
 from deniable.audit.extremes import CellRows
 from deniable.audit.posteriors import Posteriors, revised
 from deniable.core.channel import SCALE, Channel

@@ -18,8 +18,7 @@ from deniable.audit.attacks.informed import COLUMNS as INFORMED_COLUMNS
 from deniable.audit.attacks.informed import Informed
 from deniable.audit.attacks.result import AttackResult
 from deniable.audit.breaches import Limits, curve, downward, limits_of, upward
-from deniable.audit.cell_rows import FINE, expected_rows
-from deniable.audit.cells import CellReport, cell_report
+from deniable.audit.cells import FINE, CellReport, cell_report, expected_rows
 from deniable.audit.columns import (
     PairBelief,
     about_pairs,
@@ -203,9 +202,8 @@ def audit(
     report = None
     if rows is not None and parts:
         report = row_report(rows, parts[0].beliefs)
-        rho2 = max((limit[1] for limit in parts[0].limits if limit is not None), default=None)
         says = DENIABLE if groups is None else "Its value is one of its group's."
-        findings += about_rows(report, rho2, manifest.randomness.shuffled, manifest.sensitive_columns, says)
+        findings += about_rows(report, parts[0].rho2, manifest.randomness.shuffled, manifest.sensitive_columns, says)
     known = {part.columns for part in parts}
     for part in manifest.parts:
         if part.columns not in known:
@@ -291,10 +289,9 @@ def _amplification(part: Part, posteriors: Posteriors) -> Fraction | None:
 
 def _part_findings(audited: PartAudit, part: Part, manifest: Manifest) -> list[Finding]:
     name = namer(audited.domain)
-    required = any(limit is not None for limit in audited.limits)
     privacy = requirement_of(manifest, part)
     noise = 0.0 if part.marginal is None else part.marginal.cost
-    findings = about_breaches(audited.upward, audited.downward, audited.worst_protected, required, name)
+    findings = about_breaches(audited.upward, audited.downward, audited.worst_protected, audited.rho2 is not None, name)
     if part.swapped is not None:
         findings.append(swapped_finding(part))
     else:

@@ -13,7 +13,8 @@ from deniable.core import values
 
 FACTORS = (1, 2, 5, 10)
 TENTH = Fraction(1, 10)
-Limits = tuple[tuple[Fraction | None, Fraction] | None, ...]
+Limit = tuple[Fraction | None, Fraction] | None
+Limits = tuple[Limit, ...]
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,9 @@ def upward(beliefs: Sequence[Belief], limits: Limits) -> tuple[Breach, ...]:
     breaches = [
         Breach(belief.position, belief.prior, belief.highest, limit[1], belief.most_telling)
         for belief in beliefs
-        if (limit := limits[belief.position]) is not None and is_protected(belief, limit) and belief.highest > limit[1]
+        if (limit := limits[belief.position]) is not None
+        and protects(limit, belief.prior)
+        and belief.highest > limit[1]
     ]
     return tuple(sorted(breaches, key=lambda breach: breach.allowed - breach.posterior))
 
@@ -82,10 +85,10 @@ def downward(beliefs: Sequence[Belief], limits: Limits) -> tuple[Breach, ...]:
     return tuple(sorted(breaches, key=lambda breach: breach.posterior - breach.allowed))
 
 
-def is_protected(belief: Belief, limit: tuple[Fraction | None, Fraction]) -> bool:
-    """Whether the requirement speaks of this value: its frequency is at most rho1 (mathematics 2, "Protected
+def protects(limit: Limit, share: Fraction | float) -> bool:
+    """Whether a requirement speaks of a value: its share of the rows is at most rho1 (mathematics 2, "Protected
     values")."""
-    return limit[0] is None or belief.prior <= limit[0]
+    return limit is not None and (limit[0] is None or share <= limit[0])
 
 
 def curve(beliefs: Sequence[Belief], limits: Limits) -> tuple[CurvePoint, ...]:
@@ -99,7 +102,7 @@ def curve(beliefs: Sequence[Belief], limits: Limits) -> tuple[CurvePoint, ...]:
     chosen = []
     for belief in beliefs:
         limit = limits[belief.position]
-        if not required or (limit is not None and is_protected(belief, limit)):
+        if not required or protects(limit, belief.prior):
             chosen.append((belief, None if limit is None else limit[0]))
     points = []
     for factor in FACTORS:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.audit.breaches import Limits, limits_of
+from deniable.audit.breaches import Limits, limits_of, protects
 from deniable.audit.findings import Finding, Grade
 from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import shortened
@@ -108,7 +108,7 @@ def pair_beliefs(
     prior = joint.sum(1) / max(joint.sum(), 1)
     alone, together = pair_posteriors(joint, *channels)
     required = any(limit is not None for limit in limits)
-    inside = np.array([not required or _protects(limit, share) for limit, share in zip(limits, prior, strict=True)])
+    inside = np.array([not required or protects(limit, share) for limit, share in zip(limits, prior, strict=True)])
     inside &= prior > 0
     if not inside.any():
         return None
@@ -117,10 +117,6 @@ def pair_beliefs(
     x = int(np.argmax(off))
     allowed = float(bounds[x]) if required else None
     return PairBelief(names, channels[0].values[x], float(prior[x]), float(alone[x]), float(together[x]), allowed)
-
-
-def _protects(limit: tuple[Fraction | None, Fraction] | None, share: float) -> bool:
-    return limit is not None and (limit[0] is None or share <= limit[0])
 
 
 def pairs_of(

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from deniable.audit.breaches import Limits
+from deniable.audit.breaches import Limits, protects
 from deniable.audit.findings import Finding, Name
 from deniable.core.channel import Channel
 from deniable.core.probability import percent
@@ -112,11 +112,10 @@ def _likelihood(channels: Sequence[Channel], combinations: Codes, rows: Codes) -
 def _covered(limits: Limits, counts: Codes) -> npt.NDArray[np.bool_]:
     if all(limit is None for limit in limits):
         return counts > 0
+    rows = int(counts.sum())
     return np.array(
         [
-            limit is not None
-            and count > 0
-            and (limit[0] is None or Fraction(int(count), int(counts.sum())) <= limit[0])
+            count > 0 and protects(limit, Fraction(count, rows))
             for limit, count in zip(limits, counts.tolist(), strict=True)
         ]
     )

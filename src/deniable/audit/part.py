@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from deniable.audit.breaches import Breach, CurvePoint, Limits, is_protected
+from deniable.audit.breaches import Breach, CurvePoint, Limits, protects
 from deniable.audit.cells import CellReport
 from deniable.audit.extremes import View
 from deniable.audit.findings import namer, view_in_words
@@ -59,25 +59,22 @@ class PartAudit:
     @property
     def worst(self) -> tuple[Belief, ...]:
         """The values an attacker can become surest of, protected ones first."""
-
-        def rank(belief: Belief) -> tuple[bool, Fraction]:
-            limit = self.limits[belief.position]
-            return limit is None or not is_protected(belief, limit), -belief.highest
-
-        return tuple(sorted(self.beliefs, key=rank))
+        return tuple(sorted(self.beliefs, key=lambda belief: (not self._protects(belief), -belief.highest)))
 
     @property
     def worst_protected(self) -> Fraction:
         """The largest posterior of a protected value; of any value where nothing is required."""
-        required = any(limit is not None for limit in self.limits)
-        return max(
-            (
-                belief.highest
-                for belief in self.beliefs
-                if not required or ((limit := self.limits[belief.position]) is not None and is_protected(belief, limit))
-            ),
-            default=Fraction(0),
-        )
+        required = self.rho2 is not None
+        chosen = [belief for belief in self.beliefs if not required or self._protects(belief)]
+        return max((belief.highest for belief in chosen), default=Fraction(0))
+
+    @property
+    def rho2(self) -> Fraction | None:
+        """How sure one may become of a protected value, the largest of several; None where nothing is required."""
+        return max((limit[1] for limit in self.limits if limit is not None), default=None)
+
+    def _protects(self, belief: Belief) -> bool:
+        return protects(self.limits[belief.position], belief.prior)
 
     def to_dict(self) -> dict[str, Any]:
         domain = [values.to_json(value) for value in self.domain]
@@ -108,7 +105,7 @@ class PartAudit:
                     "highest": float(belief.highest),
                     "lowest": float(belief.lowest),
                     "cell_only": float(belief.cell_only),
-                    "protected": (limit := self.limits[belief.position]) is not None and is_protected(belief, limit),
+                    "protected": self._protects(belief),
                 }
                 for belief in self.beliefs
             ],

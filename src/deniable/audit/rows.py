@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -62,7 +62,7 @@ class RowReport:
     same_order: bool
     repeated: int
     repeated_rows: int
-    repeated_posterior: float
+    repeated_posterior: float = 0.0
     foreign: int = 0
 
 
@@ -79,20 +79,14 @@ class Combinations:
 
 @dataclass(frozen=True)
 class RowCounts:
-    """What a report on rows is made of, as ``RowReport`` has it.
+    """What a report on rows is made of.
 
     Attributes:
+        report: all of it but ``repeated_posterior``.
         draws: for each sensitive value, the most rows of one combination that all hold it.
     """
 
-    rows: int
-    unique: int
-    rare: int
-    foreign: int
-    ordered: tuple[str, ...]
-    same_order: bool
-    repeated: int
-    repeated_rows: int
+    report: RowReport
     draws: Mapping[int, int]
 
 
@@ -123,7 +117,10 @@ def counted(
         for value in np.unique(one.low[agree]).tolist():
             draws[value] = max(draws.get(value, 0), int(people[agree & (one.low == value)].max()))
     same_order = in_order and different >= 2
-    return RowCounts(rows, unique, rare, foreign, tuple(ordered), same_order, repeated, repeated_rows, draws)
+    report = RowReport(
+        rows, unique, rare, tuple(ordered), same_order, repeated, repeated_rows=repeated_rows, foreign=foreign
+    )
+    return RowCounts(report, draws)
 
 
 def counts_of(rows: Rows) -> RowCounts:
@@ -146,17 +143,7 @@ def row_report(rows: RowCounts, beliefs: Sequence[Belief]) -> RowReport:
     by_position = {belief.position: belief for belief in beliefs}
     # Combinations whose rows all have one value: k draws of it, if they are one person; odds grow by L^k.
     after = [_after(by_position[value], draws) for value, draws in rows.draws.items() if value in by_position]
-    return RowReport(
-        rows=rows.rows,
-        unique=rows.unique,
-        rare=rows.rare,
-        ordered=rows.ordered,
-        same_order=rows.same_order,
-        repeated=rows.repeated,
-        repeated_rows=rows.repeated_rows,
-        repeated_posterior=max(after, default=0.0),
-        foreign=rows.foreign,
-    )
+    return replace(rows.report, repeated_posterior=max(after, default=0.0))
 
 
 def depends_on_order(codes: Codes) -> bool:

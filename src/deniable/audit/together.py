@@ -27,7 +27,7 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.special import gammaln, xlogy
 
-from deniable.audit.breaches import Limits
+from deniable.audit.breaches import Limits, protects
 from deniable.audit.findings import Finding, Name
 from deniable.core.channel import SCALE, Channel
 from deniable.core.histogram import Counts
@@ -213,7 +213,7 @@ def surest(part: Part, limits: Limits, cells: Sequence[tuple[Counts, Counts]], r
         cells: for each cell how many of its rows hold, and show, each of its values.
         rare: values of more rows are left out.
     """
-    rows = sum(int(held.sum()) for held, _ in cells)
+    rows = max(sum(int(held.sum()) for held, _ in cells), 1)
     whole = np.zeros(len(part.domain), dtype=np.int64)
     for places, (held, _) in zip(part.cell_positions, cells, strict=True):
         whole[places] += held
@@ -224,7 +224,7 @@ def surest(part: Part, limits: Limits, cells: Sequence[tuple[Counts, Counts]], r
         shares = true_among_shown(channel, held, shown, rare)
         for place, share, count in zip(places.tolist(), shares.tolist(), shown.tolist(), strict=True):
             limit = limits[place]
-            if limit is None or (limit[0] is not None and Fraction(int(whole[place]), rows) > limit[0]):
+            if limit is None or not protects(limit, Fraction(int(whole[place]), rows)):
                 continue
             if share and (worst is None or share * worst.allowed > worst.share * limit[1]):
                 worst = Surest(place, share, count, limit[1])

@@ -36,7 +36,7 @@ def giveaways(
     results, findings = [], []
     for place, scan in enumerate(beside.scans):
         part = parts[scan.part.columns]
-        rho2 = max((float(limit[1]) for limit in part.limits if limit is not None), default=None)
+        rho2 = None if part.rho2 is None else float(part.rho2)
         one = _dependence(beside, looked, place, part, rho2)
         if one is not None:
             results.append(one)
@@ -54,8 +54,7 @@ def heaps(source: Dataset, manifest: Manifest, figures: Audit) -> list[Finding]:
         (column,) = part.columns
         encoder = RangeEncoder(column, source.schema.field(column).type, part.range, exempt=part.missing == "exempt")
         audited = parts.get(part.columns)
-        limits = () if audited is None else audited.limits
-        rho2 = max((float(limit[1]) for limit in limits if limit is not None), default=None)
+        rho2 = None if audited is None or audited.rho2 is None else float(audited.rho2)
         findings += about_heap(heaped(source, column, encoder, part.range), rho2)
     return findings
 

@@ -109,7 +109,7 @@ class Stage:
         ):
             if evidence is None:
                 continue
-            rho2 = max((float(limit[1]) for limit in part.limits if limit is not None), default=None)
+            rho2 = None if part.rho2 is None else float(part.rho2)
             scene = self._scene(place, evidence, published, people, combinations)
             staged.append(Staged(scan, scene, rho2, self._looked.shown[place].sum(0)[:-1]))
         return staged
@@ -230,8 +230,7 @@ def _evidence(part: PartAudit, scan: Scanned) -> Evidence | None:
     channels = [cell.channel for cell in posteriors.cells]
     places = [np.array(cell.positions) for cell in posteriors.cells]
     dealt = [np.array(cell.rows, dtype=np.float64) for cell in posteriors.cells]
-    make = Evidence.of_channels if apart else Evidence.of_hidden_channels
-    return make(np.maximum(scan.counts, 1e-9), channels, places, dealt)
+    return Evidence.of_channels(np.maximum(scan.counts, 1e-9), channels, places, dealt, cells_shown=apart)
 
 
 def _minimality(scene: Scene, scan: Scanned, published: Counts) -> list[AttackResult]:
@@ -245,5 +244,5 @@ def _minimality(scene: Scene, scan: Scanned, published: Counts) -> list[AttackRe
         return []
     channels, places = [cell.channel for cell in plan.cells], [plan.positions(cell) for cell in plan.cells]
     dealt = [cell.rows.counts for cell in plan.cells]
-    rebuilt = Evidence.of_hidden_channels(np.maximum(published, 1e-9), channels, places, dealt)
+    rebuilt = Evidence.of_channels(np.maximum(published, 1e-9), channels, places, dealt, cells_shown=False)
     return [rebuilt_decoys(scene, rebuilt, 1 / c)]

@@ -14,8 +14,7 @@ import pyarrow as pa
 from deniable.audit.verify.certificate import certificate
 from deniable.audit.verify.checks import Certificate, Check
 from deniable.audit.verify.groups import box_checks, bucket_checks
-from deniable.audit.verify.lineup_table import table_check, table_columns
-from deniable.audit.verify.rows import counts_check
+from deniable.audit.verify.rows import counts_check, table_check, table_columns
 from deniable.audit.verify.samples import sample_checks
 from deniable.core.errors import ManifestError, VerificationError, listing
 from deniable.core.manifest import FORMAT_VERSION, DataFile, Manifest, read_json, software, with_sentence

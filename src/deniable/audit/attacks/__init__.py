@@ -7,7 +7,6 @@ from deniable.audit.attacks.decoy_reconstruction import decoy_reconstruction, mi
 from deniable.audit.attacks.duplicates import duplicates
 from deniable.audit.attacks.evidence import Evidence, views_of
 from deniable.audit.attacks.homogeneity import homogeneity
-from deniable.audit.attacks.insertion_scheme import insertion_scheme
 from deniable.audit.attacks.linking import linking
 from deniable.audit.attacks.repeated import repeated
 from deniable.audit.attacks.result import AttackResult
@@ -23,7 +22,6 @@ __all__ = [
     "duplicates",
     "foreground",
     "homogeneity",
-    "insertion_scheme",
     "linking",
     "minimality",
     "repeated",

@@ -38,8 +38,11 @@ class Evidence:
         channels: Sequence[Channel],
         positions: Sequence[Codes],
         dealt: Sequence[npt.ArrayLike] | None = None,
+        *,
+        cells_shown: bool = True,
     ) -> Evidence:
-        """A manifest's channels. View number: cell * m + position of the published value (``views_of``).
+        """A manifest's channels. View number: cell * m + position of the published value (``views_of``); where rows do
+        not show their cells the view is the published value, and the channel their mixture.
 
         ``dealt`` holds, for each cell, how many rows of each of its values it took (in proportion); with several cells
         they are needed, because the cell is evidence too.
@@ -47,31 +50,11 @@ class Evidence:
         belief = np.asarray(prior, dtype=np.float64)
         m = len(belief)
         share = shares_of(positions, dealt, m)
-        likelihood = np.zeros((len(channels) * m, m))
+        likelihood = np.zeros(((len(channels) if cells_shown else 1) * m, m))
         for cell, (channel, place) in enumerate(zip(channels, positions, strict=True)):
-            likelihood[np.ix_(cell * m + np.asarray(place), place)] = channel.matrix() * share[cell, place]
+            views = np.asarray(place) + (cell * m if cells_shown else 0)
+            likelihood[np.ix_(views, place)] += channel.matrix() * share[cell, place]
         return cls(likelihood, belief / belief.sum())
-
-    @classmethod
-    def of_hidden_channels(
-        cls,
-        prior: npt.ArrayLike,
-        channels: Sequence[Channel],
-        positions: Sequence[Codes],
-        dealt: Sequence[npt.ArrayLike] | None = None,
-    ) -> Evidence:
-        """The same where rows do not show their cells: the view is the published value, the channel their mixture."""
-        belief = np.asarray(prior, dtype=np.float64)
-        share = shares_of(positions, dealt, len(belief))
-        likelihood = np.zeros((len(belief), len(belief)))
-        for cell, (channel, place) in enumerate(zip(channels, positions, strict=True)):
-            likelihood[np.ix_(place, place)] += channel.matrix() * share[cell, place]
-        return cls(likelihood, belief / belief.sum())
-
-    def without_cells(self) -> Evidence:
-        """The same rows with their cells unpublished."""
-        m = len(self.prior)
-        return Evidence(self.likelihood.reshape(-1, m, m).sum(0), self.prior)
 
     @property
     def exact(self) -> bool:

@@ -220,11 +220,7 @@ def in_classes(codes: Ints, numbers: Floats | None, most: int, classes: int) -> 
     if numbers is not None:
         edges = np.unique(np.nanquantile(numbers, np.linspace(0, 1, classes + 1)[1:-1]))
         return np.searchsorted(edges, numbers, side="right").astype(np.int64)
-    rows = np.bincount(codes)
-    place = np.full(len(rows), most - 1)
-    frequent = np.argsort(-rows, kind="stable")[: most - 1]
-    place[frequent] = np.arange(len(frequent))
-    return place[codes].astype(np.int64)
+    return classes_by_code(np.bincount(codes), None, most, classes)[codes].astype(np.int64)
 
 
 def classes_by_code(rows: Counts, numbers: Floats | None, most: int, classes: int) -> Codes:

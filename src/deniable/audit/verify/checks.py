@@ -11,6 +11,7 @@ from typing import Any
 
 from deniable.audit.verify import lineups
 from deniable.core import html
+from deniable.core.promise import Amplification, OneOfBox, OneOfItems
 
 FULL = 2**32
 
@@ -107,6 +108,28 @@ def part_amplification(part: Mapping[str, Any]) -> Fraction | None:
         return lineups.amplification(part["lineups"])
     cells = part["cells"]
     return cell_amplification(cells[0]["keep"], cells[0]["replace"]) if len(cells) == 1 else None
+
+
+def amplification_check(named: str, gamma: Fraction | None, promised: Fraction) -> Check:
+    """Whether a part's amplification is at most what is promised of it."""
+    gamma_text = "unbounded" if gamma is None else f"{float(gamma):.6g}"
+    detail = f"{named}: gamma is {gamma_text}, promised {float(promised):.6g}"
+    return Check("part amplification", gamma is not None and gamma <= promised, detail)
+
+
+def belief_checks(
+    promise: Amplification | OneOfBox | OneOfItems, named: str, gamma: Fraction | None, about: str = ""
+) -> list[Check]:
+    """Whether a belief of rho1 stays within rho2 at this amplification (THESIS Thm 1); none where none are stated."""
+    rho1, rho2 = promise.rho1, promise.rho2
+    if rho1 is None or rho2 is None:
+        return []
+    posterior = Fraction(1) if gamma is None else rho1 * gamma / (1 - rho1 + rho1 * gamma)
+    detail = (
+        f"{named}: a belief of {float(rho1):.4g}{about} grows to at most {float(posterior):.6g}, "
+        f"allowed {float(rho2):.6g}"
+    )
+    return [Check("posterior", gamma is not None and posterior <= rho2, detail)]
 
 
 def range_amplification(keep: int, number: int) -> Fraction | None:

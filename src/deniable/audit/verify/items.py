@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from deniable.audit.verify.checks import FULL, Check
+from deniable.audit.verify.checks import FULL, Check, belief_checks
 from deniable.core.promise import OneOfItems
 
 Json = Mapping[str, Any]
@@ -25,14 +25,7 @@ def by_items(promise: OneOfItems, part: Json, manifest: Json) -> list[Check]:
         f"{named}: {len(manifest['parts'])} items, of which a list has {promise.most} at most: gamma is {exact}, "
         f"promised {float(promise.gamma):.6g}"
     )
-    checks = [Check("row budget", holds, detail)]
-    if promise.rho1 is not None and promise.rho2 is not None:
-        posterior = None if gamma is None else promise.rho1 * gamma / (1 - promise.rho1 + promise.rho1 * gamma)
-        sure = "1" if posterior is None else f"{float(posterior):.6g}"
-        grows = f"{named}: a belief of {float(promise.rho1):.4g} about a list grows to at most {sure}"
-        holds = posterior is not None and posterior <= promise.rho2
-        checks.append(Check("posterior", holds, f"{grows}, allowed {float(promise.rho2):.6g}"))
-    return checks
+    return [Check("row budget", holds, detail), *belief_checks(promise, named, gamma, " about a list")]
 
 
 def row_amplification(parts: Sequence[Json]) -> Fraction | None:

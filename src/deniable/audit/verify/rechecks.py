@@ -7,8 +7,15 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.audit.verify import lineups, unperturbed
-from deniable.audit.verify.checks import FULL, Check, cell_amplification, part_amplification
-from deniable.audit.verify.coverage import above_checks, noise_slack, single_checks
+from deniable.audit.verify.checks import (
+    FULL,
+    Check,
+    amplification_check,
+    belief_checks,
+    cell_amplification,
+    part_amplification,
+)
+from deniable.audit.verify.coverage import NOT_CHECKED, above_checks, noise_slack, single_checks
 from deniable.audit.verify.items import by_items
 from deniable.audit.verify.matrices import by_matrix
 from deniable.audit.verify.samples import by_box
@@ -34,25 +41,16 @@ from deniable.core.promise import (
 Json = Mapping[str, Any]
 EXACT_ROWS = 4096  # powers for more rows would fill pages, and matter no more
 DIGITS = 1e-5  # a published mixture has six digits
-NOT_CHECKED = "NOT CHECKED: it needs the distribution, which this release does not publish; `deniable audit` checks it"
 
 
 def by_amplification(promise: Amplification, part: Json, manifest: Json) -> list[Check]:
     """(rho1, rho2)-privacy through the amplification of one channel (THESIS Thm 1)."""
-    gamma = part_amplification(part)
-    gamma_text = "unbounded" if gamma is None else f"{float(gamma):.6g}"
-    holds = gamma is not None and gamma <= promise.gamma
-    named = ", ".join(map(repr, part["columns"]))
-    checks = [
-        Check("part amplification", holds, f"{named}: gamma is {gamma_text}, promised {float(promise.gamma):.6g}")
+    gamma, named = part_amplification(part), ", ".join(map(repr, part["columns"]))
+    return [
+        amplification_check(named, gamma, promise.gamma),
+        *belief_checks(promise, named, gamma),
+        *above_checks(promise, part, manifest),
     ]
-    if promise.rho1 is not None and promise.rho2 is not None:
-        rho1, rho2 = promise.rho1, promise.rho2
-        posterior = None if gamma is None else rho1 * gamma / (1 - rho1 + rho1 * gamma)
-        sure = "1" if posterior is None else f"{float(posterior):.6g}"
-        detail = f"{named}: a belief of {float(rho1):.4g} grows to at most {sure}, allowed {float(rho2):.6g}"
-        checks.append(Check("posterior", posterior is not None and posterior <= rho2, detail))
-    return [*checks, *above_checks(promise, part, manifest)]
 
 
 def by_frequency(promise: Frequency, part: Json, manifest: Json) -> list[Check]:
@@ -66,26 +64,36 @@ def by_frequency(promise: Frequency, part: Json, manifest: Json) -> list[Check]:
         return [Check("posterior", True, NOT_CHECKED)]
     slack, (cell,), rows = noise_slack(part), part["cells"], max(manifest["rows"], 1)
     noisy = [part["marginal"]["counts"][place] for place in cell["values"]]
-    own = {place: (rho1, rho2) for place, rho1, rho2 in promise.per_value}
     replaced = sum((count + slack) * (FULL - k) for count, k in zip(noisy, cell["keep"], strict=True))
-    worst, wrong, checked = Fraction(0), 0, 0
+    sure = []
     for place, count, k, w in zip(cell["values"], noisy, cell["keep"], cell["replace"], strict=True):
-        rho1, rho2 = own.get(place, (None, None if own else promise.rho2))
-        if rho2 is None or place in promise.exempt or place in promise.above:
-            continue
-        if rho1 is not None and Fraction(count + slack, rows) > rho1:
-            continue
         mine = max(count - slack, 0) * (k * FULL + (FULL - k) * w)
         others = w * (replaced - (count + slack) * (FULL - k))
         posterior = Fraction(mine, mine + others) if mine + others > 0 else Fraction(0)
-        worst, wrong, checked = max(worst, posterior), wrong + (posterior > rho2), checked + 1
-    allowed = "each its own" if promise.rho2 is None else f"{float(promise.rho2):.4g}"
-    detail = f"{checked} values, at least {float(worst):.4g} of an allowed {allowed}, by the noisy histogram"
+        sure.append((place, Fraction(count + slack, rows), posterior))
     return [
-        Check("posterior", wrong == 0, f"{wrong} values exceed it: {detail}" if wrong else detail),
+        _posterior_check(promise, sure),
         *above_checks(promise, part, manifest),
         *single_checks(promise, part, manifest),
     ]
+
+
+def _posterior_check(
+    promise: Frequency | LineUps, sure: list[tuple[int, Fraction, Fraction]], where: str = ""
+) -> Check:
+    """Values that are believed above their rho2: each by its place, with the largest share of the rows that noise
+    allows it, and how sure one becomes of it at the least."""
+    own = {place: (rho1, rho2) for place, rho1, rho2 in promise.per_value}
+    worst, wrong, checked = Fraction(0), 0, 0
+    for place, share, posterior in sure:
+        rho1, rho2 = own.get(place, (None, None if own else promise.rho2))
+        above = rho1 is not None and share > rho1
+        if rho2 is None or place in promise.exempt or place in promise.above or above:
+            continue
+        worst, wrong, checked = max(worst, posterior), wrong + (posterior > rho2), checked + 1
+    allowed = "each its own" if promise.rho2 is None else f"{float(promise.rho2):.4g}"
+    detail = f"{checked} values{where}, at least {float(worst):.4g} of an allowed {allowed}, by the noisy histogram"
+    return Check("posterior", wrong == 0, f"{wrong} values exceed it: {detail}" if wrong else detail)
 
 
 def by_value(promise: PerValue, part: Json, manifest: Json) -> list[Check]:
@@ -239,9 +247,7 @@ def _lineup_amplification(promise: LineUps, part: Json) -> list[Check]:
     """Against any prior the amplification decides, for the belief of every pair (rho1, rho2) that is promised."""
     gamma, name = lineups.amplification(part["lineups"]), ", ".join(part["columns"])
     assert promise.gamma is not None
-    gamma_text = "unbounded" if gamma is None else f"{float(gamma):.6g}"
-    holds = gamma is not None and gamma <= promise.gamma
-    checks = [Check("part amplification", holds, f"{name}: gamma is {gamma_text}, promised {float(promise.gamma):.6g}")]
+    checks = [amplification_check(name, gamma, promise.gamma)]
     if promise.adversary == "frequency":
         return checks
     pairs = [(rho1, rho2) for _, rho1, rho2 in promise.per_value]
@@ -256,22 +262,9 @@ def _lineup_posteriors(promise: LineUps, part: Json, manifest: Json) -> list[Che
         return [Check("posterior", True, NOT_CHECKED)]
     slack, rows = noise_slack(part), max(manifest["rows"], 1)
     counts = [max(count, 0) for count in part["marginal"]["counts"]]
-    own = {place: (rho1, rho2) for place, rho1, rho2 in promise.per_value}
-    worst, wrong, checked = Fraction(0), 0, 0
-    for place, least in enumerate(lineups.surest_at_least(part["lineups"], counts, slack)):
-        rho1, rho2 = own.get(place, (None, None if own else promise.rho2))
-        above = rho1 is not None and Fraction(counts[place] + slack, rows) > rho1
-        if rho2 is None or place in promise.exempt or place in promise.above or above:
-            continue
-        worst, wrong, checked = max(worst, least), wrong + (least > rho2), checked + 1
-    allowed = "each its own" if promise.rho2 is None else f"{float(promise.rho2):.4g}"
-    detail = (
-        f"{checked} values in all line-ups, at least {float(worst):.4g} of an allowed {allowed}, by the noisy histogram"
-    )
-    return [
-        Check("posterior", wrong == 0, f"{wrong} values exceed it: {detail}" if wrong else detail),
-        *above_checks(promise, part, manifest),
-    ]
+    least = lineups.surest_at_least(part["lineups"], counts, slack)
+    sure = [(place, Fraction(counts[place] + slack, rows), belief) for place, belief in enumerate(least)]
+    return [_posterior_check(promise, sure, " in all line-ups"), *above_checks(promise, part, manifest)]
 
 
 def by_decoys(promise: DecoyGroups, part: Json, manifest: Json) -> list[Check]:

@@ -1,4 +1,5 @@
-"""Published rows against the manifest: values that their cell has, and counts that the channel can have made.
+"""Published rows against the manifest: counts that the channel can have made; and the table of line-ups beside rows
+that show codes, against the design, which is walked through once more.
 
     o = published counts,   e = P f~,   chi2 = sum (o - e)^2 / (e + v),   v the noise of the histogram f~
 
@@ -8,10 +9,14 @@ rows were really perturbed can be shown only with the key.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 from scipy.special import chdtrc
 
 from deniable.audit.verify.checks import Check
+from deniable.audit.verify.lineups import code_rows
 from deniable.core.arrays import Floats
 from deniable.core.part import Part
 
@@ -40,3 +45,21 @@ def counts_check(part: Part, shown: Floats) -> Check | None:
         else statistics
     )
     return Check("published counts", likely >= IMPOSSIBLE, detail)
+
+
+def table_columns(part: Part) -> tuple[str, ...]:
+    """The columns of the table: ranges of codes by arcs, the blocks themselves by blocks."""
+    assert part.lineups is not None
+    return ("block", "place") if "size" in part.lineups.integers() else ("value", "first", "last")
+
+
+def table_check(part: Part, rows: Iterable[tuple[Any, ...]]) -> Check:
+    """Whether the table of line-ups beside the rows says what the design says."""
+    assert part.lineups is not None
+    if "value" in table_columns(part):
+        known = {value: place for place, value in enumerate(part.domain)}
+        rows = ((known.get(value, -1), *codes) for value, *codes in rows)
+    listed = sorted(rows)
+    same = listed == code_rows(part.lineups.integers())
+    detail = f"{len(listed):,} rows, those of the design" if same else "says something else than the design"
+    return Check("table of line-ups", same, detail)

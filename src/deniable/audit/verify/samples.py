@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from deniable.audit.verify.checks import Check, part_amplification
+from deniable.audit.verify.checks import Check, belief_checks, part_amplification
 from deniable.audit.verify.coverage import above_checks
 from deniable.core.manifest import Manifest
 from deniable.core.promise import OneOfBox
@@ -26,13 +26,11 @@ def by_box(promise: OneOfBox, part: Json, manifest: Json) -> list[Check]:
     if whole is None:
         return [Check("part amplification", False, f"{named}: gamma is unbounded")]
     gamma = 1 + (whole - 1) / promise.k
-    posterior = promise.rho1 * gamma / (1 - promise.rho1 + promise.rho1 * gamma)
     stated = manifest["guarantee"]["gamma"]
     detail = f"{named}: gamma is {float(gamma):.6g} of one row in {promise.k}, promised {float(promise.gamma):.6g}"
-    grows = f"{named}: a belief of {float(promise.rho1):.4g} grows to at most {float(posterior):.6g}"
     return [
         Check("part amplification", gamma <= promise.gamma, detail),
-        Check("posterior", posterior <= promise.rho2, f"{grows}, allowed {float(promise.rho2):.6g}"),
+        *belief_checks(promise, named, gamma),
         Check("amplification", stated == str(promise.gamma), f"the release states a gamma of {str(stated)[:40]}"),
         *above_checks(promise, part, manifest),
     ]
