@@ -29,7 +29,6 @@ from deniable.engines.base import CELL, Dataset, Progress, no_progress
 from deniable.mechanisms import MECHANISMS
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.owner.beside import Beside
-from deniable.owner.columns import joint_counts, with_intervals
 from deniable.owner.combined import combined_findings
 from deniable.owner.giveaways import giveaways, heaps
 from deniable.owner.giveaways_in_memory import giveaways_beside_groups
@@ -38,7 +37,7 @@ from deniable.owner.lists import audit_of_lists
 from deniable.owner.looking import looked_at
 from deniable.owner.matching import matched, read_original
 from deniable.owner.samples import audit_of_samples
-from deniable.owner.scanning import Scanned, as_published, scanned
+from deniable.owner.scanning import Scanned, as_published, joint_counts, scanned, with_intervals
 from deniable.owner.scenes import Stage
 from deniable.publishing.marginal import public_histogram
 from deniable.release.release import Release, open_release
@@ -112,7 +111,7 @@ def audit(
         lineups=[Histogram(scan.part.domain, scan.counts) for scan in lined_up],
         rows=looked.rows,
         categories=categories or _categories(manifest),
-        joints=joint_counts(source, [scan.part for scan in scans], [scan.scan for scan in scans]),
+        joints=joint_counts(source, scans),
     )
     progress(1, STEPS, AUDITING)
     combined = combined_findings(beside, looked, plans, result)
@@ -219,12 +218,9 @@ def _of_matrix(part: Part, histogram: Histogram) -> tuple[Part, Plan]:
     """A part that publishes its matrix as it was executed: a cell for each value, which nobody sees."""
     assert part.mixture is not None
     cells = cells_of(of_mixture(part.mixture), histogram)
-    promised = Guarantee(
-        promises=(part.promise,), adversary="frequency", rho1=None, rho2=None, worst=Fraction(1), gamma=None
-    )
     positions = tuple(np.arange(part.m) for _ in cells)
     shown = dataclasses.replace(part, channels=tuple(cell.channel for cell in cells), cell_positions=positions)
-    return shown, Plan.of_cells("matrix", histogram, cells, promised)
+    return shown, Plan.of_cells("matrix", histogram, cells, _said_of(part))
 
 
 def _plan_of_strata(manifest: Manifest, source: Dataset) -> Plan | None:
@@ -237,10 +233,14 @@ def _plan_of_strata(manifest: Manifest, source: Dataset) -> Plan | None:
     if [stratum.domain for stratum in rows] != [channel.values for channel in part.channels]:
         raise TableError("The table has other strata, or other values in them, than the release: it is another table.")
     cells = tuple(Cell(stratum, channel) for stratum, channel in zip(rows, part.channels, strict=True))
-    promised = Guarantee(
+    return Plan.of_cells(manifest.mechanism, scan.histogram, cells, _said_of(part), cells_published=True)
+
+
+def _said_of(part: Part) -> Guarantee:
+    """The guarantee of a plan that is looked at, and not published."""
+    return Guarantee(
         promises=(part.promise,), adversary="frequency", rho1=None, rho2=None, worst=Fraction(1), gamma=None
     )
-    return Plan.of_cells(manifest.mechanism, scan.histogram, cells, promised, cells_published=True)
 
 
 def _planned_again(manifest: Manifest, part: Part, histogram: Histogram) -> Plan | None:

@@ -22,6 +22,7 @@ from deniable.core.arrays import Codes, Ints
 from deniable.core.histogram import Histogram
 from deniable.core.promise import Groups
 from deniable.engines.base import CELL
+from deniable.engines.batch.columns import encode
 from deniable.engines.randomness import Keystream, Secret
 from deniable.owner.matching import Matched, matched
 from deniable.owner.scanning import Scanned
@@ -69,9 +70,7 @@ def _boxes(release: Release, original: pa.Table, scan: Scanned, groups: GroupRow
     rows = np.flatnonzero(shown < m)
     columns = []
     for name in release.manifest.public_columns:
-        codes = pc.dictionary_encode(table.column(name).combine_chunks(), null_encoding="encode")
-        codes = codes.combine_chunks() if isinstance(codes, pa.ChunkedArray) else codes
-        own = codes.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        own = encode(table.column(name)).codes.astype(np.int64)
         by_cell = np.zeros(int(cells.max()) + 1, np.int64)
         by_cell[cells] = own
         columns.append((own[rows], by_cell[located[there]]))

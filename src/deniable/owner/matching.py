@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.arrays import Codes
+from deniable.audit.exposure import combined
 from deniable.core.manifest import Manifest
 from deniable.engines.base import Dataset, Progress, no_progress
 from deniable.engines.batch.values import require_columns
@@ -78,11 +78,3 @@ def _together(published: pa.ChunkedArray, original: pa.ChunkedArray) -> npt.NDAr
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     codes: npt.NDArray[np.int32] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
     return codes
-
-
-def combined(columns: Sequence[Codes], rows: int) -> npt.NDArray[np.int64]:
-    """The number of each row's combination of values."""
-    total = np.zeros(rows, dtype=np.int64)
-    for codes in columns:
-        total = np.unique(total * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].astype(np.int64)
-    return total

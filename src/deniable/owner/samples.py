@@ -15,7 +15,6 @@ import dataclasses
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deniable.audit.attacks.corruption import sample_corruption
 from deniable.audit.attacks.evidence import Evidence
@@ -32,6 +31,7 @@ from deniable.core.channel import Channel
 from deniable.core.errors import TableError
 from deniable.core.histogram import Histogram
 from deniable.engines.base import CELL, Dataset, Progress
+from deniable.engines.batch.columns import encode
 from deniable.owner.matching import read_original
 from deniable.owner.scanning import Scanned, scanned
 from deniable.owner.scenes import ENTRIES, SEED
@@ -109,9 +109,7 @@ def _looks(release: Release, cells: Ints) -> list[Ints]:
     """Every public column of the boxes, coded: boxes that look alike have one code."""
     looks = []
     for name in release.manifest.public_columns:
-        coded = pc.dictionary_encode(release.table[name].combine_chunks(), null_encoding="encode")
-        coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
         own = np.empty(len(cells), np.int64)
-        own[cells] = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        own[cells] = encode(release.table[name]).codes
         looks.append(own)
     return looks

@@ -17,6 +17,7 @@ from deniable.audit.attacks.result import AttackResult
 from deniable.audit.attacks.scene import Scene, informed, played_on_rows, rebuilt_decoys
 from deniable.audit.attacks.shown import LineUpRows
 from deniable.audit.audit import Audit
+from deniable.audit.exposure import combined
 from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors
 from deniable.core.arrays import Codes, Floats, Ints, Words
@@ -27,7 +28,6 @@ from deniable.estimation.model.lineups import LineUpStates
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.owner.beside import HELD, Beside, Look
 from deniable.owner.looking import Looked, joined
-from deniable.owner.matching import combined
 from deniable.owner.scanning import Scanned
 
 SEED = 2010  # attackers toss coins too; the same audit gives the same figures
