@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -59,26 +59,26 @@ def measured_blocks(result: Record) -> list[Block]:
 
 
 def _table(result: Record, draws: str) -> Block:
+    sizes = list(result["questions"])
     if not any(result["questions"].values()):
-        least = percent(float(_selectivities(result)[0]), 2)
+        least = percent(float(sizes[0]), 2)
         return Text(f"No question of this pool is about {least} of the rows or more: errors of smaller ones follow.")
     columns: dict[str, Kind] = {"mechanism": "text", "estimator": "text"}
-    for selectivity in _selectivities(result):
+    for selectivity in sizes:
         columns[f">= {percent(float(selectivity), 2)} ({result['questions'][selectivity]:,})"] = "share"
-    first = _selectivities(result)[0]
     columns |= {"rows off": "number", "slope": "number", "R²": "number"}
     rows = [
         (
             row["setting"],
             row["estimator"] or OWN,
-            *(mean_of(row, f"relative {selectivity}") for selectivity in _selectivities(result)),
-            *(mean_of(row, name) for name in (f"absolute {first}", "slope", "r2")),
+            *(mean_of(row, f"relative {selectivity}") for selectivity in sizes),
+            *(mean_of(row, name) for name in (f"absolute {sizes[0]}", "slope", "r2")),
         )
         for row in result["rows"]
     ]
     caption = (
         f"Mean relative error by selectivity (questions), over {draws}; rows off, on average, and the line through "
-        f"true and estimated counts, of questions about at least {percent(float(first), 2)} of the rows."
+        f"true and estimated counts, of questions about at least {percent(float(sizes[0]), 2)} of the rows."
     )
     return Table.of(caption, columns, rows)
 
@@ -100,7 +100,7 @@ def _by_size(result: Record, draws: str) -> list[Block]:
         "nothing about questions of that size."
     )
     table = Table.of("Errors by the size of questions.", columns, rows)
-    return [Figure("Errors by the size of the question", caption, _drawing(chart), table)]
+    return [Figure("Errors by the size of the question", caption, partial(figures.draw, chart), table)]
 
 
 def errors_chart(result: Record) -> Chart:
@@ -151,7 +151,7 @@ def _clouds(result: Record) -> list[Block]:
         "them all of 0 and below, are drawn at the edge."
     )
     summary = Table.of("Estimated as a multiple of the true count.", columns, [_quotients(row) for row in rows])
-    return [Figure("True and estimated counts", caption, _drawing(chart), summary)]
+    return [Figure("True and estimated counts", caption, partial(figures.draw, chart), summary)]
 
 
 def _quotients(row: Record) -> tuple[Any, ...]:
@@ -173,11 +173,3 @@ def _costs(result: Record) -> Table:
         "a draw and all answers took."
     )
     return Table.of(caption, columns, rows)
-
-
-def _drawing(chart: Chart) -> Callable[[int], Any]:
-    return partial(figures.draw, chart)
-
-
-def _selectivities(result: Record) -> list[str]:
-    return list(result["questions"])

@@ -14,7 +14,6 @@ from deniable.core.probability import percent
 from deniable.core.promise import Cells, Strata
 from deniable.planning.profiles import SELECTIVITIES
 from deniable.report import charts, sections
-from deniable.report.beliefs import grown, other_attackers
 from deniable.report.evidence import Evidence, json_key, true_counts
 from deniable.report.giveaways import giveaways_section
 from deniable.report.left_out import not_compared, not_counted, not_drawn
@@ -72,7 +71,7 @@ def _in_short(evidence: Evidence) -> Section:
             items.append(("Surest an attacker gets", percent(worst), meaning))
     if guarantee["rho2"] is not None:
         items.append(("Promised (rho2)", sections.as_share(guarantee["rho2"]), "how sure an attacker may become"))
-    items += other_attackers(evidence)
+    items += sections.other_attackers(evidence)
     items.append(("Epsilon", sections.epsilon(evidence), "ln of the amplification, per row"))
     items += sections.coins(evidence)
     if evidence.audit is not None:
@@ -111,7 +110,8 @@ def _posteriors(evidence: Evidence, part: Mapping[str, Any] | None, gamma: Fract
     if gamma is not None:
         step = reach / CURVE
         lines += [
-            {"line": whose, "prior": b, "posterior": grown(b, gamma)} for b in (i * step for i in range(CURVE + 1))
+            {"line": whose, "prior": b, "posterior": sections.grown(b, gamma)}
+            for b in (i * step for i in range(CURVE + 1))
         ]
     if gamma is None and not dots:
         return [Text(f"{_NO_BOUND.replace('the dots show', 'the promise says')} Single values are not listed here.")]
@@ -130,7 +130,7 @@ def _posteriors(evidence: Evidence, part: Mapping[str, Any] | None, gamma: Fract
         Figure(
             f"How beliefs{name} can grow",
             " ".join(parts),
-            partial(_draw_posteriors, lines, dots, limit, reach),
+            partial(charts.posterior_against_prior, lines, dots, limit, reach),
             Table.of("The lines of the chart.", columns, rows),
         )
     ]
@@ -233,7 +233,7 @@ def _alternatives(evidence: Evidence) -> Section | None:
             candidate["mechanism"],
             candidate["cells"],
             candidate["kept"],
-            epsilon_shown(candidate["epsilon"]),
+            "unbounded" if candidate["epsilon"] is None else candidate["epsilon"],
             *candidate["errors"],
             candidate["reveals"],
         )
@@ -260,7 +260,13 @@ def _alternatives(evidence: Evidence) -> Section | None:
             Figure(
                 "What accuracy costs in certainty",
                 "Predicted relative error of counts, for stronger and weaker requirements than yours (dotted).",
-                partial(_draw_curve, evidence.curve, sections.stated_rho2(evidence)),
+                partial(
+                    charts.error_against_rho2,
+                    evidence.curve,
+                    SELECTIVITIES[-1],
+                    title="",
+                    rho2=sections.stated_rho2(evidence),
+                ),
                 Table.of("Predicted relative errors.", kinds, points),
             )
         )
@@ -288,17 +294,5 @@ def _evaluation(evidence: Evidence) -> Section | None:
     return Section("evaluation", "Measured errors", (Table.of(evidence.evaluation["caption"], columns, rows),))
 
 
-def epsilon_shown(epsilon: float | None) -> float | str:
-    return "unbounded" if epsilon is None else epsilon
-
-
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _draw_posteriors(lines: Any, dots: Any, limit: Any, reach: float, width: int) -> Any:
-    return charts.posterior_against_prior(lines, dots, limit, reach, width)
-
-
-def _draw_curve(rows: Any, rho2: float | None, width: int) -> Any:
-    return charts.error_against_rho2(rows, SELECTIVITIES[-1], width, title="", rho2=rho2)

@@ -47,7 +47,7 @@ def attacks_section(evidence: Evidence) -> Section | None:
         "How often attackers are right",
         "Dots: the share of right guesses, with 95 % intervals. Upright lines: guessing the most frequent value, "
         "without the release. Dotted: rho2, what is promised about one belief.",
-        partial(_draw, points, stated_rho2(evidence)),
+        partial(charts.attack_success, points, rho2=stated_rho2(evidence)),
         table,
     )
     return Section("attacks", "Attacks, played", (Text(ABOUT), *_above(tried, stated_rho2(evidence)), figure))
@@ -78,7 +78,3 @@ def _row(attack: Mapping[str, Any]) -> tuple[Any, ...]:
     trials = attack["trials"]
     figures = [attack[key] if trials else None for key in ("success", "low", "high")]
     return _name(attack), *figures, attack["baseline"], trials, attack["note"]
-
-
-def _draw(points: Any, rho2: float | None, width: int) -> Any:
-    return charts.attack_success(points, width, rho2)

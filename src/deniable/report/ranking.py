@@ -173,11 +173,7 @@ def _figure(ranking: Ranking, rho2: float | None) -> list[Block]:
         said.append(f"Not drawn, since this attacker is not played against them: {', '.join(left_out)}.")
     points = [{"name": name, "risk": risk, "error": error} for name, risk, error in rows]
     table = Table.of("Error and risk of each release.", columns, rows)
-    return [Figure(TITLE, " ".join(said), partial(_draw, points, line, rho2), table)]
-
-
-def _draw(points: list[dict[str, Any]], line: float, rho2: float | None, width: int) -> Any:
-    return charts.error_against_risk(points, line, width, rho2)
+    return [Figure(TITLE, " ".join(said), partial(charts.error_against_risk, points, line, rho2=rho2), table)]
 
 
 def _which(ranking: Ranking) -> str:

@@ -16,6 +16,7 @@ from deniable.report.page import Block, Bullets, Code, Figure, Note, Section, Te
 from deniable.report.tables import Kind, Table, share
 
 BARS = 25
+HUNCH = 0.1  # what someone may believe who knows a person a little
 
 
 def sensitive_names(evidence: Evidence) -> str:
@@ -49,6 +50,26 @@ def epsilon(evidence: Evidence) -> str:
     """The epsilon of the guarantee, in words."""
     stated = evidence.manifest.guarantee["epsilon"]
     return "unbounded" if stated is None else f"{stated:.3g}"
+
+
+def other_attackers(evidence: Evidence) -> list[tuple[str, str, str]]:
+    """Key figures beside the promise: who has learnt from the public columns, and who has a hunch."""
+    items = []
+    if evidence.audit is not None and evidence.audit["informed"]:
+        surest = max(evidence.audit["informed"], key=lambda one: one["after"]["right"] or 0.0)
+        before, above = surest["without"]["right"], surest["after"]["above_rho2"]
+        also = "" if above is None else f"; surer of the truth than rho2 about {percent(above)}"
+        meaning = f"is right about so many people from their row, {percent(before or 0.0)} without it{also}"
+        items.append(("An informed attacker", percent(surest["after"]["right"] or 0.0), meaning))
+    gamma = evidence.manifest.guarantee["gamma"]
+    most = "up to 100 %" if gamma is None else percent(grown(HUNCH, Fraction(gamma)))
+    meaning = f"what a belief of {percent(HUNCH)} in a value can become, at most"
+    return [*items, (f"From a hunch of {percent(HUNCH)}", most, meaning)]
+
+
+def grown(belief: float, gamma: Fraction) -> float:
+    """b gamma / (1 - b + b gamma): what a belief b grows to at the amplification gamma (mathematics 2)."""
+    return belief * float(gamma) / (1 - belief + belief * float(gamma))
 
 
 def seed_warning(evidence: Evidence) -> tuple[Block, ...]:
@@ -125,7 +146,7 @@ def histogram_blocks(one: Estimates, truth: Sequence[int] = ()) -> list[Block]:
         Figure(
             f"How many rows hold each value of {one.name}",
             f"Estimated from the release; the lines are 95 % intervals.{more}",
-            partial(_histogram, drawn),
+            partial(charts.histogram_with_intervals, drawn, "estimated rows"),
             table,
         )
     ]
@@ -152,7 +173,7 @@ def error_blocks(one: Estimates) -> list[Block]:
         Figure(
             f"How far off answers about {one.name} are",
             caption,
-            partial(_errors, [dict(row) for row in one.errors]),
+            partial(charts.error_against_size, one.errors),
             Table.of("Predicted relative errors.", columns, rows),
         ),
     ]
@@ -191,11 +212,3 @@ def verification(evidence: Evidence, folder: str) -> Section:
             Bullets(tuple(made)),
         ),
     )
-
-
-def _histogram(rows: list[dict[str, Any]], width: int) -> Any:
-    return charts.histogram_with_intervals(rows, "estimated rows", width)
-
-
-def _errors(rows: list[dict[str, Any]], width: int) -> Any:
-    return charts.error_against_size(rows, width)
