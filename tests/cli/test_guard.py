@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from deniable.cli import console, guard
-from deniable.cli.signals import Stopped
+from deniable.cli.entry import Stopped
 from deniable.core.errors import OptionError, RequirementError
 
 COMMAND = [sys.executable, "-m", "deniable"]

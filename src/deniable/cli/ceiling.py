@@ -1,15 +1,19 @@
-"""What every command has without having to name it: the option `--memory`, and no pandas."""
+"""What every command has without having to name it: the option `--memory`, and no pandas.
+
+Where pandas is installed, Arrow imports it for the first list that it is given. That takes as long as all else that a
+short command does, and no command has a frame of pandas to give to Arrow.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from deniable.cli.without_pandas import leave_pandas_out
 from deniable.core import memory
 
 
@@ -51,6 +55,26 @@ def needed(command: str, options: Mapping[str, Any]) -> str:
     if command == "evaluate" and size < memory.ceiling():  # so it was not the rows
         return "evaluate asks about every value of the column under each condition: many values are many questions"
     return f"{command} of {rows:,} rows and {len(table.names):,} columns takes about {memory.in_words(size)}"
+
+
+class _NoPandas:
+    """A finder that finds no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name=name)
+
+
+def leave_pandas_out() -> None:
+    """Let Arrow look for pandas in vain: it does so once. Whoever needs pandas later imports it, Arrow included."""
+    import pyarrow as pa
+
+    sys.meta_path.insert(0, _NoPandas)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(_NoPandas)
 
 
 def with_ceiling(command: Callable[..., Any]) -> Callable[..., Any]:

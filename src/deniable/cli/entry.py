@@ -1,32 +1,57 @@
 """Where the program `deniable` begins: it listens to signals and looks at its streams before anything heavy is loaded.
 
-Importing the command line takes a while, and Ctrl-C in that while must end as quietly as later.
+Importing the command line takes a while, and Ctrl-C in that while must end as quietly as later: only the standard
+library is imported here. Signals that end a run let it say so, like Ctrl-C, and take away what it has begun.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
+from types import FrameType
 
-from deniable.cli import signals
-
+INTERRUPTED = 130  # what a shell reports after Ctrl-C
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 NO_STDOUT = "Error: stdout is closed, so the result has nowhere to go. Fix: > FILE, or > /dev/null."
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal other than Ctrl-C asked this run to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = 128 + number  # what a shell reports for it
+
+
+def listen() -> None:
+    """From now on these signals raise ``Stopped``; one that is ignored (``nohup``) stays ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in ENDING:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _stop)
+
+
+def _stop(number: int, _: FrameType | None) -> None:
+    raise Stopped(number)
 
 
 def main() -> None:
     """The entry point of the program `deniable`."""
     try:
-        signals.listen()
+        listen()
         _require_streams()
         from deniable.cli.main import app
         from deniable.core import memory
 
         memory.keep_below(memory.default_ceiling())
         app(prog_name="deniable")
-    except signals.Stopped as stop:
+    except Stopped as stop:
         _leave("Stopped by the system.", stop.code)
     except KeyboardInterrupt:
-        _leave("Interrupted.", signals.INTERRUPTED)
+        _leave("Interrupted.", INTERRUPTED)
 
 
 def _require_streams() -> None:

@@ -93,16 +93,8 @@ def evaluate(
         reports.refuse_inside(resume)
     binned, given = options.bins_of(bins), options.one_or_many(files)
     recoding = options.recoding_of(recode, rare, suppress)
-    privacy = options.requirement(
-        given,
-        [sensitive],
-        rho1=rho1,
-        rho2=rho2,
-        adversary=adversary,
-        exempt=exempt,
-        requirements=requirements,
-        binned=bool(binned),
-    )
+    required = options.Required(rho2, rho1, adversary, requirements, exempt=exempt)
+    privacy = required.privacy(given, [sensitive], binned)
     if privacy is None:
         raise OptionError("Nothing is required. Fix: --rho2 1/6, or --requirements FILE.")
     table = CodedTable.read(

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import typer
 
 from deniable.cli import console
-from deniable.cli.signals import INTERRUPTED, Stopped
+from deniable.cli.entry import INTERRUPTED, Stopped
 from deniable.cli.words import in_options
 from deniable.core import memory
 from deniable.core.errors import DeniableError, OptionError, is_unicode, shortened

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -129,23 +130,6 @@ SuppressRows = Annotated[
         help="Make sensitive values that fewer rows have missing, before perturbing: 20, or COLUMN=20.",
     ),
 ]
-DomainFiles = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--domain",
-        metavar="COLUMN=FILE",
-        help="All values that a sensitive column may hold, whether or not the table shows them, one a line. Needed "
-        "with --adversary any-prior and --small-sums, where the list of values is evidence itself.",
-    ),
-]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        help="Keep finished parts if this run is killed, and go on with those of an earlier run with the same key "
-        "file, table and options.",
-    ),
-]
 Drop = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="A column to leave out, such as a name. Repeat it for several."),
@@ -166,6 +150,60 @@ POOL_HELP = (
     "'sdr' (200 random conditions, each with every value), 'splu' (5,000 small and 5,000 large counts), or a file with "
     "one SELECT COUNT(*) FROM release WHERE .. in each line."
 )
+
+
+@dataclass(frozen=True)
+class Required:
+    """What the options require of a release."""
+
+    rho2: str | None = None
+    rho1: str | None = None
+    adversary: str = "frequency"
+    requirements: Path | None = None
+    tolerance: str | None = None
+    exempt: list[str] | None = None
+    small_sums: str | None = None
+    large_sums: str | None = None
+
+    def privacy(
+        self,
+        table: str | list[str],
+        sensitive: Sequence[str],
+        binned: Mapping[str, BinsLike],
+        histogram: Callable[[], Histogram] | None = None,
+        engine: str | Engine = "local",
+    ) -> Privacy | None:
+        """The requirement; None where nothing is said, and the mechanism decides whether it can do without.
+
+        ``histogram`` counts the sensitive values where the requirement depends on them (``tolerance``).
+        """
+        who: Any = self.adversary
+        small, large = None, None
+        if self.small_sums is not None:
+            small = SmallSums(**_terms("--small-sums", self.small_sums, "below", "at_least"))
+        if self.large_sums is not None:
+            large = LargeSums(**_terms("--large-sums", self.large_sums, "above", "at_most"))
+        stated = bool(self.exempt) or any(given is not None for given in (self.rho1, self.rho2, small, large))
+        if self.requirements is not None:
+            if stated:
+                raise OptionError(
+                    "--requirements excludes --rho1, --rho2, --exempt, --small-sums and --large-sums: the file says it "
+                    "all, value by value."
+                )
+            if self.tolerance is not None:
+                raise OptionError("--requirements and --tolerance contradict each other. Fix: give one of them.")
+            return read_requirements(self.requirements, adversary=who)
+        if self.tolerance is not None and histogram is not None:
+            if stated:
+                raise OptionError(
+                    "--tolerance excludes --rho1, --rho2, --exempt, --small-sums and --large-sums: it is a requirement "
+                    "for each value, made from its share of the rows."
+                )
+            return tolerance_rule(histogram(), self.tolerance, adversary=who)
+        if not stated:
+            return None
+        unprotected = exempted(self.exempt, table, sensitive, binned=bool(binned), engine=engine)
+        return Privacy(self.rho1, self.rho2, adversary=who, exempt=unprotected, small_sums=small, large_sums=large)
 
 
 def domains_of(texts: Sequence[str] | None) -> dict[str, list[Any]] | None:
@@ -228,52 +266,6 @@ def _rows(option: str, texts: Sequence[str] | None) -> Rows | None:
 
 def one_or_many(files: list[str]) -> str | list[str]:
     return files[0] if len(files) == 1 else files
-
-
-def requirement(
-    table: str | list[str],
-    sensitive: Sequence[str],
-    *,
-    rho1: str | None,
-    rho2: str | None,
-    adversary: str,
-    exempt: list[str] | None,
-    requirements: Path | None,
-    binned: bool,
-    tolerance: str | None = None,
-    histogram: Callable[[], Histogram] | None = None,
-    small_sums: str | None = None,
-    large_sums: str | None = None,
-    engine: str | Engine = "local",
-) -> Privacy | None:
-    """What the options require; None where they say nothing, and the mechanism decides whether it can do without.
-
-    ``histogram`` counts the sensitive values where the requirement depends on them (``tolerance``).
-    """
-    who: Any = adversary
-    small = None if small_sums is None else SmallSums(**_terms("--small-sums", small_sums, "below", "at_least"))
-    large = None if large_sums is None else LargeSums(**_terms("--large-sums", large_sums, "above", "at_most"))
-    stated = rho1 is not None or rho2 is not None or exempt or small is not None or large is not None
-    if requirements is not None:
-        if stated:
-            raise OptionError(
-                "--requirements excludes --rho1, --rho2, --exempt, --small-sums and --large-sums: the file says it "
-                "all, value by value."
-            )
-        if tolerance is not None:
-            raise OptionError("--requirements and --tolerance contradict each other. Fix: give one of them.")
-        return read_requirements(requirements, adversary=who)
-    if tolerance is not None and histogram is not None:
-        if stated:
-            raise OptionError(
-                "--tolerance excludes --rho1, --rho2, --exempt, --small-sums and --large-sums: it is a requirement for "
-                "each value, made from its share of the rows."
-            )
-        return tolerance_rule(histogram(), tolerance, adversary=who)
-    if not stated:
-        return None
-    unprotected = exempted(exempt, table, sensitive, binned=binned, engine=engine)
-    return Privacy(rho1, rho2, adversary=who, exempt=unprotected, small_sums=small, large_sums=large)
 
 
 def _terms(option: str, text: str, size: str, chance: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from deniable.core.probability import percent, probability
 from deniable.evaluation.rival_candidates import rival_candidates
 from deniable.owner.profile import asked_table, one_pool
 from deniable.planning.beliefs import belief_chart
+from deniable.planning.chart import Chart
 from deniable.planning.comparison import Comparison, error_text
 from deniable.planning.informed import informed_attacker
 from deniable.planning.planner import compare, error_chart, error_curve, strongest_rho2
@@ -111,15 +112,12 @@ def plan(
     Example: deniable plan patients.csv --sensitive disease --rho2 1/6
     """
     _require_places([chart, beliefs_chart, risk_chart, cells_chart], files)
-    table, binned, recoding = (
-        options.one_or_many(files),
-        options.bins_of(bins),
-        options.recoding_of(recode, rare, suppress),
-    )
+    table, binned = options.one_or_many(files), options.bins_of(bins)
+    recoding = options.recoding_of(recode, rare, suppress)
     if tolerance is not None:
         require_fixed(binned, "--tolerance")
-    required = any(stated is not None for stated in (rho2, requirements, tolerance, small_sums, large_sums))
-    if required == (for_error is not None):
+    bounds = (rho2, requirements, tolerance, small_sums, large_sums)
+    if any(stated is not None for stated in bounds) == (for_error is not None):
         raise OptionError(
             "Give either --rho2 (how sure an attacker may become) or --for-error (the accuracy you need)."
         )
@@ -148,20 +146,8 @@ def plan(
         error = float(probability(for_error, "for-error"))
         show_strongest(strongest_rho2(histogram, error, size, **all_but_rho2), error, size, as_json=as_json)
     else:
-        privacy = options.requirement(
-            table,
-            sensitive,
-            rho1=rho1,
-            rho2=rho2,
-            adversary=adversary,
-            exempt=exempt,
-            requirements=requirements,
-            binned=bool(binned),
-            tolerance=tolerance,
-            histogram=lambda: histogram,
-            small_sums=small_sums,
-            large_sums=large_sums,
-        )
+        required = options.Required(rho2, rho1, adversary, requirements, tolerance, exempt, small_sums, large_sums)
+        privacy = required.privacy(table, sensitive, binned, lambda: histogram)
         assert privacy is not None
         with console.progress_bar(shown=not quiet and not as_json) as progress:
             result = compare(
@@ -176,26 +162,20 @@ def plan(
             )
         _show(result, explain, as_json)
     if chart is not None:
-        from deniable.report.figures import svg
-
         curve = error_curve(histogram, size, rivals=rival_candidates, **all_but_rho2)
         if not curve:
             raise OptionError(
                 f"--chart: no mechanism has a predicted error for counts about {percent(size, 2)} of the rows. "
                 "Fix: --question with a smaller share, and --rho1 with --adversary any-prior."
             )
-        _write(chart, svg(error_chart(curve, size)), files)
+        _draw(chart, error_chart(curve, size), files)
     if beliefs_chart is not None and result is not None:
-        from deniable.report.figures import svg
-
         every = (*result.candidates, *result.rivals)
-        _write(beliefs_chart, svg(belief_chart({one.label: one.beliefs for one in every if one.beliefs})), files)
+        _draw(beliefs_chart, belief_chart({one.label: one.beliefs for one in every if one.beliefs}), files)
     if risk_chart is not None and result is not None:
-        from deniable.report.figures import svg
-
         if attacker is None:
             raise OptionError("--risk-chart: the table has no public columns to learn from. Fix: leave it out.")
-        _write(risk_chart, svg(drawn_risk(result.candidates)), files)
+        _draw(risk_chart, drawn_risk(result.candidates), files)
     if cells_chart is not None and result is not None:
         from deniable.report.charts import cells_picture, to_svg
 
@@ -277,6 +257,12 @@ def _require_places(pictures: list[Path | None], inputs: list[str]) -> None:
     for path in pictures:
         if path is not None:
             require_writable(path, inputs=inputs)
+
+
+def _draw(path: Path, chart: Chart, inputs: list[str]) -> None:
+    from deniable.report.figures import svg
+
+    _write(path, svg(chart), inputs)
 
 
 def _write(path: Path, text: str, inputs: list[str]) -> None:

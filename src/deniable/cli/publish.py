@@ -63,7 +63,15 @@ def publish(
     recode: options.RecodeSteps = None,
     rare: options.RareRows = None,
     suppress: options.SuppressRows = None,
-    domain: options.DomainFiles = None,
+    domain: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--domain",
+            metavar="COLUMN=FILE",
+            help="All values that a sensitive column may hold, whether or not the table shows them, one a line. Needed "
+            "with --adversary any-prior and --small-sums, where the list of values is evidence itself.",
+        ),
+    ] = None,
     drop: options.Drop = None,
     format_: Annotated[
         str, typer.Option("--format", metavar="NAME", help="The format of the data: parquet or csv.")
@@ -103,7 +111,14 @@ def publish(
             "--again", help="Publish although the ledger beside the key file says that this is a second look."
         ),
     ] = False,
-    resume: options.Resume = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Keep finished parts if this run is killed, and go on with those of an earlier run with the same key "
+            "file, table and options.",
+        ),
+    ] = False,
     no_shuffle: Annotated[
         bool, typer.Option("--no-shuffle", help="Keep the order of the rows, which may give values away.")
     ] = False,
@@ -166,20 +181,13 @@ def publish(
     recoding = options.recoding_of(recode, rare, suppress)
     if tolerance is not None:
         require_fixed(binned, "--tolerance")
-    privacy = options.requirement(
+    required = options.Required(rho2, rho1, adversary, requirements, tolerance, exempt, small_sums, large_sums)
+    privacy = required.privacy(
         table,
         named,
-        rho1=rho1,
-        rho2=rho2,
-        adversary=adversary,
-        exempt=exempt,
-        requirements=requirements,
-        binned=bool(binned),
-        tolerance=tolerance,
-        histogram=lambda: scan_table(table, named, missing=missing, bins=binned, recoding=recoding, engine=runs_on),
-        small_sums=small_sums,
-        large_sums=large_sums,
-        engine=runs_on,
+        binned,
+        lambda: scan_table(table, named, missing=missing, bins=binned, recoding=recoding, engine=runs_on),
+        runs_on,
     )
     if privacy is None and mechanism == AUTO:
         raise RequirementError(
