@@ -22,7 +22,7 @@ from deniable.owner.looking import Looked
 from deniable.owner.scanning import Scanned
 from deniable.planning.informed import classes_of
 from deniable.publishing.giveaways import fix
-from deniable.publishing.heaping import heaped
+from deniable.publishing.warned import heaped
 
 ENTRIES = 2**22  # beliefs at once: people x values
 

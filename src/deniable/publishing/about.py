@@ -1,7 +1,9 @@
-"""What a release will say of itself: checked against the table, dated, with the errors to expect of typical counts."""
+"""What a release will say of itself: checked against the table, dated, with the errors to expect of typical counts; and
+what it was made by, and why, for its owner alone."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,10 +11,18 @@ from typing import Any
 import numpy as np
 
 from deniable.core.about import About, today
+from deniable.core.choice import Choice
 from deniable.core.errors import ColumnError, OptionError, did_you_mean, listing, shortened
 from deniable.core.histogram import Histogram
-from deniable.publishing.choice import expected_errors
+from deniable.core.part import Part
+from deniable.core.plan import Plan
+from deniable.core.sentence import not_covered
+from deniable.planning.candidates import errors_of
+from deniable.planning.profiles import BySelectivity
 from deniable.publishing.parts import Prepared
+
+TYPICAL = (0.001, 0.01, 0.1)  # of the rows, that a count may be about
+FEW = 10  # rows; counts of fewer are nobody's typical question
 
 
 def about_of(given: About | Mapping[str, Any] | None, names: Sequence[str], published: Sequence[str]) -> About:
@@ -51,3 +61,29 @@ def with_expected(about: About, ready: Prepared) -> About:
     public = Histogram(plan.parts[0].histogram.domain, np.maximum(np.array(noisy.counts, dtype=np.int64), 0))
     errors = expected_errors(plan, True, public)
     return replace(about, expected=tuple((share, float(f"{error:.2g}")) for share, error in errors.items()))
+
+
+def choice_of(ready: Prepared, published: Sequence[Part]) -> Choice:
+    """What was chosen, from a plan and what a release says of its parts."""
+    uncovered = not_covered(published[0], ready.plan.guarantee.adversary) if len(published) == 1 else ""
+    return Choice(
+        mechanism=ready.plan.mechanism,
+        chosen=ready.chosen,
+        rows=ready.jobs[0].rows,
+        expected=expected_errors(ready.plan, ready.marginals[0] is not None),
+        not_covered=uncovered.strip(),
+    )
+
+
+def expected_errors(plan: Plan, calibrated: bool, counts: Histogram | None = None) -> dict[float, float]:
+    """Of counts about typical shares of the rows, where they can be predicted; of other ``counts`` than planned."""
+    if len(plan.parts) != 1 or plan.parts[0].histogram is None or plan.parts[0].strata:
+        return {}
+    rows = plan.histogram if counts is None else counts
+    shares = tuple(share for share in TYPICAL if share * rows.rows >= FEW)
+    profile = BySelectivity(rows, shares)
+    try:
+        errors = errors_of(plan, profile, calibrated=calibrated)
+    except OptionError:  # a channel that has no inverse: no question is answered from it
+        return {}
+    return {share: error for share, error in zip(shares, errors, strict=True) if not math.isnan(error)}

@@ -1,4 +1,5 @@
-"""The ledger beside a key: which releases were drawn under it, so that a second look at the same people is no accident.
+"""Who remembers what was published: a series, or the ledger beside a key, which says what releases were drawn under it,
+so that a second look at the same people is no accident.
 
 Draws depend on the key, the content and all choices. The same ones give the same release, and nothing new; anything
 else is drawn afresh, and whoever has both releases has two looks (mathematics 13.1).
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from deniable.core.errors import ManifestError, RequirementError
 from deniable.publishing.looks import composed
+from deniable.publishing.series import Series
 from deniable.release.folder import write_file
 
 
@@ -64,11 +66,31 @@ class Ledger:
             write_file(self.path, json.dumps(self.entries, indent=1) + "\n", private=True)
 
 
-def noted(
-    key_file: str | os.PathLike[str] | None, name: str, draws: tuple[str, ...], gamma: Fraction | None, again: bool
-) -> Ledger | None:
-    """The ledger of a key file, with what is about to be published in it; None where there is no such file."""
-    ledger = None if key_file is None else Ledger.beside(Path(key_file))
-    if ledger is not None:
-        ledger.note(name, draws, gamma, again=again)
-    return ledger
+@dataclass(frozen=True)
+class Books:
+    """What a publication is entered into.
+
+    Attributes:
+        log: the series, if it is one of a series.
+        key_file: the ledger lies beside it.
+        again: whether people that were published before are published once more.
+    """
+
+    log: Series | None
+    key_file: str | os.PathLike[str] | None
+    again: bool
+
+    def opened(self, name: str, draws: tuple[str, ...], gamma: Fraction | None) -> Ledger | None:
+        """The ledger with what is about to be published in it, which refuses people that were published before; None
+        where there is no key file. ``draws`` names what decides the draws."""
+        if self.key_file is None:
+            return None
+        ledger = Ledger.beside(Path(self.key_file))
+        ledger.note(name, draws, gamma, again=self.again)
+        return ledger
+
+    def keep(self, ledger: Ledger | None) -> None:
+        """Remember what is published."""
+        for book in (self.log, ledger):
+            if book is not None:
+                book.save()

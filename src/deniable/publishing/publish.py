@@ -29,9 +29,9 @@ from deniable.publishing.arguments import (
     secret_of,
     signer_for,
 )
-from deniable.publishing.books import Books
 from deniable.publishing.context import canonical, context_of
 from deniable.publishing.destination import Destination
+from deniable.publishing.ledger import Books
 from deniable.publishing.lists import Refused, unfolded
 from deniable.publishing.people import drawn_by, series_of
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows

@@ -12,8 +12,8 @@ from deniable.core.errors import OptionError
 from deniable.core.labels import of_columns
 from deniable.engines.batch.values import require_readable_csv
 from deniable.engines.request import Request
-from deniable.publishing.books import Books
 from deniable.publishing.destination import Destination
+from deniable.publishing.ledger import Books
 from deniable.publishing.warned import warned_of_groups
 from deniable.release.folder import finish_folder, new_folder, spool_in
 from deniable.release.release import Release, open_release

@@ -22,15 +22,13 @@ from deniable.engines.base import CELL, Job
 from deniable.engines.batch.values import require_readable_csv
 from deniable.engines.request import Request
 from deniable.mechanisms import Mechanism
-from deniable.publishing.about import with_expected
-from deniable.publishing.books import Books
-from deniable.publishing.choice import choice_of
+from deniable.publishing.about import choice_of, with_expected
 from deniable.publishing.destination import Destination
+from deniable.publishing.ledger import Books
 from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.people import require_own_draws, said_of_looks
 from deniable.publishing.resuming import rows_of
-from deniable.publishing.together import warnings_about_counts
-from deniable.publishing.warned import warned
+from deniable.publishing.warned import warned, warnings_about_counts
 from deniable.release.folder import finish_folder, new_folder
 from deniable.release.release import Release, open_release
 

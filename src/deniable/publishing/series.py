@@ -34,11 +34,10 @@ from deniable.engines.request import Request
 from deniable.mechanisms import Mechanism
 from deniable.mechanisms.small_domain.balance import Group
 from deniable.mechanisms.small_domain.seating import split
-from deniable.publishing import kept
+from deniable.publishing.kept import as_required, require_kept, with_room
 from deniable.publishing.looks import Looks, composed
 from deniable.publishing.marginal import COST, noisy
 from deniable.publishing.parts import Prepared, prepared
-from deniable.publishing.room import as_required, with_room
 from deniable.release.folder import write_file
 
 FORMAT = 2
@@ -169,7 +168,7 @@ class Series:
         jobs, marginals = [], []
         for part, rows in zip(stored, self.plan["rows"], strict=True):
             job, histogram = self._job(part, rows, request)
-            kept.require_kept(part, job.part)
+            require_kept(part, job.part)
             jobs.append(job)
             keys = request.keys.subkey(*part.columns)
             wanted = part.marginal is not None and histogram is not None

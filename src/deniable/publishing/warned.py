@@ -1,21 +1,32 @@
-"""What an owner should know before anyone sees the release: identifiers, order, columns that tell, heaped numbers."""
+"""What an owner should know before anyone sees the release: identifiers, order, columns that tell, heaped numbers, and
+rows of a small table that, weighed against each other, say more than each of them (mathematics 13.5)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
+from deniable.audit.columns import limits_of_part
+from deniable.audit.findings import namer
+from deniable.audit.heaping import Heap, about_heap, heap_of
+from deniable.audit.together import surest
 from deniable.core.errors import shortened
+from deniable.core.histogram import Counts
 from deniable.core.part import Part
 from deniable.core.promise import Groups
-from deniable.engines.base import PartJob, Scan
+from deniable.core.replace import NumberRange
+from deniable.engines.base import CELL, Dataset, PartJob, Scan
 from deniable.engines.request import Request
 from deniable.planning.informed import frequencies_of, shown_by_groups, surest_of_groups
 from deniable.publishing.giveaways import Sensitive, giveaway_warnings, sensitive_of
-from deniable.publishing.heaping import heaping_warnings
 from deniable.publishing.parts import Prepared
+from deniable.release.release import Release
 
 SHOWN = 3  # pairs of values
+SMALL_TABLE = 20_000  # rows
+RARE = 100  # rows of a value; of more, counts do not tell a tenth more than a row
 
 
 def spelling_warnings(domains: Iterable[tuple[Sequence[str], Sequence[Any]]]) -> list[str]:
@@ -67,3 +78,63 @@ def warned_of_groups(scan: Scan | None, part: Part, request: Request) -> list[st
     shown, prior = shown_by_groups(counts, l), frequencies_of(counts)
     sensitive = Sensitive(scan.encoder, scan.histogram.m, scan.rows, shown, surest_of_groups(l), prior=prior)
     return [*said, *dataset.inspect(request.public), *giveaway_warnings(dataset, [sensitive], request)]
+
+
+def heaping_warnings(dataset: Dataset, jobs: Sequence[PartJob]) -> list[str]:
+    """One warning for each column whose heaps give values away."""
+    warnings = []
+    for job in jobs:
+        if job.part.grid is None:
+            continue
+        rho2 = None if job.part.requirement is None else float(job.part.requirement.rho2)
+        heap = heaped(dataset, job.part.columns[0], job.encoder, job.part.grid)
+        warnings += [
+            f"Heaped numbers: {finding.detail} Fix: {finding.advice}"
+            for finding in about_heap(heap, rho2)
+            if finding.grade == "serious"
+        ]
+    return warnings
+
+
+def heaped(dataset: Dataset, column: str, encoder: Any, grid: NumberRange) -> Heap | None:
+    """The heaps of a column, counted in one pass: eight bytes for each point of its grid."""
+    counts = np.zeros(grid.grid + 2, np.int64)  # missing, and exempt, come after all points
+    for batch in dataset.batches([column]):
+        counts += np.bincount(encoder.encode(batch), minlength=len(counts))
+    return heap_of(column, counts[: grid.grid], grid)
+
+
+def warnings_about_counts(jobs: Sequence[PartJob], release: Release) -> list[str]:
+    """What whoever knows the exact counts of the table becomes sure of, where that is a tenth more than promised.
+
+    Like all warnings it is for the owner, and no part of the release.
+    """
+    if release.manifest.rows > SMALL_TABLE:
+        return []
+    warnings = []
+    for job, part in zip(jobs, release.manifest.parts, strict=True):
+        histogram, known = job.part.histogram, part.channels and part.swapped is None and part.groups is None
+        if histogram is None or not known or int(histogram.counts.min()) > RARE:
+            continue
+        limits = limits_of_part(release.manifest, part, histogram)
+        worst = surest(part, limits, _counted(job, part, release), RARE)
+        if worst is not None and worst.beyond:
+            warnings.append(
+                f"Rows together: {worst.in_words(namer(part.domain))} Fix: a lower rho2, or rare values joined, if "
+                "someone may know the exact counts."
+            )
+    return warnings
+
+
+def _counted(job: PartJob, part: Part, release: Release) -> list[tuple[Counts, Counts]]:
+    """How many rows of each cell hold, and show, each of its values."""
+    table = release.table
+    batches = table.select(list(part.columns)).combine_chunks().to_batches()
+    # Arrow has no batches of a table without rows.
+    codes = np.concatenate([np.zeros(0, np.int64), *(job.encoder.encode(batch).astype(np.int64) for batch in batches)])
+    there = codes < part.m
+    dealt = np.asarray(table.column(CELL).fill_null(0)) if part.cells_published else np.zeros(len(codes), np.int64)
+    return [
+        (cell.rows.counts, np.bincount(codes[there & (dealt == number)], minlength=part.m)[places])
+        for number, (cell, places) in enumerate(zip(job.part.cells, part.cell_positions, strict=True))
+    ]
