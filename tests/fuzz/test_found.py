@@ -43,7 +43,10 @@ def test_rows_that_no_view_shows_tell_nothing() -> None:
     shown = views.draw(np.array([1, 0, 1, 2]), np.random.default_rng(1))
     assert (shown[[0, 2]] == -1).all()
     assert (shown[[1, 3]] >= 0).all()
-    assert views.likelihood(shown)[0].tolist() == [1.0, 1.0, 1.0]
+    beliefs = np.array([[0.2, 0.3, 0.5]])
+    own, right = views.judged(beliefs, np.zeros(4, np.int64), shown, np.array([1, 0, 1, 2]))
+    assert own[[0, 2]].tolist() == [0.3, 0.3]
+    assert not right[[0, 2]].any()
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,8 @@ class GroupRows:
     def report(self, domain: Sequence[Hashable], categories: Mapping[Hashable, Hashable] | None) -> CellReport:
         """What the groups reveal together: entropy before and after, the smallest of them, those that agree."""
         n = int(self.rows.sum())
-        entropy = _entropy(self.totals[self.totals > 0] / n)
+        before = self.totals[self.totals > 0] / n
+        entropy = float(-(before * np.log2(before)).sum())
         shares = self.rows / self.sizes[self.group]
         remaining = float(-(self.rows / n * np.log2(shares)).sum())
         different = np.bincount(self.group)
@@ -130,7 +131,3 @@ class GroupRows:
             fewest_categories=fewest,
             alike=alike,
         )
-
-
-def _entropy(shares: Floats) -> float:
-    return float(-(shares * np.log2(shares)).sum())

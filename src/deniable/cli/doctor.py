@@ -51,8 +51,9 @@ def doctor(as_json: console.AsJson = False) -> None:
     if as_json:
         console.emit({"findings": [asdict(one) for one in things]})
         return
-    rows = [("ok" if one.enough else "missing" if one.found is None else "not enough", *_shown(one)) for one in things]
-    console.show_table(["", "what", "found", "needed for"], [row[:4] for row in rows])
+    state = ["ok" if one.enough else "missing" if one.found is None else "not enough" for one in things]
+    rows = [(now, one.what, one.found or "-", one.needed_for) for now, one in zip(state, things, strict=True)]
+    console.show_table(["", "what", "found", "needed for"], rows)
     for one in things:
         if not one.enough:
             console.say(f"{one.what}: {one.fix}")
@@ -61,10 +62,6 @@ def doctor(as_json: console.AsJson = False) -> None:
 def findings() -> list[Finding]:
     """Everything that is looked at."""
     return [*_machine(), *_spark(), *_packages(), *_programs()]
-
-
-def _shown(one: Finding) -> tuple[str, str, str]:
-    return one.what, one.found or "-", one.needed_for
 
 
 def _machine() -> list[Finding]:

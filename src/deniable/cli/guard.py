@@ -59,10 +59,11 @@ def run(command: Callable[[], Any], words: Sequence[str]) -> NoReturn:
         try:
             _require_unicode(words)
             with _held_back() if as_json else contextlib.nullcontext() as held:
-                code = _code(command())
+                returned = command()
             if held is not None:
                 sys.stdout.write(held.getvalue())
             sys.stdout.flush()
+            code = returned if isinstance(returned, int) else 0
         except BaseException as problem:  # nothing may pass
             code = _ended(problem.problem if isinstance(problem, PassedError) else problem, as_json=as_json)
     sys.exit(code)
@@ -133,10 +134,6 @@ def _held_back() -> Iterator[io.StringIO]:
     held = io.StringIO()
     with contextlib.redirect_stdout(held):
         yield held
-
-
-def _code(returned: Any) -> int:
-    return returned if isinstance(returned, int) else 0
 
 
 def _usage(problem: Any) -> str:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from functools import cached_property
 from typing import Any
 
@@ -186,8 +186,3 @@ def value_at(place: int, scope: Any) -> Any:
         return (scope.low + datetime.timedelta(days=place * int(scope.step))).isoformat()
     number = scope.numbers(np.array([place]))[0]
     return int(number) if scope.kind == "integer" else float(number)
-
-
-def answers_of(text: str, sheet: Sheet) -> Mapping[str, Any]:
-    """A stored row, by column."""
-    return dict(zip((column.name for column in sheet.columns), json.loads(text), strict=True))

@@ -15,7 +15,6 @@ import pyarrow as pa
 from deniable.core.arrays import Codes, Ints, Words
 from deniable.core.errors import TableError
 from deniable.core.manifest import Manifest
-from deniable.core.part import Part
 from deniable.engines.base import CELL, Dataset, Progress, no_progress
 from deniable.engines.batch.columns import smallest
 from deniable.engines.batch.lineup_columns import states_of
@@ -139,7 +138,9 @@ class Beside:
         for batch in batches:
             public = {name: one.codes(batch.column(name)) for name, one in self.numberings.items()}
             values = tuple(coded(scan, batch) for scan in self.scans)
-            cells = None if CELL not in batch.schema.names else _cells(batch.column(CELL))
+            cells = None
+            if CELL in batch.schema.names:  # the rows of exempt values may have none
+                cells = batch.column(CELL).fill_null(0).to_numpy(zero_copy_only=False)
             look = Look(start, public, values, cells)
             if self.is_held:
                 looks.append(look)
@@ -160,15 +161,6 @@ def _shown(scan: Scanned, batch: pa.RecordBatch) -> Codes:
     if part.lineups is None:
         return _held(scan, batch)
     number = len(part.lineups.sets.members)
-    states = states_of(pa.chunked_array([batch.column(part.columns[0])]), part.lineups, _domain(part))
+    domain = pa.array(list(part.domain), arrow_type(part.types[0]))
+    states = states_of(pa.chunked_array([batch.column(part.columns[0])]), part.lineups, domain)
     return smallest(np.where(states < 0, number, states), number + 1)
-
-
-def _cells(column: pa.Array) -> Codes:
-    """The cells of rows; the rows of exempt values may have none."""
-    cells: Codes = column.fill_null(0).to_numpy(zero_copy_only=False)
-    return cells
-
-
-def _domain(part: Part) -> pa.Array:
-    return pa.array(list(part.domain), arrow_type(part.types[0]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,8 +59,12 @@ def looked_at(beside: Beside) -> Looked:
         people.see(look, np.arange(look.start, look.start + len(look)))
         for one in meetings:
             one.see(look)
+    pieces = (
+        Combinations(records["published"], records["people"], records["low"], records["high"])
+        for records in combinations.ranges()
+    )
     rows = counted(
-        _pieces(combinations),
+        pieces,
         _ordered(beside, published_rows, shown, in_cells),
         in_order=beside.rows == beside.people and release_order == table_order.digest(),
         with_table=True,
@@ -100,11 +104,6 @@ def _values(beside: Beside, place: int) -> int:
 def _count(beside: Beside, look: Look) -> None:
     for name, codes in look.public.items():
         beside.numberings[name].count(codes)
-
-
-def _pieces(combinations: Tally) -> Iterator[Combinations]:
-    for records in combinations.ranges():
-        yield Combinations(records["published"], records["people"], records["low"], records["high"])
 
 
 def _ordered(beside: Beside, public: dict[str, Counts], shown: Sequence[Counts], in_cells: Counts | None) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -63,10 +64,8 @@ def composed(gammas: Sequence[Fraction | None]) -> str:
     known = [gamma for gamma in gammas if gamma is not None]
     if len(known) < len(gammas):
         return f"{len(gammas)} looks together have no bound"
-    total = Fraction(1)
-    for gamma in known:
-        total *= gamma
-    return f"{len(gammas)} looks together multiply the odds of a belief by up to {float(total):.4g}"
+    total = float(math.prod(known, start=Fraction(1)))
+    return f"{len(gammas)} looks together multiply the odds of a belief by up to {total:.4g}"
 
 
 def _packed(array: Any, kind: str) -> str:

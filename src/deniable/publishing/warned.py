@@ -3,7 +3,7 @@ rows of a small table that, weighed against each other, say more than each of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,17 +52,14 @@ def spelling_warnings(domains: Iterable[tuple[Sequence[str], Sequence[Any]]]) ->
 def warned(ready: Prepared, request: Request) -> list[str]:
     """The warnings about a table that is about to be published."""
     dataset, jobs = ready.dataset, ready.jobs
+    domains = ((job.part.columns, job.part.histogram.domain) for job in jobs if job.part.histogram is not None)
     return [
-        *spelling_warnings(_domains(jobs)),
+        *spelling_warnings(domains),
         *dataset.said_of_reading([*request.public, *(column for job in jobs for column in job.part.columns)]),
         *dataset.inspect(request.public, () if request.shuffle else jobs),
         *giveaway_warnings(dataset, sensitive_of(jobs, request.privacy), request),
         *heaping_warnings(dataset, jobs),
     ]
-
-
-def _domains(jobs: Sequence[PartJob]) -> Iterator[tuple[Sequence[str], Sequence[Any]]]:
-    return ((job.part.columns, job.part.histogram.domain) for job in jobs if job.part.histogram is not None)
 
 
 def warned_of_groups(scan: Scan | None, part: Part, request: Request) -> list[str]:

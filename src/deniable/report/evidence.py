@@ -87,7 +87,10 @@ def from_release(release: Release) -> Evidence:
         certificate=_certificate(release),
         estimates=estimates,
         examples=examples(release, estimates[0].rows if estimates else ()),
-        public=tuple(_public(release, name) for name in release.manifest.public_columns),
+        public=tuple(
+            _described(name, release.manifest.types[name], release.counter().distinct(name))
+            for name in release.manifest.public_columns
+        ),
     )
 
 
@@ -221,12 +224,8 @@ def _certificate(release: Release) -> Mapping[str, Any]:
         return {"holds": False, "checks": [{"what": "verification", "holds": False, "detail": str(broken)}]}
 
 
-def _public(release: Release, name: str) -> tuple[Any, ...]:
-    """A public column in a row: its name, its type, how many values, and which where they are few or numbers."""
-    return _described(name, release.manifest.types[name], release.counter().distinct(name))
-
-
 def _described(name: str, kind: str, distinct: pa.Array) -> tuple[Any, ...]:
+    """A public column in a row: its name, its type, how many values, and which where they are few or numbers."""
     which = ""
     if len(distinct) <= FEW:
         which = "; ".join(shown(value, 30) for value in distinct.to_pylist())

@@ -70,9 +70,10 @@ def _in_short(evidence: Evidence) -> Section:
             meaning = "the largest posterior of a protected value, knowing the frequencies"
             items.append(("Surest an attacker gets", percent(worst), meaning))
     if guarantee["rho2"] is not None:
-        items.append(("Promised (rho2)", sections.as_share(guarantee["rho2"]), "how sure an attacker may become"))
+        items.append(("Promised (rho2)", percent(Fraction(guarantee["rho2"])), "how sure an attacker may become"))
     items += sections.other_attackers(evidence)
-    items.append(("Epsilon", sections.epsilon(evidence), "ln of the amplification, per row"))
+    epsilon = "unbounded" if guarantee["epsilon"] is None else f"{guarantee['epsilon']:.3g}"
+    items.append(("Epsilon", epsilon, "ln of the amplification, per row"))
     items += sections.coins(evidence)
     if evidence.audit is not None:
         grades = Counter(finding["grade"] for finding in evidence.audit["findings"])

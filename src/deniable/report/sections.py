@@ -25,11 +25,6 @@ def sensitive_names(evidence: Evidence) -> str:
     return ", ".join(shown(name) for name in evidence.manifest.sensitive_columns or apart)
 
 
-def as_share(text: str | None) -> str:
-    """A fraction of the manifest as people read it."""
-    return "none stated" if text is None else percent(Fraction(text))
-
-
 def stated_rho2(evidence: Evidence) -> float | None:
     """How sure an attacker may become, where one number says it for all values."""
     stated = evidence.manifest.guarantee["rho2"]
@@ -44,12 +39,6 @@ def coins(evidence: Evidence) -> tuple[tuple[str, str, str], ...]:
         return ()
     low, high = percent(min(kept)), percent(max(kept))
     return (("Kept by the coin", low if low == high else f"{low} to {high}", "all other values are drawn anew"),)
-
-
-def epsilon(evidence: Evidence) -> str:
-    """The epsilon of the guarantee, in words."""
-    stated = evidence.manifest.guarantee["epsilon"]
-    return "unbounded" if stated is None else f"{stated:.3g}"
 
 
 def other_attackers(evidence: Evidence) -> list[tuple[str, str, str]]:

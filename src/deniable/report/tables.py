@@ -82,7 +82,8 @@ def to_html(table: Table, name: str) -> str:
         f'<th scope="col"{_class(kind, long)}>{in_html(title)}</th>'
         for (title, kind), long in zip(table.columns.items(), wide, strict=True)
     )
-    body = "\n".join(f"{_opened(place in table.marked)}{_row(row, kinds)}</tr>" for place, row in enumerate(table.rows))
+    opened = {False: "<tr>", True: '<tr class="exposed">'}
+    body = "\n".join(f"{opened[i in table.marked]}{_row(row, kinds)}</tr>" for i, row in enumerate(table.rows))
     tall = " tall" if len(table.rows) > TALL else ""
     sortable = ' class="sortable"' if len(table.rows) > 1 else ""
     return (
@@ -116,10 +117,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     return values.to_json(value)
-
-
-def _opened(marked: bool) -> str:
-    return '<tr class="exposed">' if marked else "<tr>"
 
 
 def _row(row: Sequence[Any], kinds: Sequence[Kind]) -> str:

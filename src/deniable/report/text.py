@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from deniable.core.markdown import escaped
@@ -47,7 +48,7 @@ def _markdown(block: Block) -> str:
                 for label, figure, meaning in items
             )
         case Code(text, language):
-            fence = "`" * max(3, 1 + max(map(len, _runs_of_ticks(text)), default=0))
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             return f"{fence}{language}\n{text}\n{fence}"
         case Heading(text):
             return f"### {escaped(text)}"
@@ -60,10 +61,6 @@ def _markdown(block: Block) -> str:
             return "\n\n".join([f"### {escaped(title)}", *map(_markdown, blocks)])
         case Table():
             return to_markdown(block)
-
-
-def _runs_of_ticks(text: str) -> list[str]:
-    return [run for run in "".join(c if c == "`" else " " for c in text).split() if run]
 
 
 def _dict(block: Block) -> dict[str, Any]:

@@ -33,25 +33,19 @@ class Shown(Protocol):
         """The view of a row for each true value."""
         ...
 
-    def likelihood(self, views: Ints) -> Floats:
-        """Pr[view | value], [views, values], each row up to a factor."""
-        ...
-
     def judged(self, beliefs: Floats, people: Ints, views: Ints, original: Ints) -> tuple[Floats, Bools]:
         """For each view of one of the people, whose value is ``original``: how much the truth is believed afterwards,
         and whether nothing is believed more. ``beliefs`` are those before, [people, values]."""
         ...
 
 
-def judged_by_likelihood(
-    shown: Shown, beliefs: Floats, people: Ints, views: Ints, original: Ints
-) -> tuple[Floats, Bools]:
-    """``judged`` from the likelihood of every value."""
+def judged_by_likelihood(likelihood: Floats, beliefs: Floats, people: Ints, original: Ints) -> tuple[Floats, Bools]:
+    """``Shown.judged`` from Pr[view | value] of each view, [views, values], each row up to a factor."""
     before = beliefs[people]
-    joint = before * shown.likelihood(views)
+    joint = before * likelihood
     total = joint.sum(1, keepdims=True)
     after = np.where(total > 0, joint / np.where(total > 0, total, 1.0), before)
-    return after[np.arange(len(views)), original], after.argmax(1) == original
+    return after[np.arange(len(original)), original], after.argmax(1) == original
 
 
 @dataclass(frozen=True)
@@ -62,9 +56,6 @@ class NothingShown:
 
     def draw(self, original: Ints, rng: np.random.Generator) -> Ints:
         return np.zeros_like(original)
-
-    def likelihood(self, views: Ints) -> Floats:
-        return np.ones((len(views), self.m))
 
     def judged(self, beliefs: Floats, people: Ints, views: Ints, original: Ints) -> tuple[Floats, Bools]:
         return beliefs[people, original], beliefs.argmax(1)[people] == original
@@ -87,11 +78,9 @@ class Views:
                 views[own] = rng.choice(len(chance), size=int(own.sum()), p=chance / chance.sum())
         return views
 
-    def likelihood(self, views: Ints) -> Floats:
-        return np.where(views[:, None] < 0, 1.0, self.chances[views])
-
     def judged(self, beliefs: Floats, people: Ints, views: Ints, original: Ints) -> tuple[Floats, Bools]:
-        return judged_by_likelihood(self, beliefs, people, views, original)
+        likelihood = np.where(views[:, None] < 0, 1.0, self.chances[views])
+        return judged_by_likelihood(likelihood, beliefs, people, original)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,10 +125,8 @@ class ChannelRows:
             published[rows] = rng.choice(m, len(rows), p=self.replacing[cell] / self.replacing[cell].sum())
         return cells * m + published
 
-    def likelihood(self, views: Ints) -> Floats:
-        cells, published = np.divmod(views, self.shares.shape[1])
-        if self.cells_shown:
-            return self._within(cells, published)
+    def _over_cells(self, published: Ints) -> Floats:
+        """Pr[published value | value] of rows that do not show their cells."""
         used, place = np.unique(published, return_inverse=True)
         kept = self.coins * self.shares
         over_cells = self.replacing[:, used].T @ (self.shares - kept)
@@ -147,17 +134,10 @@ class ChannelRows:
         weighed: Floats = over_cells[place]
         return weighed
 
-    def _within(self, cells: Ints, published: Ints) -> Floats:
-        rows = np.arange(len(cells))
-        chance = self.replacing[cells, published][:, None] * (1 - self.coins[cells])
-        chance[rows, published] += self.coins[cells, published]
-        weighed: Floats = chance * self.shares[cells]
-        return weighed
-
     def judged(self, beliefs: Floats, people: Ints, views: Ints, original: Ints) -> tuple[Floats, Bools]:
-        if not self.cells_shown and len(self.shares) > 1:
-            return judged_by_likelihood(self, beliefs, people, views, original)
         cells, published = np.divmod(views, self.shares.shape[1])
+        if not self.cells_shown and len(self.shares) > 1:
+            return judged_by_likelihood(self._over_cells(published), beliefs, people, original)
         own, right = np.empty(len(views)), np.empty(len(views), dtype=bool)
         for cell in np.unique(cells):
             rows = np.flatnonzero(cells == cell)
@@ -208,6 +188,7 @@ class LineUpRows:
         return views
 
     def likelihood(self, views: Ints) -> Floats:
+        """Pr[view | value], [views, values]."""
         sets, coin = self.design.sets, float(self.design.coin)  # a product of whole numbers can pass 2^63
         blind = (COIN - coin) * sets.lengths[views].astype(np.float64)
         chance = np.repeat(blind[:, None], self.design.m, axis=1)

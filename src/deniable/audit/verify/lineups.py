@@ -42,25 +42,23 @@ class Sets(NamedTuple):
 def is_design(design: Mapping[str, Any], m: int) -> bool:
     """Whether the integers are a design at all: whole arcs, whole sets, a truth that a coin can have."""
     truth, orders = design["truth"], design["orders"]
-    size = _size_by_blocks(design, m) if "size" in design else _size_by_arcs(design["arcs"], m)
     return (
-        0 < size < m
+        0 < _size(design, m) < m
         and 0 < truth <= FULL
         and truth % (FULL // COINS) == 0
         and orders in (1, 2, 4, 8, 16, 32, 64)
-        and orders * m * size <= MOST
+        and orders * m * _size(design, m) <= MOST
     )
 
 
-def _size_by_arcs(arcs: Sequence[int], m: int) -> int:
-    """How many values a set has; 0 where these are no arcs."""
+def _size(design: Mapping[str, Any], m: int) -> int:
+    """How many values a set has; 0 where these are no blocks or arcs of m values."""
+    if "size" in design:
+        size: int = design["size"]
+        return size if design["values"] == m else 0
+    arcs = design["arcs"]
     sound = len(arcs) == m >= 2 and all(0 < arc <= FULL and arc % (FULL // TURN) == 0 for arc in arcs)
     return sum(arcs) // FULL if sound and sum(arcs) % FULL == 0 else 0
-
-
-def _size_by_blocks(design: Mapping[str, Any], m: int) -> int:
-    size: int = design["size"]
-    return size if design["values"] == m else 0
 
 
 def lines(design: Mapping[str, Any]) -> Iterator[Line]:
@@ -85,15 +83,11 @@ def _all_sets(by_blocks: bool, shape: tuple[int, ...], orders: int, seed: int) -
     place = np.array([first.setdefault(row.tobytes(), len(first)) for row in members])
     if len(first) == len(members):
         return Sets(members, blind, draws)
-    added = Sets(np.empty((len(first), members.shape[1]), np.int64), *(_zeros(len(first), a) for a in (blind, draws)))
+    added = Sets(*(np.zeros((len(first), *one.shape[1:]), np.int64) for one in (members, blind, draws)))
     added.members[place] = members
     np.add.at(added.blind, place, blind)
     np.add.at(added.draws, place, draws)
     return added
-
-
-def _zeros(rows: int, like: Ints) -> Ints:
-    return np.zeros((rows, *like.shape[1:]), np.int64)
 
 
 def _order(seed: int, number: int, m: int) -> list[int]:

@@ -219,12 +219,13 @@ def by_lineups(promise: LineUps, part: Json, manifest: Json) -> list[Check]:
     if promise.adversary != manifest["guarantee"]["adversary"]:
         return [Check("line-ups", False, f"{name}: promised against {promise.adversary!r}, stated otherwise")]
     stays = _lineup_stays(promise, part)
+    needs_gamma = promise.adversary != "frequency" and promise.gamma is None
     detail = f"{name}: no belief falls below {float(stays):.4g} of what it was, promised {float(promise.stays):.4g}"
     return [
         Check("downward", promise.stays <= stays, detail),
         *(_lineup_amplification(promise, part) if promise.gamma is not None else []),
         *(_lineup_posteriors(promise, part, manifest) if promise.adversary == "frequency" else []),
-        *([Check("gamma", False, f"{name}: none is stated")] if _needs_gamma(promise) else []),
+        *([Check("gamma", False, f"{name}: none is stated")] if needs_gamma else []),
     ]
 
 
@@ -237,10 +238,6 @@ def _lineup_stays(promise: LineUps, part: Json) -> Fraction:
     if marginal is None:
         return 1 - Fraction(design["truth"], FULL)  # it is so on average over sets; the least is no more
     return lineups.stays_at_most(design, [max(count, 0) for count in marginal["counts"]], noise_slack(part))
-
-
-def _needs_gamma(promise: LineUps) -> bool:
-    return promise.adversary != "frequency" and promise.gamma is None
 
 
 def _lineup_amplification(promise: LineUps, part: Json) -> list[Check]:
