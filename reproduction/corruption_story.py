@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 
 from deniable.audit.attacks.corruption import corruption, sample_corruption
 from deniable.audit.attacks.evidence import Evidence, views_of
-from deniable.audit.attacks.result import AttackResult, Flags
+from deniable.audit.attacks.result import AttackResult
+from deniable.core.arrays import Bools
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream, Secret
@@ -109,7 +110,7 @@ class _Boxes:
         }
 
 
-def _corrupted(groups: Codes, known: int) -> Flags:
+def _corrupted(groups: Codes, known: int) -> Bools:
     """``known`` of every five others, rounded down, so that 0 is nobody and 5 is all but one."""
     sizes = np.bincount(groups)[groups]
     return sizes - _unknown_left(groups) < (sizes - 1) * known // (GROUP - 1)

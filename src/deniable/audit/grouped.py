@@ -16,14 +16,11 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from deniable.audit.cells import CellReport
 from deniable.audit.extremes import View
 from deniable.audit.posteriors import Belief
-
-Codes = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from deniable.core.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,22 +33,22 @@ class GroupRows:
         rows: how many rows.
     """
 
-    group: Codes
-    value: Codes
-    rows: Codes
+    group: Ints
+    value: Ints
+    rows: Ints
 
     @cached_property
-    def sizes(self) -> Codes:
+    def sizes(self) -> Ints:
         """The rows of each group, by its number."""
         return np.bincount(self.group, weights=self.rows).astype(np.int64)
 
     @cached_property
-    def totals(self) -> Codes:
+    def totals(self) -> Ints:
         """The rows of each value."""
         return np.bincount(self.value, weights=self.rows).astype(np.int64)
 
     @cached_property
-    def used(self) -> Codes:
+    def used(self) -> Ints:
         """The groups that have rows."""
         return np.flatnonzero(self.sizes)
 
@@ -104,7 +101,7 @@ class GroupRows:
         likelihood[self.group, self.value] = self.rows / self.totals[self.value]
         return likelihood
 
-    def totals_of(self, m: int) -> Codes:
+    def totals_of(self, m: int) -> Ints:
         """The rows of each value of a domain of m."""
         return np.r_[self.totals, np.zeros(m - len(self.totals), np.int64)]
 

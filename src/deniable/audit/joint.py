@@ -16,16 +16,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from deniable.audit.breaches import Limits, protects
 from deniable.audit.findings import Finding, Name
+from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.channel import Channel
 from deniable.core.probability import percent
 
-Codes = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 MOST = 3 * 10**8  # comparisons of a published row with a combination, in one column
 CHUNK, ENTRIES = 256, 2**23  # published rows at a time; of many combinations fewer, so that not more is held
 
@@ -54,8 +52,8 @@ class JointBelief:
 
 def joint_beliefs(
     channels: Sequence[Channel],
-    held: tuple[Codes, Codes],
-    shown: Codes,
+    held: tuple[Ints, Ints],
+    shown: Ints,
     limits: Sequence[Limits],
     alone: Sequence[Floats],
 ) -> list[JointBelief]:
@@ -99,7 +97,7 @@ def joint_beliefs(
     return made
 
 
-def _likelihood(channels: Sequence[Channel], combinations: Codes, rows: Codes) -> Floats:
+def _likelihood(channels: Sequence[Channel], combinations: Ints, rows: Ints) -> Floats:
     """prod_j P_j[y_j][x_j] for rows y and combinations x."""
     product = np.ones((len(rows), len(combinations)))
     for column, channel in enumerate(channels):
@@ -109,7 +107,7 @@ def _likelihood(channels: Sequence[Channel], combinations: Codes, rows: Codes) -
     return product
 
 
-def _covered(limits: Limits, counts: Codes) -> npt.NDArray[np.bool_]:
+def _covered(limits: Limits, counts: Ints) -> Bools:
     if all(limit is None for limit in limits):
         return counts > 0
     rows = int(counts.sum())
@@ -121,7 +119,7 @@ def _covered(limits: Limits, counts: Codes) -> npt.NDArray[np.bool_]:
     )
 
 
-def _sample(rows: Codes, most: int) -> Codes:
+def _sample(rows: Ints, most: int) -> Ints:
     """Rows at equal distances, as many as can be compared with all combinations."""
     if len(rows) <= max(most, 1):
         return rows

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import chdtrc
 
 from deniable.audit.posteriors import Belief
+from deniable.core.arrays import Codes
 from deniable.core.histogram import Counts
 
-Codes = npt.NDArray[np.integer]
 BLOCKS = 10
 CHANCE = 1e-6  # how often a shuffled column may be called ordered
 MOST_VALUES = 40

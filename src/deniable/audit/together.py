@@ -29,12 +29,12 @@ from scipy.special import gammaln, xlogy
 
 from deniable.audit.breaches import Limits, protects
 from deniable.audit.findings import Finding, Name
+from deniable.core.arrays import Floats
 from deniable.core.channel import SCALE, Channel
 from deniable.core.histogram import Counts
 from deniable.core.part import Part
 from deniable.core.probability import percent
 
-Floats = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complex128]
 RARE = 1000
 NEGLIGIBLE = 1e-18  # of the likeliest number of kept rows

@@ -58,13 +58,13 @@ def report(
     """
     from deniable import report as reports
     from deniable.owner.audit import audit
-    from deniable.publishing.arguments import files_of
+    from deniable.publishing.arguments import check_choice, files_of
     from deniable.release.folder import require_writable
     from deniable.report.record import Origin
 
     who = audience or ("analyst" if original is None and evaluation is None else "owner")
-    reports.check_choice("for", who, reports.AUDIENCES)
-    reports.check_choice("format", format_, reports.FORMATS)
+    check_choice("for", who, reports.AUDIENCES)
+    check_choice("format", format_, reports.FORMATS)
     for option, given in (("--original", original), ("--evaluation", evaluation)):
         if who == "analyst" and given is not None:
             raise OptionError(

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,7 +17,7 @@ from deniable.audit.attacks.repeated import repeated
 from deniable.audit.attacks.result import AttackResult
 from deniable.audit.attacks.scene import RELEASES, Scene
 from deniable.audit.grouped import GroupRows
-from deniable.core.arrays import Codes, Ints
+from deniable.core.arrays import Codes, Floats, Ints
 from deniable.core.histogram import Histogram
 from deniable.core.promise import Groups
 from deniable.engines.base import CELL
@@ -112,7 +111,7 @@ def _regrouped(release: Release, scene: GroupScene) -> list[AttackResult]:
     there = np.flatnonzero(np.logical_and.reduce([groups >= 0 for groups in drawn]))
     most = max(FEWEST, AT_ONCE // (RELEASES * seen.m))
     people = there if len(there) <= most else np.random.default_rng(SEED).choice(there, most, replace=False)
-    likelihood: list[npt.NDArray[np.float64]] = []
+    likelihood: list[Floats] = []
     views: list[Ints] = []
     for groups in drawn:
         looked_at, own = np.unique(groups[people], return_inverse=True)

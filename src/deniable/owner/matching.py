@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.audit.exposure import combined
+from deniable.core.arrays import Codes, Ints
 from deniable.core.manifest import Manifest
 from deniable.engines.base import Dataset, Progress, no_progress
 from deniable.engines.batch.values import require_columns
@@ -28,17 +28,17 @@ class Matched:
     """
 
     original: pa.Table
-    public: dict[str, npt.NDArray[np.int32]]
-    combined: npt.NDArray[np.int64]
+    public: dict[str, Codes]
+    combined: Ints
     rows: int
 
     @property
-    def published(self) -> npt.NDArray[np.int64]:
+    def published(self) -> Ints:
         """The combination of each published row."""
         return self.combined[: self.rows]
 
     @property
-    def people(self) -> npt.NDArray[np.int64]:
+    def people(self) -> Ints:
         """The combination of each row of the table."""
         return self.combined[self.rows :]
 
@@ -64,7 +64,7 @@ def matched(original: pa.Table, table: pa.Table, names: Sequence[str]) -> Matche
     )
 
 
-def _together(published: pa.ChunkedArray, original: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+def _together(published: pa.ChunkedArray, original: pa.ChunkedArray) -> Codes:
     """One numbering for the values of a column in the release and in the table."""
     if original.type != published.type:
         try:
@@ -76,5 +76,5 @@ def _together(published: pa.ChunkedArray, original: pa.ChunkedArray) -> npt.NDAr
         both = both.cast(both.type.value_type)
     encoded = pc.dictionary_encode(both, null_encoding="encode")
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-    codes: npt.NDArray[np.int32] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    codes: Codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
     return codes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -39,7 +38,7 @@ class Numbering:
                 kind = pa.string()
         return cls(kind)
 
-    def codes(self, column: pa.Array) -> npt.NDArray[np.int32]:
+    def codes(self, column: pa.Array) -> Codes:
         """The numbers of a batch's values; new values get the next ones."""
         plain = decoded(column)
         encoded = pc.dictionary_encode(
@@ -54,7 +53,7 @@ class Numbering:
             numbers[new.to_numpy(zero_copy_only=False)] = np.arange(first, len(self.known))
         else:
             numbers = places.to_numpy(zero_copy_only=False)
-        codes: npt.NDArray[np.int32] = numbers.astype(np.int32)[encoded.indices.to_numpy(zero_copy_only=False)]
+        codes: Codes = numbers.astype(np.int32)[encoded.indices.to_numpy(zero_copy_only=False)]
         return codes
 
     def count(self, codes: Codes) -> None:

@@ -89,13 +89,18 @@ def public_columns(
 
 def check_options(missing: str, form: str, name: str) -> None:
     """Refuse options of unknown values."""
-    for what, value, allowed in (("missing", missing, MISSING), ("format", form, ("parquet", "csv"))):
-        if value not in allowed:
-            raise OptionError(
-                f"{what} = {value!r} is not known: choose one of {', '.join(allowed)}.{did_you_mean(value, allowed)}"
-            )
+    check_choice("missing", missing, MISSING)
+    check_choice("format", form, ("parquet", "csv"))
     if not name:
         raise OptionError("name = '' is not allowed: give the release a name, or leave it out.")
+
+
+def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Refuse what is not among the choices."""
+    if value not in allowed:
+        raise OptionError(
+            f"{name} = {value!r} is not known: choose one of {', '.join(allowed)}.{did_you_mean(value, allowed)}"
+        )
 
 
 def secret_of(key: bytes | None, key_file: str | os.PathLike[str] | None, seed: int | None) -> Secret:

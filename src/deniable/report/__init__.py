@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from deniable.core.errors import OptionError, OutputError, did_you_mean
+from deniable.core.errors import OptionError, OutputError
+from deniable.publishing.arguments import check_choice
 from deniable.release.folder import MANIFEST, write_file
 from deniable.release.release import Release, open_release
 from deniable.report import charts, page, text
@@ -97,11 +98,3 @@ def is_release(folder: Path) -> bool:
         return False
     with manifest.open("rb") as file:
         return b"deniable-release" in file.read(200)
-
-
-def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Refuse what is not among the choices."""
-    if value not in allowed:
-        raise OptionError(
-            f"{name} = {value!r} is not known: choose one of {', '.join(allowed)}.{did_you_mean(value, allowed)}"
-        )

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from deniable.audit.attacks.result import AttackResult, Codes, blind_guess, judged
-from deniable.core.channel import Floats
+from deniable.audit.attacks.result import AttackResult, blind_guess, judged
+from deniable.core.arrays import Codes, Floats
 
 SMOOTHING = 1.0
 

@@ -20,15 +20,15 @@ from __future__ import annotations
 import numpy as np
 
 from deniable.audit.attacks.evidence import Evidence
-from deniable.audit.attacks.result import AttackResult, Codes, Flags, blind_guess, judged
-from deniable.core.channel import Floats
+from deniable.audit.attacks.result import AttackResult, blind_guess, judged
+from deniable.core.arrays import Bools, Codes, Floats
 from deniable.core.errors import OptionError
 from deniable.core.probability import percent
 
 LARGEST_GROUP = 12
 
 
-def corruption(groups: Codes, views: Codes, evidence: Evidence, original: Codes, known: Flags) -> AttackResult:
+def corruption(groups: Codes, views: Codes, evidence: Evidence, original: Codes, known: Bools) -> AttackResult:
     """Attack one member of each group, knowing the true values of those marked as known.
 
     Args:
@@ -49,7 +49,7 @@ def corruption(groups: Codes, views: Codes, evidence: Evidence, original: Codes,
             f"A group of {sizes.max()} members is too large for the corruption attack, which tries every matching: "
             f"at most {LARGEST_GROUP}. Fix: attack smaller groups, or single rows."
         )
-    right: list[Flags] = []
+    right: list[Bools] = []
     attacked: list[Codes] = []
     for size in np.unique(sizes):
         members = order[starts[sizes == size][:, None] + np.arange(size)]
@@ -60,7 +60,7 @@ def corruption(groups: Codes, views: Codes, evidence: Evidence, original: Codes,
     return _judged(np.concatenate(right), np.concatenate(attacked), known)
 
 
-def sample_corruption(groups: Codes, shown: Codes, evidence: Evidence, original: Codes, known: Flags) -> AttackResult:
+def sample_corruption(groups: Codes, shown: Codes, evidence: Evidence, original: Codes, known: Bools) -> AttackResult:
     """Attack one member of each group of which a single row is published; ``shown`` is the view of each group's row.
 
     Groups are numbered 0, 1, ..; all else is as in ``corruption``.
@@ -77,7 +77,7 @@ def sample_corruption(groups: Codes, shown: Codes, evidence: Evidence, original:
     return _judged(belief[groups[target]].argmax(1) == attacked, attacked, known)
 
 
-def _by_counting(groups: Codes, shown: Codes, original: Codes, known: Flags) -> AttackResult:
+def _by_counting(groups: Codes, shown: Codes, original: Codes, known: Bools) -> AttackResult:
     """Values are published as they are: guess what is most frequent when the known members are taken away."""
     m = int(max(shown.max(initial=0), original.max(initial=0))) + 1
     keys = np.concatenate((groups * m + shown, groups[known] * m + original[known]))
@@ -91,18 +91,18 @@ def _by_counting(groups: Codes, shown: Codes, original: Codes, known: Flags) -> 
     return _judged(guess == original[target], original[target], known)
 
 
-def _targets(groups: Codes, known: Flags) -> Codes:
+def _targets(groups: Codes, known: Bools) -> Codes:
     """The first unknown member of each group that has one."""
     unknown = np.flatnonzero(~known)
     return unknown[np.unique(groups[unknown], return_index=True)[1]]
 
 
-def _judged(right: Flags, attacked: Codes, known: Flags) -> AttackResult:
+def _judged(right: Bools, attacked: Codes, known: Bools) -> AttackResult:
     share = float(known.mean()) if len(known) else 0.0
     return judged("corruption", right, blind_guess(attacked), f"{percent(share)} of the people are known")
 
 
-def _beliefs(views: Codes, values: Codes, known: Flags, evidence: Evidence) -> Floats:
+def _beliefs(views: Codes, values: Codes, known: Bools, evidence: Evidence) -> Floats:
     """What the attacker believes of the first member of each group; arrays are groups x members."""
     count, size = views.shape
     likelihood = evidence.likelihood[views]  # groups x rows x values

@@ -17,15 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from deniable.audit.attacks.result import AttackResult, Codes, blind_guess, judged
-from deniable.core.channel import Floats
+from deniable.audit.attacks.result import AttackResult, blind_guess, judged
+from deniable.core.arrays import Codes, Floats
 
 ROUNDS = 20
 SHARING = 3  # times that rows and values of a group are made to add up, in every round
 SMOOTHING = 1.0
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from deniable.audit.attacks.evidence import Evidence
-from deniable.audit.attacks.result import AttackResult, Codes, blind_guess, judged
+from deniable.audit.attacks.result import AttackResult, blind_guess, judged
+from deniable.core.arrays import Codes
 from deniable.core.probability import percent
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable.audit.attacks.result import AttackResult, Codes, judged
+from deniable.audit.attacks.result import AttackResult, judged
+from deniable.core.arrays import Codes
 
 
 def duplicates(published: Codes, original: Codes, m: int) -> AttackResult:

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from deniable.audit.attacks.result import Codes
-from deniable.core.channel import Channel, Floats
+from deniable.core.arrays import Codes, Floats
+from deniable.core.channel import Channel
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from deniable.audit.attacks.corruption import corruption
 from deniable.audit.attacks.evidence import Evidence
@@ -14,8 +13,7 @@ from deniable.audit.attacks.linking import linking
 from deniable.audit.attacks.result import AttackResult, blind_guess
 from deniable.audit.attacks.scene import KNOWN, Scene, known_of, learnt
 from deniable.audit.grouped import GroupRows
-
-Ints = npt.NDArray[np.int64]
+from deniable.core.arrays import Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from deniable.audit.attacks.evidence import Evidence
-from deniable.audit.attacks.result import AttackResult, Codes, blind_guess, judged
+from deniable.audit.attacks.result import AttackResult, blind_guess, judged
+from deniable.core.arrays import Codes
 from deniable.core.probability import percent
 
 ENTRIES = 2**22  # beliefs at once, combinations x values

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from deniable.audit.attacks.evidence import Evidence
-from deniable.audit.attacks.result import AttackResult, Codes, blind_guess, judged
+from deniable.audit.attacks.result import AttackResult, blind_guess, judged
+from deniable.core.arrays import Codes
 
 
 def repeated(releases: Sequence[Codes], evidence: Evidence, original: Codes) -> AttackResult:

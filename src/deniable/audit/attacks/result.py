@@ -6,13 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaincinv
 
+from deniable.core.arrays import Bools, Codes
 from deniable.core.probability import percent
-
-Codes = npt.NDArray[np.integer]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class AttackResult:
         )
 
 
-def judged(name: str, right: Flags, baseline: float, note: str = "") -> AttackResult:
+def judged(name: str, right: Bools, baseline: float, note: str = "") -> AttackResult:
     """The result of guesses that were right or wrong."""
     trials, hits = len(right), int(right.sum())
     low, high = interval(hits, trials)

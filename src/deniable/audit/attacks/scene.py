@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from deniable.audit.attacks.classifier import classifier, seen_together
 from deniable.audit.attacks.corruption import corruption
@@ -23,9 +22,8 @@ from deniable.audit.attacks.linking import linking
 from deniable.audit.attacks.repeated import repeated
 from deniable.audit.attacks.result import AttackResult
 from deniable.audit.attacks.shown import Views
-from deniable.core.arrays import Codes, Floats
+from deniable.core.arrays import Bools, Codes, Floats, Ints
 
-Ints = npt.NDArray[np.int64]
 ENTRIES = 2**23  # numbers that an attack may hold at once: people x values
 INVERSE = 2**32  # steps that inverting a channel may take: views x values^2
 RELEASES = 10
@@ -167,7 +165,7 @@ def _row_corruption(scene: Scene, rng: np.random.Generator) -> list[AttackResult
     return results
 
 
-def known_of(groups: Ints, share: float) -> npt.NDArray[np.bool_]:
+def known_of(groups: Ints, share: float) -> Bools:
     """In each group, whose members stand together, all but the first are the others: the share that is known."""
     starts = np.flatnonzero(np.r_[True, np.diff(groups) != 0]) if len(groups) else np.zeros(0, np.int64)
     sizes = np.diff(np.r_[starts, len(groups)])

@@ -27,8 +27,15 @@ class Store(Protocol):
     """Where responses are kept. Any thread may call it, one at a time."""
 
     def open_for(self, fingerprint: str) -> None:
-        """Make the tables where there are none; refuse a store that holds responses to another survey."""
-        ...
+        """Refuse to mix responses to different surveys, or to different noise."""
+        known = self.setting("survey")
+        if known is not None and known != fingerprint:
+            raise OptionError(
+                f"The store holds responses to another version of this survey ({known[:12]}..; this one is "
+                f"{fingerprint[:12]}..): words or noise were changed. Fix: the survey file that it was started with, "
+                "or another --store for the new version."
+            )
+        self.setting("survey", fingerprint)
 
     def add(self, entries: Sequence[Entry]) -> list[Outcome]:
         """Store responses, durably and all at once; an id that is there is left as it is."""
@@ -57,13 +64,3 @@ class Store(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-def require_same(known: str | None, fingerprint: str) -> None:
-    """Refuse to mix responses to different surveys, or to different noise."""
-    if known is not None and known != fingerprint:
-        raise OptionError(
-            f"The store holds responses to another version of this survey ({known[:12]}..; this one is "
-            f"{fingerprint[:12]}..): words or noise were changed. Fix: the survey file that it was started with, or "
-            "another --store for the new version."
-        )

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from deniable.collection.store.base import Entry, Outcome, StoreError, require_same
+from deniable.collection.store.base import Entry, Outcome, Store, StoreError
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS deniable_settings (name text PRIMARY KEY, value text NOT NULL);
@@ -21,7 +21,7 @@ ON CONFLICT DO NOTHING RETURNING id
 """
 
 
-class PostgresStore:
+class PostgresStore(Store):
     """A store in a database; its connection is made anew after the database was away."""
 
     def __init__(self, address: str) -> None:
@@ -48,10 +48,6 @@ class PostgresStore:
         with self._lock:
             cursor = self._alive().execute(statement, values or None)
             return cursor.fetchall() if cursor.description else []
-
-    def open_for(self, fingerprint: str) -> None:
-        require_same(self.setting("survey"), fingerprint)
-        self.setting("survey", fingerprint)
 
     def add(self, entries: Sequence[Entry]) -> list[Outcome]:
         with self._lock, self._alive().transaction():

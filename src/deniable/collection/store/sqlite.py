@@ -7,8 +7,9 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-from deniable.collection.store.base import Entry, Outcome, StoreError, require_same
+from deniable.collection.store.base import Entry, Outcome, Store, StoreError
 
 # Rows lie by their random id, not in the order of their arrival.
 SCHEMA = """
@@ -18,7 +19,7 @@ CREATE TABLE IF NOT EXISTS codes (hash TEXT PRIMARY KEY, used INTEGER NOT NULL D
 """
 
 
-class SqliteStore:
+class SqliteStore(Store):
     """A store in one file, which only its owner can read."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -36,10 +37,6 @@ class SqliteStore:
             raise StoreError(
                 f"The store {str(path)!r} cannot be opened: {words}. Fix: --store with another path."
             ) from None
-
-    def open_for(self, fingerprint: str) -> None:
-        require_same(self.setting("survey"), fingerprint)
-        self.setting("survey", fingerprint)
 
     def add(self, entries: Sequence[Entry]) -> list[Outcome]:
         with self._lock:
@@ -64,17 +61,18 @@ class SqliteStore:
         stored = execute("INSERT INTO responses VALUES (?, ?, ?) ON CONFLICT DO NOTHING", row).rowcount
         return "new" if stored else "known"
 
-    def rows(self) -> list[str]:
+    def _run(self, statement: str, values: Sequence[str] = ()) -> list[Any]:
         with self._lock:
-            return [row[0] for row in self._connection.execute("SELECT answers FROM responses ORDER BY id")]
+            return self._connection.execute(statement, values).fetchall()
+
+    def rows(self) -> list[str]:
+        return [row[0] for row in self._run("SELECT answers FROM responses ORDER BY id")]
 
     def days(self) -> list[tuple[str, int]]:
-        with self._lock:
-            return self._connection.execute("SELECT day, count(*) FROM responses GROUP BY day ORDER BY day").fetchall()
+        return self._run("SELECT day, count(*) FROM responses GROUP BY day ORDER BY day")
 
     def count(self) -> int:
-        with self._lock:
-            return int(self._connection.execute("SELECT count(*) FROM responses").fetchone()[0])
+        return int(self._run("SELECT count(*) FROM responses")[0][0])
 
     def add_codes(self, hashes: Iterable[str]) -> None:
         with self._lock:
@@ -84,16 +82,14 @@ class SqliteStore:
             execute("COMMIT")
 
     def codes(self) -> tuple[int, int]:
-        with self._lock:
-            made, used = self._connection.execute("SELECT count(*), coalesce(sum(used), 0) FROM codes").fetchone()
+        ((made, used),) = self._run("SELECT count(*), coalesce(sum(used), 0) FROM codes")
         return int(made), int(used)
 
     def setting(self, name: str, value: str | None = None) -> str | None:
-        with self._lock:
-            if value is not None:
-                self._connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
-            row = self._connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
-        return None if row is None else str(row[0])
+        if value is not None:
+            self._run("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
+        rows = self._run("SELECT value FROM settings WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else None
 
     def close(self) -> None:
         with self._lock:
