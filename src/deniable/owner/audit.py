@@ -30,8 +30,7 @@ from deniable.mechanisms import MECHANISMS
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.owner.beside import Beside
 from deniable.owner.combined import combined_findings
-from deniable.owner.giveaways import giveaways, heaps
-from deniable.owner.giveaways_in_memory import giveaways_beside_groups
+from deniable.owner.giveaways import giveaways, giveaways_beside_groups, heaps
 from deniable.owner.group_scenes import attacks_on_groups
 from deniable.owner.lists import audit_of_lists
 from deniable.owner.looking import looked_at

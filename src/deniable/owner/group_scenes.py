@@ -11,11 +11,10 @@ import pyarrow.compute as pc
 
 from deniable.audit.attacks.de_finetti import Buckets, de_finetti, foreground
 from deniable.audit.attacks.evidence import Evidence
-from deniable.audit.attacks.groups import GroupScene, played_on_groups
 from deniable.audit.attacks.informed import in_classes
 from deniable.audit.attacks.repeated import repeated
 from deniable.audit.attacks.result import AttackResult
-from deniable.audit.attacks.scene import RELEASES, Scene
+from deniable.audit.attacks.scene import RELEASES, GroupScene, Scene, played_on_groups
 from deniable.audit.grouped import GroupRows
 from deniable.core.arrays import Codes, Floats, Ints
 from deniable.core.histogram import Histogram

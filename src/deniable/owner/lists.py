@@ -12,7 +12,7 @@ from deniable.core.arrays import Bools
 from deniable.core.items import ListItem
 from deniable.core.promise import OneOfItems
 from deniable.engines.base import Dataset, Progress
-from deniable.owner.giveaways_in_memory import giveaways_beside_items
+from deniable.owner.giveaways import giveaways_beside_items
 from deniable.owner.matching import read_original
 from deniable.release.release import Release
 
