@@ -53,11 +53,10 @@ class Exposure:
         sizes = np.bincount(group)
         own = sizes[group]
         l, alike = (None, None) if sensitive is None else _diversity(group, sizes, sensitive)
-        without = {
-            name: _alone([codes for other, codes in columns.items() if other != name], rows)
-            for name in columns
-            if len(columns) > 1
-        }
+        without = {}
+        for name in columns if len(columns) > 1 else ():
+            others = combined([codes for other, codes in columns.items() if other != name], rows)
+            without[name] = int((np.bincount(others) == 1).sum())
         return cls(
             rows=rows,
             groups=len(sizes),
@@ -114,10 +113,6 @@ def _without_gaps(numbers: Ints) -> Ints:
         places: Ints = (np.cumsum(there) - 1)[numbers]
         return places
     return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
-
-
-def _alone(columns: Sequence[Codes], rows: int) -> int:
-    return int((np.bincount(combined(columns, rows)) == 1).sum())
 
 
 def _diversity(group: Ints, sizes: Ints, sensitive: Codes) -> tuple[int, int]:

@@ -19,12 +19,10 @@ def exempted(
     binned: bool,
     engine: str | Engine = "local",
 ) -> list[Hashable]:
-    """Exempt values as the column has them; of a binned column they are the texts of intervals."""
-    return _typed(values, table, sensitive, engine) if values and not binned else list(values or [])
-
-
-def _typed(values: list[str], table: str | list[str], sensitive: Sequence[str], engine: str | Engine) -> list[Hashable]:
-    """Values as a shell has them, words, in the type of the sensitive column."""
+    """Exempt values, which a shell has as words, in the type of the sensitive column; of a binned column they are the
+    texts of intervals."""
+    if not values or binned:
+        return list(values or [])
     if len(sensitive) > 1:
         raise OptionError("--exempt goes with one sensitive column; with several, use exempt= of deniable.Privacy.")
     schema = engine_named(engine).open(table).schema

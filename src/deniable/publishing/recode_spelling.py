@@ -102,10 +102,10 @@ def _number(text: str) -> Number:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-def as_steps(given: Any, home: Path | None = None) -> tuple[Step, ...]:
+def as_steps(given: Any) -> tuple[Step, ...]:
     """A step, several, or their text."""
     if isinstance(given, str):
-        return steps_spelled(given, home)
+        return steps_spelled(given)
     several = tuple(given) if isinstance(given, Sequence) else (given,)
     if not 1 <= len(several) <= MOST_STEPS or not all(isinstance(step, tuple(KINDS.values())) for step in several):
         raise OptionError(

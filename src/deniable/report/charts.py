@@ -12,7 +12,6 @@ from deniable.core.errors import extra_missing
 from deniable.report.style import FONT, PALETTE, SERIES
 
 WIDTH, HEIGHT = 560, 320
-COST = "What accuracy costs in certainty"
 NARROW = 400  # up to this width labels are short and legends stand below
 BAR = 20  # pixels of height for each value of a histogram
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
@@ -56,8 +55,6 @@ def error_against_rho2(
     rows: Sequence[dict[str, Any]],
     selectivity: float,
     width: int = WIDTH,
-    *,
-    title: str = COST,
     rho2: float | None = None,
 ) -> Any:
     """Predicted error against how sure an attacker may become, one line per mechanism; upright, what is required."""
@@ -74,7 +71,7 @@ def error_against_rho2(
     )
     if rho2 is not None:
         chart = alt.layer(_limit(alt, [{"rho2": rho2}]).encode(x=x), chart)
-    return themed(chart.properties(title=title) if title else chart, width)
+    return themed(chart, width)
 
 
 def _limit(alt: Any, where: list[dict[str, float]]) -> Any:

@@ -11,6 +11,8 @@ from scipy.special import betaincinv
 from deniable.core.arrays import Bools, Codes
 from deniable.core.probability import percent
 
+CONFIDENCE = 0.95
+
 
 @dataclass(frozen=True)
 class AttackResult:
@@ -58,13 +60,13 @@ def judged(name: str, right: Bools, baseline: float, note: str = "") -> AttackRe
     return AttackResult(name, hits / trials if trials else 0.0, low, high, baseline, trials, note)
 
 
-def interval(hits: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The Clopper-Pearson interval: exact, never too narrow.
+def interval(hits: int, trials: int) -> tuple[float, float]:
+    """The 95 % interval of Clopper and Pearson: exact, never too narrow.
 
     >>> [round(end, 3) for end in interval(5, 10)]
     [0.187, 0.813]
     """
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low = 0.0 if hits == 0 else float(betaincinv(hits, trials - hits + 1, tail))
     high = 1.0 if hits == trials else float(betaincinv(hits + 1, trials - hits, 1 - tail))
     return low, high

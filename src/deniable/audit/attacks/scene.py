@@ -157,13 +157,13 @@ def _classifying(scene: Scene) -> Floats | None:
     return None if possible * scene.m**2 > INVERSE else scene.evidence.weights
 
 
-def republished(scene: Scene, rng: np.random.Generator, releases: int = RELEASES) -> AttackResult:
+def republished(scene: Scene, rng: np.random.Generator) -> AttackResult:
     """Repeated publication: what each person's row would show in releases under fresh keys, drawn from the channel."""
     people = _some(np.arange(len(scene.original)), scene.m, rng)
     original = scene.original[people]
-    every = Views(scene.evidence.likelihood).draw(np.tile(original, releases), rng)
-    result = repeated(list(every.reshape(releases, -1)), scene.evidence, original)
-    return replace(result, note=f"if the rows were published {releases} times, each time under a fresh key")
+    every = Views(scene.evidence.likelihood).draw(np.tile(original, RELEASES), rng)
+    result = repeated(list(every.reshape(RELEASES, -1)), scene.evidence, original)
+    return replace(result, note=f"if the rows were published {RELEASES} times, each time under a fresh key")
 
 
 def rebuilt_decoys(scene: Scene, rebuilt: Evidence, promised: float) -> AttackResult:
