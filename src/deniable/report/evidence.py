@@ -74,40 +74,29 @@ class Evidence:
 
 
 def from_release(release: Release) -> Evidence:
-    """What the release itself holds: nothing here comes from anywhere else."""
-    if release.answerer.published is None:
-        return _from_counts(release)
-    estimates = tuple(
-        estimate
-        for part in release.manifest.parts
-        if part.domain and (estimate := _estimates(release, part)) is not None
-    )
-    return Evidence(
-        manifest=release.manifest,
-        certificate=_certificate(release),
-        estimates=estimates,
-        examples=examples(release, estimates[0].rows if estimates else ()),
-        public=tuple(
-            _described(name, release.manifest.types[name], release.counter().distinct(name))
-            for name in release.manifest.public_columns
-        ),
-    )
+    """What the release itself holds: nothing here comes from anywhere else.
 
-
-def _from_counts(release: Release) -> Evidence:
-    """The same of a release that answers ``count`` and nothing else: histograms value by value, no predicted errors."""
-    estimates = tuple(_counted(release, part) for part in release.manifest.parts if 0 < len(part.domain) <= COUNTED)
-    return Evidence(
-        manifest=release.manifest,
-        certificate=_certificate(release),
-        estimates=estimates,
-        examples=counted_examples(release, estimates[0].rows if estimates else ()),
-        public=tuple(
-            _described(name, release.manifest.types[name], pc.unique(release.table[name].combine_chunks()))
-            for name in release.manifest.public_columns
+    One that answers ``count`` and nothing else is asked value by value, and no errors are predicted.
+    """
+    manifest, counts_only = release.manifest, release.answerer.published is None
+    if counts_only:
+        made = [_counted(release, part) for part in manifest.parts if 0 < len(part.domain) <= COUNTED]
+        distinct = {
+            name: pc.unique(release.table[name].combine_chunks())
+            for name in manifest.public_columns
             if name in release.table.column_names
-        ),
-        counts_only=True,
+        }
+    else:
+        made = [one for part in manifest.parts if part.domain and (one := _estimates(release, part)) is not None]
+        distinct = {name: release.counter().distinct(name) for name in manifest.public_columns}
+    frequent = made[0].rows if made else ()
+    return Evidence(
+        manifest=manifest,
+        certificate=_certificate(release),
+        estimates=tuple(made),
+        examples=(counted_examples if counts_only else examples)(release, frequent),
+        public=tuple(_described(name, manifest.types[name], values) for name, values in distinct.items()),
+        counts_only=counts_only,
     )
 
 
