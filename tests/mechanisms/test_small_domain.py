@@ -18,7 +18,7 @@ from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.requirement import EVERY_RELEASE
-from deniable.mechanisms.small_domain import SmallDomain, cell_table
+from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.small_domain.balance import balance, joined
 from deniable.mechanisms.small_domain.cost import cost_named, value_variances, weights_for
 from deniable.mechanisms.small_domain.merge import Rules, merge
@@ -419,14 +419,6 @@ def test_rows_of_a_small_cell_taken_together_say_more_as_the_guarantee_warns():
     assert together == pytest.approx(0.93, abs=0.005)
     assert any("combine the rows of that cell" in text for text in plan.guarantee.not_protected)
     assert "by the cell and the value published for that person" in str(plan.guarantee)
-
-
-def test_the_cell_table_has_a_line_for_each_cell():
-    plan = SmallDomain().plan(zipf(50, 1, 300_000), Privacy("1/13", "1/6"))
-    table = cell_table(plan)
-    assert [line["cell"] for line in table] == list(range(len(plan.cells)))
-    assert sum(line["share"] for line in table) == pytest.approx(1, abs=0.01)
-    assert all(line["worst"] <= 1 / 6 and 0 < line["coin"] < 1 and line["gamma"] > 1 for line in table)
 
 
 def test_small_domain_is_a_mechanism_and_records_its_options():

@@ -231,9 +231,9 @@ def better_lineup(m: int, gamma: Fraction) -> BlockDesign | None:
     if m < 3 or gamma <= 1:
         return None
     chosen = by_amplification(m, gamma, None, None)
-    if chosen is None or chosen.design.size < 2:
+    if chosen is None or chosen.size < 2:
         return None
-    design = _small(chosen.design, gamma)
+    design = _small(chosen, gamma)
     states = LineUpStates(design)
     if not states.unbiased:
         return None

@@ -76,8 +76,7 @@ class Channel:
             coarse: round the coin down to a few digits, for a gamma that depends on the data (mathematics 11.6).
         """
         replace = uniform_weights(len(values))
-        least = int(replace.min())
-        keep = int((gamma - 1) * SCALE * least / (SCALE + (gamma - 1) * least))
+        keep = largest_keep(gamma, int(replace.min()))
         coins = np.full(len(values), coarsened(keep) if coarse else keep, dtype=np.int64)
         return cls(tuple(values), coins, replace)
 
@@ -241,6 +240,11 @@ class Channel:
     def _require_invertible(self) -> None:
         if not self.invertible:
             raise OptionError("This channel cannot be inverted: two or more of its values are always replaced.")
+
+
+def largest_keep(gamma: Fraction, least: int) -> int:
+    """The largest threshold K with K S + (S-K) W <= gamma (S-K) W, W = ``least`` being the rarest replacement's."""
+    return int((gamma - 1) * SCALE * least / (SCALE + (gamma - 1) * least))
 
 
 def uniform_weights(m: int) -> Counts:

@@ -18,6 +18,7 @@ from deniable.core.guarantee import Guarantee
 from deniable.core.labels import Labels, labels_dict, labels_of
 from deniable.core.part import Part, part_dict, part_of, perturbed_names
 from deniable.core.privacy import Privacy
+from deniable.core.probability import rounded
 from deniable.core.recode import Steps, step_dict, step_of
 from deniable.core.sentence import sentence_of
 
@@ -280,15 +281,6 @@ def guarantee_dict(guarantee: Guarantee) -> dict[str, Any]:
         "also": list(guarantee.also),
         "not_protected": list(guarantee.not_protected),
     }
-
-
-def rounded(number: Fraction, *, up: bool) -> Fraction:
-    """A probability to three significant digits, towards the weaker promise."""
-    scale = Fraction(1000)
-    while number * scale < 100:
-        scale *= 10
-    scaled = number * scale
-    return Fraction(-(-scaled // 1) if up else scaled // 1) / scale
 
 
 def _text(number: Fraction | None) -> str | None:

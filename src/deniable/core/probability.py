@@ -83,6 +83,20 @@ def percent(value: Fraction | float, digits: int = 3) -> str:
     return f"{text} %"
 
 
+def rounded(number: Fraction, *, up: bool, digits: int = 3) -> Fraction:
+    """A probability to a few significant digits, up or down; 0 as it is.
+
+    >>> rounded(Fraction(1, 6), up=True), rounded(Fraction(57, 100_001), up=True)
+    (Fraction(167, 1000), Fraction(57, 100000))
+    """
+    if not number:
+        return number
+    scale = Fraction(10) ** digits
+    while number * scale < 10 ** (digits - 1):
+        scale *= 10
+    return Fraction(math.ceil(number * scale) if up else math.floor(number * scale)) / scale
+
+
 def factor(gamma: Fraction) -> str:
     """A factor in three digits, rounded up."""
     digits = max(math.floor(math.log10(gamma)) - 2, -2)

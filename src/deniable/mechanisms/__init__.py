@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.registry import MECHANISMS, PLACES, mechanism_named
 from deniable.mechanisms.tolerance import tolerance  # not lazily: its module, once imported, would have its name
-
-# Not lazily: whoever imports the module of this name first would set it in the place of the function.
 
 if TYPE_CHECKING:
     from deniable.mechanisms.conditional import strictest as strictest
@@ -36,21 +32,12 @@ _LAZY = {
 __all__ = ["MECHANISMS", "Mechanism", "mechanism_named", "tolerance", *sorted(_LAZY)]  # noqa: PLE0604
 
 
-class _Room(ModuleType):
-    """The module itself: its names lazily, and ``tolerance`` is the function although a file has its name."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in _LAZY:
-            raise AttributeError(f"module 'deniable.mechanisms' has no attribute {name!r}")
-        module, _, attribute = _LAZY[name].partition(":")
-        return getattr(import_module(module), attribute)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (isinstance(value, ModuleType) and name in _LAZY):  # importing a file must not hide a function
-            super().__setattr__(name, value)
-
-    def __dir__(self) -> list[str]:
-        return sorted(__all__)
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'deniable.mechanisms' has no attribute {name!r}")
+    module, _, attribute = _LAZY[name].partition(":")
+    return getattr(import_module(module), attribute)
 
 
-sys.modules[__name__].__class__ = _Room
+def __dir__() -> list[str]:
+    return sorted(__all__)

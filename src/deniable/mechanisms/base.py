@@ -109,7 +109,7 @@ class Mechanism(ABC):
     @property
     def options(self) -> dict[str, Any]:
         """What the owner chose, for the manifest."""
-        return options_of(self)
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
 
     @property
     def unfolding(self) -> Unfolding | None:
@@ -151,8 +151,3 @@ class Mechanism(ABC):
         (scan,) = scans
         plan = self.plan(scan.values, privacy, public=scan.public)
         return dataclasses.replace(plan, parts=(dataclasses.replace(plan.parts[0], columns=scan.columns),))
-
-
-def options_of(mechanism: Any) -> dict[str, Any]:
-    """A mechanism's options, for the manifest."""
-    return {field.name: getattr(mechanism, field.name) for field in dataclasses.fields(mechanism)}

@@ -24,7 +24,7 @@ from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
 from deniable.core.profile import QuestionProfile
-from deniable.mechanisms.base import Mechanism, options_of
+from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.designed_coins import (
     Cover,
     Floats,
@@ -111,24 +111,17 @@ class Designed(Mechanism):
     @property
     def options(self) -> dict[str, Any]:
         """For the manifest; of an owner's own questions only how many there were."""
-        options = options_of(self)
+        options = super().options
         if isinstance(self.profile, QuestionProfile):
             options["profile"] = f"{len(self.profile):,} questions of the owner"
         return options
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         """The plan; ``public`` is a noisy histogram that will be published, for the replacing distribution."""
-        privacy, limits = _requirement(histogram, privacy, self.name, public)
-        for cover in covers(histogram, public):
-            for slack in SLACKS:
-                channel = self._channel(histogram, limits, cover, slack)
-                if channel is None:
-                    break
-                if keeps(histogram, channel, limits):
-                    return _plan(self, histogram, privacy, limits, channel, cover, public)
-        raise _too_tight(histogram, limits)
+        return _plan(self, histogram, privacy, public)
 
     def _channel(self, histogram: Histogram, limits: Limits, cover: Cover, slack: float) -> Channel | None:
+        """The channel for these ``limits``, lowered by ``slack``, of a ``histogram`` as its ``cover`` has it."""
         profile = self.profile
         if isinstance(profile, QuestionProfile):
             profile = profile.in_order(histogram.domain)
@@ -166,17 +159,13 @@ class Identity(Mechanism):
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         """The plan; ``public`` is a noisy histogram that will be published, for the replacing distribution."""
-        privacy, limits = _requirement(histogram, privacy, self.name, public)
-        for cover in covers(histogram, public):
-            r = cover.base / cover.base.sum()
-            for slack in SLACKS:
-                coin = constant_coin(cover.prior / histogram.rows, r, lowered(as_limits(limits), slack), cover.mass)
-                if coin <= 0:
-                    break
-                channel = Channel.of(histogram.domain, coin, r, coarse=True)
-                if keeps(histogram, channel, limits):
-                    return _plan(self, histogram, privacy, limits, channel, cover, public)
-        raise _too_tight(histogram, limits)
+        return _plan(self, histogram, privacy, public)
+
+    def _channel(self, histogram: Histogram, limits: Limits, cover: Cover, slack: float) -> Channel | None:
+        """The channel for these ``limits``, lowered by ``slack``, of a ``histogram`` as its ``cover`` has it."""
+        r = cover.base / cover.base.sum()
+        coin = constant_coin(cover.prior / histogram.rows, r, lowered(as_limits(limits), slack), cover.mass)
+        return Channel.of(histogram.domain, coin, r, coarse=True) if coin > 0 else None
 
 
 class _Trial(NamedTuple):
@@ -294,19 +283,24 @@ def _too_tight(histogram: Histogram, limits: Limits) -> RequirementError:
 
 
 def _plan(
-    mechanism: Designed | Identity,
-    histogram: Histogram,
-    privacy: Privacy,
-    limits: Limits,
-    channel: Channel,
-    cover: Cover,
-    public: Histogram | None,
+    mechanism: Designed | Identity, histogram: Histogram, privacy: Privacy | None, public: Histogram | None
 ) -> Plan:
-    said = (
-        *((TIGHT,) if cover.tight else ()),
-        *((OWN_MARGIN,) if public is not None and is_sparse(histogram) else ()),
-        *((CHOSEN_FOR_A_POOL,) if mechanism.for_questions else ()),
-    )
-    channel, loose = channel_for_singles(histogram, channel, privacy, public)
-    promised = frequency_guarantee(histogram, privacy, limits, channel, public, loose, said)
-    return Plan.of_channel(mechanism.name, histogram, channel, promised, privacy=privacy, options=mechanism.options)
+    """The first channel that keeps every limit: covers from safe to tight, limits from as they are to a quarter."""
+    required, limits = _requirement(histogram, privacy, mechanism.name, public)
+    for cover in covers(histogram, public):
+        for slack in SLACKS:
+            channel = mechanism._channel(histogram, limits, cover, slack)
+            if channel is None:
+                break
+            if keeps(histogram, channel, limits):
+                said = (
+                    *((TIGHT,) if cover.tight else ()),
+                    *((OWN_MARGIN,) if public is not None and is_sparse(histogram) else ()),
+                    *((CHOSEN_FOR_A_POOL,) if mechanism.for_questions else ()),
+                )
+                channel, loose = channel_for_singles(histogram, channel, required, public)
+                promised = frequency_guarantee(histogram, required, limits, channel, public, loose, said)
+                return Plan.of_channel(
+                    mechanism.name, histogram, channel, promised, privacy=required, options=mechanism.options
+                )
+    raise _too_tight(histogram, limits)

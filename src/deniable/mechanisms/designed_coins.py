@@ -21,10 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.core.histogram import Counts, Histogram
-from deniable.mechanisms.view import OWN_MARGINS, is_sparse, upper_counts
+from deniable.mechanisms.view import OWN_MARGINS, coarse_counts, is_sparse, upper_counts
 
 Floats = npt.NDArray[np.float64]
-COVER_BITS = 8  # frequent values: rounded up by less than 1 %
 LARGEST_COIN = 1 - 2**-10
 HALVINGS = 50
 AT_ONCE = 2**18  # coins that are looked for at once: what a processor's cache holds
@@ -61,10 +60,10 @@ def covers(histogram: Histogram, public: Histogram | None = None) -> Iterator[Co
         yield Cover(upper, base, mass)
         return
     step = row_step(histogram)
-    coarse = _rounded_up(histogram.counts, step)
+    coarse = coarse_counts(histogram.counts, step)
     for prior, tight in (
         (coarse, step == 1),
-        (_rounded_up(histogram.counts, 1), True),
+        (coarse_counts(histogram.counts, 1), True),
         (np.maximum(histogram.counts, 1), True),
     ):
         yield Cover(prior, coarse, prior / histogram.rows, tight)
@@ -74,15 +73,6 @@ def row_step(histogram: Histogram) -> int:
     """1, 2, 4 or 8 rows: at most a sixteenth of the average count, so that the cover stays close."""
     room = histogram.rows // (16 * histogram.m)
     return min(8, 1 << max(room.bit_length() - 1, 0))
-
-
-def _rounded_up(counts: Counts, step: int) -> Counts:
-    """Above each count: the next multiple of ``step``, then at most 8 significant bits."""
-    multiples = (counts // step + 1) * step
-    length = np.frexp(multiples.astype(np.float64))[1]
-    grid = np.left_shift(np.int64(1), np.maximum(length - COVER_BITS, 0).astype(np.int64))
-    rounded: Counts = -(-multiples // grid) * grid
-    return rounded
 
 
 class _Largest(NamedTuple):

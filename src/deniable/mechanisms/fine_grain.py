@@ -30,12 +30,15 @@ from deniable.core.promise import PerValue, Promise
 from deniable.core.promise_numbers import Single
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.fine_grain_solver import Floats, coins_for_errors, solve_coins
+from deniable.mechanisms.posterior import rounded_up
 from deniable.mechanisms.requirement import (
     EVERY_RELEASE,
     check_histogram,
     frequency_promise,
+    needs_rho1,
     needs_values,
     own_limits,
+    require_values,
 )
 from deniable.mechanisms.singles import channel_for_singles
 from deniable.mechanisms.view import beyond_rho1, covered_values, largest_share, upper_counts
@@ -109,12 +112,7 @@ class FineGrain(Mechanism):
         if self.weights is None:
             # Against any prior nothing may depend on the table: coins that follow its counts are evidence, too.
             return np.ones(histogram.m) if privacy.adversary == "any-prior" else histogram.relative
-        unknown = [value for value in self.weights if value not in histogram]
-        if unknown:
-            raise OptionError(
-                f"weights names {listing(unknown)}, which is not a value of the sensitive column."
-                + did_you_mean(unknown[0], histogram.domain)
-            )
+        require_values("weights", self.weights, histogram)
         weights = np.array([float(self.weights.get(value, 0.0)) for value in histogram.domain])
         if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
             raise OptionError("weights must be finite numbers >= 0, at least one of them above 0.")
@@ -126,14 +124,12 @@ def fine_grain_channel(
     weights: Floats,
     gammas: Sequence[Fraction | None],
     *,
-    coarse: bool = True,
     errors: bool = False,
 ) -> Channel:
     """The best channel with P[i][i] / P[i][k] <= gamma_i (None: exempt), checked in exact arithmetic; with ``errors``
     that of a small error where the weights are the values' shares.
 
-    Coins are rounded down, by default to a coarse grid (mathematics 11.6): every limit only gets easier when a coin
-    falls.
+    Coins are rounded down to a coarse grid (mathematics 11.6): every limit only gets easier when a coin falls.
     """
     shared = {id(gamma): gamma for gamma in gammas}
     rounded = {alike: np.inf if gamma is None else float(gamma) for alike, gamma in shared.items()}
@@ -145,13 +141,13 @@ def fine_grain_channel(
         # The optimum all but gives up on some value. A little of uniform perturbation, which meets every limit too
         # (the limits are convex), makes its count estimable again.
         coins = (1 - UNIFORM_SHARE) * coins + UNIFORM_SHARE * uniform
-    channel = Channel.of(values, coins, coarse=coarse)
+    channel = Channel.of(values, coins, coarse=True)
     keep = channel.keep.copy()
     while too_high := _above_limit(keep, channel.replace, gammas):
         # Only rounding can bring us here. A limit couples a coin with the largest other one: both give way a little.
         involved = {*too_high, *(_two_largest(keep))}
         for i in involved:
-            keep[i] = coarsened(int(keep[i]) - 1) if coarse else max(int(keep[i]) - 2, 0)
+            keep[i] = coarsened(int(keep[i]) - 1)
         if (keep < 0).any():
             raise InternalError("fine-grain coins cannot be made to meet their limits")
     return Channel(tuple(values), keep, channel.replace)
@@ -170,12 +166,8 @@ def requirements_of(histogram: Histogram, privacy: Privacy, public: Histogram | 
     rho2 = privacy.rho2
     assert rho2 is not None
     if privacy.adversary == "any-prior":
-        if privacy.rho1 is None:
-            raise RequirementError(
-                "adversary 'any-prior' needs rho1: the strongest belief beforehand that must be covered. "
-                "Fix: give rho1, for example rho1='1/13'."
-            )
-        return {value: (privacy.rho1, rho2) for value in histogram.domain if value not in exempt}
+        rho1 = needs_rho1(privacy)
+        return {value: (rho1, rho2) for value in histogram.domain if value not in exempt}
     protected = covered_values(histogram, privacy, public)
     largest_share(histogram, public, protected, rho2)
     counts = upper_counts(histogram, public, protected)
@@ -251,7 +243,7 @@ def _guarantee(
             limit = amplification_limit(rho1, rho2)
             if own is None or own > limit:
                 raise InternalError("a fine-grain channel exceeds a limit that it was built for")
-            worst = max(worst, min(_rounded_up(worst_posterior(rho1, own)), rho2))
+            worst = max(worst, min(rounded_up(worst_posterior(rho1, own)), rho2))
             known[alike] = against is None or against > limit
         open_downward += known[alike]
     number, exempt = len(requirements), histogram.m - len(requirements)
@@ -313,8 +305,3 @@ def _telling(histogram: Histogram, requirements: Requirements) -> int:
     """Of how many values the requirement is, to less than a row, their share of the rows."""
     row = Fraction(1, histogram.rows)
     return sum(0 <= rho1 - histogram.frequency(value) < row for value, (rho1, _) in requirements.items())
-
-
-def _rounded_up(posterior: Fraction) -> Fraction:
-    """Four digits, rounded to the safe side: exact posteriors would give exact counts away."""
-    return min(Fraction(-int(-posterior * 10_000 // 1), 10_000), Fraction(1))

@@ -26,10 +26,10 @@ from deniable.core.promise import LineUps
 from deniable.mechanisms.base import Mechanism, Need
 from deniable.mechanisms.fine_grain import in_its_words
 from deniable.mechanisms.lineup_choice import LEAST_ORDERS, Chosen, by_amplification, by_frequency, sizes_for
-from deniable.mechanisms.one_cell import Limits, allowed_amplification, coarse_counts, limits_of, pairs_of
+from deniable.mechanisms.one_cell import Limits, allowed_amplification, limits_of, pairs_of
 from deniable.mechanisms.posterior import rounded_up
 from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, needs_values, own_limits
-from deniable.mechanisms.view import beyond_rho1, covered_values
+from deniable.mechanisms.view import beyond_rho1, coarse_counts, covered_values
 
 DEFAULT_TRUTH = Fraction(1, 2)
 DOUBT = 8 * math.sqrt(2) / COUNT_EPSILON  # rows: eight standard deviations of the noise of public counts
@@ -134,7 +134,7 @@ class Lineup(Mechanism):
         self, histogram: Histogram, privacy: Privacy, public: Histogram | None
     ) -> tuple[LineUpDesign, Guarantee]:
         limits = _limits(histogram, privacy, public)
-        known = coarse_counts(histogram) if public is None else public.counts
+        known = coarse_counts(histogram.counts) if public is None else public.counts
         truth = self.exact_truth()
         chosen = by_frequency(histogram.counts, known, limits, self.size, truth, DEFAULT_TRUTH)
         if chosen is None:
@@ -162,13 +162,13 @@ class Lineup(Mechanism):
 
     def _any_prior(self, histogram: Histogram, privacy: Privacy) -> tuple[LineUpDesign, Guarantee]:
         gamma = allowed_amplification(privacy)
-        chosen = by_amplification(histogram.m, gamma, self.size, self.exact_truth())
-        if chosen is None:
+        design = by_amplification(histogram.m, gamma, self.size, self.exact_truth())
+        if design is None:
             raise RequirementError(
                 f"Line-ups with truth = {self.exact_truth()} amplify beliefs by more than {float(gamma):.4g}, which is "
                 "all that rho1 and rho2 allow against adversary 'any-prior'. Fix: leave truth out, or a smaller one."
             )
-        return chosen.design, _any_prior_guarantee(histogram, privacy, chosen.design)
+        return design, _any_prior_guarantee(histogram, privacy, design)
 
 
 def _limits(histogram: Histogram, privacy: Privacy, public: Histogram | None) -> Limits:
@@ -179,7 +179,6 @@ def _limits(histogram: Histogram, privacy: Privacy, public: Histogram | None) ->
     for place, value in enumerate(histogram.domain if privacy.per_value else ()):
         share, limit = histogram.frequency(value), limits[place]
         if limit is not None:
-            limits[place] = None if value in privacy.exempt else limit
             if privacy.theta is not None:
                 limits[place] = min(limit, privacy.theta * share)
             if share >= limit:
@@ -276,7 +275,7 @@ def _stays(design: LineUpDesign, histogram: Histogram, public: Histogram | None)
 
     Like the design it follows from the public counts, with room for their noise; the true ones only check it.
     """
-    known, doubt = (coarse_counts(histogram), 0.0) if public is None else (public.counts, DOUBT)
+    known, doubt = (coarse_counts(histogram.counts), 0.0) if public is None else (public.counts, DOUBT)
     by_public = lineup_exact.stays_by(design, np.maximum(known, 1), int(histogram.counts.sum()), doubt)
     stated, true = Fraction(int(by_public * 1000), 1000), lineup_exact.stays(design, histogram.counts)
     return stated if stated <= true else Fraction(int(true * 100), 100)

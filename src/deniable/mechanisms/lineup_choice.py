@@ -44,13 +44,11 @@ class Chosen:
     Attributes:
         error: predicted, to compare designs by.
         lowered: whether a check against the true counts lowered the truth.
-        slack: how many rows more than the public count a value may have for the requirement to hold by public numbers.
     """
 
     design: LineUpDesign
     error: float
     lowered: bool = False
-    slack: int = 0
 
 
 def sizes_for(m: int, size: int | None, *, least_orders: int = LEAST_ORDERS, all_up_to: int = SMALL_SIZES) -> list[int]:
@@ -195,9 +193,9 @@ class _Search:
             return None
         steps = min(int(largest * TRUTH_GRID), int(self.wanted * TRUTH_GRID))
         coin = steps * (COIN // TRUTH_GRID) if self.truth is None else int(self.truth * COIN)
-        return self._checked(sketch.with_coin(coin), slack) if coin else None
+        return self._checked(sketch.with_coin(coin)) if coin else None
 
-    def _checked(self, design: ArcDesign, slack: int) -> Chosen | None:
+    def _checked(self, design: ArcDesign) -> Chosen | None:
         """The design, its truth lowered until every posterior under the true counts keeps its limit, exactly."""
         lowered = False
         step = LOWERED_BY * (COIN // TRUTH_GRID)
@@ -209,18 +207,10 @@ class _Search:
             if self.truth is not None or coin <= 0:
                 return None
             design, lowered = design.with_coin(coin), True
-        return Chosen(design, predicted_error(self.share, design.inclusion, design.share_true), lowered, slack)
+        return Chosen(design, predicted_error(self.share, design.inclusion, design.share_true), lowered)
 
 
-@dataclass(frozen=True, eq=False)
-class Equal:
-    """A design that includes all values alike, and its predicted error."""
-
-    design: BlockDesign
-    error: float
-
-
-def by_amplification(m: int, gamma: Fraction, size: int | None, truth: Fraction | None) -> Equal | None:
+def by_amplification(m: int, gamma: Fraction, size: int | None, truth: Fraction | None) -> BlockDesign | None:
     """The design of equal inclusion whose exact amplification is at most gamma; nothing here depends on a table.
 
     t = (gamma-1) L / (m + (gamma-1) L). Of all sets of a size the error would be least near L = m / (gamma+1) (Ye and
@@ -239,7 +229,7 @@ def by_amplification(m: int, gamma: Fraction, size: int | None, truth: Fraction 
         if truth is not None or design.coin == 1:
             return None
         design = design.with_coin(design.coin - 1)
-    return Equal(design, equal_error(m, best, design.share_true))
+    return design
 
 
 def equal_error(m: int, size: int, truth: float) -> float:

@@ -18,7 +18,7 @@ from deniable.core.lineup import orders_for, public_order
 SINGULAR = 1e-12  # of an eigenvalue, against the mean of all
 
 
-def equal_inverse(m: int, size: int, orders: int, seed: int = 0) -> float:
+def equal_inverse(m: int, size: int, orders: int) -> float:
     """(J^-1)_xx of a design by blocks, the same for all values: 1/L^2 from the vector of ones, and all others; infinite
     where J cannot be inverted.
 
@@ -26,7 +26,7 @@ def equal_inverse(m: int, size: int, orders: int, seed: int = 0) -> float:
     4.0
     """
     spectrum = np.zeros(m)
-    for order in _orders(m, orders_for(m, 1), seed)[:orders]:
+    for order in _orders(m, orders_for(m, 1))[:orders]:
         block = np.zeros(m)
         block[order[:size]] = 1.0
         spectrum += np.abs(np.fft.fft(block)) ** 2
@@ -37,9 +37,9 @@ def equal_inverse(m: int, size: int, orders: int, seed: int = 0) -> float:
 
 
 @lru_cache(maxsize=1)
-def _orders(m: int, orders: int, seed: int) -> tuple[Ints, ...]:
+def _orders(m: int, orders: int) -> tuple[Ints, ...]:
     """All public orders, which many sizes share."""
-    return tuple(public_order(seed, number, m) for number in range(orders))
+    return tuple(public_order(0, number, m) for number in range(orders))
 
 
 def balanced_inverse(m: int, size: int) -> float:

@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from deniable.core import exact
 from deniable.core.channel import Channel
-from deniable.core.errors import RequirementError, did_you_mean, listing, shortened
+from deniable.core.errors import RequirementError, shortened
 from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, amplification_limit
 from deniable.core.probability import percent
@@ -22,15 +20,16 @@ from deniable.core.promise_numbers import Single
 from deniable.mechanisms.requirement import (
     EVERY_RELEASE,
     frequency_promise,
+    needs_rho1,
     protected_values,
     refuse_sums,
     require_covered,
     require_feasible,
+    require_values,
 )
 from deniable.mechanisms.singles import channel_for_singles
 from deniable.mechanisms.view import beyond_rho1, surest_bound, upper_counts
 
-GRID = 8  # rows
 Limits = list[Fraction | None]  # each value's largest posterior; None: exempt
 
 
@@ -131,27 +130,13 @@ def limits_of(histogram: Histogram, privacy: Privacy | None) -> Limits:
         require_covered(histogram, mask)
         require_feasible(histogram, privacy, mask)
         limits = [privacy.rho2 if protected else None for protected in mask.tolist()]
-    unknown = [value for value in privacy.per_value if value not in histogram]
-    if unknown:
-        raise RequirementError(
-            f"per_value names {listing(unknown)}, which is not a value of the sensitive column."
-            + did_you_mean(unknown[0], histogram.domain)
-        )
+    require_values("per_value", privacy.per_value, histogram, RequirementError)
     for value, (rho1, rho2) in privacy.per_value.items():
         if histogram[value] <= rho1 * histogram.rows:
             limits[histogram.position(value)] = rho2
     if all(limit is None for limit in limits):
         raise RequirementError("No value is protected: every value of the table is exempt. Fix: raise rho1.")
     return limits
-
-
-def coarse_counts(histogram: Histogram) -> Counts:
-    """Counts on a grid of 8 rows or 1 %, from which no exact count can be read (mathematics 11.6)."""
-    up = histogram.counts // GRID * GRID + GRID
-    length = np.frexp(up.astype(np.float64))[1].astype(np.int64)
-    unit = np.left_shift(np.int64(1), np.maximum(length - 8, 0))
-    coarse: Counts = -(-up // unit) * unit
-    return coarse
 
 
 def allowed_amplification(privacy: Privacy) -> Fraction:
@@ -164,7 +149,5 @@ def pairs_of(privacy: Privacy) -> list[tuple[Fraction, Fraction]]:
     refuse_sums(privacy)
     pairs = [*privacy.per_value.values()]
     if privacy.rho2 is not None:
-        if privacy.rho1 is None:
-            raise RequirementError("adversary 'any-prior' needs rho1. Fix: give rho1, for example rho1='1/13'.")
-        pairs.append((privacy.rho1, privacy.rho2))
+        pairs.append((needs_rho1(privacy), privacy.rho2))
     return pairs

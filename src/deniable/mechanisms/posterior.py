@@ -3,6 +3,7 @@ adversaries")."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
 
@@ -102,8 +103,8 @@ def _stronger_attackers(histogram: Histogram, channel: Channel, protected: Seque
 
 
 def rounded_up(posterior: Fraction) -> Fraction:
-    """Four digits, to the safe side."""
-    return Fraction(-int(-posterior * 10_000 // 1), 10_000)
+    """Four digits, to the safe side: exact posteriors would give exact counts away."""
+    return Fraction(math.ceil(10_000 * posterior), 10_000)
 
 
 def _above(posteriors: Sequence[Fraction], limits: Limits) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deniable.core.channel import Channel, weights_of
-from deniable.core.errors import OptionError, RequirementError, did_you_mean, listing
+from deniable.core.errors import OptionError, RequirementError
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
@@ -25,7 +25,7 @@ from deniable.core.probability import Probability, probability
 from deniable.mechanisms.base import Mechanism, Need, Scanned
 from deniable.mechanisms.one_cell import limits_of, plan_of_channel, refuse_any_prior
 from deniable.mechanisms.pram_strata import largest_coin, plan_of_strata
-from deniable.mechanisms.requirement import check_histogram
+from deniable.mechanisms.requirement import check_histogram, require_values
 from deniable.mechanisms.view import OWN_MARGINS, is_sparse, upper_counts
 
 COIN = 0.8  # where nothing is required
@@ -89,7 +89,7 @@ class Pram(Mechanism):
             )
         refuse_any_prior(self.name, privacy)
         check_histogram(histogram)
-        self._require_known(histogram)
+        require_values("coins", self.coins, histogram)
         counts: Counts = histogram.counts if public is None else np.maximum(public.counts, 1)
         if public is not None and is_sparse(histogram):
             counts = counts + OWN_MARGINS[0]  # a rare value is replaced a little too often rather than too rarely
@@ -137,7 +137,8 @@ class Pram(Mechanism):
             domain: the values of the whole table, in its order.
             public: noisy histograms of the strata, which the replacing distributions are then made from.
         """
-        self._require_known({value for histogram in histograms for value in histogram} | set(domain or ()))
+        known = {value for histogram in histograms for value in histogram} | set(domain or ())
+        require_values("coins", self.coins, known)
         return plan_of_strata(
             self.name,
             histograms,
@@ -175,14 +176,6 @@ class Pram(Mechanism):
                 "believed. Fix: raise rho2, or exempt that value."
             )
         return largest
-
-    def _require_known(self, known: Mapping[Hashable, int] | set[Hashable]) -> None:
-        unknown = [value for value in self.coins if value not in known]
-        if unknown:
-            raise OptionError(
-                f"coins names {listing(unknown)}, which is not a value of the sensitive column."
-                + did_you_mean(unknown[0], known)
-            )
 
 
 def _largest(histogram: Histogram, privacy: Privacy, counts: Counts, public: Histogram | None) -> Fraction:

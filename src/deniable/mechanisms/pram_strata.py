@@ -10,6 +10,7 @@ What is published as another value speaks for x by at most f/n, which is below L
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -174,7 +175,7 @@ def _limit(value: Hashable, stratum: Histogram, by_table: Fraction | None, priva
 def _coarse(worst: Fraction, limits: Sequence[Limits]) -> Fraction:
     """Whole per cent, to the safe side: an exact posterior would give exact counts away (mathematics 11.6)."""
     highest = max((limit for stratum in limits for limit in stratum if limit is not None), default=Fraction(1))
-    return min(Fraction(-int(-worst * 100 // 1), 100), highest)
+    return min(Fraction(math.ceil(100 * worst), 100), highest)
 
 
 def _guarantee(

@@ -18,8 +18,9 @@ from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.mechanisms.base import Mechanism
-from deniable.mechanisms.one_cell import coarse_counts, plan_of_channel, refuse_any_prior
+from deniable.mechanisms.one_cell import plan_of_channel, refuse_any_prior
 from deniable.mechanisms.requirement import check_histogram
+from deniable.mechanisms.view import coarse_counts
 
 NOT_USEFUL = "Nothing about groups of rows can be estimated: published values are independent of the original ones."
 
@@ -44,7 +45,7 @@ class Redraw(Mechanism):
         """The plan; ``public`` is a noisy histogram that will be published."""
         refuse_any_prior(self.name, privacy)
         check_histogram(histogram)
-        weights: Counts = coarse_counts(histogram) if public is None else np.maximum(public.counts, 1)
+        weights: Counts = coarse_counts(histogram.counts) if public is None else np.maximum(public.counts, 1)
         channel = Channel.of(histogram.domain, 0.0, weights.astype(np.float64))
         return plan_of_channel(
             self.name,

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.errors import RequirementError, TableError, did_you_mean, listing, shortened
+from deniable.core.errors import (
+    DeniableError,
+    OptionError,
+    RequirementError,
+    TableError,
+    did_you_mean,
+    listing,
+    shortened,
+)
 from deniable.core.histogram import Histogram
-from deniable.core.manifest import rounded
 from deniable.core.privacy import Privacy
-from deniable.core.probability import percent
+from deniable.core.probability import percent, rounded
 from deniable.core.promise import Frequency
 from deniable.core.promise_numbers import Single
 from deniable.core.singles import single_values
@@ -44,15 +51,23 @@ def check_histogram(histogram: Histogram) -> None:
         )
 
 
+def require_values(
+    option: str, named: Iterable[Hashable], known: Collection[Hashable], kind: type[DeniableError] = OptionError
+) -> None:
+    """Refuse an option that names something else than values of the sensitive column."""
+    unknown = [value for value in named if value not in known]
+    if unknown:
+        raise kind(
+            f"{option} names {listing(unknown)}, which is not a value of the sensitive column."
+            + did_you_mean(unknown[0], known)
+        )
+
+
 def protected_values(histogram: Histogram, privacy: Privacy) -> npt.NDArray[np.bool_]:
     """SA': the values that the requirement protects: those not exempt, with f_x / n <= rho1 where rho1 is given."""
     singles = {value for column in single_values(histogram.domain) for value in column.values} if privacy.exempt else ()
-    unknown = [value for value in privacy.exempt if value not in histogram and value not in singles]
-    if unknown:
-        raise RequirementError(
-            f"exempt names {listing(unknown)}, which is not a value of the sensitive column."
-            + did_you_mean(unknown[0], histogram.domain)
-        )
+    unknown = [value for value in privacy.exempt if value not in singles]
+    require_values("exempt", unknown, histogram, RequirementError)
     mask = np.array([value not in privacy.exempt for value in histogram.domain])
     if privacy.rho1 is not None:
         mask &= histogram.counts <= math.floor(privacy.rho1 * histogram.rows)  # f / n <= rho1, exactly
@@ -123,6 +138,16 @@ def refuse_sums(privacy: Privacy | None) -> None:
             "Of what publishes rows, decoy groups alone promise something about sums (small_sums, large_sums). "
             "Fix: mechanism='decoys', or leave them out."
         )
+
+
+def needs_rho1(privacy: Privacy) -> Fraction:
+    """rho1, which adversary 'any-prior' cannot do without."""
+    if privacy.rho1 is None:
+        raise RequirementError(
+            "adversary 'any-prior' needs rho1: the strongest belief beforehand that must be covered. "
+            "Fix: give rho1, for example rho1='1/13'."
+        )
+    return privacy.rho1
 
 
 def needs_values(privacy: Privacy | None, mechanism: str) -> Privacy:

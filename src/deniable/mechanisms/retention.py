@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deniable.core.breach import safe_threshold
-from deniable.core.channel import SCALE, Channel, uniform_weights, weights_of
+from deniable.core.channel import SCALE, Channel, largest_keep, uniform_weights, weights_of
 from deniable.core.errors import OptionError, RequirementError, TableError, listing
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Plan, PlannedPart
@@ -31,7 +31,6 @@ from deniable.mechanisms.requirement import check_histogram, refuse_sums
 from deniable.mechanisms.retention_guarantee import Perturbed, guarantee
 from deniable.mechanisms.retention_spelling import replaces_in
 
-__all__ = ["Perturbed", "Retention", "guarantee"]
 MARGIN = 16  # rows; noise of epsilon 1/2 takes more from a count once in four thousand
 
 
@@ -209,7 +208,7 @@ class Retention(Mechanism):
         if self.budget is None:
             return _threshold(column, self.columns[column], least, relative, rows)
         gamma = Fraction(math.exp(self.budget / len(self.columns)) * (1 - 1e-12))
-        return int((gamma - 1) * SCALE * least / (SCALE + (gamma - 1) * least))
+        return largest_keep(gamma, least)
 
     def range_coin(self, column: str, grid: NumberRange) -> NumberRange:
         """The range ``grid`` of ``column`` with its coin."""
@@ -307,8 +306,7 @@ def _threshold(
         if replace.replacing == "swapping":
             return _swapping_threshold(rho1, rho2, rows)
         return safe_threshold(relative, rho1, rho2)
-    gamma = amplification_limit(rho1, rho2)
-    return int((gamma - 1) * SCALE * least / (SCALE + (gamma - 1) * least))
+    return largest_keep(amplification_limit(rho1, rho2), least)
 
 
 def _swapping_threshold(rho1: Fraction, rho2: Fraction, rows: int | None) -> int:

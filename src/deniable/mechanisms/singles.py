@@ -63,7 +63,13 @@ def covered_by_promise(domain: Sequence[Hashable], loose: Sequence[Single]) -> C
 
 def keeps_singles(channel: Channel, counts: Counts, positions: Counts | None, covered: Covered, rho2: Fraction) -> bool:
     """Whether no attacker becomes surer than rho2 of a covered single value, exactly; see ``lowered_for_singles``."""
-    return _kept(channel.keep, channel.replace, counts, positions, covered, rho2)
+    for column, mask in covered:
+        codes = column.codes if positions is None else column.codes[positions]
+        present, sets = np.unique(codes, return_inverse=True)
+        sure = posterior_of_sets(channel.keep, channel.replace, counts, sets)
+        if any(belief > rho2 for belief, place in zip(sure, present.tolist(), strict=True) if mask[place]):
+            return False
+    return True
 
 
 def lowered_for_singles(
@@ -80,8 +86,9 @@ def lowered_for_singles(
     """
     for step in range(STEPS + 1):
         keep = channel.keep if step == 0 else coarsened((channel.keep * 2.0**-step).astype(np.int64))
-        if _kept(keep, channel.replace, counts, positions, covered, rho2):
-            return channel if step == 0 else Channel(channel.values, keep, channel.replace)
+        lowered = channel if step == 0 else Channel(channel.values, keep, channel.replace)
+        if keeps_singles(lowered, counts, positions, covered, rho2):
+            return lowered
     return None
 
 
@@ -96,18 +103,6 @@ def channel_for_singles(
     if lowered is None:
         raise too_close(histogram, int(np.argmax(histogram.counts)), privacy.rho2)
     return lowered, loose_singles(covered)
-
-
-def _kept(
-    keep: Counts, replace: Counts, counts: Counts, positions: Counts | None, covered: Covered, rho2: Fraction
-) -> bool:
-    for column, mask in covered:
-        codes = column.codes if positions is None else column.codes[positions]
-        present, sets = np.unique(codes, return_inverse=True)
-        sure = posterior_of_sets(keep, replace, counts, sets)
-        if any(belief > rho2 for belief, place in zip(sure, present.tolist(), strict=True) if mask[place]):
-            return False
-    return True
 
 
 def _counts(histogram: Histogram, column: SingleValues) -> Counts:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Adversary, Privacy, amplification_limit, worst_posterior
-from deniable.core.probability import Probability, exact_number
+from deniable.core.probability import Probability, exact_number, rounded
 from deniable.mechanisms.designed_coins import row_step
 from deniable.mechanisms.requirement import check_histogram
 
@@ -48,9 +48,9 @@ def tolerance(
         share = Fraction(f, rows.rows)
         if exact:
             return share, factor * share
-        low = share if step == 1 else _digits(Fraction(f // step * step, rows.rows), up=False)
+        low = share if step == 1 else rounded(Fraction(f // step * step, rows.rows), up=False)
         gamma = amplification_limit(low, factor * low) if low else factor
-        high = min(_digits(Fraction(-(-f // step) * step, rows.rows), up=True), Fraction(999, 1000))
+        high = min(rounded(Fraction(-(-f // step) * step, rows.rows), up=True), Fraction(999, 1000))
         return high, worst_posterior(high, gamma)
 
     per_value = {value: pair(f) for value, f in rows.items() if f and factor * Fraction(f, rows.rows) < 1}
@@ -69,18 +69,3 @@ def _factor(theta: Probability) -> Fraction:
             f"theta = {theta!r} must be a number above 1: how many times as sure an attacker may become. Fix: theta=3."
         )
     return factor
-
-
-def _digits(number: Fraction, *, up: bool) -> Fraction:
-    """Three significant digits, rounded up or down.
-
-    >>> _digits(Fraction(57, 100_001), up=True)
-    Fraction(57, 100000)
-    """
-    if not number:
-        return number
-    scale = Fraction(1000)
-    while number * scale < 100:
-        scale *= 10
-    scaled = number * scale
-    return Fraction(-(-scaled // 1) if up else scaled // 1) / scale

@@ -14,8 +14,6 @@ from fractions import Fraction
 from typing import ClassVar
 
 from deniable.core.channel import Channel
-from deniable.core.errors import RequirementError
-from deniable.core.exact import distinct
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
@@ -23,15 +21,8 @@ from deniable.core.privacy import Privacy, amplification_limit, largest_prior, w
 from deniable.core.probability import percent
 from deniable.core.promise import Amplification
 from deniable.mechanisms.base import Mechanism
-from deniable.mechanisms.requirement import (
-    EVERY_RELEASE,
-    check_histogram,
-    needs_rho2,
-    protected_values,
-    require_covered,
-    require_feasible,
-)
-from deniable.mechanisms.view import beyond_rho1, largest_share
+from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, needs_rho2
+from deniable.mechanisms.view import beyond_rho1_at, strongest_belief
 
 
 @dataclass(frozen=True)
@@ -55,46 +46,24 @@ class Uniform(Mechanism):
         privacy = needs_rho2(privacy, self.name)
         check_histogram(histogram)
         assert privacy.rho2 is not None
-        rho1, from_data = privacy.rho1, privacy.rho1 is None
-        if privacy.adversary == "frequency":
-            require_covered(histogram, protected_values(histogram, privacy))
-        if rho1 is None:
-            if privacy.adversary == "any-prior":
-                raise RequirementError(
-                    "adversary 'any-prior' needs rho1: the strongest belief beforehand that must be covered. "
-                    "Fix: give rho1, for example rho1='1/13'."
-                )
-            protected = protected_values(histogram, privacy)
-            require_feasible(histogram, privacy, protected)
-            rho1 = largest_share(histogram, public, protected, privacy.rho2)
-        channel = Channel.uniform(histogram.domain, gamma=amplification_limit(rho1, privacy.rho2), coarse=from_data)
-        above = () if privacy.adversary == "any-prior" else _above(histogram, privacy, public, channel)
-        promised = amplification_guarantee(privacy, channel, above)
+        limit = amplification_limit(strongest_belief(histogram, privacy, public), privacy.rho2)
+        channel = Channel.uniform(histogram.domain, gamma=limit, coarse=privacy.rho1 is None)
+        gamma = channel.exact_gamma
+        assert gamma is not None
+        promised = amplification_guarantee(privacy, gamma, beyond_rho1_at(histogram, privacy, public, gamma))
         return Plan.of_channel(self.name, histogram, channel, promised, privacy=privacy)
 
 
-def _above(histogram: Histogram, privacy: Privacy, public: Histogram | None, channel: Channel) -> tuple[int, ...]:
-    """Values that are believed at more than rho2 afterwards, or can be, by whoever knows how frequent they are."""
-    gamma = channel.exact_gamma
-    if privacy.rho1 is None:
-        return ()
-    assert gamma is not None
-    alike = distinct(histogram.counts)
-    sure = alike.of_all([worst_posterior(Fraction(f, histogram.rows), gamma) for (f,) in alike.rows])
-    return beyond_rho1(histogram, privacy, public, sure)
-
-
-def amplification_guarantee(privacy: Privacy, channel: Channel, above: tuple[int, ...] = ()) -> Guarantee:
+def amplification_guarantee(privacy: Privacy, gamma: Fraction, above: tuple[int, ...]) -> Guarantee:
     """What one channel over the whole domain promises through its amplification alone (THESIS Thm 1)."""
     assert privacy.rho2 is not None
-    gamma = channel.exact_gamma
-    assert gamma is not None
     covered = largest_prior(privacy.rho2, gamma)
     rho1 = _readable(covered) if privacy.rho1 is None else privacy.rho1
     also = (
         f"Whatever an attacker believed beforehand, up to {percent(rho1)}, the published value makes of it at most "
         f"{percent(privacy.rho2)}: for any statement about the value, upward and downward.",
-        f"The published value satisfies epsilon-local differential privacy with epsilon = ln gamma = {_digits(gamma)}.",
+        f"The published value satisfies epsilon-local differential privacy with epsilon = ln gamma = "
+        f"{math.log(gamma):.4g}.",
     )
     return Guarantee(
         promises=(Amplification(gamma, rho1, privacy.rho2, above),),
@@ -114,7 +83,3 @@ def amplification_guarantee(privacy: Privacy, channel: Channel, above: tuple[int
 def _readable(prior: Fraction) -> Fraction:
     """A prior rounded down to four digits: a bound that people can read, still covered."""
     return max(Fraction(int(prior * 10_000), 10_000), Fraction(1, 10_000) if prior >= Fraction(1, 10_000) else prior)
-
-
-def _digits(gamma: Fraction) -> str:
-    return f"{math.log(gamma):.4g}"

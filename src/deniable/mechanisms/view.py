@@ -20,12 +20,13 @@ from deniable.core.channel import Channel
 from deniable.core.errors import RequirementError, shortened
 from deniable.core.exact import SCALE, different, distinct
 from deniable.core.histogram import Counts, Histogram
-from deniable.core.privacy import Privacy
-from deniable.mechanisms.requirement import protected_values, require_covered, require_feasible
+from deniable.core.privacy import Privacy, worst_posterior
+from deniable.mechanisms.requirement import needs_rho1, protected_values, require_covered, require_feasible
 
 # Rows. Steps are coarse: whoever finds out which one was taken by brute force is left with six candidates or more.
 COMMON_MARGINS = tuple(8 << 2 * k for k in range(19))  # for all values together
 OWN_MARGINS = tuple(2 << 2 * k for k in range(20))  # for each value by itself
+GRID, COARSE_BITS = 8, 8  # rows and significant bits, of counts that are rounded up
 SPARSE = 512  # rows a value on average, below which each value has its own margin
 OWN_MARGIN = (
     "How frequent values are: where the noisy histogram understates a value by more than 2, 8, 32, .. rows, its coin "
@@ -76,6 +77,29 @@ def is_sparse(histogram: Histogram) -> bool:
     return histogram.rows < SPARSE * histogram.m
 
 
+def coarse_counts(counts: Counts, step: int = GRID) -> Counts:
+    """Above each count: the next multiple of ``step`` rows, then at most 8 significant bits, so rounded up by less than
+    1 % where values are frequent. No exact count can be read from them (mathematics 11.6)."""
+    multiples = (counts // step + 1) * step
+    length = np.frexp(multiples.astype(np.float64))[1]
+    unit = np.left_shift(np.int64(1), np.maximum(length - COARSE_BITS, 0).astype(np.int64))
+    coarse: Counts = -(-multiples // unit) * unit
+    return coarse
+
+
+def strongest_belief(histogram: Histogram, privacy: Privacy, public: Histogram | None) -> Fraction:
+    """What an attacker may believe beforehand: rho1 as required, or the largest share of a protected value."""
+    assert privacy.rho2 is not None
+    if privacy.adversary == "any-prior":
+        return needs_rho1(privacy)
+    protected = protected_values(histogram, privacy)
+    require_covered(histogram, protected)
+    if privacy.rho1 is not None:
+        return privacy.rho1
+    require_feasible(histogram, privacy, protected)
+    return largest_share(histogram, public, protected, privacy.rho2)
+
+
 def largest_share(histogram: Histogram, public: Histogram | None, protected: Bools, rho2: Fraction) -> Fraction:
     """A bound on the share of the most frequent protected value; refused where it leaves no room below rho2."""
     counts = upper_counts(histogram, public, protected)
@@ -117,6 +141,17 @@ def beyond_rho1(
         if not (open_ended & ~above).any():
             break
     return tuple(np.flatnonzero(above).tolist())
+
+
+def beyond_rho1_at(
+    histogram: Histogram, privacy: Privacy, public: Histogram | None, gamma: Fraction
+) -> tuple[int, ...]:
+    """The same where posteriors are bounded by an amplification alone; none against any prior."""
+    if privacy.adversary == "any-prior":
+        return ()
+    alike = distinct(histogram.counts)
+    sure = alike.of_all([worst_posterior(Fraction(f, histogram.rows), gamma) for (f,) in alike.rows])
+    return beyond_rho1(histogram, privacy, public, sure)
 
 
 def surest_bound(channel: Channel, counts: Counts, rows: int) -> list[Fraction]:

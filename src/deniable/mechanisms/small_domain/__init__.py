@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from deniable.mechanisms.small_domain.guarantee import cell_table
 from deniable.mechanisms.small_domain.mechanism import SmallDomain
 
-__all__ = ["SmallDomain", "cell_table"]
+__all__ = ["SmallDomain"]

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import chain, compress
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +15,15 @@ from deniable.core.errors import InternalError
 from deniable.core.exact import own_amplifications
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
-from deniable.core.plan import Cell, Plan
+from deniable.core.plan import Cell
 from deniable.core.privacy import Privacy, largest_prior
-from deniable.core.probability import percent
+from deniable.core.probability import percent, rounded
 from deniable.core.promise import Cells
 from deniable.core.promise_numbers import Single
 from deniable.mechanisms.requirement import (
     EVERY_RELEASE,
     exempt_positions,
     largest_protected_frequency,
-    protected_values,
 )
 
 Flags = npt.NDArray[np.bool_]
@@ -95,7 +93,7 @@ def cells_guarantee(
         adversary="frequency",
         rho1=privacy.rho1,
         rho2=privacy.rho2,
-        worst=privacy.rho2 if noisy else min(round_up(worst), privacy.rho2),
+        worst=privacy.rho2 if noisy else min(rounded(worst, up=True), privacy.rho2),
         gamma=gammas[0] if whole else None,
         also=_also(privacy.rho2, cells, guarded, gammas),
         not_protected=(
@@ -109,48 +107,6 @@ def cells_guarantee(
     )
 
 
-def cell_table(plan: Plan) -> list[dict[str, Any]]:
-    """One entry per cell, for people: values, share of the rows, coin, gamma and the worst posterior, rounded.
-
-    ``coin`` is the average over the cell's rows; ``gamma`` is infinite where a fine-grain coin always keeps a value;
-    ``worst`` is the largest posterior of a protected value, the cell included, rounded up.
-    """
-    assert plan.privacy is not None
-    protected = protected_values(plan.histogram, plan.privacy)
-    table = []
-    for number, cell in enumerate(plan.cells):
-        mask = protected[plan.positions(cell)]
-        worst = max((p for p, guarded in zip(posteriors(cell), mask, strict=True) if guarded), default=Fraction(0))
-        table.append(
-            {
-                "cell": number,
-                "values": cell.rows.m,
-                "share": float(f"{cell.size / plan.histogram.rows:.3g}"),
-                "coin": float(f"{cell.rows.relative @ cell.channel.coins:.3g}"),
-                "gamma": float(f"{cell.channel.gamma:.4g}"),
-                "worst": float(min(round_up(worst), plan.privacy.rho2 or Fraction(1))),
-            }
-        )
-    return table
-
-
-def round_up(value: Fraction, digits: int = 3) -> Fraction:
-    """A probability rounded up to a few significant digits.
-
-    >>> round_up(Fraction(1, 6))
-    Fraction(167, 1000)
-    """
-    if value == 0:
-        return value
-    step = Fraction(10) ** (math.floor(math.log10(value)) + 1 - digits)
-    return min(math.ceil(value / step) * step, Fraction(1))
-
-
-def _round_down(value: Fraction, digits: int = 3) -> Fraction:
-    step = Fraction(10) ** (math.floor(math.log10(value)) + 1 - digits)
-    return math.floor(value / step) * step
-
-
 def _also(
     rho2: Fraction, cells: tuple[Cell, ...], guarded: list[Flags], gammas: tuple[Fraction | None, ...]
 ) -> tuple[str, ...]:
@@ -162,7 +118,7 @@ def _also(
     )
     if any(gamma is None for gamma in own):
         raise InternalError("a protected value has an unbounded amplification")
-    covered = percent(_round_down(largest_prior(rho2, max(gamma for gamma in own if gamma is not None))))
+    covered = percent(rounded(largest_prior(rho2, max(gamma for gamma in own if gamma is not None)), up=False))
     if all(cell.channel.is_uniform for cell in cells):
         knowing = (
             f"To someone who already knows a row's cell, any belief up to {covered} in a protected value is covered."
@@ -178,13 +134,13 @@ def _also(
     return (
         knowing,
         f"Within its cell each row satisfies epsilon-local differential privacy, epsilon at most "
-        f"{float(round_up_number(math.log(max(bounded)))):g}; the choice of the cell is not covered by it.",
+        f"{_up(math.log(max(bounded))):g}; the choice of the cell is not covered by it.",
     )
 
 
-def round_up_number(value: float, digits: int = 3) -> float:
-    """A positive number rounded up to a few significant digits."""
-    step = 10.0 ** (math.floor(math.log10(value)) + 1 - digits) if value > 0 else 1.0
+def _up(value: float) -> float:
+    """A positive number rounded up to three significant digits."""
+    step = 10.0 ** (math.floor(math.log10(value)) - 2) if value > 0 else 1.0
     return math.ceil(value / step - 1e-9) * step
 
 
@@ -201,17 +157,15 @@ def _stronger_beliefs(
 
     Evidence multiplies the odds of x by (odds given the cell and y) / (odds by frequency), whatever they were.
     """
-    belief = float(privacy.rho1 or round_up(largest_protected_frequency(histogram, protected), 2))
+    belief = float(privacy.rho1 or rounded(largest_protected_frequency(histogram, protected), up=True, digits=2))
     by_cell = by_both = belief
     for cell, place, posterior in zip(cells, places, sure, strict=True):
-        before, rounded = (
-            histogram.counts[place] / histogram.rows,
-            {id(p): float(p) for p in exact.different(posterior)},
-        )
+        before = histogram.counts[place] / histogram.rows
+        known = {id(p): float(p) for p in exact.different(posterior)}
         alike = zip(before.tolist(), cell.rows.relative.tolist(), map(id, posterior), strict=True)
         for frequency, share, both in set(compress(alike, protected[place].tolist())):
             by_cell = max(by_cell, _updated(belief, frequency, share))
-            by_both = max(by_both, _updated(belief, frequency, rounded[both]))
+            by_both = max(by_both, _updated(belief, frequency, known[both]))
     return (
         f"Beliefs stronger than a value's frequency are not covered: someone who held a protected value at "
         f"{percent(belief)} beforehand, and all others in proportion to their frequency, can become up to "
@@ -226,4 +180,4 @@ def _updated(belief: float, frequency: float, posterior: float) -> float:
 
 
 def _at_most(probability: float) -> str:
-    return "almost 100 %" if probability > 0.99 else percent(round_up(Fraction(probability), 2))
+    return "almost 100 %" if probability > 0.99 else percent(rounded(Fraction(probability), up=True, digits=2))

@@ -6,8 +6,9 @@ from collections.abc import Hashable, Mapping
 
 import numpy as np
 
-from deniable.core.errors import OptionError, RequirementError, did_you_mean, listing
+from deniable.core.errors import OptionError, RequirementError, listing
 from deniable.core.histogram import Histogram
+from deniable.mechanisms.requirement import require_values
 from deniable.mechanisms.small_domain.merge import Rules
 
 Apart = tuple[tuple[Hashable, ...], ...]
@@ -39,12 +40,7 @@ def rules_for(
     """The rules for one table. Whatever no single cell of all rows can meet, no smaller cell can meet either."""
     apart = np.zeros((len(keep_apart), histogram.m))
     for row, values in zip(apart, keep_apart, strict=True):
-        unknown = [value for value in values if value not in histogram]
-        if unknown:
-            raise OptionError(
-                f"keep_apart names {listing(unknown)}, which is not a value of the sensitive column."
-                + did_you_mean(unknown[0], histogram.domain)
-            )
+        require_values("keep_apart", values, histogram)
         row[[histogram.position(value) for value in values]] = 1
         if not (histogram.counts[row == 0] > 0).any():
             raise RequirementError(

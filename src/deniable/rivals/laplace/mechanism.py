@@ -27,6 +27,7 @@ from deniable.core.probability import percent
 from deniable.core.promise import NoisyAnswers, NoisySums
 from deniable.engines.request import Request
 from deniable.mechanisms.one_cell import Limits, allowed_amplification, limits_of, pairs_of
+from deniable.mechanisms.posterior import rounded_up
 from deniable.mechanisms.requirement import DOMAIN, check_histogram
 from deniable.rivals.base import Rival, RivalRelease
 from deniable.rivals.laplace.answerer import published_answers
@@ -263,7 +264,7 @@ def _worst(histogram: Histogram, privacy: Privacy | None, gamma: Fraction) -> Fr
         alike = {(rows, id(limit)): (rows, limit) for rows, limit in counted if limit is not None}
         protected = [(Fraction(rows, histogram.rows), limit) for rows, limit in alike.values()]
     posterior = max(worst_posterior(prior, gamma) for prior, _ in protected)
-    return min(Fraction(-int(-posterior * 10_000 // 1), 10_000), max(limit for _, limit in protected))
+    return min(rounded_up(posterior), max(limit for _, limit in protected))
 
 
 def _in_words(privacy: Privacy, worst: Fraction) -> str:

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from deniable.core.channel import Channel
-from deniable.core.errors import OptionError, RequirementError, TableError
+from deniable.core.errors import OptionError, TableError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Form
@@ -33,11 +33,8 @@ from deniable.mechanisms.requirement import (
     REPEATED,
     check_histogram,
     needs_rho2,
-    protected_values,
-    require_covered,
-    require_feasible,
 )
-from deniable.mechanisms.view import beyond_rho1, largest_share
+from deniable.mechanisms.view import beyond_rho1_at, strongest_belief
 from deniable.rivals.base import Rival, RivalRelease
 from deniable.rivals.diversity import group_size
 from deniable.rivals.perturbed_generalization.publish import published_sample
@@ -96,7 +93,7 @@ class PerturbedGeneralization(Rival):
                 f"k = {self.k} is larger than the table, which has {histogram.rows} rows. Fix: a smaller k."
             )
         assert required.rho2 is not None
-        rho1 = self._rho1(histogram, required, public)
+        rho1 = strongest_belief(histogram, required, public)
         gamma = 1 + self.k * (amplification_limit(rho1, required.rho2) - 1)
         return Channel.uniform(histogram.domain, gamma=gamma, coarse=required.rho1 is None)
 
@@ -111,7 +108,7 @@ class PerturbedGeneralization(Rival):
         assert required.rho2 is not None
         covered = largest_prior(required.rho2, gamma)
         rho1 = Fraction(int(covered * 10_000), 10_000) if required.rho1 is None else required.rho1
-        above = () if required.adversary == "any-prior" else _above(histogram, required, public, gamma)
+        above = beyond_rho1_at(histogram, required, public, gamma)
         return Guarantee(
             promises=(OneOfBox(gamma, rho1, required.rho2, above, self.k),),
             adversary=required.adversary,
@@ -137,34 +134,12 @@ class PerturbedGeneralization(Rival):
         """One row of each box, and the boxes, that ``publish`` makes of a ``request``."""
         return published_sample(self, request)
 
-    def _rho1(self, histogram: Histogram, required: Privacy, public: Histogram | None) -> Fraction:
-        """The strongest belief beforehand: as required, or the largest frequency of a protected value."""
-        assert required.rho2 is not None
-        if required.adversary == "frequency":
-            require_covered(histogram, protected_values(histogram, required))
-        if required.rho1 is not None:
-            return required.rho1
-        if required.adversary == "any-prior":
-            raise RequirementError(
-                "adversary 'any-prior' needs rho1: the strongest belief beforehand that must be covered. "
-                "Fix: give rho1, for example rho1='1/13'."
-            )
-        protected = protected_values(histogram, required)
-        require_feasible(histogram, required, protected)
-        return largest_share(histogram, public, protected, required.rho2)
-
 
 def row_amplification(channel: Channel, k: int) -> Fraction:
     """The amplification of what is published of a person, one of k rows or more: 1 + (gamma - 1) / k."""
     gamma = channel.exact_gamma
     assert gamma is not None
     return 1 + (gamma - 1) / k
-
-
-def _above(histogram: Histogram, privacy: Privacy, public: Histogram | None, gamma: Fraction) -> tuple[int, ...]:
-    counts = histogram.counts.tolist()
-    known = {f: worst_posterior(Fraction(f, histogram.rows), gamma) for f in set(counts)}
-    return beyond_rho1(histogram, privacy, public, [known[f] for f in counts])
 
 
 def _unprotected(rho1: Fraction, rho2: Fraction, above: tuple[int, ...]) -> list[str]:
