@@ -44,14 +44,14 @@ def fed(scanner: Any, columns: Sequence[str], table: pa.Table) -> Any:
 def counted(job: Job, schema: pa.Schema, table: pa.Table) -> list[Any]:
     worker = Worker(job, schema)
     seen = worker.nothing_seen()
-    for batch in table.select(worker.columns).to_batches(max_chunksize=991):
+    for batch in table.select(worker.job.columns).to_batches(max_chunksize=991):
         seen = added(seen, [part.counts(batch) for part in worker.parts])
     return seen
 
 
 def replaced(job: Job, schema: pa.Schema, table: pa.Table, start: int) -> list[Any]:
     worker = Worker(job, schema)
-    batch = table.select(worker.columns).combine_chunks().to_batches()[0]
+    batch = table.select(worker.job.columns).combine_chunks().to_batches()[0]
     return [part.replaced(job, batch, start) for part in worker.swaps]
 
 
@@ -62,7 +62,7 @@ def perturbed(
     for part, piece in zip(worker.swaps, pieces, strict=True):
         part.swap(piece)
     batches, words = [], [np.zeros(0, np.uint64)]
-    for batch in table.select(worker.columns).to_batches(max_chunksize=983):
+    for batch in table.select(worker.job.columns).to_batches(max_chunksize=983):
         coded = worker.coded(batch, seen)
         seen = added(seen, [mine.counts for mine in coded])
         made, keys = worker.perturb(batch, coded, start)

@@ -45,7 +45,7 @@ def scaled(channel: Channel, factor: float) -> Channel:
 
 
 def transitions(kernel: Kernel, codes: np.ndarray, m: int, purpose: str, cells: np.ndarray | None = None) -> np.ndarray:
-    out = kernel.perturb_rows(codes, stream(purpose), cells=cells, threads=2)
+    out = kernel.perturb_rows(codes, stream(purpose), cells=cells)
     return np.bincount(codes.astype(np.int64) * m + out, minlength=m * m).reshape(m, m)
 
 
@@ -154,6 +154,5 @@ def test_the_same_key_gives_the_same_result_on_any_number_of_threads():
     for channel in CHANNELS.values():
         kernel, codes = Kernel([channel], [np.arange(channel.m)]), codes_of(channel.m, 1_000_003)
         one = kernel.perturb_rows(codes, stream("threads"))
-        assert np.array_equal(kernel.perturb_rows(codes, stream("threads"), threads=4), one)
-        assert np.array_equal(kernel.perturb_rows(codes, stream("threads"), threads=4, chunk=12_345), one)
+        assert np.array_equal(kernel.perturb_rows(codes, stream("threads"), chunk=12_345), one)
         assert not np.array_equal(kernel.perturb_rows(codes, stream("another key")), one)

@@ -90,6 +90,13 @@ def extra_missing(package: str, extra: str) -> ExtraMissingError:
     )
 
 
+def table_changed(how: str = "") -> TableError:
+    """The error for a table that is not the same when it is read again."""
+    return TableError(
+        f"The table changed while it was being read{how and ': '}{how}. Fix: publish from a copy that nobody writes to."
+    )
+
+
 def warn_caller(words: str, kind: type[Warning]) -> None:
     """A warning about what was asked of the package: it points to the line that asked, not to one of ours."""
     level, frame = 1, sys._getframe()

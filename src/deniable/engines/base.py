@@ -112,6 +112,11 @@ class Job:
         return tuple(column for job in self.parts for column in job.part.columns)
 
     @property
+    def columns(self) -> list[str]:
+        """The columns of the table that it needs."""
+        return [*self.public, *self.sensitive, *([self.row_id] if self.row_id else [])]
+
+    @property
     def rows(self) -> int:
         return self.parts[0].rows
 

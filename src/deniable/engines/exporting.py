@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from deniable.core.errors import OutputError, did_you_mean, extra_missing
 from deniable.core.labels import Labels, texts_of
+from deniable.engines.batch.values import is_text
 
 # Suffix -> the program, and how many letters a name of a column may have there.
 PROGRAMS = {".sav": ("SPSS", 64), ".zsav": ("SPSS", 64), ".dta": ("Stata", 32), ".xpt": ("SAS", 32)}
@@ -78,7 +79,7 @@ def export(table: pa.Table, labels: Mapping[str, Labels], remarks: Mapping[str, 
 
 def _refuse_long_texts(table: pa.Table, program: str) -> None:
     for field in table.schema:
-        if _is_text(field.type):
+        if is_text(field.type):
             longest = pc.max(pc.binary_length(table[field.name])).as_py() or 0
             if longest > LONGEST_TEXT[program]:
                 raise OutputError(
@@ -126,7 +127,7 @@ def _numbers(column: pa.ChunkedArray, labels: Labels, program: str) -> dict[Hash
     if program == "SAS" or any(isinstance(code, str) for code in labels) or (program == "Stata" and not whole):
         return {}
     codes: dict[Hashable, Any] = {text: code for code, text in texts_of(labels).items()}
-    if not _is_text(column.type):
+    if not is_text(column.type):
         return codes
     others = sorted(set(column.unique().to_pylist()) - {None, *codes})
     free = int(max(codes.values())) + 1
@@ -136,7 +137,7 @@ def _numbers(column: pa.ChunkedArray, labels: Labels, program: str) -> dict[Hash
 def _column(column: pa.ChunkedArray, codes: Mapping[Hashable, Any] | None) -> Any:
     """A column as pandas has it: codes where its texts have some, and nothing that the programs do not know."""
     kind = column.type
-    if codes and _is_text(kind):
+    if codes and is_text(kind):
         texts, numbers = [*codes], pa.array([float(code) for code in codes.values()])
         return numbers.take(pc.index_in(column, pa.array(texts, kind)).combine_chunks()).to_pandas()
     if pa.types.is_boolean(kind):
@@ -145,10 +146,6 @@ def _column(column: pa.ChunkedArray, codes: Mapping[Hashable, Any] | None) -> An
         column = column.cast(pa.float64())
     elif pa.types.is_timestamp(kind):
         column = column.cast(pa.timestamp("us"), safe=False)  # the programs count seconds: nanoseconds are lost on them
-    if _is_text(kind):
+    if is_text(kind):
         column = pc.fill_null(column, "")
     return column.to_pandas(date_as_object=True)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

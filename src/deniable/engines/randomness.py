@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from deniable.core.arrays import Words
+from deniable.core.arrays import Codes, Words
 from deniable.core.errors import InternalError, OutputError, SecretError, TableError, warn_caller
 
 KEY_BYTES = 32
@@ -220,24 +220,19 @@ class Keystream:
             raise TableError("A record id is missing in some rows. Fix: fill them, or name another column in row_id.")
         key = _derive(self._secret.key, (*self.purpose, "record ids"))
         if pa.types.is_integer(ids.type):
-            return _encrypted(key, ids.to_numpy(zero_copy_only=False))
+            numbers = ids.to_numpy(zero_copy_only=False)
+            # Negative numbers wrap; the other half of the block tells them apart.
+            return _encrypted(key, numbers.astype(np.uint64), numbers < 0)
         return _hashed(key, ids)
 
     def words_for(self, words: Words, codes: npt.NDArray[np.integer]) -> Words:
         """One word for each pair of a word (of a person) and a code (of a value), a pure function of both."""
-        key = _derive(self._secret.key, (*self.purpose, "persons and values"))
-        blocks = np.empty((len(words), 2), dtype="<u8")
-        blocks[:, 0] = words
-        blocks[:, 1] = codes
-        cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
-        drawn = np.frombuffer(cipher.update(blocks.tobytes()), dtype="<u8")[::2]
-        return np.ascontiguousarray(drawn, dtype=np.uint64)
+        return _encrypted(_derive(self._secret.key, (*self.purpose, "persons and values")), words, codes)
 
 
-def _encrypted(key: bytes, ids: npt.NDArray[np.integer]) -> Words:
-    blocks = np.zeros((len(ids), 2), dtype="<u8")
-    blocks[:, 0] = ids.astype(np.uint64)  # negative numbers wrap; the other half of the block tells them apart
-    blocks[:, 1] = ids < 0
+def _encrypted(key: bytes, first: Words, second: Codes) -> Words:
+    """The first half of each AES block that two numbers make."""
+    blocks = np.stack([first, second.astype(np.uint64)], axis=1).astype("<u8")
     cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
     words = np.frombuffer(cipher.update(blocks.tobytes()), dtype="<u8")[::2]
     return np.ascontiguousarray(words, dtype=np.uint64)

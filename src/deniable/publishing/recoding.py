@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from deniable.core.errors import ColumnError, OptionError, did_you_mean, shortened
 from deniable.core.recode import Rare, Step, Steps
-from deniable.engines.batch.recoding import is_text, recoded_type
+from deniable.engines.batch.recoding import recoded_type
+from deniable.engines.batch.values import is_text
 from deniable.publishing.recode_spelling import as_steps, read_recode_file
 
 RecodeLike = Mapping[str, Step | Sequence[Step] | str] | str | os.PathLike[str]

@@ -99,7 +99,7 @@ def worker_of(name: str, row_id: str | None = None) -> Worker:
 
 
 def batch_of(worker: Worker, first: int, last: int) -> pa.RecordBatch:
-    rows = TABLE.select(worker.columns).slice(first, last - first).combine_chunks()
+    rows = TABLE.select(worker.job.columns).slice(first, last - first).combine_chunks()
     return rows.to_batches()[0] if len(rows) else pa.RecordBatch.from_pylist([], schema=rows.schema)
 
 

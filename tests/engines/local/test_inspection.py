@@ -29,9 +29,9 @@ def test_columns_of_different_strings_or_integers_look_like_identifiers():
         }
     )
     found = identifier_warnings(LocalEngine().open(table), table.schema.names)
-    assert [warning.column for warning in found] == ["id", "name", "coded"]
-    assert found[0].message.startswith("The column 'id' looks like an identifier: 100 % of its values are different.")
-    assert "Fix: drop='id'" in found[0].message
+    assert [warning.split("'")[1] for warning in found] == ["id", "name", "coded"]
+    assert found[0].startswith("The column 'id' looks like an identifier: 100 % of its values are different.")
+    assert "Fix: drop='id'" in found[0]
     assert not identifier_warnings(LocalEngine().open(table), ["town"])
 
 
@@ -47,7 +47,7 @@ def test_small_tables_and_empty_ones_raise_no_identifier_warning():
 
 
 def test_a_sample_is_named_as_such():
-    message = identifier_warnings(LocalEngine().open(pa.table({"a": range(500)})), ["a"], sample_rows=100)[0].message
+    message = identifier_warnings(LocalEngine().open(pa.table({"a": range(500)})), ["a"], sample_rows=100)[0]
     assert "of the first 100 rows" in message
 
 
@@ -79,9 +79,9 @@ def test_the_equality_score_is_standard_normal_under_random_order():
 def test_orders_that_give_values_away_are_named(codes, words):
     found = watched(codes, 600).warnings("disease")
     assert len(found) == 1
-    assert found[0].column == "disease"
-    assert words in found[0].message
-    assert "Fix: shuffle the rows" in found[0].message
+    assert found[0].startswith("The order of the rows predicts 'disease'")
+    assert words in found[0]
+    assert "Fix: shuffle the rows" in found[0]
 
 
 def test_the_verdict_does_not_depend_on_batches():

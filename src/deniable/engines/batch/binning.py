@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from deniable.core.arrays import Floats
 from deniable.core.bins import EDGES_EPSILON, Bins
 from deniable.core.errors import ColumnError, TableError, did_you_mean
+from deniable.engines.batch.values import is_number
 
 WARNED = (
     "The bins of {column!r} are drawn near the quantiles of the table, and published: another key gives other bins. "
@@ -35,7 +36,7 @@ def require_numbers(columns: Sequence[str], schema: pa.Schema) -> None:
             hint = did_you_mean(column, schema.names)
             raise ColumnError(f"bins names the column {column!r}, which the table does not have.{hint}")
         kind = schema.field(column).type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        if not is_number(kind):
             raise ColumnError(f"bins: the column {column!r} holds {kind}, not numbers. Fix: bin numeric columns only.")
 
 

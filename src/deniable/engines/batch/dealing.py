@@ -11,14 +11,14 @@ get exactly the rows that were planned, every way to choose them is equally like
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from deniable.core.arrays import Codes, Ints, Words
-from deniable.core.errors import TableError
+from deniable.core.errors import table_changed
 from deniable.core.plan import PlannedPart
+from deniable.engines.randomness import Keystream
 
 EXPLICIT = 4096  # rows of a value up to which its permutation is a list
 ROUNDS = 8
@@ -27,19 +27,11 @@ _BLOCK_ROWS = 2**18  # explicit permutations are made for this many rows at a ti
 Cells = npt.NDArray[np.int32]
 
 
-class _Words(Protocol):
-    """A keystream: random words by position, and keystreams for narrower purposes."""
-
-    def words(self, start: int, count: int) -> npt.NDArray[np.uint64]: ...
-
-    def subkey(self, *purpose: str) -> _Words: ...
-
-
 class Dealer:
     """Deals the rows of a table to the cells of a planned part. A row's cell depends on how many rows of its value came
     before it, which is an argument: any part of a table can deal its own rows."""
 
-    def __init__(self, part: PlannedPart, keystream: _Words) -> None:
+    def __init__(self, part: PlannedPart, keystream: Keystream) -> None:
         dealt = list(part.value_cells().values())
         self.planned = self._planned = part.values.counts
         self._only = np.array([cells[0][0] if len(cells) == 1 else -1 for cells in dealt], dtype=np.int32)
@@ -58,7 +50,7 @@ class Dealer:
         """
         counts = self.counts(codes)
         if len(counts) > len(seen) or (seen + counts > self._planned).any():
-            raise _changed("more rows of a value came than were counted")
+            raise table_changed("more rows of a value came than were counted")
         cells: Cells = self._only[codes]
         if self._any_split:
             rows = np.flatnonzero(cells < 0)
@@ -102,13 +94,7 @@ class DrawnCells:
 def require_all_dealt(seen: Ints, planned: Ints) -> None:
     """Check, when all batches were dealt, that every planned row has come."""
     if not np.array_equal(seen, planned):
-        raise _changed("fewer rows of a value came than were counted")
-
-
-def _changed(how: str) -> TableError:
-    return TableError(
-        f"The table changed while it was being read: {how}. Fix: publish from a copy that nobody writes to."
-    )
+        raise table_changed("fewer rows of a value came than were counted")
 
 
 def _ranked(codes: Codes, counts: Ints, seen: Ints) -> tuple[Ints, npt.NDArray[np.intp], Ints]:
@@ -125,7 +111,7 @@ def _ranked(codes: Codes, counts: Ints, seen: Ints) -> tuple[Ints, npt.NDArray[n
 class _Explicit:
     """The shuffled cells of rare values, as one list; a block of it is made when a row first asks for it."""
 
-    def __init__(self, values: Ints, planned: Ints, dealt: list[list[tuple[int, int]]], keystream: _Words) -> None:
+    def __init__(self, values: Ints, planned: Ints, dealt: list[list[tuple[int, int]]], keystream: Keystream) -> None:
         self._keystream = keystream
         rows = planned[values]
         self._first = np.zeros(len(planned), dtype=np.int64)
@@ -164,7 +150,7 @@ class _Feistel:
     A place is l b + r with l < a, r < b; even rounds do l += T(r) mod a, odd rounds r += T(l) mod b.
     """
 
-    def __init__(self, values: Ints, planned: Ints, dealt: list[list[tuple[int, int]]], keystream: _Words) -> None:
+    def __init__(self, values: Ints, planned: Ints, dealt: list[list[tuple[int, int]]], keystream: Keystream) -> None:
         index = np.zeros(len(planned), dtype=np.int64)
         index[values] = np.arange(len(values))
         self._index = index

@@ -12,34 +12,25 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.arrays import Codes, Ints, Words
 from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import InternalError
 from deniable.engines.batch.guide import Buffers, Guide, Steps, blend
+from deniable.engines.randomness import Keystream
 
 CHUNK = 128 * 1024  # rows; work buffers stay near the processor, and calls cost little beside the arithmetic
 GUIDED_ROWS = 2**14  # from here on a guide costs less than it saves
 DENSE_PAIRS = 2**22  # (cell, value) pairs up to here are looked up in a dense table, above by binary search
 
-Codes = npt.NDArray[Any]  # unsigned integers of any width
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
-
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _HIGH_HALF = slice(1 if sys.byteorder == "little" else 0, None, 2)  # of 64-bit words seen as pairs of 32 bits
-
-
-class WordSource(Protocol):
-    """Random words by position; a Keystream is one."""
-
-    def words(self, start: int, count: int, out: Words | None = None) -> Words: ...
 
 
 class Kernel:
@@ -60,7 +51,7 @@ class Kernel:
         self._guides: dict[np.dtype[Any], Guide | None] = {}
         self._path: _Path
         if whole and channels[0].is_uniform:
-            self._path = _WholeDomain(channels[0])
+            self._path = WholeDomain(int(channels[0].keep[0]), channels[0].m)
         elif all(channel.is_uniform for channel in channels):
             self._path = _UniformCells(channels, places)
         else:
@@ -81,42 +72,30 @@ class Kernel:
     def perturb_rows(
         self,
         codes: Codes,
-        source: WordSource,
+        source: Keystream,
         start: int = 0,
         cells: npt.NDArray[np.integer] | None = None,
         *,
-        threads: int = 1,
         chunk: int = CHUNK,
     ) -> Codes:
         """Perturbed codes of rows start, start + 1, ...: row k uses the k-th word of the source.
 
-        The words never exist at once, only a chunk of them per thread; AES and NumPy both release the interpreter.
+        The words never exist at once, only a chunk of them.
         """
         self._check(codes, cells)
         out = np.empty_like(codes)
-        chunks = -(-len(codes) // chunk)
-
-        def run_chunks(first_chunk: int, last_chunk: int) -> None:
-            words = np.empty(min(chunk, len(codes)), dtype=np.uint64)
-            run = self._runner(codes, chunk)
-            for first in range(first_chunk * chunk, min(last_chunk * chunk, len(codes)), chunk):
-                rows = slice(first, min(first + chunk, len(codes)))
-                draws = source.words(start + first, rows.stop - first, words[: rows.stop - first])
-                run(codes[rows], draws, None if cells is None else cells[rows], out[rows])
-
-        workers = max(1, min(threads, chunks))
-        edges = [chunks * worker // workers for worker in range(workers + 1)]
-        if workers == 1:
-            run_chunks(0, chunks)
-        else:
-            with ThreadPoolExecutor(workers) as pool:
-                list(pool.map(run_chunks, edges[:-1], edges[1:]))
+        words = np.empty(min(chunk, len(codes)), dtype=np.uint64)
+        run = self._runner(codes, chunk)
+        for first in range(0, len(codes), chunk):
+            rows = slice(first, min(first + chunk, len(codes)))
+            draws = source.words(start + first, rows.stop - first, words[: rows.stop - first])
+            run(codes[rows], draws, None if cells is None else cells[rows], out[rows])
         return out
 
     def _runner(self, codes: Codes, chunk: int) -> Callable[[Codes, Words, npt.NDArray[Any] | None, Codes], None]:
         """What perturbs chunks of these codes, with buffers that one thread reuses."""
         rows, kind = min(chunk, len(codes)), codes.dtype
-        if len(codes) >= GUIDED_ROWS and not isinstance(self._path, _WholeDomain):
+        if len(codes) >= GUIDED_ROWS and not isinstance(self._path, WholeDomain):
             if kind not in self._guides:
                 self._guides[kind] = Guide.of(self._path, kind)
             guide = self._guides[kind]
@@ -140,12 +119,11 @@ class _Work:
         self.spare = np.empty(rows, dtype=codes)
 
 
-class _WholeDomain:
+class WholeDomain:
     """One uniform channel over the whole domain: one comparison, one multiplication, one blend."""
 
-    def __init__(self, channel: Channel) -> None:
-        self.keep = int(channel.keep[0])
-        self.m = np.uint64(channel.m)
+    def __init__(self, keep: int, m: int) -> None:
+        self.keep, self.m = keep, np.uint64(m)
 
     def run(self, codes: Codes, draws: Words, cells: npt.NDArray[Any] | None, out: Codes, work: _Work) -> None:
         n = len(codes)
@@ -180,7 +158,7 @@ class _Cells(Steps):
 class _UniformCells(_Cells):
     """Uniform channels over sub-domains: the coin and the size depend on the cell alone."""
 
-    def __init__(self, channels: Sequence[Channel], places: Sequence[Integers]) -> None:
+    def __init__(self, channels: Sequence[Channel], places: Sequence[Ints]) -> None:
         self.cells = len(channels)
         self.keep = np.array([channel.keep[0] for channel in channels], dtype=np.uint64)
         self.m = np.array([channel.m for channel in channels], dtype=np.uint64)
@@ -191,23 +169,23 @@ class _UniformCells(_Cells):
         kept: Words | np.uint64 = self.keep[0 if cells is None else cells]
         return kept
 
-    def drawn(self, low: Words, cells: npt.NDArray[Any] | None) -> Integers:
+    def drawn(self, low: Words, cells: npt.NDArray[Any] | None) -> Ints:
         cell = 0 if cells is None else cells
         index = (low * self.m[cell] >> _32).view(np.int64)
         return self.places[index + self.start[cell]]
 
-    def steps(self, cell: int) -> tuple[Integers, Integers]:
+    def steps(self, cell: int) -> tuple[Ints, Ints]:
         m, start = int(self.m[cell]), int(self.start[cell])
         return -(-np.arange(m, dtype=np.int64) * SCALE // m), self.places[start : start + m]
 
-    def keeps(self) -> tuple[Integers, int] | None:
+    def keeps(self) -> tuple[Ints, int] | None:
         return self.keep.astype(np.int64), 0
 
 
 class _AliasCells(_Cells):
     """Any channels: a coin per (cell, value), replacements from one integer alias table per cell."""
 
-    def __init__(self, channels: Sequence[Channel], places: Sequence[Integers]) -> None:
+    def __init__(self, channels: Sequence[Channel], places: Sequence[Ints]) -> None:
         self.cells = len(channels)
         self.pairs = _Pairs(places)
         self.keep = np.concatenate([channel.keep for channel in channels]).astype(np.uint64)[self.pairs.order]
@@ -222,43 +200,43 @@ class _AliasCells(_Cells):
     def thresholds(self, codes: Codes, cells: npt.NDArray[Any] | None) -> Words | np.uint64:
         return self.keep[self.pairs.of(codes, cells)]
 
-    def drawn(self, low: Words, cells: npt.NDArray[Any] | None) -> Integers:
+    def drawn(self, low: Words, cells: npt.NDArray[Any] | None) -> Ints:
         cell = 0 if cells is None else cells
         bucket = (low >> self.shift[cell]).view(np.int64) + self.first[cell]
         alias = low & self.within[cell] >= self.threshold[bucket]
         return self.choice[2 * bucket + alias]
 
-    def steps(self, cell: int) -> tuple[Integers, Integers]:
+    def steps(self, cell: int) -> tuple[Ints, Ints]:
         first, end = self.first[cell : cell + 2]
         begins = np.arange(end - first, dtype=np.int64) << int(self.shift[cell])
         edges = np.stack([begins, begins + self.threshold[first:end].astype(np.int64)], axis=1)
         return edges.ravel(), self.choice[2 * first : 2 * end]
 
-    def keeps(self) -> tuple[Integers, int] | None:
+    def keeps(self) -> tuple[Ints, int] | None:
         if self.pairs.dense is None:
             return None
         keep = np.append(self.keep.astype(np.int64), -1)
         return keep[self.pairs.dense], self.pairs.m
 
 
-_Path = _WholeDomain | _Cells
+_Path = WholeDomain | _Cells
 
 
 class _Pairs:
     """Numbers the (cell, value) pairs that exist, in the order of cell, then value."""
 
-    def __init__(self, places: Sequence[Integers]) -> None:
+    def __init__(self, places: Sequence[Ints]) -> None:
         self.m = max(int(place.max()) for place in places) + 1
         cell = np.repeat(np.arange(len(places)), [len(place) for place in places])
         key = cell * self.m + np.concatenate(places)
         self.order = np.argsort(key, kind="stable")
         self.keys = key[self.order]
-        self.dense: Integers | None = None
+        self.dense: Ints | None = None
         if len(places) * self.m <= max(DENSE_PAIRS, 2 * len(key)):
             self.dense = np.full(len(places) * self.m, -1, dtype=np.int64)
             self.dense[self.keys] = np.arange(len(key))
 
-    def of(self, codes: Codes, cells: npt.NDArray[Any] | None) -> Integers:
+    def of(self, codes: Codes, cells: npt.NDArray[Any] | None) -> Ints:
         key = codes if cells is None else cells.astype(np.int64) * self.m + codes
         if self.dense is not None:
             pair = self.dense[key]
@@ -271,7 +249,7 @@ class _Pairs:
         return pair
 
 
-def alias_table(weights: Integers) -> tuple[Integers, Integers]:
+def alias_table(weights: Ints) -> tuple[Ints, Ints]:
     """A table of 2^b buckets that draws j with probability weights[j] / 2^32 exactly, in two look-ups.
 
     The high b bits of a 32-bit number choose a bucket, the rest an offset: below threshold[bucket] the result is

@@ -18,7 +18,7 @@ from deniable.core import values
 from deniable.core.arrays import Codes, Ints, Words
 from deniable.core.errors import ManifestError
 from deniable.core.lineup import COIN, ORDER_BITS, POINT_BITS, POINTS, Lines, LineUpDesign
-from deniable.engines.batch.kernel import WordSource
+from deniable.engines.randomness import Keystream
 
 CHUNK = 64 * 1024  # rows; all work buffers of a chunk fit into the second-level cache
 STRETCHES, MOST_STRETCHES, MOST_STEPS = 32, 2**20, 6  # stretches for each edge, so that few of them hold one
@@ -67,7 +67,7 @@ class LineUpKernel:
             self._run(codes[rows], draws[rows], out[rows], work)
         return out
 
-    def perturb_rows(self, codes: Codes, source: WordSource, start: int = 0) -> States:
+    def perturb_rows(self, codes: Codes, source: Keystream, start: int = 0) -> States:
         """The same for rows start, start + 1, ..: row k uses the k-th word of the source."""
         out = np.empty(len(codes), dtype=self._guide.dtype)
         work = _Work(min(CHUNK, len(codes)))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from deniable.core.arrays import Bools, Ints
 from deniable.core.errors import ColumnError, TableError, shortened
 from deniable.core.items import Unfolding
-from deniable.engines.batch.values import decoded
+from deniable.engines.batch.values import decoded, is_text
 
 
 def require_lists(name: str, kind: pa.DataType, how: Unfolding) -> None:
@@ -24,12 +24,12 @@ def require_lists(name: str, kind: pa.DataType, how: Unfolding) -> None:
         inner = plain.value_type.value_type if t.is_dictionary(plain.value_type) else plain.value_type
         if how.separator is not None:
             raise ColumnError(f"The column {name!r} holds lists already. Fix: leave separator out.")
-        if _is_text(inner) or t.is_integer(inner) or t.is_null(inner):
+        if is_text(inner) or t.is_integer(inner) or t.is_null(inner):
             return
         raise ColumnError(
             f"The column {name!r} holds lists of {inner}: items are texts or whole numbers. Fix: convert them."
         )
-    if not (_is_text(plain) or t.is_null(plain)):
+    if not (is_text(plain) or t.is_null(plain)):
         raise ColumnError(
             f"The column {name!r} has the type {kind}, and mechanism 'items' needs lists of items: a list column, JSON "
             "arrays, or texts with a separator. Fix: name such a column, or publish with another mechanism."
@@ -138,7 +138,3 @@ def require_items(name: str, items: Sequence[Any]) -> list[str]:
 def _is_list(kind: pa.DataType) -> bool:
     t = pa.types
     return bool(t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -39,15 +39,13 @@ def parts_of(path: Path) -> list[Path]:
 
 def digest_of(path: Path) -> str:
     """The SHA-256 of a file; of a table in parts the one of their listing."""
-    return digest_of_parts((part.name, digest_of(part)) for part in parts_of(path)) if path.is_dir() else _digest(path)
+    if path.is_dir():
+        return digest_of_parts((part.name, digest_of(part)) for part in parts_of(path))
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digest_of_parts(digests: Iterable[tuple[str, str]]) -> str:
     """The digest of a table in parts, from the name and the digest of each."""
     listing = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests))
     return hashlib.sha256(listing.encode()).hexdigest()
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -16,19 +16,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.arrays import Codes, Words
+from deniable.core.arrays import Codes
 from deniable.core.errors import ColumnError, OptionError, TableError
 from deniable.core.replace import Kind, NumberRange, Replace
 from deniable.engines.base import RangeScan
-from deniable.engines.batch.kernel import CHUNK
+from deniable.engines.batch.kernel import Kernel, WholeDomain
 from deniable.engines.batch.values import decoded, plain_type
 
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 FINE_STEPS = 2**16  # the grid of numbers that have no common number of decimals
 MOST_STEPS = 16 * FINE_STEPS
 DECIMALS = range(7)
-_LOW = np.uint64(0xFFFFFFFF)
-_32 = np.uint64(32)
 
 
 class RangeEncoder:
@@ -72,21 +70,12 @@ class RangeEncoder:
         return [pa.array(numbers, mask=mask).cast(self.types[0])]
 
 
-class RangeKernel:
+class RangeKernel(Kernel):
     """Keeps a grid point with the coin, else draws one: floor(low points / 2^32)."""
 
     def __init__(self, grid: NumberRange) -> None:
-        self.keep = np.uint64(grid.keep)
-        self.points = np.uint64(grid.points)
-
-    def perturb(self, codes: Codes, draws: Words, cells: Any = None, *, chunk: int = CHUNK) -> Codes:
-        """Perturbed codes; row k uses the word draws[k]."""
-        out = np.empty_like(codes)
-        for first in range(0, len(codes), chunk):
-            rows = slice(first, first + chunk)
-            drawn = (draws[rows] & _LOW) * self.points >> _32
-            out[rows] = np.where(draws[rows] >> _32 < self.keep, codes[rows], drawn)
-        return out
+        self.cells, self._largest, self._guides = 1, grid.points - 1, {}
+        self._path = WholeDomain(grid.keep, grid.points)
 
 
 class RangeScanner:

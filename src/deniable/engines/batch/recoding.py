@@ -13,7 +13,7 @@ from deniable.core.errors import ColumnError, OptionError, TableError, did_you_m
 from deniable.core.recode import Bands, Bottom, Calendar, Edges, Hierarchy, Prefix, Rare, Snap, Step, Steps, Top
 from deniable.engines.base import Scan
 from deniable.engines.batch.binning import numbers_in
-from deniable.engines.batch.values import column_type, plain_type
+from deniable.engines.batch.values import column_type, is_number, is_text
 
 LARGEST_WHOLE = 2**62
 SAID = (
@@ -99,7 +99,7 @@ def recoded_type(column: str, kind: pa.DataType, step: Resolved) -> pa.DataType:
     if t.is_dictionary(kind):
         return recoded_type(column, kind.value_type, step)
     if isinstance(step, Bands | Edges | Top | Bottom | Snap):
-        if not _is_number(kind):
+        if not is_number(kind):
             raise _unfit(column, kind, step, "numbers")
         whole = [getattr(step, name, 0) for name in ("limit", "grid")]
         if t.is_integer(kind) and not all(float(number).is_integer() for number in whole):
@@ -115,11 +115,11 @@ def recoded_type(column: str, kind: pa.DataType, step: Resolved) -> pa.DataType:
             f"how many digits they have, prefix({step.length}, pad=5); on the command line prefix:{step.length}:5."
         )
     if isinstance(step, Prefix | Hierarchy):
-        if not (_is_text(kind) or t.is_integer(kind) or (t.is_boolean(kind) and isinstance(step, Hierarchy))):
+        if not (is_text(kind) or t.is_integer(kind) or (t.is_boolean(kind) and isinstance(step, Hierarchy))):
             raise _unfit(column, kind, step, "texts or whole numbers")
         return pa.string()
     into = step.into  # Rare
-    if into is not None and not _is_text(kind):
+    if into is not None and not is_text(kind):
         raise OptionError(
             f"rare: {column!r} holds {kind}, which has no place for {into!r}. Fix: recode it into bands before, or let "
             "its rare values be missing, into=None."
@@ -273,18 +273,5 @@ def _kept(step: Rare, scan: Scan) -> Kept:
     return Kept(values.filter(pa.array(~rare)).cast(kind), step.into)
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
 def _unfit(column: str, kind: pa.DataType, step: Step, wanted: str) -> ColumnError:
     return ColumnError(f"recode: {step.kind} is for {wanted}, and the column {column!r} holds {kind}.")
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether a column holds text, as itself or by a dictionary."""
-    return _is_text(plain_type(kind))

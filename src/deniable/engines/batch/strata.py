@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from deniable.core.arrays import Codes, Ints
-from deniable.core.errors import TableError
+from deniable.core.errors import TableError, table_changed
 from deniable.core.histogram import Histogram
 from deniable.engines.base import Scan
 from deniable.engines.batch.encoding import MOST_VALUES, Encoder
@@ -41,7 +41,7 @@ class Strata:
         """The stratum of each row."""
         cells: Cells = self.cell_of[self.encoder.encode(batch)]
         if (cells < 0).any():
-            raise _changed()
+            raise table_changed()
         return cells
 
     def histograms(self, domain: Sequence[Any]) -> list[Histogram]:
@@ -104,7 +104,7 @@ class StrataDealer:
         """The cell of each row of a batch; an exempt row gets one too, which nobody sees."""
         cells = self._strata.cells(batch)
         if not self._known[cells, codes].all():
-            raise _changed()
+            raise table_changed()
         return cells
 
     def counts(self, cells: Cells, codes: Codes) -> Ints:
@@ -112,7 +112,3 @@ class StrataDealer:
         counts = tallied(cells, codes, self.planned.shape)
         counts[:, -1] = 0
         return counts
-
-
-def _changed() -> TableError:
-    return TableError("The table changed while it was being read. Fix: publish from a copy that nobody writes to.")

@@ -41,6 +41,17 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of a type are texts, as themselves or by a dictionary."""
+    plain = plain_type(kind)
+    return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values of a type are numbers."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
 def decoded(column: pa.Array) -> pa.Array:
     """Values as they are, not as places in a dictionary."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

@@ -48,7 +48,7 @@ class PartWorker:
         self.draws = self.keys.subkey("draws")
         self.dealer: Dealer | StrataDealer | None = None
         self.drawn: DrawnCells | None = None
-        self.kernel: Kernel | RangeKernel
+        self.kernel: Kernel
         self.lineups: LineUpKernel | None = None
         self.shown: Publisher | None = None
         self.swapped: Codes | None = None
@@ -170,11 +170,6 @@ class Worker:
         self.folds = folds
         self.parts = [PartWorker(job, work, folds=folds) for work in job.parts]
         self.order = job.keys.subkey("order") if job.order is None else job.order
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns of the table that it needs."""
-        return [*self.job.public, *self.job.sensitive, *([self.job.row_id] if self.job.row_id else [])]
 
     @property
     def swaps(self) -> list[PartWorker]:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from deniable.core.errors import ColumnError, TableError
+from deniable.core.errors import TableError
 from deniable.engines.local.csv_types import TypeInference
 from deniable.engines.local.formats import FileFormat, damaged_gzip
 
@@ -225,12 +225,6 @@ def _header(form: FileFormat) -> tuple[str, list[str]]:
         raise TableError(
             f"The CSV file '{form.path}' is not UTF-8: line 1 holds bytes that are no UTF-8 character. "
             f"Fix: iconv -f {encoding} -t utf8 '{form.path}' > fixed.csv"
-        )
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ColumnError(
-            f"The file '{form.path}' has the column {twice[0]!r} {names.count(twice[0])} times. "
-            "Fix: give each column a name of its own."
         )
     return delimiter, names
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from deniable.core.arrays import Ints
 from deniable.core.bins import Bins, BinsLike, Quantiles, as_bins
-from deniable.core.errors import ColumnError, TableError
+from deniable.core.errors import ColumnError, TableError, table_changed
 from deniable.core.items import ListItem, Unfolding
 from deniable.core.recode import Steps
 from deniable.core.replace import Replace
@@ -224,12 +224,12 @@ class LocalDataset:
 
     def inspect(self, public: Sequence[str], parts: Sequence[PartJob] = ()) -> list[str]:
         """Public columns that look like identifiers; parts whose values the order of the rows predicts."""
-        warned = [warning.message for warning in identifier_warnings(self, list(public))]
+        warned = identifier_warnings(self, list(public))
         for work in parts:
             watch = OrderWatch(work.encoder.m)
             for batch in self._folded(list(work.part.columns)):
                 watch.update(work.encoder.encode(batch))
-            warned += [warning.message for warning in watch.warnings(", ".join(work.part.columns))]
+            warned += watch.warnings(", ".join(work.part.columns))
         return [*warned, *self._warned]
 
     def said_of_reading(self, columns: Sequence[str]) -> list[str]:
@@ -268,7 +268,7 @@ class LocalDataset:
         start, seen, small = 0, worker.nothing_seen(), job.rows <= job.batch_rows
         with ThreadPoolExecutor(job.threads) as threads:
             try:
-                for batch in self._folded(worker.columns, job.batch_rows):
+                for batch in self._folded(job.columns, job.batch_rows):
                     if start < skip:
                         before, batch = batch.slice(0, skip - start), batch.slice(skip - start)
                         seen = added(seen, [mine.counts for mine in worker.coded(before, seen)])
@@ -292,9 +292,7 @@ class LocalDataset:
                     future.cancel()
         worker.finish(seen)
         if start != job.rows:
-            raise TableError(
-                "The table changed while it was being read. Fix: publish from a copy that nobody writes to."
-            )
+            raise table_changed()
 
     def _swap(self, worker: Worker) -> None:
         """Swapped columns take a pass of their own, and their codes in memory."""
@@ -302,7 +300,7 @@ class LocalDataset:
             return
         pieces: list[list[Any]] = [[] for _ in worker.swaps]
         start = 0
-        for batch in self.batches(worker.columns, worker.job.batch_rows):
+        for batch in self.batches(worker.job.columns, worker.job.batch_rows):
             for part, piece in zip(worker.swaps, pieces, strict=True):
                 piece.append(part.replaced(worker.job, batch, start))
             start += batch.num_rows

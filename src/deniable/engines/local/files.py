@@ -41,10 +41,6 @@ class Source(Protocol):
         """The number of rows, if known without another pass."""
 
     @property
-    def nbytes_hint(self) -> int:
-        """About how many bytes the table takes, in memory or on disk."""
-
-    @property
     def in_memory(self) -> bool:
         """Whether the rows are held in memory already."""
 
@@ -87,7 +83,6 @@ class TableSource:
         self.schema: pa.Schema = table.schema
         self.names: list[str] = list(table.schema.names)
         self.rows: int = table.num_rows
-        self.nbytes_hint: int = table.nbytes
 
     def batches(
         self, columns: Sequence[str], batch_rows: int = BATCH_ROWS, folded: bool = False
@@ -116,7 +111,6 @@ class FileSource:
         self.schema: pa.Schema = self._parts[0].schema
         self.names: list[str] = list(self.schema.names)
         self.rows: int = sum(part.rows for part in self._parts)
-        self.nbytes_hint: int = sum(size for size, _ in self._stamps)
 
     def batches(
         self, columns: Sequence[str], batch_rows: int = BATCH_ROWS, folded: bool = False

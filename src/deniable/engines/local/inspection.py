@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.engines.base import Dataset
+from deniable.engines.batch.values import plain_type
 
 SAMPLE_ROWS = 100_000
 FEWEST_ROWS = 50
@@ -18,15 +18,7 @@ DISTINCT_SHARE = 0.9
 ALARM = 6.0
 
 
-@dataclass(frozen=True)
-class OwnerWarning:
-    """A remark about one column, for the owner's eyes."""
-
-    column: str
-    message: str
-
-
-def identifier_warnings(source: Dataset, columns: Sequence[str], sample_rows: int = SAMPLE_ROWS) -> list[OwnerWarning]:
+def identifier_warnings(source: Dataset, columns: Sequence[str], sample_rows: int = SAMPLE_ROWS) -> list[str]:
     """Public columns of strings or integers in which nearly every row has a value of its own.
 
     Floats and times are left out: measurements differ from row to row without naming anybody.
@@ -46,17 +38,15 @@ def identifier_warnings(source: Dataset, columns: Sequence[str], sample_rows: in
     table = pa.Table.from_batches(sample)
     warnings = []
     for name in suspects:
-        column = _plain(table.column(name))
+        column = table.column(name)
+        column = column.cast(plain_type(column.type))
         values = len(column) - column.null_count
         distinct = pc.count_distinct(column, mode="only_valid").as_py()
         if values >= FEWEST_ROWS and distinct >= DISTINCT_SHARE * values:
             share = math.floor(100 * distinct / values)
             warnings.append(
-                OwnerWarning(
-                    name,
-                    f"The column {name!r} looks like an identifier: {share} % of its values{part} are different. It is "
-                    f"published as it is and may name people. Fix: drop={name!r}, unless that is intended.",
-                )
+                f"The column {name!r} looks like an identifier: {share} % of its values{part} are different. It is "
+                f"published as it is and may name people. Fix: drop={name!r}, unless that is intended."
             )
     return warnings
 
@@ -123,7 +113,7 @@ class OrderWatch:
         n = int(self._counts.sum())
         return (self._up - self._down) / math.sqrt((n + 1) / 3)
 
-    def warnings(self, column: str) -> list[OwnerWarning]:
+    def warnings(self, column: str) -> list[str]:
         """At most one warning; a random order raises it with a probability far below one in a million."""
         pairs = self._equal + self._up + self._down
         if pairs and min(self._up, self._down) == 0 and (self.z_equal > ALARM or abs(self.z_steps) > ALARM):
@@ -137,21 +127,12 @@ class OrderWatch:
         else:
             return []
         return [
-            OwnerWarning(
-                column,
-                f"The order of the rows predicts {column!r}: {what}. Whoever sees the order learns more than the "
-                "guarantee allows. Fix: shuffle the rows (shuffle=True, the default).",
-            )
+            f"The order of the rows predicts {column!r}: {what}. Whoever sees the order learns more than the guarantee "
+            "allows. Fix: shuffle the rows (shuffle=True, the default)."
         ]
 
 
 def _may_identify(dtype: pa.DataType) -> bool:
-    if pa.types.is_dictionary(dtype):
-        return _may_identify(dtype.value_type)
     t = pa.types
     kinds = (t.is_integer, t.is_string, t.is_large_string, t.is_decimal, t.is_binary, t.is_fixed_size_binary)
-    return any(test(dtype) for test in (*kinds, t.is_large_binary))
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    return any(test(plain_type(dtype)) for test in (*kinds, t.is_large_binary))

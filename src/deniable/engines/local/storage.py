@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 
 from deniable.core.errors import ManifestError
 from deniable.engines.batch import lineups
-from deniable.engines.batch.parts import parts_of
+from deniable.engines.batch.parts import digest_of, parts_of
 from deniable.engines.batch.values import LIST, arrow_type, require_readable_csv
 
 ROW_GROUP = 2**18
@@ -34,8 +33,7 @@ def write_table(pieces: Iterable[pa.Table], schema: pa.Schema, path: Path, form:
     with writer:
         for piece in pieces:
             writer.write_table(piece, ROW_GROUP)
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return digest_of(path)
 
 
 def _without_null_entries(piece: pa.Table, schema: pa.Schema) -> pa.Table:

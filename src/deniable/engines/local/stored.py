@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deniable.engines.batch.parts import parts_of
+from deniable.engines.batch.values import plain_type
 
 TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 DICTIONARY_BYTES = 2**30  # a dictionary's places are 32 bits
@@ -29,12 +28,12 @@ class RowGroups:
         """A column. Texts come as the dictionaries that the file holds, instead of being looked up row by row; where a
         row group has more than one dictionary can, they come as they are."""
         # Not pq.read_table, which would take dots and brackets in a name for a path.
-        with _opened(self.path) as file:
+        with pq.ParquetFile(self.path) as file:
             kind = file.schema_arrow.field(name).type
             groups = (file.metadata.row_group(group) for group in self.groups)
             if kind not in TEXTS or any(_bytes(group, name) > DICTIONARY_BYTES for group in groups):
                 return file.read_row_groups(self.groups, columns=[name])[name]
-        with _opened(self.path, read_dictionary=[name]) as file:
+        with pq.ParquetFile(self.path, read_dictionary=[name]) as file:
             read = file.read_row_groups(self.groups, columns=[name])[name]
         chunks = [pa.DictionaryArray.from_arrays(one.indices, one.dictionary.cast(kind)) for one in read.chunks]
         return pa.chunked_array(chunks, pa.dictionary(pa.int32(), kind))
@@ -61,14 +60,14 @@ class StoredRows:
         if len(columns) == 1:
             return columns[0]
         if len({column.type for column in columns}) > 1:  # a part whose texts are too large for a dictionary
-            columns = [_plain(column) for column in columns]
+            columns = [column.cast(plain_type(column.type)) for column in columns]
         return pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
 
     def cut(self, rows: int) -> list[StoredRows]:
         """In pieces of whole row groups, each of about so many rows."""
         cuts: list[StoredRows] = []
         for piece in self.pieces:
-            with _opened(piece.path) as file:
+            with pq.ParquetFile(piece.path) as file:
                 sizes = {group: file.metadata.row_group(group).num_rows for group in piece.groups}
             waiting: list[int] = []
             for group in piece.groups:
@@ -81,21 +80,11 @@ class StoredRows:
 
 
 def _whole(path: Path) -> RowGroups:
-    with _opened(path) as file:
+    with pq.ParquetFile(path) as file:
         return RowGroups(path, tuple(range(file.metadata.num_row_groups)), int(file.metadata.num_rows))
-
-
-@contextmanager
-def _opened(path: Path, **options: Any) -> Iterator[pq.ParquetFile]:
-    with pq.ParquetFile(path, **options) as file:
-        yield file
 
 
 def _bytes(group: Any, column: str) -> int:
     """What the values of a column take in a row group, before compression."""
     columns = (group.column(place) for place in range(group.num_columns))
     return next(int(one.total_uncompressed_size) for one in columns if one.path_in_schema == column)
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

@@ -68,10 +68,6 @@ class UnfoldedSource:
         return self.inner.rows
 
     @property
-    def nbytes_hint(self) -> int:
-        return self.inner.nbytes_hint
-
-    @property
     def in_memory(self) -> bool:
         return self.inner.in_memory
 

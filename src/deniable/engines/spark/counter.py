@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,7 +85,7 @@ class SparkCounter:
 
     def coded(self, columns: Sequence[str], masks: Sequence[CodeMask], *, states: bool = False) -> CodedRows:
         """Every row's codes, pattern and state, on this machine (see ``core.tally.Counter``)."""
-        work = partial(_coded, list(columns), list(masks), states)
+        work = methodcaller("coded", list(columns), list(masks), states=states)
         made = self._on_partitions([*columns, *(column for column, _ in masks)], work)
         arrays = zip(*((one.keys, one.patterns, one.states) for one in made), strict=True)
         return CodedRows(*(np.concatenate(pieces) for pieces in arrays))
@@ -93,7 +94,7 @@ class SparkCounter:
         """For each conjunction of masks, the rows that satisfy it, by state."""
         conditions = [list(masks) for masks in questions]
         columns = [column for masks in conditions for column, _ in masks]
-        counts: Floats = sum(self._on_partitions(columns, partial(_conjunctions, conditions)))
+        counts: Floats = sum(self._on_partitions(columns, methodcaller("conjunctions", conditions)))
         return counts
 
     def with_columns(self, derived: Sequence[Derived]) -> SparkCounter:
@@ -135,14 +136,6 @@ def _tallied(
     groups: list[str], masks: list[CodeMask], classes: Ints, values: list[str], states: bool, counter: CodeCounter
 ) -> list[Block]:
     return list(counter.tally(groups, masks, classes, values, states=states))
-
-
-def _coded(columns: list[str], masks: list[CodeMask], states: bool, counter: CodeCounter) -> CodedRows:
-    return counter.coded(columns, masks, states=states)
-
-
-def _conjunctions(questions: list[list[CodeMask]], counter: CodeCounter) -> Floats:
-    return counter.conjunctions(questions)
 
 
 def _added(tallies: Sequence[Sequence[Block]]) -> Block:

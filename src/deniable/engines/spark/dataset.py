@@ -207,11 +207,11 @@ class SparkDataset:
 
     def inspect(self, public: Sequence[str], parts: Sequence[PartJob] = ()) -> list[str]:
         """Public columns that look like identifiers; parts whose values the order of the rows predicts."""
-        warned = [warning.message for warning in identifier_warnings(self, list(public))]
+        warned = identifier_warnings(self, list(public))
         for work in parts:
             frame, reading = self.selected(list(work.part.columns))
             watch = merged(each_partition(frame, partial(_watched, work.encoder, reading)))
-            warned += [warning.message for warning in watch.warnings(", ".join(work.part.columns))]
+            warned += watch.warnings(", ".join(work.part.columns))
         return warned
 
     # -- execution -----------------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ class SparkDataset:
         """The published rows, made where they are wanted: on this machine, or in files that tasks write."""
         if any(work.part.swapped for work in job.parts):
             raise OptionError(SWAPPED)
-        frame, reading = self.selected(_columns_of(job))
+        frame, reading = self.selected(job.columns)
         return SparkRows(frame, reading, job, self.published_schema(job), spool)
 
 
@@ -234,10 +234,6 @@ def _rows_of(frame: DataFrame, reading: Reading) -> dict[int, int]:
 
 def _counted(reading: Reading, partition: int, batches: Batches) -> int:
     return sum(batch.num_rows for batch in reading.batches(partition, batches))
-
-
-def _columns_of(job: Job) -> list[str]:
-    return [*job.public, *job.sensitive, *([job.row_id] if job.row_id else [])]
 
 
 def _sent(reading: Reading, batch_rows: int, partition: int, batches: Batches) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from deniable.core.arrays import Codes, Words
-from deniable.core.errors import TableError
+from deniable.core.errors import TableError, table_changed
 from deniable.engines.base import CELL, Scan
 from deniable.engines.batch.shuffling import rechunked, shuffled
 from deniable.engines.batch.values import decoded, plain_type
@@ -86,9 +86,7 @@ class _Tables:
             there = own >= 0
             yield (made, words) if there.all() else (made.filter(pa.array(there)), words[there])
         if start != len(self.groups):
-            raise TableError(
-                "The table changed while it was being read. Fix: publish from a copy that nobody writes to."
-            )
+            raise table_changed()
 
     def values(self) -> Iterator[pa.Table]:
         """The second table, (group, value, rows), in the order of groups and values; a group has each value once."""
