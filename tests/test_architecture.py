@@ -115,6 +115,37 @@ def test_a_file_can_be_read_in_one_sitting(path: Path) -> None:
     assert path.stem not in {"utils", "misc", "helpers", "common"}
 
 
+def told_apart(source: str, classes: set[str], names: set[str]) -> list[str]:
+    """Where something is done to a mechanism because of its class, or its name."""
+    places = []
+    for node in ast.walk(ast.parse(source)):
+        used: set[object] = set()
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+            used = {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)} & classes
+        elif isinstance(node, ast.Compare) and "mechanism" in ast.unparse(node):
+            used = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)} & names
+        if used:
+            places.append(ast.unparse(node))
+    return places
+
+
+def test_a_mechanism_says_what_it_is_and_is_not_told_apart() -> None:
+    """But for the reader of format 1, which has only names, and for rivals, who publish something else than rows."""
+    from deniable.mechanisms import MECHANISMS
+
+    classes = {MECHANISMS[name].__name__ for name in MECHANISMS} | {"Rival"}
+    places = {
+        path.relative_to(PACKAGE).as_posix(): told_apart(path.read_text(encoding="utf-8"), classes, set(MECHANISMS))
+        for path in FILES
+    }
+    assert places.pop("core/formats/format1.py")
+    assert {path: checks for path, checks in places.items() if checks} == {
+        "publishing/publish.py": ["isinstance(chosen, Rival)"]
+    }
+    assert told_apart("x = isinstance(how, Uniform)", classes, set()) == ["isinstance(how, Uniform)"]
+    assert told_apart("x = mechanism.name == 'decoys'", classes, {"decoys"}) == ["mechanism.name == 'decoys'"]
+
+
 def empty_names(source: str) -> set[str]:
     """Variables, parameters and functions with names that do not say what they hold."""
     nodes = list(ast.walk(ast.parse(source)))

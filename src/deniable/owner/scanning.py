@@ -17,7 +17,7 @@ from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.replace import NumberRange
 from deniable.engines.base import Dataset, Progress, Unfolds, no_progress
-from deniable.engines.batch.intervals import IntervalEncoder, interval_channel
+from deniable.engines.batch.range_intervals import IntervalEncoder, interval_channel
 from deniable.engines.batch.ranges import RangeEncoder
 from deniable.engines.batch.values import require_columns
 

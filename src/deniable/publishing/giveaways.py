@@ -16,7 +16,7 @@ from deniable.audit.giveaways import fix_of, sentence_about, serious_ones
 from deniable.core.arrays import Floats
 from deniable.core.privacy import Privacy
 from deniable.engines.base import Dataset, PartJob
-from deniable.engines.batch.intervals import IntervalEncoder, interval_channel
+from deniable.engines.batch.range_intervals import IntervalEncoder, interval_channel
 from deniable.engines.request import Request
 from deniable.planning.informed import classes_of, shown_by_part
 from deniable.publishing.known import Sample, sampled

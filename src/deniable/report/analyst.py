@@ -16,16 +16,14 @@ ROLES = {
     "sensitive": "perturbed: ask, do not count",
     "cell": "which cell the row fell into; deniable uses it by itself",
 }
-
-
-ROLES_OF = {
-    "anatomy": {"cell": "the group of the row"},
-    "generalize": {
+ROLES_OF = {  # by form: what differs from rows
+    "buckets": {"cell": "the group of the row"},
+    "boxes": {
         "public": "what the rows of a group have in common",
         "sensitive": "as it was",
         "cell": "the group of the row",
     },
-    "perturbed-generalization": {
+    "samples": {
         "public": "what the rows of a box have in common",
         "sensitive": "perturbed, of one row of the box: ask, do not count",
         "cell": "the box",
@@ -178,7 +176,7 @@ def _values(evidence: Evidence) -> Section | None:
 def _columns(evidence: Evidence) -> Section:
     manifest = evidence.manifest
     public = {row[0]: row for row in evidence.public}
-    roles = {**ROLES, **ROLES_OF.get(manifest.mechanism, {})}
+    roles = {**ROLES, **ROLES_OF.get(manifest.form, {})}
     rows: list[tuple[object, ...]] = []
     for column in manifest.columns:
         _, _, many, which = public.get(column.name, (None, None, None, ""))
