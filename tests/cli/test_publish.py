@@ -310,7 +310,7 @@ def test_the_choice_is_said_and_values_not_covered_stand_out(
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert console.red("a\x1b[2J") == "\x1b[31ma\\x1b[2J\x1b[0m"
     monkeypatch.setenv("NO_COLOR", "1")
-    assert console.red("a") == "a"
+    assert console.red("a\x1b[2J") == "a\\x1b[2J"
 
 
 def test_without_a_requirement_the_options_that_state_one_are_named(run, patients: Path, tmp_path: Path) -> None:

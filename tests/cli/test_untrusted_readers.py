@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -44,6 +45,25 @@ def test_a_terminal_is_sent_no_control_characters(hostile: Path, run) -> None:
     wrong = run("query", hostile, "SELECT COUNT(*) AS n FROM release WHERE nothing = '\x1b[2J'")
     assert wrong.returncode == 2
     assert "\x1b" not in wrong.stderr
+
+
+def test_names_and_answers_of_releases_by_others_send_no_control_characters(
+    tmp_path: Path, run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow as pa
+
+    column, values = "ill\x9b2J", [HOSTILE["terminal"], HOSTILE["turned"], "plain", "other"]
+    table = pa.table({column: values * 100})
+    for name in ("north", "south"):
+        required = dn.Privacy("1/2", "9/10")
+        dn.publish(table, sensitive=column, privacy=required, out=tmp_path / name, name=name, mechanism="uniform")
+    pooled = run("pool", tmp_path / "north", tmp_path / "south", "--out", tmp_path / "both")
+    assert pooled.returncode == 0, pooled.stderr
+    assert r"ill\x9b2J" in pooled.stdout
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(json.dumps({column: value}) for value in values * 25)))
+    answered = run("respond", tmp_path / "north", "-")
+    assert {json.loads(line)[column] for line in answered.stdout.splitlines()} == set(values)
+    assert not set("\x1b\x07\x9b\u202e") & set(pooled.stdout + answered.stdout)
 
 
 def test_csv_holds_no_formulas_unless_they_are_wanted(hostile: Path, run) -> None:

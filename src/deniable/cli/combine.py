@@ -57,4 +57,4 @@ def _save(combined: Release, out: Path, overwrite: bool, *, as_json: bool) -> No
     if as_json:
         console.emit({"release": str(out), "rows": saved.manifest.rows, "columns": list(saved.manifest.types)})
     else:
-        print(f"{saved}\nWrote {out}.")
+        console.show(f"{saved}\nWrote {out}.")

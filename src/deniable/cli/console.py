@@ -58,8 +58,9 @@ def warn(text: str) -> None:
 
 
 def red(text: str) -> str:
-    """Text in red where stdout is a terminal that may show colours (https://no-color.org), else as it is."""
-    return f"\x1b[31m{visible(text)}\x1b[0m" if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
+    """Visible text, in red where stdout is a terminal that may show colours (https://no-color.org)."""
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return f"\x1b[31m{visible(text)}\x1b[0m" if coloured else visible(text)
 
 
 def show_alarm(text: str) -> None:
@@ -68,9 +69,14 @@ def show_alarm(text: str) -> None:
 
 
 def emit(result: Mapping[str, Any]) -> None:
-    """A result for programs: one JSON object on stdout. What JSON has no number for becomes null."""
-    text = json.dumps(_plain(result), indent=2, ensure_ascii=False, default=str, allow_nan=False)
-    print(_ACTIVE.sub(lambda match: json.dumps(match[0])[1:-1], text))
+    """A result for programs: one JSON object on stdout."""
+    print(in_json(result, indent=2))
+
+
+def in_json(result: Mapping[str, Any], indent: int | None = None) -> str:
+    """JSON that does nothing to a terminal, and is read back as it was; what it has no number for becomes null."""
+    text = json.dumps(_plain(result), indent=indent, ensure_ascii=False, default=str, allow_nan=False)
+    return _ACTIVE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

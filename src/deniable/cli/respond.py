@@ -39,7 +39,7 @@ def respond(
         console.emit({"release": str(release), "rows": answers})
         return
     for answer in answers:
-        print(json.dumps(answer, ensure_ascii=False, default=str))
+        print(console.in_json(answer))
 
 
 def _rows(text: str) -> Iterator[dict[str, Any]]:
