@@ -146,6 +146,18 @@ def test_a_table_that_breaks_the_promise_is_refused(tmp_path: Path) -> None:
         publish(pa.table(heavy), tmp_path, "designed")
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.float64(), pa.decimal128(20, 0)])
+def test_people_under_ids_of_another_type_are_not_drawn_a_second_time(tmp_path: Path, kind: pa.DataType) -> None:
+    """A CSV file with one id like '12b' makes texts of numbers: nobody would be known, and all drawn afresh."""
+    table = people(3_000)
+    publish(table, tmp_path, "uniform")
+    before = (tmp_path / "people.series").read_bytes()
+    with pytest.raises(DeniableError, match=r"None of the 3,000 people .* another type or spelling"):
+        publish(table.set_column(0, "id", table["id"].cast(kind)), tmp_path, "uniform")
+    assert (tmp_path / "people.series").read_bytes() == before  # nothing was noted
+    publish(people(4_000, drop=2_999), tmp_path, "uniform")  # one of them is enough
+
+
 @pytest.mark.parametrize("mechanism", ["decoys", "anatomy"])
 def test_groups_cannot_be_a_series(tmp_path: Path, mechanism: str) -> None:
     with pytest.raises(DeniableError, match=r"series|row_id|person"):
