@@ -223,15 +223,27 @@ class _Tracing:
         mean, below = np.divide(first.value, rows.value), np.subtract(rows.value, float(formula.sample))
         value = np.where(np.greater(below, 0), (second.value - first.value * mean) / below, np.nan)
         value = np.where(np.abs(value) < 1e-12 * np.abs(second.value / below), 0.0, value)
-        scale = 1 / below
-        if formula.root:
-            root = np.sqrt(np.where(value >= 0, value, np.nan))
-            scale = scale / np.where(root > 0, 2 * root, np.inf)
         slopes: dict[Term, Number] = {}
         for part, slope in ((second, 1.0), (first, -2 * mean), (rows, mean**2 - value)):
             for term, own in part.slopes.items():
-                slopes[term] = slopes.get(term, 0.0) + own * slope * scale
-        return Traced(root if formula.root else value, slopes, 0.0, np.inf, self._doubt(rows))
+                slopes[term] = slopes.get(term, 0.0) + own * slope / below
+        spread = Traced(value, slopes, 0.0, np.inf, self._doubt(rows))
+        return self._root(spread) if formula.root else spread
+
+    def _root(self, spread: Traced) -> Traced:
+        """The root of a variance V: from sqrt(V - h) to sqrt(V + h) where V itself is known to h = z stderr. A tangent
+        would be too short below, most of all where V is little more than its error."""
+        error = np.sqrt(self.linear.variance(spread.slopes)[0])
+        half = np.where(np.less(spread.doubt, 1), self.z * error / (1 - spread.doubt), np.inf)
+        most = np.add(spread.value, half)
+        high = np.sqrt(np.where(np.isfinite(most), np.maximum(most, 0.0), np.inf))
+        low = np.sqrt(np.maximum(np.where(np.isfinite(half), spread.value - half, 0.0), 0.0))
+        value = np.where(np.greater_equal(most, 0), np.sqrt(np.maximum(spread.value, 0.0)), np.nan)
+        scale = 1 / np.where(np.greater(value, 0), 2 * value, np.inf)
+        slopes = {term: slope * scale for term, slope in spread.slopes.items()}
+        by_tangent = np.where(np.greater(value, 0), half * scale, 0.0)
+        slack = np.maximum(np.maximum(value - low, high - value) - by_tangent, 0.0)
+        return Traced(value, slopes, low, high, spread.doubt, slack)
 
     def _doubt(self, below: Traced) -> Floats:
         """g of what is divided by; without a number, anything is possible."""
