@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 KNOWS = "An attacker who knows how frequent each value is, and nothing more about a person, becomes at most"
 NAMED = 6  # values that a sentence names
+LEFT = (
+    " Not covered: values without a requirement, and those more frequent than rho1 among these rows and in the table."
+)
 
 
 def sentence_of(parts: Sequence[Part], adversary: str) -> str:
@@ -123,7 +126,7 @@ def _in_strata(promise: Strata, part: Part, adversary: str) -> str:
     named = " and ".join(part.strata) or "stratum"
     return (
         f"An attacker who knows how frequent each value is among the rows with the same {named}, and nothing more "
-        f"about a person, becomes at most {percent(promise.rho2)} sure of that person's value."
+        f"about a person, becomes at most {percent(promise.rho2)} sure of that person's value.{LEFT * promise.partly}"
     )
 
 

@@ -9,7 +9,7 @@ against any prior up to rho1, for any predicate, upward and downward.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -50,15 +50,32 @@ class Uniform(Mechanism):
         channel = Channel.uniform(histogram.domain, gamma=limit, coarse=privacy.rho1 is None)
         gamma = channel.exact_gamma
         assert gamma is not None
-        promised = amplification_guarantee(privacy, gamma, beyond_rho1_at(histogram, privacy, public, gamma))
+        promised = amplification_guarantee(privacy, gamma, _above(histogram, privacy, public, gamma))
         return Plan.of_channel(self.name, histogram, channel, promised, privacy=privacy)
+
+
+def _above(histogram: Histogram, privacy: Privacy, public: Histogram | None, gamma: Fraction) -> tuple[int, ...]:
+    """Values that whoever knows how frequent they are can believe at more than rho2 afterwards: those more frequent
+    than rho1, and of the exempt ones those more frequent than what the coin covers."""
+    above = beyond_rho1_at(histogram, privacy, public, gamma)
+    if not privacy.exempt:
+        return above
+    named = frozenset(value for value in histogram.domain if value not in privacy.exempt)
+    of_exempt = replace(privacy, rho1=_covered(privacy, gamma), exempt=named)
+    return tuple(sorted({*above, *beyond_rho1_at(histogram, of_exempt, public, gamma)}))
+
+
+def _covered(privacy: Privacy, gamma: Fraction) -> Fraction:
+    """The belief beforehand that is promised for: as required, or as large as the coin allows."""
+    assert privacy.rho2 is not None
+    return _readable(largest_prior(privacy.rho2, gamma)) if privacy.rho1 is None else privacy.rho1
 
 
 def amplification_guarantee(privacy: Privacy, gamma: Fraction, above: tuple[int, ...]) -> Guarantee:
     """What one channel over the whole domain promises through its amplification alone (THESIS Thm 1)."""
     assert privacy.rho2 is not None
     covered = largest_prior(privacy.rho2, gamma)
-    rho1 = _readable(covered) if privacy.rho1 is None else privacy.rho1
+    rho1 = _covered(privacy, gamma)
     also = (
         f"Whatever an attacker believed beforehand, up to {percent(rho1)}, the published value makes of it at most "
         f"{percent(privacy.rho2)}: for any statement about the value, upward and downward.",

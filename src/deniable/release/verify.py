@@ -11,13 +11,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from deniable.audit.verify.cells import strata_checks
 from deniable.audit.verify.certificate import certificate
 from deniable.audit.verify.checks import Certificate, Check
 from deniable.audit.verify.groups import box_checks, bucket_checks
 from deniable.audit.verify.rows import counts_check, table_check, table_columns
 from deniable.audit.verify.samples import sample_checks
+from deniable.core.arrays import Floats
 from deniable.core.errors import ManifestError, VerificationError, listing
+from deniable.core.grouped_sentence import box_sentence, bucket_sentence, sample_sentence
 from deniable.core.manifest import FORMAT_VERSION, DataFile, Manifest, read_json, software, with_sentence
+from deniable.core.part import part_dict
+from deniable.core.promise import Groups, OneOfBox, Strata
 from deniable.engines import Engine, engine_named
 from deniable.engines.batch.lineup_columns import CODE, coded_part
 from deniable.engines.batch.parts import digest_of
@@ -128,6 +133,7 @@ def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]
         if len(manifest.parts) == 1 and only.range is None:
             (block,) = counter.tally((), (), np.zeros(1, np.int64), states=True)
             checks.append(counts_check(only, block.counts[0, 0][: only.m]))
+            checks += _strata_checks(manifest, block.counts[0, 0])
         else:
             for part in manifest.parts:
                 column = PerturbedColumn.of(part, manifest.types[part.columns[0]])
@@ -142,6 +148,16 @@ def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]
         )
         checks.append(Check("recoded", not finer, detail))
     return [known, *(check for check in checks if check is not None)]
+
+
+def _strata_checks(manifest: Manifest, by_state: Floats) -> list[Check]:
+    """What is promised of strata, by the rows that each is seen to have."""
+    part = manifest.parts[0]
+    if not isinstance(part.promise, Strata):
+        return []
+    edges = np.cumsum([len(places) for places in part.cell_positions])
+    sizes = [int(rows.sum()) for rows in np.split(by_state[: edges[-1]], edges[:-1])]
+    return strata_checks(part.promise, part_dict(part), manifest.privacy, sizes)
 
 
 def _is_finer(distinct: Callable[[str], pa.Array], manifest: Manifest, column: str) -> bool:
@@ -162,8 +178,8 @@ def _written_checks(folder: Path, manifest: Manifest) -> list[Check]:
     if manifest.software != software():
         return [Check("words", True, "NOT CHECKED: the sentence and the README, which another version has written")]
     checks = []
-    if manifest.form == "rows":
-        same = with_sentence(manifest).guarantee == manifest.guarantee
+    if manifest.form != "answers":
+        same = _sentence(manifest) == manifest.guarantee["sentence"]
         detail = "says what the parts promise" if same else "is not the one that the parts give"
         checks.append(Check("sentence", same, detail))
     try:
@@ -173,6 +189,17 @@ def _written_checks(folder: Path, manifest: Manifest) -> list[Check]:
     same = text == analyst_readme(manifest)
     detail = "says what the manifest says" if same else "is not the one that the manifest gives"
     return [*checks, Check("README", same, detail)]
+
+
+def _sentence(manifest: Manifest) -> str:
+    """The one that the parts give."""
+    promise = manifest.parts[0].promise
+    if manifest.form == "samples":
+        return sample_sentence(promise) if isinstance(promise, OneOfBox) else ""
+    if manifest.form in ("buckets", "boxes"):
+        made = bucket_sentence if manifest.form == "buckets" else box_sentence
+        return made(promise) if isinstance(promise, Groups) else ""
+    return str(with_sentence(manifest).guarantee["sentence"])
 
 
 def _unchanged(what: str, folder: Path, file: DataFile | None) -> Check:

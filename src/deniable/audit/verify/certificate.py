@@ -17,6 +17,7 @@ from deniable.audit.verify.items import row_amplification
 from deniable.audit.verify.rechecks import RECHECKS
 from deniable.audit.verify.statements import stated_check
 from deniable.core import promise
+from deniable.core.bins import Bins
 from deniable.core.errors import ManifestError
 
 MOST_POOLED = 1000  # releases whose noise may have been added up
@@ -32,13 +33,13 @@ def certificate(manifest: Mapping[str, Any]) -> Certificate:
     """Check everything that a manifest (as JSON of the present format) promises."""
     checks: list[Check] = []
     for part in manifest["parts"]:
-        checks += [*_channels(part), *_marginal(part)]
+        checks += [*_channels(part), *_marginal(part), *_bins(part)]
     sound = all(check.holds for check in checks)
     if sound:  # numbers that are no channels cannot be computed with
         for part in manifest["parts"]:
             checks += _promise(part, manifest)
         checks += _amplification(manifest)
-    return Certificate((*checks, *_requirement(manifest), *_randomness(manifest)))
+    return Certificate((*checks, *_epsilon(manifest), *_requirement(manifest), *_randomness(manifest)))
 
 
 def _randomness(manifest: Mapping[str, Any]) -> list[Check]:
@@ -92,6 +93,19 @@ def _marginal(part: Mapping[str, Any]) -> list[Check]:
     return [Check("noisy histogram", holds, f"{len(noisy['counts'])} counts with {noise}")]
 
 
+def _bins(part: Mapping[str, Any]) -> list[Check]:
+    """Averages are computed from edges, counts from labels: both must speak of the same intervals."""
+    checks = []
+    for place, name in enumerate(part["columns"]):
+        if name in part["bins"]:
+            made, shown = part["bins"][name], {entry[place] for entry in part["domain"]} - {None}
+            known = {*Bins(tuple(made["edges"]), made["open_ends"]).labels} if len(made["edges"]) > 2 else set()
+            checks.append(
+                Check("bins", shown <= known, f"{name}: {len(shown - known)} values are none of its intervals")
+            )
+    return [check for check in checks if not check.holds]
+
+
 def _promise(part: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[Check]:
     """The part's promise, by its kind, and whether it is what the manifest speaks of."""
     columns = ", ".join(part["columns"])
@@ -135,6 +149,16 @@ def _amplification(manifest: Mapping[str, Any]) -> list[Check]:
     by_part = ", ".join("unbounded" if gamma is None else f"{math.log(gamma):.3g}" for gamma in gammas[:16])
     detail = f"gamma is {gamma_text}, promised {float(Fraction(stated)):.6g}; epsilon {by_part}"
     return [Check("amplification", holds, detail)]
+
+
+def _epsilon(manifest: Mapping[str, Any]) -> list[Check]:
+    """epsilon is ln gamma; whoever reads only the one must not be told less than the other says."""
+    gamma, epsilon = manifest["guarantee"]["gamma"], manifest["guarantee"]["epsilon"]
+    if gamma is None or epsilon is None:
+        return [] if gamma is epsilon else [Check("epsilon", False, "it is ln gamma, and only one of them is stated")]
+    exact = math.log(Fraction(gamma)) if Fraction(gamma) > 0 else math.inf
+    holds = math.isclose(epsilon, exact, rel_tol=1e-9, abs_tol=1e-12)
+    return [] if holds else [Check("epsilon", False, f"{epsilon:.6g} is stated, and ln gamma is {exact:.6g}")]
 
 
 def _product(gammas: Sequence[Fraction | None]) -> Fraction | None:

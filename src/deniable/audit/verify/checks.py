@@ -120,10 +120,12 @@ def amplification_check(named: str, gamma: Fraction | None, promised: Fraction) 
 def belief_checks(
     promise: Amplification | OneOfBox | OneOfItems, named: str, gamma: Fraction | None, about: str = ""
 ) -> list[Check]:
-    """Whether a belief of rho1 stays within rho2 at this amplification (THESIS Thm 1); none where none are stated."""
+    """Whether a belief of rho1 stays within rho2 at this amplification (THESIS Thm 1); none where none are stated. A
+    bound for beliefs that are not said to be of any size would be computed by nobody."""
     rho1, rho2 = promise.rho1, promise.rho2
     if rho1 is None or rho2 is None:
-        return []
+        alone = Check("posterior", False, f"{named}: rho2 goes with rho1, and only one of them is promised")
+        return [] if rho1 is rho2 else [alone]
     posterior = Fraction(1) if gamma is None else rho1 * gamma / (1 - rho1 + rho1 * gamma)
     detail = (
         f"{named}: a belief of {float(rho1):.4g}{about} grows to at most {float(posterior):.6g}, "

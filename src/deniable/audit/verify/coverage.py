@@ -35,6 +35,19 @@ def above_checks(promise: Amplification | Cells | Frequency | LineUps, part: Jso
     return [Check("left out", not wrong, f"{wrong} of {values} are not, by the noisy histogram" if wrong else values)]
 
 
+def surest_at_least(part: Json) -> dict[int, Fraction]:
+    """Pr[x | y = x] of each value of the only channel, with as few rows of x and as many of others as noise allows."""
+    slack, (cell,) = noise_slack(part), part["cells"]
+    noisy = [part["marginal"]["counts"][place] for place in cell["values"]]
+    replaced = sum((count + slack) * (FULL - k) for count, k in zip(noisy, cell["keep"], strict=True))
+    beliefs = {}
+    for place, count, k, w in zip(cell["values"], noisy, cell["keep"], cell["replace"], strict=True):
+        mine = max(count - slack, 0) * (k * FULL + (FULL - k) * w)
+        others = w * (replaced - (count + slack) * (FULL - k))
+        beliefs[place] = Fraction(mine, mine + others) if mine + others > 0 else Fraction(0)
+    return beliefs
+
+
 def single_checks(promise: Cells | Frequency, part: Json, manifest: Json) -> list[Check]:
     """Pr[a column's value | y] of columns that are perturbed together, as far as the noisy histogram tells it.
 

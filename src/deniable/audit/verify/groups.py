@@ -72,7 +72,7 @@ def bucket_checks(manifest: Manifest, groups: pa.Table) -> list[Check]:
     """l different values in every group, each once (l-diversity)."""
     published = Published.of(groups, manifest.parts[0].columns, ROWS)
     least, repeated = min(published.sizes().values(), default=0), max(published.rows, default=0)
-    holds = least >= _promised(manifest).l and repeated <= 1
+    holds = least >= max(_promised(manifest).l, _promised(manifest).k) and repeated <= 1
     detail = f"every group has {least} or more values, each at most {repeated} times"
     return [Check("groups", holds, detail), *_requirement(manifest.privacy, published)]
 

@@ -16,7 +16,7 @@ def by_items(promise: OneOfItems, part: Json, manifest: Json) -> list[Check]:
     """A list can turn into any other of as many items: its odds grow by at most gamma."""
     named = ", ".join(map(repr, part["columns"]))
     item = part.get("item")
-    if item is None or promise.most != item["most"]:
+    if item is None or promise.most != item["most"] or part["swapped"] is not None:
         return [Check("row budget", False, f"{named}: it is about lists of {promise.most} items, and the part is not")]
     gamma = row_amplification(manifest["parts"])
     exact = "unbounded" if gamma is None else f"{float(gamma):.6g}"

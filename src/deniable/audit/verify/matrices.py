@@ -29,9 +29,7 @@ def by_matrix(promise: Matrix, part: Json, manifest: Json) -> list[Check]:
         return [sound, Check("posterior", True, NOT_CHECKED), *left_out]
     slack, noisy = noise_slack(part), part["marginal"]["counts"]
     least, most = [max(count - slack, 0) for count in noisy], [max(count + slack, 0) for count in noisy]
-    line = None if promise.rho1 is None else promise.rho1 * max(manifest["rows"], 1)
     covered = [x for x in range(len(noisy)) if x not in promise.exempt and x not in promise.above]
-    covered = [x for x in covered if line is None or most[x] <= line]
     sure = [max(_at_least(entries, least, most, x) for entries in exact) for x in covered]
     wrong, worst = sum(belief > promise.rho2 for belief in sure), max(sure, default=Fraction(0))
     allowed = f"at least {float(worst):.4g} of an allowed {float(promise.rho2):.4g}, by the noisy histogram"

@@ -7,15 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.audit.verify import lineups, unperturbed
-from deniable.audit.verify.checks import (
-    FULL,
-    Check,
-    amplification_check,
-    belief_checks,
-    cell_amplification,
-    part_amplification,
-)
-from deniable.audit.verify.coverage import NOT_CHECKED, above_checks, noise_slack, single_checks
+from deniable.audit.verify.cells import by_cell, by_stratum
+from deniable.audit.verify.checks import FULL, Check, amplification_check, belief_checks, part_amplification
+from deniable.audit.verify.coverage import NOT_CHECKED, above_checks, noise_slack, single_checks, surest_at_least
 from deniable.audit.verify.items import by_items
 from deniable.audit.verify.matrices import by_matrix
 from deniable.audit.verify.samples import by_box
@@ -49,8 +43,20 @@ def by_amplification(promise: Amplification, part: Json, manifest: Json) -> list
     return [
         amplification_check(named, gamma, promise.gamma),
         *belief_checks(promise, named, gamma),
+        *_unnamed(promise, part, manifest),
         *above_checks(promise, part, manifest),
     ]
+
+
+def _unnamed(promise: Amplification, part: Json, manifest: Json) -> list[Check]:
+    """Where rho2 is stated for who knows the frequencies, values of which they become surer must be named."""
+    stated = manifest["guarantee"]["adversary"] == "frequency" and part["requirement"] is None
+    if not stated or promise.rho2 is None or part["marginal"] is None or len(part["cells"]) != 1:
+        return []
+    rho2 = promise.rho2
+    wrong = sum(sure > rho2 for place, sure in surest_at_least(part).items() if place not in promise.above)
+    detail = f"{wrong} values that are not named as left out exceed rho2, by the noisy histogram"
+    return [Check("left out", False, detail)] if wrong else []
 
 
 def by_frequency(promise: Frequency, part: Json, manifest: Json) -> list[Check]:
@@ -62,15 +68,9 @@ def by_frequency(promise: Frequency, part: Json, manifest: Json) -> list[Check]:
         return [Check("posterior", False, "it is about one channel for all values")]
     if part["marginal"] is None:
         return [Check("posterior", True, NOT_CHECKED)]
-    slack, (cell,), rows = noise_slack(part), part["cells"], max(manifest["rows"], 1)
-    noisy = [part["marginal"]["counts"][place] for place in cell["values"]]
-    replaced = sum((count + slack) * (FULL - k) for count, k in zip(noisy, cell["keep"], strict=True))
-    sure = []
-    for place, count, k, w in zip(cell["values"], noisy, cell["keep"], cell["replace"], strict=True):
-        mine = max(count - slack, 0) * (k * FULL + (FULL - k) * w)
-        others = w * (replaced - (count + slack) * (FULL - k))
-        posterior = Fraction(mine, mine + others) if mine + others > 0 else Fraction(0)
-        sure.append((place, Fraction(count + slack, rows), posterior))
+    slack, counts, rows = noise_slack(part), part["marginal"]["counts"], max(manifest["rows"], 1)
+    least = surest_at_least(part)
+    sure = [(place, Fraction(counts[place] + slack, rows), belief) for place, belief in least.items()]
     return [
         _posterior_check(promise, sure),
         *above_checks(promise, part, manifest),
@@ -114,64 +114,6 @@ def by_value(promise: PerValue, part: Json, manifest: Json) -> list[Check]:
         wrong += rho1 * (1 - rho2) * on > rho2 * (1 - rho1) * off
     detail = f"{wrong} values exceed their limit" if wrong else f"{checked} values within their own limit"
     return [Check("own amplification", 0 < checked == len(limits) and not wrong, detail)]
-
-
-def by_cell(promise: Cells, part: Json, manifest: Json) -> list[Check]:
-    """Inside a cell a belief grows by at most its gamma; the cell's average share must be covered at the least."""
-    inside = _inside_cells(promise, part)
-    if not inside.holds:
-        return [inside]
-    left_out = {*promise.exempt, *promise.above}
-    rho2 = promise.rho2
-    gammas = [cell_amplification(cell["keep"], cell["replace"]) for cell in part["cells"]]
-    covered = [Fraction(0) if gamma is None else rho2 / (rho2 + gamma * (1 - rho2)) for gamma in gammas]
-    average = [Fraction(1, len(cell["values"])) for cell in part["cells"]]
-    wrong = [
-        number
-        for number, (most, share) in enumerate(zip(covered, average, strict=True))
-        if most == 0 or (most < share and not left_out & set(part["cells"][number]["values"]))
-    ]
-    detail = (
-        f"inside its cell a belief of up to {float(min(covered)):.4g} stays below {float(rho2):.4g}; how frequent "
-        "values are in a cell is not published, `deniable audit` checks that"
-    )
-    return [
-        inside,
-        Check("posterior in cells", not wrong, f"cells {wrong} keep too much" if wrong else detail),
-        *above_checks(promise, part, manifest),
-        *single_checks(promise, part, manifest),
-    ]
-
-
-def _inside_cells(promise: Cells | Strata, part: Json) -> Check:
-    """The amplification of every cell against the gamma that is promised of it."""
-    gammas = [cell_amplification(cell["keep"], cell["replace"]) for cell in part["cells"]]
-    if len(gammas) != len(promise.gammas) or not gammas:
-        return Check("cell amplification", False, f"{len(gammas)} cells, promises of {len(promise.gammas)}")
-    above = [
-        number
-        for number, (gamma, stated) in enumerate(zip(gammas, promise.gammas, strict=True))
-        if stated is not None and (gamma is None or gamma > stated)
-    ]
-    detail = f"cells {above} exceed their gamma" if above else f"{len(gammas)} cells at or below their gamma"
-    return Check("cell amplification", not above, detail)
-
-
-def by_stratum(promise: Strata, part: Json, manifest: Json) -> list[Check]:
-    """Pr[x | stratum, y = x], the replacing distribution standing for the stratum's own, up to its noise.
-
-    The noise in a count of ``rows`` or more changes a share by at most 28 rows, once in a million.
-    """
-    worst = Fraction(0)
-    for cell in part["cells"]:
-        kept = [(FULL - k) * w for k, w in zip(cell["keep"], cell["replace"], strict=True)]
-        for k, w, own in zip(cell["keep"], cell["replace"], kept, strict=True):
-            mine = w * k * FULL + w * own
-            seen = mine + w * (sum(kept) - own)
-            worst = max(worst, Fraction(mine, seen) if seen else Fraction(0))
-    holds = promise.partly or (promise.rows > 0 and worst <= promise.rho2 + Fraction(2 * 28, promise.rows))
-    detail = f"up to {float(worst):.4g} by the replacing distributions, allowed {float(promise.rho2):.4g}"
-    return [_inside_cells(promise, part), Check("posterior in strata", bool(part["strata"]) and holds, detail)]
 
 
 def by_relative_prior(promise: RelativePrior, part: Json, manifest: Json) -> list[Check]:

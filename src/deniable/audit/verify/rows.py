@@ -9,6 +9,7 @@ rows were really perturbed can be shown only with the key.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -30,6 +31,12 @@ def counts_check(part: Part, shown: Floats) -> Check | None:
     if part.marginal is None or (len(part.channels) != 1 and matrix is None) or part.m < 2:
         return None
     noisy = np.maximum(np.array(part.marginal.counts, dtype=np.float64), 0.0)
+    together = float(np.sum(part.marginal.counts))
+    # Noise of m counts: 7 standard deviations, or the tail of one; less likely than one in 10^9.
+    room = math.sqrt(part.marginal.variance) * (7 * math.sqrt(part.m) + 15)
+    if abs(together - float(shown.sum())) > room:
+        detail = f"the noisy histogram counts {together:,.0f} rows in all, and noise explains {room:,.0f} rows at most"
+        return Check("published counts", False, detail)
     noisy *= float(shown.sum()) / max(noisy.sum(), 1.0)
     expected = part.channels[0].apply(noisy[part.cell_positions[0]]) if matrix is None else np.array(matrix) @ noisy
     spread = expected + part.marginal.variance

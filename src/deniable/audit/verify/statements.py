@@ -71,6 +71,7 @@ def _gaps(promise: Promise, part: Json, manifest: Json) -> Iterator[str]:
     stated, required = manifest["guarantee"], manifest["privacy"]
     if isinstance(promise, Groups | NoisyAnswers):  # the tables of groups are held to the requirement themselves
         yield from () if required is None else _sums(promise, required)
+        yield from _of_groups(promise, stated) if isinstance(promise, Groups) else ()
         return
     if stated["adversary"] == "any-prior" and not _against_any_prior(promise):
         yield f"adversary any-prior is stated, and {promise.kind} is no promise against it"
@@ -83,9 +84,21 @@ def _gaps(promise: Promise, part: Json, manifest: Json) -> Iterator[str]:
         if short:
             break
     yield from _left_out(promise, part, required)
+    if isinstance(promise, Strata) and stated["rho1"] != (None if required is None else required["rho1"]):
+        yield f"rho1 = {stated['rho1']} is stated, and strata are held to what was required"
     if required is not None:
         yield from _own_limits(promise, part, required)
         yield from _sums(promise, required)
+
+
+def _of_groups(promise: Groups, stated: Json) -> Iterator[str]:
+    """A value has up to 1/l of a group, and other values are impossible in it: nothing less can be stated."""
+    if stated["adversary"] == "any-prior":
+        yield "adversary any-prior is stated, and groups are no promise against it"
+    if stated["rho2"] is not None and Fraction(stated["rho2"]) * promise.l < 1:
+        yield f"rho2 = {stated['rho2']} is stated, and 1/{promise.l} promised"
+    if stated["gamma"] is not None:
+        yield "a gamma is stated, and groups bound none"
 
 
 def _against_any_prior(promise: Promise) -> bool:
@@ -97,7 +110,7 @@ def _against_any_prior(promise: Promise) -> bool:
 
 
 def _by_frequency(promise: Promise) -> bool:
-    return isinstance(promise, Frequency) or (isinstance(promise, LineUps) and promise.adversary == "frequency")
+    return isinstance(promise, Cells | Frequency) or (isinstance(promise, LineUps) and promise.adversary == "frequency")
 
 
 def _leaves_out(required: Json) -> bool:
@@ -113,7 +126,9 @@ def _beliefs(promise: Promise) -> list[Pair]:
         return [(rho1, rho2) for _, rho1, rho2 in promise.per_value]
     if isinstance(promise, Amplification | Frequency | LineUps | OneOfItems | RelativePrior):
         return [(promise.rho1, promise.rho2)]
-    return [(None, promise.rho2)] if isinstance(promise, Cells | Strata | DecoyGroups) else []
+    if isinstance(promise, Cells):
+        return [(promise.rho1, promise.rho2)]
+    return [(None, promise.rho2)] if isinstance(promise, Strata | DecoyGroups) else []
 
 
 def _short_of(promise: Promise, wanted: Json, what: str, *, every: bool) -> Iterator[str]:
@@ -141,7 +156,8 @@ def _left_out(promise: Promise, part: Json, required: Json | None) -> Iterator[s
         names = _names(part)
         if any(place >= len(names) or names[place] not in exempt for place in promise.exempt):
             yield "values are left out that the requirement does not exempt"
-    above = getattr(promise, "above", ())
+    names = _names(part)
+    above = [place for place in getattr(promise, "above", ()) if names[place] not in exempt]
     if above and (required is None or required["rho1"] is None):
         yield "values are left out as more frequent than rho1, and none is required"
     if isinstance(promise, Strata) and promise.partly and (required is None or not _leaves_out(required)):

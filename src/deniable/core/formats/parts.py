@@ -180,8 +180,12 @@ def _mixture(mixture: Sequence[Sequence[float]], m: int) -> Iterator[str]:
 
 
 def _promise(part: Json) -> Iterator[str]:
-    """Every place that a promise names is one of the domain, or of a column's values."""
+    """Every place that a promise names is one of the domain, or of a column's values, and groups have a size."""
     promise, m = part["promise"], len(part["domain"])
+    for kind, name, least in (("decoys", "c", 2), ("groups", "l", 1)):  # shares of 1/c, or 1/l
+        size = promise.get(name)
+        if promise.get("kind") == kind and isinstance(size, int) and size < least:
+            yield f"a promise is about {kind} of {size}"
     named = [*_entries(promise, "exempt"), *_entries(promise, "above")]
     own = [*_entries(promise, "per_value"), *_entries(promise, "limits")]
     alone = _entries(promise, "loose")

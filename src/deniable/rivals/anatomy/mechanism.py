@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from deniable.core.errors import OptionError
+from deniable.core.grouped_sentence import bucket_sentence
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.manifest import Form
@@ -73,11 +74,8 @@ class Anatomy(Rival):
             f"rule some of them out, or knows the values of others in the group, becomes surer than {sure}.",
             "The exact count of every value is published.",
         ]
-        sentence = (
-            f"An attacker who knows how frequent each value is, and nothing more about a person, becomes at most "
-            f"{sure} sure of that person's value: a group has at least {self.l} values, each once."
-        )
-        return grouped_guarantee(privacy, histogram, Groups(self.l, self.l), sentence, not_protected)
+        promise = Groups(self.l, self.l)
+        return grouped_guarantee(privacy, histogram, promise, bucket_sentence(promise), not_protected)
 
     def published(self, request: Request) -> RivalRelease:
         """The two tables that ``publish`` makes of a ``request``."""

@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from deniable.core.errors import OptionError, TableError
+from deniable.core.grouped_sentence import box_sentence
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.manifest import Form
@@ -97,22 +98,15 @@ class Generalize(Rival):
         """
         check_requirement(self.name, self.l, 1, histogram, privacy)
         self.suppressed(histogram)
-        sure = percent(Fraction(1, self.l))
-        alike = f"at least {self.k} rows look alike in their public columns"
+        sure, promise = percent(Fraction(1, self.l)), Groups(self.l, self.k)
         if self.l == 1:
-            sentence = f"Nothing is promised about values: {alike}, but they may all have the same value."
             more = "Whoever knows which group a person is in knows the person's value where the group agrees."
         else:
-            sentence = (
-                f"An attacker who knows a person's public values and how frequent each sensitive value is, and nothing "
-                f"more, becomes at most {sure} sure of that person's value: {alike}, and no value has more than {sure} "
-                "of such a group."
-            )
             more = (
                 "Whoever can rule out some values of a group, or knows the values of others in the group, becomes "
                 f"surer than {sure}."
             )
-        return grouped_guarantee(privacy, histogram, Groups(self.l, self.k), sentence, [*LIMITS, more])
+        return grouped_guarantee(privacy, histogram, promise, box_sentence(promise), [*LIMITS, more])
 
     def published(self, request: Request) -> RivalRelease:
         """The rows and their boxes that ``publish`` makes of a ``request``."""

@@ -20,6 +20,7 @@ from typing import ClassVar
 
 from deniable.core.channel import Channel
 from deniable.core.errors import OptionError, TableError
+from deniable.core.grouped_sentence import sample_sentence
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Form
@@ -109,8 +110,9 @@ class PerturbedGeneralization(Rival):
         covered = largest_prior(required.rho2, gamma)
         rho1 = Fraction(int(covered * 10_000), 10_000) if required.rho1 is None else required.rho1
         above = beyond_rho1_at(histogram, required, public, gamma)
+        promise = OneOfBox(gamma, rho1, required.rho2, above, self.k)
         return Guarantee(
-            promises=(OneOfBox(gamma, rho1, required.rho2, above, self.k),),
+            promises=(promise,),
             adversary=required.adversary,
             rho1=rho1,
             rho2=required.rho2,
@@ -123,11 +125,7 @@ class PerturbedGeneralization(Rival):
                 f"{math.log(gamma):.4g}: one row of {self.k} or more is drawn, and its value perturbed.",
             ),
             not_protected=(*LIMITS, *_unprotected(rho1, required.rho2, above)),
-            sentence=(
-                f"No attacker who believed a value at up to {percent(rho1)} beforehand becomes surer of it than "
-                f"{percent(required.rho2)}: of every {self.k} rows or more that look alike one is published, and its "
-                "value is perturbed."
-            ),
+            sentence=sample_sentence(promise),
         )
 
     def published(self, request: Request) -> RivalRelease:

@@ -1,0 +1,104 @@
+"""Published cells and strata: inside each the amplification, and posteriors as far as its numbers tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from deniable.audit.verify.checks import FULL, Check, cell_amplification
+from deniable.audit.verify.coverage import above_checks, single_checks
+from deniable.core.promise import Cells, Strata
+
+Json = Mapping[str, Any]
+
+
+def by_cell(promise: Cells, part: Json, manifest: Json) -> list[Check]:
+    """Inside a cell a belief grows by at most its gamma; the cell's average share must be covered at the least."""
+    inside = _inside_cells(promise, part)
+    if not inside.holds:
+        return [inside]
+    left_out = {*promise.exempt, *promise.above}
+    rho2 = promise.rho2
+    gammas = [cell_amplification(cell["keep"], cell["replace"]) for cell in part["cells"]]
+    covered = [Fraction(0) if gamma is None else rho2 / (rho2 + gamma * (1 - rho2)) for gamma in gammas]
+    average = [Fraction(1, len(cell["values"])) for cell in part["cells"]]
+    wrong = [
+        number
+        for number, (most, share) in enumerate(zip(covered, average, strict=True))
+        if most == 0 or (most < share and not left_out & set(part["cells"][number]["values"]))
+    ]
+    detail = (
+        f"inside its cell a belief of up to {float(min(covered)):.4g} stays below {float(rho2):.4g}; how frequent "
+        "values are in a cell is not published, `deniable audit` checks that"
+    )
+    return [
+        inside,
+        Check("posterior in cells", not wrong, f"cells {wrong} keep too much" if wrong else detail),
+        *above_checks(promise, part, manifest),
+        *single_checks(promise, part, manifest),
+    ]
+
+
+def _inside_cells(promise: Cells | Strata, part: Json) -> Check:
+    """The amplification of every cell against the gamma that is promised of it."""
+    gammas = [cell_amplification(cell["keep"], cell["replace"]) for cell in part["cells"]]
+    if len(gammas) != len(promise.gammas) or not gammas:
+        return Check("cell amplification", False, f"{len(gammas)} cells, promises of {len(promise.gammas)}")
+    above = [
+        number
+        for number, (gamma, stated) in enumerate(zip(gammas, promise.gammas, strict=True))
+        if stated is not None and (gamma is None or gamma > stated)
+    ]
+    detail = f"cells {above} exceed their gamma" if above else f"{len(gammas)} cells at or below their gamma"
+    return Check("cell amplification", not above, detail)
+
+
+def by_stratum(promise: Strata, part: Json, manifest: Json) -> list[Check]:
+    """The amplification of every stratum, and posteriors as far as the rows that each has at the least allow."""
+    sizes = [promise.rows] * len(part["cells"])
+    return [_inside_cells(promise, part), _posteriors(promise, part, manifest["privacy"], sizes)]
+
+
+def strata_checks(promise: Strata, part: Json, privacy: Json | None, sizes: Sequence[int]) -> list[Check]:
+    """The same by the rows that each stratum is seen to have."""
+    least = min(sizes, default=0)
+    enough = Check("stratum sizes", least >= promise.rows, f"{least:,} rows or more, promised {promise.rows:,}")
+    return [enough, _posteriors(promise, part, privacy, sizes)]
+
+
+def _posteriors(promise: Strata, part: Json, privacy: Json | None, sizes: Sequence[int]) -> Check:
+    """Pr[x | stratum, y = x], the replacing distribution standing for the stratum's own, up to its noise.
+
+    The noise in a count changes a share by at most 28 rows, once in a million. A bound that is not for all values is
+    for those that the requirement covers: the ones as frequent as it says, and not exempt.
+    """
+    required = privacy if promise.partly else None
+    worst, wrong, checked = Fraction(0), 0, 0
+    for cell, rows in zip(part["cells"], sizes, strict=True):
+        slack = Fraction(2 * 28, max(rows, 1))
+        total = sum((FULL - k) * w for k, w in zip(cell["keep"], cell["replace"], strict=True))
+        for place, k, w in zip(cell["values"], cell["keep"], cell["replace"], strict=True):
+            limit = _limit(promise, required, part["domain"][place], Fraction(w, FULL) + slack)
+            if limit is None or not w or limit + slack >= 1:
+                continue
+            sure = Fraction(k * FULL + (FULL - k) * w, k * FULL + total)
+            worst, wrong, checked = max(worst, sure), wrong + (sure > limit + slack), checked + 1
+    shown = f"{checked} values, up to {float(worst):.4g} by the replacing distributions"
+    detail = f"{shown}, allowed {float(promise.rho2):.4g}"
+    if not checked:
+        detail = f"NOT CHECKED: strata of {min(sizes, default=0):,} rows are as small as their noise"
+    return Check("posterior in strata", bool(part["strata"]) and promise.rows > 0 and not wrong, detail)
+
+
+def _limit(promise: Strata, required: Json | None, value: list[Any], share: Fraction) -> Fraction | None:
+    """How sure anyone may become of a value that has up to this share of its stratum; None where it is not covered."""
+    if required is None:
+        return promise.rho2
+    plain = value[0] if len(value) == 1 else value
+    for own, rho1, rho2 in required["per_value"]:
+        if own == plain:
+            return Fraction(rho2) if share <= Fraction(rho1) else None
+    exempt = plain in required["exempt"] or (required["rho2"] is None and bool(required["per_value"]))
+    frequent = required["rho1"] is not None and share > Fraction(required["rho1"])
+    return None if exempt or frequent else promise.rho2

@@ -1,0 +1,157 @@
+"""Forgers who state more than a release keeps, and write the sentence and the README that their manifest gives.
+
+Each forged manifest agrees with itself, so only its numbers, and its rows, can show that a promise is not kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deniable as dn
+from deniable.core.manifest import Manifest, with_sentence
+from deniable.release.readme import analyst_readme
+
+Json = dict[str, Any]
+LISTED = dn.Privacy(rho1="1/4", rho2="1/3", adversary="any-prior")
+
+
+def table(rows: int = 6_000) -> pa.Table:
+    rng = np.random.default_rng(2)
+    job = rng.choice(list("abcdefgh"), rows, p=np.arange(8, 0, -1) / 36)
+    return pa.table({"sex": rng.choice(["F", "M"], rows), "age": rng.integers(18, 90, rows), "job": job})
+
+
+PRIVACY = dn.Privacy(rho1="1/4", rho2="1/3")
+RARE = dn.Privacy(rho1="1/10", rho2="1/5")  # a to d, of 22 to 14 % of the rows, are more frequent
+MADE: dict[str, Json] = {
+    "uniform": {"mechanism": "uniform", "privacy": PRIVACY},
+    "any prior": {"mechanism": "uniform", "privacy": LISTED, "domain": list("abcdefgh")},
+    "strata": {"mechanism": "pram:strata=sex", "privacy": PRIVACY},
+    "anatomy": {"mechanism": "anatomy:l=4", "privacy": dn.Privacy(rho2="1/4")},
+    "generalize": {"mechanism": "generalize:k=10,l=3", "privacy": dn.Privacy(rho2="1/3")},
+    "bins": {"mechanism": "uniform", "sensitive": "age", "bins": {"age": [18, 40, 60, 90]}, "privacy": "1/2"},
+    "decoys": {"mechanism": "decoys:c=4"},
+    "frequent": {"mechanism": "uniform", "privacy": RARE},
+    "matrix": {"mechanism": "optrr", "privacy": RARE},
+    "cells": {"mechanism": "small-domain", "privacy": RARE},
+    "sampled": {"mechanism": "perturbed-generalization", "privacy": PRIVACY},
+}
+
+
+def surer(raw: Json) -> None:
+    """Half of the bound, in all places that state one."""
+    for where in (raw["guarantee"], raw["privacy"], raw["parts"][0]["promise"]):
+        where["rho2"] = "1/6"
+
+
+def without_belief(raw: Json) -> None:
+    surer(raw)
+    raw["parts"][0]["promise"]["rho1"] = None
+
+
+def in_strata(raw: Json) -> None:
+    surer(raw)
+    raw["parts"][0]["promise"]["rows"] = 1
+
+
+def raised(raw: Json) -> None:
+    for cell in raw["parts"][0]["cells"]:
+        cell["keep"] = [2**31] * len(cell["keep"])
+    raw["parts"][0]["promise"].update(gammas=[None] * len(raw["parts"][0]["cells"]), rows=2)
+
+
+def grouped(raw: Json) -> None:
+    raw["guarantee"]["rho2"] = "1/50"
+
+
+def counted(raw: Json) -> None:
+    raw["parts"][0]["marginal"]["counts"][7] += 400
+
+
+FORGED: dict[str, tuple[str, Callable[[Json], Any]]] = {
+    "a bound without a belief": ("uniform", without_belief),
+    "a bound without a belief, against any prior": ("any prior", without_belief),
+    "half of epsilon": ("uniform", lambda raw: raw["guarantee"].update(epsilon=raw["guarantee"]["epsilon"] / 2)),
+    "an epsilon without gamma": ("uniform", lambda raw: raw["guarantee"].update(gamma=None)),
+    "a bound in strata": ("strata", surer),
+    "a bound in strata, said to be small": ("strata", in_strata),
+    "larger coins in strata": ("strata", raised),
+    "strata of more rows": ("strata", lambda raw: raw["parts"][0]["promise"].update(rows=5_000)),
+    "a bound of groups": ("anatomy", grouped),
+    "a bound of boxes": ("generalize", grouped),
+    "groups against any prior": ("anatomy", lambda raw: raw["guarantee"].update(adversary="any-prior")),
+    "groups with a gamma": ("anatomy", lambda raw: raw["guarantee"].update(gamma="11/10", epsilon=np.log(1.1))),
+    "larger groups": ("anatomy", lambda raw: raw["parts"][0]["promise"].update(k=8)),
+    "another sentence of groups": ("anatomy", lambda raw: raw["guarantee"].update(sentence="Nobody learns anything.")),
+    "another sentence of boxes": ("generalize", lambda raw: raw["guarantee"].update(sentence="Nobody learns a thing.")),
+    "another sentence of samples": ("sampled", lambda raw: raw["guarantee"].update(sentence="Nobody learns a thing.")),
+    "other edges": ("bins", lambda raw: raw["parts"][0]["bins"]["age"].update(edges=[18.0, 40.0, 80.0, 90.0])),
+    "more rows in the histogram": ("uniform", counted),
+    "a frequent value that is not named": ("frequent", lambda raw: raw["parts"][0]["promise"].update(above=[])),
+    "a frequent value of a matrix": ("matrix", lambda raw: raw["parts"][0]["promise"].update(above=[])),
+    "more frequent values in cells": ("cells", lambda raw: raw["guarantee"].update(rho1="1/2")),
+    "more frequent values in strata": ("strata", lambda raw: raw["guarantee"].update(rho1="1/2")),
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    home = tmp_path_factory.mktemp("sound")
+    for name, options in MADE.items():
+        dn.publish(table(), **{"sensitive": "job", "key": bytes(range(32)), "out": home / name, **options})
+    return {name: home / name for name in MADE}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_sound_ones_hold(folders: dict[str, Path], name: str) -> None:
+    assert dn.verify(folders[name]).holds
+
+
+@pytest.mark.parametrize(("which", "name"), [("decoys", "c"), ("anatomy", "l")])
+def test_groups_of_none_are_refused_in_words(folders: dict[str, Path], tmp_path: Path, which: str, name: str) -> None:
+    for file in folders[which].iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    raw = json.loads((tmp_path / "manifest.json").read_text())
+    raw["parts"][0]["promise"][name] = 0
+    (tmp_path / "manifest.json").write_text(json.dumps(raw))
+    with pytest.raises(dn.DeniableError, match="of 0"):
+        dn.verify(tmp_path)
+
+
+@pytest.mark.parametrize("how", ["uniform", "pram:strata=sex"])
+@pytest.mark.parametrize("privacy", [{"exempt": ["a"]}, {"rho1": "1/5"}])
+def test_whoever_is_surer_of_a_value_than_rho2_is_told_so(how: str, privacy: Json) -> None:
+    """'a' has 45 % of the rows: more than the sentence allows, before anything is published."""
+    job = np.random.default_rng(1).choice(list("abcdefgh"), 4_000, p=[0.45, 0.15, 0.1, 0.08, 0.07, 0.06, 0.05, 0.04])
+    sexes = pa.array(np.where(np.arange(4_000) % 2, "F", "M"))
+    required = dn.Privacy(rho2="1/3", **privacy)
+    people = pa.table({"sex": sexes, "job": job})
+    release = dn.publish(people, sensitive="job", privacy=required, mechanism=how, key=bytes(32))
+    sentence = release.manifest.guarantee["sentence"]
+    assert "33.3 %" in sentence
+    assert "Not covered: 'a' (up to" in sentence if how == "uniform" else "Not covered: values without" in sentence
+    assert release.verify().holds
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_more_is_stated_than_is_kept(folders: dict[str, Path], tmp_path: Path, name: str) -> None:
+    which, change = FORGED[name]
+    for file in folders[which].iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    raw = json.loads((tmp_path / "manifest.json").read_text())
+    change(raw)
+    stated = Manifest.from_dict(raw)
+    if stated.form == "rows":
+        stated = with_sentence(stated)
+        raw["guarantee"]["sentence"] = stated.guarantee["sentence"]
+    (tmp_path / "manifest.json").write_text(json.dumps(raw))
+    (tmp_path / "README.md").write_text(analyst_readme(stated), encoding="utf-8")
+    with pytest.raises(dn.VerificationError):
+        dn.verify(tmp_path)
