@@ -133,6 +133,8 @@ def test_only_what_the_preview_shows_leaves_the_phone(opened: Opened, server: Se
     before = count(server)
     page.get_by_role("button", name="Send").click()
     page.get_by_text("This was sent.").wait_for()
+    said = page.locator("#done dd[data-column=illness] small").inner_text()
+    assert said == f"We sent: one of these {len(row['illness'])}"
     assert count(server) == before + 1
     posts = [(url, json.loads(body)) for method, url, body in page.asked if method == "POST"]
     ((url, body),) = posts
@@ -300,6 +302,10 @@ def test_the_researcher_sees_counts_crosses_and_exports(opened: Opened, server: 
     assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
     assert page.locator("[data-column=illness] tbody tr").count() == 13
     assert "more respondents make it" in page.locator("[data-column=illness] .badge").inner_text()
+    widths = page.locator("[data-column=illness] tbody th").evaluate_all("cells => cells.map(c => c.clientWidth)")
+    assert min(widths) >= 100  # words, not letters, stand below each other
+    assert page.locator("[data-column=team] tbody small").count() == 0  # counted as it is: no interval
+    assert page.locator("[data-column=illness] tbody small").count() == 13
     page.locator("#one").select_option("illness")
     page.locator("#other").select_option("smokes")
     page.locator("#cross button").click()

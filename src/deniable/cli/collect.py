@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -67,7 +68,7 @@ def new(survey: SurveyFile, as_json: console.AsJson = False) -> None:
     if as_json:
         console.emit({"survey": str(survey)})
     else:
-        print(f"Wrote {survey}. Next: deniable collect check {survey}")
+        print(f"Wrote {survey}. Next: deniable collect check {shlex.quote(str(survey))}")
 
 
 @app.command()

@@ -34,7 +34,10 @@ def read_survey(path: str | os.PathLike[str]) -> Survey:
     try:
         text = small_text(Path(path))
     except OSError as problem:
-        raise SurveyError(f"The survey {str(path)!r} cannot be read: {problem.strerror}.") from None
+        new = (
+            " Fix: check the name, or write one to begin with: deniable collect new" if not Path(path).exists() else ""
+        )
+        raise SurveyError(f"The survey {str(path)!r} cannot be read: {problem.strerror}.{new}") from None
     except UnicodeDecodeError:
         raise SurveyError(f"The survey {str(path)!r} is not UTF-8 text. Fix: save it as UTF-8.") from None
     return survey_of(text, Path(path).stem)

@@ -56,11 +56,17 @@ function bar(one, most) {
   );
 }
 
+// Rounded outwards, so that the interval that is read covers what the one that was computed covers; nothing for a count.
+function ends(one) {
+  const [low, high] = [Math.max(0, Math.floor(one.low)), Math.ceil(one.high)];
+  return one.low === one.high ? [] : [made("small", {}, `${whole.format(low)} to ${whole.format(high)}`)];
+}
+
 function chart(column, rows) {
   const most = Math.max(1, ...column.bars.map((one) => one.high));
   const body = column.bars.map((one) =>
     made("tr", {}, made("th", { scope: "row" }, labelOf(column.column, one.label)),
-      made("td", {}, whole.format(Math.max(0, one.count)), made("small", {}, `${whole.format(Math.max(0, one.low))} to ${whole.format(one.high)}`)),
+      made("td", {}, whole.format(Math.max(0, one.count)), ...ends(one)),
       made("td", {}, shares.format(Math.max(0, one.count) / rows)),
       made("td", { class: "drawn" }, bar(one, most))),
   );
@@ -105,7 +111,7 @@ async function cross(event) {
     const head = made("tr", {}, made("th", { scope: "col" }, `${one} / ${other}`), ...table.columns.map((value) => made("th", { scope: "col" }, labelOf(other, value))));
     const body = table.cells.map((cells, place) =>
       made("tr", {}, made("th", { scope: "row" }, labelOf(one, table.rows[place])), ...cells.map((cell) =>
-        made("td", {}, whole.format(Math.max(0, cell.count)), made("small", {}, `${whole.format(Math.max(0, cell.low))} to ${whole.format(cell.high)}`)))));
+        made("td", {}, whole.format(Math.max(0, cell.count)), ...ends(cell)))));
     at("cross-table").replaceChildren(made("table", {}, made("thead", {}, head), made("tbody", {}, ...body)));
   });
 }

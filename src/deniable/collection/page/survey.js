@@ -10,6 +10,7 @@ const page = { survey: null, fingerprint: "", certificate: null, language: "en",
 
 const place = () => `deniable ${page.fingerprint}`;
 const HERE = "deniable survey here";
+const AGAIN = 15_000; // milliseconds until what could not be sent is sent again
 
 function remembered() {
   try {
@@ -190,13 +191,13 @@ function allAnswers() {
 
 // -- preview and sending -----------------------------------------------------------------------------------------------
 
-function listed(list, row) {
+function listed(list, row, past = "") {
   list.replaceChildren();
   for (const question of page.survey.questions) {
     for (const column of question.columns) {
       const sent = row[column.name];
       const option = column.option === null ? "" : `: ${text(question.choices.find((one) => one.value === column.option).label)}`;
-      const how = !column.channel ? page.say("asItIs") : Array.isArray(sent) ? page.say("oneOf", { size: sent.length }) : page.say("oneValue");
+      const how = !column.channel ? page.say("asItIs") : Array.isArray(sent) ? page.say(`oneOf${past}`, { size: sent.length }) : page.say(`oneValue${past}`);
       const shown = Array.isArray(sent)
         ? sent.map((value) => labelOf(question, value)).join(" · ")
         : column.option === null ? labelOf(question, sent) : page.say(sent);
@@ -237,20 +238,27 @@ async function deliver() {
   const state = remembered().id ? remembered() : page.state;
   if (!state?.id) return;
   let words = page.say("waiting");
+  let settled = true;
+  clearTimeout(page.again);
   try {
     const answer = await post(state);
     const told = await answer.json().catch(() => ({}));
     if (answer.ok) {
       page.state = { id: state.id, answers: state.answers, code: state.code, sent: true };
       remember(page.state);
+      listed(at("done-list"), state.answers, "Sent");
       words = page.say("doneWords") + (told.new === false ? ` ${page.say("known")}` : "");
     } else if (answer.status < 500 && answer.status !== 429 && answer.status !== 408) {
       words = page.say("refused") + (told.error ?? answer.status);
       if (!state.sent) forget();
+    } else {
+      settled = false;
     }
   } catch {
-    // No network: what is to be sent stays here, and is sent when there is one.
+    settled = false; // no network: what is to be sent stays here, and is sent when there is one
   }
+  // A browser does not always say when it is online again, and never when a server is back.
+  if (!settled) page.again = setTimeout(deliver, AGAIN);
   at("done-words").textContent = words;
 }
 
@@ -351,7 +359,7 @@ async function start() {
   select.addEventListener("change", () => {
     speak(select.value);
     if (page.row) listed(at("preview-list"), page.row);
-    if (page.state) listed(at("done-list"), page.state.answers);
+    if (page.state) listed(at("done-list"), page.state.answers, page.state.sent ? "Sent" : "");
   });
   at("form").addEventListener("submit", review);
   at("send").addEventListener("click", send);
@@ -361,7 +369,7 @@ async function start() {
   const state = remembered();
   page.state = state.id ? state : null;
   if (!page.state) return show("ask");
-  listed(at("done-list"), state.answers);
+  listed(at("done-list"), state.answers, state.sent ? "Sent" : "");
   at("done-words").textContent = page.say("doneWords");
   show("done");
   if (!state.sent) await deliver();
