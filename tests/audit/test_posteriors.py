@@ -93,6 +93,11 @@ def test_a_stronger_prior_follows_the_same_likelihood_ratio() -> None:
     assert revised(Fraction(1, 3), Fraction(1, 10), Fraction(1)) == 1
 
 
+def test_of_the_only_value_nobody_learns_anything() -> None:
+    for prior in (Fraction(1, 3), Fraction(1)):
+        assert revised(prior, Fraction(1), Fraction(1)) == prior
+
+
 def test_a_cell_is_evidence_before_any_value_is_seen() -> None:
     channel = Channel.uniform("ab", gamma=Fraction(3))
     cells = [CellRows((0, 1), channel, (5, 5)), CellRows((1, 2), channel, (60, 30))]

@@ -51,6 +51,12 @@ def test_many_findings_are_not_all_shown(notebook):
 def test_a_certificate_prints_in_one_line():
     checks = tuple(Check(f"check {i}", True, "") for i in range(3))
     assert repr(Certificate(checks)) == "<Certificate: all 3 checks hold>"
+    unmade = Check("perturbation", True, "NOT CHECKED: it needs the key")
+    assert repr(Certificate((*checks, unmade))) == "<Certificate: all 3 checks hold, 1 more cannot be made>"
+    assert str(Certificate((checks[0], unmade))).splitlines() == [
+        "ok   check 0: ",
+        "--   perturbation: NOT CHECKED: it needs the key",
+    ]
     failed = tuple(Check(f"check {i}", False, "") for i in range(1000))
     assert repr(Certificate((*checks, *failed))) == (
         "<Certificate: 1,000 of 1,003 checks fail: check 0, check 1, check 2, check 3, check 4, ..>"

@@ -14,6 +14,7 @@ import pytest
 import deniable as dn
 from deniable import report
 from deniable.owner.audit import audit
+from deniable.report import giveaways
 from deniable.report.evidence import Evidence, from_release
 from deniable.report.page import Facts, Note
 from deniable.report.record import TO_FILL, Origin
@@ -132,3 +133,26 @@ def test_attackers_above_rho2_get_a_sentence(release: dn.Release, audited: dict[
     assert sentences(0.505) == []
     (note,) = sentences(0.6)
     assert "linking: right more often than 50 %" in note.text
+
+
+def test_what_decoys_promise_is_not_said_to_be_nothing() -> None:
+    many = pa.table({"sex": ["F", "M"] * 2001, "disease": ["flu", "cold", "gout", "hiv", "tb", "mumps"] * 667})
+    decoys = dn.publish(many, sensitive="disease", mechanism="decoys:c=3", key=bytes(32))
+    retention = dn.publish(many, mechanism="retention:disease=0.5,sex=0.5", key=bytes(32))
+    assert not [one for one in verdict(from_release(decoys))[2] if one.startswith("Nothing is promised")]
+    assert [one for one in verdict(from_release(retention))[2] if one.startswith("Nothing is promised")]
+    page = report.document(retention, audience="analyst")
+    assert "every value of disease and sex is deniable" in page.subtitle
+
+
+def test_columns_without_a_rho2_to_pass_have_no_column_for_it() -> None:
+    rows = [{"column": "sex", "explained": 0.1, "function": None, "after": after(None), "without": after(None)}]
+    frequencies = {"after": after(None), "without": after(None), "people": 100}
+    found = {"sensitive": "disease", "rows": 9, "of": 9, "columns": rows, "frequencies": frequencies}
+    assert "above rho2" not in giveaways._table(found).columns
+    stated = {**found, "frequencies": {**frequencies, "after": after(0.2)}}
+    assert "above rho2" in giveaways._table(stated).columns
+
+
+def after(above_rho2: float | None) -> dict[str, float | None]:
+    return {"right": 0.4, "above_rho2": above_rho2, "above_nearly": 0.1}

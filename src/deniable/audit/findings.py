@@ -146,8 +146,8 @@ def about_stronger(points: Sequence[CurvePoint], name: Name) -> list[Finding]:
         return []
     strong = tenth.posterior > SURE
     detail = (
-        f"whoever believes {name(tenth.position)} at {percent(tenth.prior)} beforehand can become "
-        f"{percent(tenth.posterior)} sure, the worst of all values."
+        f"whoever believes {name(tenth.position)} at {percent(tenth.prior)} beforehand, and all else by the "
+        f"frequencies, can become {percent(tenth.posterior)} sure, the worst of all values."
     )
     advice = "Lower rho2, or publish with adversary='any-prior', if such attackers are likely." if strong else ""
     return [Finding("caution" if strong else "info", "stronger beliefs", detail, advice)]

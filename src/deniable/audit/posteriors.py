@@ -60,7 +60,11 @@ def revised(prior: Fraction, frequency: Fraction, posterior: Fraction) -> Fracti
 
     >>> revised(Fraction(1, 5), Fraction(1, 10), Fraction(1, 4))
     Fraction(3, 7)
+
+    Of the only value that there is nobody learns anything: a belief in it stays as it was.
     """
+    if frequency == 1:
+        return prior
     mine = prior * posterior * (1 - frequency)
     others = (1 - prior) * (1 - posterior) * frequency
     return mine / (mine + others) if mine + others else Fraction(0)

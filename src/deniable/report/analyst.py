@@ -83,7 +83,9 @@ def _in_short(evidence: Evidence) -> Section:
         ("Rows", f"{evidence.manifest.rows:,}", ""),
         ("Sensitive", names, f"perturbed by the mechanism {evidence.manifest.mechanism}"),
         *sections.coins(evidence),
-        ("Noisy histogram", "yes" if histogram else "no", "makes answers more accurate"),
+        ("Noisy histogram", "yes", "makes answers more accurate")
+        if histogram
+        else ("Noisy histogram", "no", "one would make answers more accurate"),
     )
     return Section(
         "short",

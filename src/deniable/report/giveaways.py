@@ -49,6 +49,10 @@ def _table(dependence: Mapping[str, Any]) -> Table:
     )
     error = percent(1.96 * (0.25 / max(dependence["frequencies"]["people"], 1)) ** 0.5)
     caption = f"About {shown(dependence['sensitive'])}; shares are accurate to {error}.{sample}"
+    if dependence["frequencies"]["after"]["above_rho2"] is None:  # no rho2 is stated
+        place = list(columns).index("above rho2")
+        del columns["above rho2"]
+        rows = [(*row[:place], *row[place + 1 :]) for row in rows]
     return Table.of(caption, columns, rows)
 
 

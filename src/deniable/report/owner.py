@@ -231,7 +231,7 @@ def _alternatives(evidence: Evidence) -> Section | None:
     used = [candidate for candidate in evidence.comparison["candidates"] if "refused" not in candidate]
     rows = [
         (
-            candidate["mechanism"],
+            candidate["label"],
             candidate["cells"],
             candidate["kept"],
             "unbounded" if candidate["epsilon"] is None else candidate["epsilon"],
@@ -252,6 +252,11 @@ def _alternatives(evidence: Evidence) -> Section | None:
         Note("info", f"{candidate['mechanism']} does not apply", candidate["refused"])
         for candidate in evidence.comparison["candidates"]
         if "refused" in candidate
+    ]
+    blocks += [
+        Note("info", f"{candidate['label']} is not recommended", f"{candidate['withheld']}.")
+        for candidate in used
+        if candidate.get("withheld")
     ]
     blocks += not_drawn(evidence)
     if evidence.curve:

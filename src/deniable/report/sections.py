@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from deniable.audit.verify.checks import Check
 from deniable.core.html import shown
 from deniable.core.probability import percent
 from deniable.report import charts
@@ -17,12 +18,14 @@ from deniable.report.tables import Kind, Table, share
 
 BARS = 25
 HUNCH = 0.1  # what someone may believe who knows a person a little
+SAID = {"holds": "yes", "not checked": "not checked", "FAILS": "NO"}
 
 
 def sensitive_names(evidence: Evidence) -> str:
     """The sensitive columns in words."""
     apart = [name for part in evidence.manifest.parts for name in part.columns]  # as where they stand in a second table
-    return ", ".join(shown(name) for name in evidence.manifest.sensitive_columns or apart)
+    names = [shown(name) for name in evidence.manifest.sensitive_columns or apart]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def stated_rho2(evidence: Evidence) -> float | None:
@@ -52,7 +55,7 @@ def other_attackers(evidence: Evidence) -> list[tuple[str, str, str]]:
         items.append(("An informed attacker", percent(surest["after"]["right"] or 0.0), meaning))
     gamma = evidence.manifest.guarantee["gamma"]
     most = "up to 100 %" if gamma is None else percent(grown(HUNCH, Fraction(gamma)))
-    meaning = f"what a belief of {percent(HUNCH)} in a value can become, at most"
+    meaning = f"what a belief of {percent(HUNCH)} in a value can become, at most, whatever else is believed"
     return [*items, (f"From a hunch of {percent(HUNCH)}", most, meaning)]
 
 
@@ -173,23 +176,27 @@ def verification(evidence: Evidence, folder: str) -> Section:
     checks = evidence.certificate["checks"]
     holds = evidence.certificate["holds"]
     failures = "; ".join(f"{check['what']}: {check['detail']}" for check in checks if not check["holds"])
+    words = [Check(**check).word for check in checks]
+    without = words.count("not checked")
+    made = len(checks) - without
+    unmade = f" {without:,} more cannot be made from them alone." if without else ""
     verdict = (
         Note(
-            "good", "The release holds what it promises", f"{len(checks):,} checks, all computed from its own numbers."
+            "good", "The release holds what it promises", f"{made:,} checks, all computed from its own numbers.{unmade}"
         )
         if holds
         else Note("serious", "the release does not hold what it promises", failures, "Do not use or publish it.")
     )
     columns: dict[str, Kind] = {"check": "text", "holds": "text", "numbers": "text"}
-    rows = [(check["what"], "yes" if check["holds"] else "NO", check["detail"]) for check in checks]
+    rows = [(check["what"], SAID[word], check["detail"]) for word, check in zip(words, checks, strict=True)]
     manifest = evidence.manifest
-    made = [
+    how = [
         f"Mechanism: {manifest.mechanism}. Randomness: {manifest.randomness.source}; rows "
         f"{'in random order' if manifest.randomness.shuffled else 'in their original order'}.",
         f"Made with {manifest.software.get('name', 'deniable')} {manifest.software.get('version', '')}.",
     ]
     if manifest.data is not None:
-        made.append(f"SHA-256 of {manifest.data.file}: {manifest.data.sha256}")
+        how.append(f"SHA-256 of {manifest.data.file}: {manifest.data.sha256}")
     return Section(
         "verify",
         "Verify",
@@ -198,6 +205,6 @@ def verification(evidence: Evidence, folder: str) -> Section:
             Text("Anyone can recompute this, from the release alone:"),
             Code(f"deniable verify {shlex.quote(folder)}", "sh"),
             Table.of("The certificate.", columns, rows),
-            Bullets(tuple(made)),
+            Bullets(tuple(how)),
         ),
     )

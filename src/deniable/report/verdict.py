@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from deniable.audit.columns import requirement_of
 from deniable.core.sentence import not_covered
 from deniable.report.evidence import Evidence
 from deniable.report.page import Block, Bullets, Grade, Note, Section
@@ -44,7 +45,7 @@ def _to_decide(evidence: Evidence) -> list[str]:
     reasons = []
     if evidence.audit is None:
         reasons.append("It was not audited: this report was written without the original table (--original FILE).")
-    if guarantee["rho2"] is None and not any(part.requirement for part in parts):
+    if guarantee["rho2"] is None and all(requirement_of(evidence.manifest, part) is None for part in parts):
         reasons.append("Nothing is promised about how sure an attacker can become (no rho2 is stated).")
     uncovered = not_covered(parts[0], guarantee["adversary"]).strip() if len(parts) == 1 else ""
     return [*reasons, *([uncovered] if uncovered else []), *_findings(evidence, "caution")]

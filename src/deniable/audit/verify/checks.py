@@ -14,6 +14,8 @@ from deniable.core import html
 from deniable.core.promise import Amplification, OneOfBox, OneOfItems
 
 FULL = 2**32
+MARKS = {"holds": "ok  ", "not checked": "--  ", "FAILS": "FAIL"}
+NOT_CHECKED = "NOT CHECKED"  # how the detail of a check begins that could not be made
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,16 @@ class Check:
     what: str
     holds: bool
     detail: str
+
+    @property
+    def open(self) -> bool:
+        """Whether nothing was found against it only because it could not be looked at."""
+        return self.holds and self.detail.startswith(NOT_CHECKED)
+
+    @property
+    def word(self) -> str:
+        """What came of it."""
+        return "not checked" if self.open else "holds" if self.holds else "FAILS"
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,18 +71,20 @@ class Certificate:
         }
 
     def __str__(self) -> str:
-        return "\n".join(f"{'ok  ' if c.holds else 'FAIL'} {c.what}: {c.detail}" for c in self.checks)
+        return "\n".join(f"{MARKS[c.word]} {c.what}: {c.detail}" for c in self.checks)
 
     def __repr__(self) -> str:
         if self.holds:
-            return f"<Certificate: all {len(self.checks):,} checks hold>"
+            without = sum(check.open for check in self.checks)
+            more = f", {without:,} more cannot be made" if without else ""
+            return f"<Certificate: all {len(self.checks) - without:,} checks hold{more}>"
         failed = html.first_values([check.what for check in self.failures])
         return f"<Certificate: {len(self.failures):,} of {len(self.checks):,} checks fail: {failed}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: what fails first."""
         ordered = sorted(self.checks, key=lambda check: check.holds)
-        rows = [("holds" if check.holds else "FAILS", check.what, check.detail) for check in ordered]
+        rows = [(check.word, check.what, check.detail) for check in ordered]
         return html.title(repr(self)) + html.table(["", "check", "numbers"], rows, total=len(rows), what="checks")
 
 
