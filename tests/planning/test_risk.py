@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,13 +16,15 @@ import deniable as dn
 from deniable.audit.attacks.informed import InformedAttacker
 from deniable.cli.main import app
 from deniable.core.errors import OptionError, RequirementError
+from deniable.core.histogram import Histogram
 from deniable.evaluation.synthetic import census
-from deniable.mechanisms import Designed, Lineup, SmallDomain
-from deniable.planning.candidates import Candidate
+from deniable.mechanisms import Designed, Lineup, SmallDomain, Uniform
+from deniable.planning.candidates import Candidate, candidate
 from deniable.planning.comparison import Comparison
 from deniable.planning.informed import against, informed_attacker
 from deniable.planning.planner import compare
-from deniable.planning.risk import FRONTIER, frontier, judged, require_some, risk_chart
+from deniable.planning.profiles import BySelectivity
+from deniable.planning.risk import FRONTIER, distinct, frontier, judged, require_some, risk_chart
 from deniable.planning.tables import CodedTable
 
 PRIVACY = dn.Privacy("1/10", "1/5")
@@ -162,3 +166,12 @@ def test_evaluate_shows_the_attacker_beside_the_errors(rows: pa.Table, tmp_path:
     assert done.exit_code == 0, done.output
     assert "The informed attacker" in done.output
     assert "no release" in done.output
+
+
+def test_line_ups_that_noise_makes_alike_are_listed_once() -> None:
+    heights = np.random.default_rng(1).normal(170, 9, 3000).round(1).tolist()
+    counts, privacy = Histogram.of(Counter(heights)), dn.Privacy(rho2="1/3")
+    points = (Lineup(), Uniform(), Lineup(size=4), Lineup(size=6))
+    planned = [candidate(one, counts, privacy, BySelectivity(counts, (0.001,))) for one in points]
+    assert planned[0].label == planned[2].label  # by exact counts the first has three values
+    assert distinct(planned) == [planned[0], planned[1], planned[3]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -43,7 +44,9 @@ def adult(
     console.show(path)
     if not quiet:
         console.say(f"{about.num_rows:,} rows. UCI Adult, B. Becker and R. Kohavi (1996), CC BY 4.0.")
-        console.say(f"Next: deniable publish {path} --sensitive occupation --rho2 1/3 --out adult-release/")
+        console.say(
+            f"Next: deniable publish {shlex.quote(str(path))} --sensitive occupation --rho2 1/3 --out adult-release/"
+        )
 
 
 def cache_folder() -> Path:

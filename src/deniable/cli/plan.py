@@ -11,6 +11,7 @@ from deniable.audit.attacks.informed import InformedAttacker
 from deniable.cli import console, options
 from deniable.cli.exempt import exempted
 from deniable.cli.plan_tables import cell_shares, explained, show_explained, show_strongest
+from deniable.cli.words import in_options
 from deniable.core.bins import require_fixed
 from deniable.core.errors import OptionError
 from deniable.core.histogram import Histogram
@@ -229,12 +230,15 @@ def _show(result: Comparison, explain: str | None, as_json: bool) -> None:
             "+ bias: systematically off where public columns say something about the value; --pool shows how far."
         )
     for candidate in result.refused:
-        console.show(f"\n{candidate.name} does not apply: {candidate.refusal}")
-    if result.withheld:
+        console.show(f"\n{candidate.name} does not apply: {in_options(candidate.refusal)}")
+    passed_over = [one for one in result.withheld if one is not result.recommended]
+    if passed_over:
         console.show()
-    for candidate in result.withheld:
+    for candidate in passed_over:
         console.show(f"Not recommended: {candidate.label}, because {candidate.withheld}.")
     console.show(f"\nTake {result.recommended.label}. {result.reason}")
+    if result.recommended.withheld:
+        console.show(f"Mind that {result.recommended.withheld}.")
     promised = result.recommended.guarantee
     console.show(f"It promises: {promised}")
     for line in () if promised is None else promised.also:

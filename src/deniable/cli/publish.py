@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -269,7 +270,7 @@ def report(out: Path, warnings: Sequence[str], choice: Choice | None = None, *, 
         console.say("Not protected:")
         for line in manifest["guarantee"]["not_protected"]:
             console.say(f"  - {line}")
-        console.say(f"Next: deniable verify {out}")
+        console.say(f"Next: deniable verify {shlex.quote(str(out))}")
 
 
 def _chosen_for(

@@ -45,8 +45,14 @@ def report(
         Path | None, typer.Option(metavar="FILE", help="The file to write. Left out: report.html, .md or .json here.")
     ] = None,
     format_: Annotated[
-        str, typer.Option("--format", metavar="NAME", help="html (one file with charts), md or json.")
-    ] = "html",
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="html (one file with charts), md or json. Left out: as the name of --out ends, otherwise html.",
+        ),
+    ] = None,
+    quiet: console.Quiet = False,
     as_json: console.AsJson = False,
 ) -> None:
     """Write a report about a release: one file that needs no network and can be printed.
@@ -64,37 +70,55 @@ def report(
 
     who = audience or ("analyst" if original is None and evaluation is None else "owner")
     check_choice("for", who, reports.AUDIENCES)
-    check_choice("format", format_, reports.FORMATS)
+    form = _form(out, format_)
     for option, given in (("--original", original), ("--evaluation", evaluation)):
         if who == "analyst" and given is not None:
             raise OptionError(
                 f"{option} and --for analyst contradict each other: an analyst's report holds only what the release "
                 "holds. Fix: leave one of them out."
             )
-    place = out or Path(f"report.{format_}")
+    place = out or Path(f"report.{form}")
     inputs = [str(given) for given in (original, evaluation) if given is not None]
     if who == "owner":
         reports.refuse_inside(place, release)
     require_writable(place, inputs=inputs)
-    if format_ == "html":
+    if form == "html":
         reports.charts.require()
     measured = None if evaluation is None else _read(evaluation)
     figures = None
     if original is not None:
-        with console.progress_bar(shown=not as_json) as progress:
+        with console.progress_bar(shown=not quiet and not as_json) as progress:
             figures = _in_options(audit(original, release, attacks=True, progress=progress).to_dict())
     origin = None
     if who == "owner":
         origin = Origin.of([] if original is None else files_of(original), ["deniable", *sys.argv[1:]])
     content = reports.document(release, audience=who, audit=figures, evaluation=measured, origin=origin)  # type: ignore[arg-type]
-    reports.write(content, place, format_, release, inputs=inputs)
+    reports.write(content, place, form, release, inputs=inputs)
     if as_json:
         grades = [] if figures is None else [finding["grade"] for finding in figures["findings"]]
         counts = {grade: grades.count(grade) for grade in ("serious", "caution", "info")}
-        console.emit({"report": str(place), "for": who, "format": format_, "findings": counts if figures else None})
+        console.emit({"report": str(place), "for": who, "format": form, "findings": counts if figures else None})
     else:
         console.show(place)
-        console.say("It is for you alone: do not publish it." if who == "owner" else "It may go with the release.")
+        if not quiet:
+            console.say("It is for you alone: do not publish it." if who == "owner" else "It may go with the release.")
+
+
+def _form(out: Path | None, named: str | None) -> str:
+    """The format that was named, or that the file's name ends in; a name that says another one is refused."""
+    from deniable import report as reports
+    from deniable.publishing.arguments import check_choice
+
+    if named is not None:
+        check_choice("format", named, reports.FORMATS)
+    ending = "" if out is None else out.suffix.removeprefix(".").lower()
+    contradicts = named is not None and ending in reports.FORMATS and ending != named
+    if contradicts or (named is None and ending not in (*reports.FORMATS, "htm", "")):
+        raise OptionError(
+            f"--out {out} ends in .{ending}, and the report is {named or 'html, md or json'}. "
+            f"Fix: a name that ends in .{named or 'html'}; a browser prints HTML as PDF."
+        )
+    return named or (ending if ending in reports.FORMATS else "html")
 
 
 def _in_options(figures: dict[str, Any]) -> dict[str, Any]:

@@ -60,6 +60,7 @@ WRITTEN = (
     (r"recode=\{'([^']*)': bands\(\.\.\)\}", r"--recode \1=bands:.."),
     (r"bins=\{'([^']*)': \[0, 10, 20\]\}", r"--bins \1=0,10,20"),
     (r"domain=\{column: \[values\](?:, \.\.\.)?\}(?: or a list of such tuples)?", "--domain COLUMN=FILE"),
+    (r"widen low= and high=", "widen LOW..HIGH"),
     (r"domain=\[\.\.\]", "--domain COLUMN=FILE"),
     (r"exempt=[\[(]('[^']*'),?[\])]", r"--exempt \1"),
 )

@@ -11,6 +11,7 @@ from deniable.core.errors import RequirementError, shortened
 
 MOST_DIGITS = 100  # of a probability: exact arithmetic with it, and printing it, take time and memory for every one
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)$")
+_COMMA = re.compile(r"\s*[0-9]{0,3},[0-9]{1,9}\s*%?\s*$")  # how many languages write decimals
 Probability = str | float | int | Fraction
 
 
@@ -24,8 +25,9 @@ def probability(value: Probability, name: str) -> Fraction:
     """
     exact = exact_number(value, name)
     if not 0 < exact < 1:
+        meant = f" Did you mean {value}%?" if 1 < exact < 100 and not str(value).strip().endswith("%") else ""
         raise RequirementError(
-            f"{name} = {value} is not allowed: it must lie strictly between 0 and 1. "
+            f"{name} = {value} is not allowed: it must lie strictly between 0 and 1.{meant} "
             f"Fix: give a fraction such as 1/6, a decimal such as 0.17, or a percentage such as 17%."
         )
     return exact
@@ -33,9 +35,10 @@ def probability(value: Probability, name: str) -> Fraction:
 
 def exact_number(value: Probability, name: str) -> Fraction:
     """Read a number exactly, as ``probability`` does, whatever its size; one of absurdly many digits is refused."""
+    meant = f" Did you mean {value.replace(',', '.')}?" if isinstance(value, str) and _COMMA.match(value) else ""
     wrong = RequirementError(
-        f"{name} = {shortened(value)} is not a number. Fix: give a fraction such as '1/6', a decimal such as 0.17, or "
-        "'17%'."
+        f"{name} = {shortened(value)} is not a number.{meant} Fix: give a fraction such as '1/6', a decimal such as "
+        "0.17, or '17%'."
     )
     too_fine = RequirementError(
         f"{name} has more than {MOST_DIGITS} digits. Fix: give a fraction such as '1/6', a decimal such as 0.17, or "
@@ -71,8 +74,8 @@ def exact_number(value: Probability, name: str) -> Fraction:
 def percent(value: Fraction | float, digits: int = 3) -> str:
     """A probability as people read it, to a few significant digits.
 
-    >>> percent(Fraction(1, 13)), percent(0.5), percent(0.99996), percent(1.934, 2)
-    ('7.69 %', '50 %', '99.996 %', '193 %')
+    >>> percent(Fraction(1, 13)), percent(0.5), percent(0.99996), percent(1.934, 2), percent(0.68, 1)
+    ('7.69 %', '50 %', '99.996 %', '193 %', '70 %')
     """
     number = 100 * float(value)
     if number >= 100:  # errors, unlike probabilities, may be larger than all there is
@@ -80,7 +83,7 @@ def percent(value: Fraction | float, digits: int = 3) -> str:
     text = f"{number:.{digits}g}"
     if float(text) >= 100 > number:  # never round "almost sure" up to "sure"
         text = f"{number:.{digits + 2}g}"
-    return f"{text} %"
+    return f"{float(text):.0f} %" if "e+" in text else f"{text} %"
 
 
 def rounded(number: Fraction, *, up: bool, digits: int = 3) -> Fraction:

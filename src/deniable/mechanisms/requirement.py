@@ -44,9 +44,8 @@ def check_histogram(histogram: Histogram) -> None:
     if histogram.rows == 0:
         raise TableError("The table has no rows: there is nothing to publish.")
     if histogram.m < 2:
-        only = listing(list(histogram.domain))
         raise TableError(
-            f"The sensitive column has one single value ({only}): no perturbation can make it deniable. "
+            "The sensitive column has one single value in all rows: no perturbation can make it deniable. "
             "Fix: choose another sensitive column, or name the full list of values with domain=."
         )
 

@@ -15,7 +15,7 @@ from deniable.audit.dependence import SEED, Dependence, dependence
 from deniable.audit.exposure import Exposure
 from deniable.audit.functions import functions_of
 from deniable.core.arrays import Bools, Codes
-from deniable.core.errors import ColumnError, OptionError, did_you_mean, shortened
+from deniable.core.errors import ColumnError, OptionError, TableError, did_you_mean, shortened
 from deniable.core.probability import percent
 from deniable.engines import Engine, engine_named
 from deniable.engines.base import Dataset, Progress, no_progress
@@ -87,7 +87,8 @@ class Risk:
         return whole
 
     def __str__(self) -> str:
-        lines = [f"What {', '.join(self.columns)} expose. {FOR_OWNER}", *(f"  {line}" for line in self.before.lines())]
+        names = f"{', '.join(self.columns)} expose{'s'[: len(self.columns) == 1]}"
+        lines = [f"What {names}. {FOR_OWNER}", *(f"  {line}" for line in self.before.lines())]
         lines += [f"  {line}" for line in _about_columns(self.tells[0])]
         if self.suppression is not None:
             cells = ", ".join(f"{name} {count:,}" for name, count in self.suppression.cells.items())
@@ -139,6 +140,8 @@ def risk(
     _require(names, sensitive, dataset.schema)
     own = () if sensitive is None else (sensitive,)
     before = coded_columns(dataset, [*names, *own], progress)
+    if not len(before[names[0]].codes):
+        raise TableError("The table has no rows: there is nobody who could stand out.")
     recoding = Recoding.of(recode, rare, suppress)
     if sensitive is None:  # a file may speak of it, for publishing
         recoding = replace(recoding, suppress=None)

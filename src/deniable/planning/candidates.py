@@ -84,7 +84,7 @@ class Candidate:
         if design is None:
             rows_left_out = self.plan is not None and self.plan.parts[0].left_out is not None
             return f"{self.name}:leftovers=drop" if rows_left_out else self.name
-        return f"{self.name}, {design.size} values, truth {percent(design.share_true)}"
+        return f"{self.name}, {design.size} value{'s'[: design.size != 1]}, truth {percent(design.share_true)}"
 
     @property
     def risk(self) -> float:

@@ -18,6 +18,7 @@ from deniable.core.probability import percent
 from deniable.engines.base import Progress, no_progress
 from deniable.mechanisms import Decoys, Designed, FineGrain, Identity, Mechanism, SmallDomain, Uniform
 from deniable.mechanisms.fine_grain import in_its_words
+from deniable.mechanisms.requirement import check_histogram, protected_values
 from deniable.planning.beliefs import starting_belief
 from deniable.planning.candidates import Candidate, candidate, with_beliefs
 from deniable.planning.chart import Chart, Point, Series
@@ -25,7 +26,7 @@ from deniable.planning.comparison import Comparison
 from deniable.planning.independence import IndependenceMoments
 from deniable.planning.pools import QuestionPool
 from deniable.planning.profiles import BySelectivity, Profile, profile_of
-from deniable.planning.risk import judged, lineup_points, require_some, with_informed
+from deniable.planning.risk import distinct, judged, lineup_points, require_some, with_informed
 
 RIVAL = " (rival"  # in the name of a line
 Rivals = Callable[[Histogram, Privacy, Profile], list[Candidate]]
@@ -76,6 +77,8 @@ def compare(
         raise OptionError("An informed limit needs public columns that an attacker can learn from. Fix: leave it out.")
     counts = Histogram.of(histogram)
     privacy = in_its_words(counts, privacy)
+    check_histogram(counts)
+    protected_values(counts, privacy)  # an exempt value that is none is refused once, not by every mechanism
     profile = profile_of(counts, pool, selectivities)
     wanted = mechanisms or (*standard_mechanisms(pool, privacy), *lineup_points(counts, privacy, attacker))
     applying = [one for one in wanted if one.name not in without]
@@ -84,7 +87,7 @@ def compare(
         progress(done, len(applying), "planning")
         planned.append(candidate(one, counts, privacy, profile, noisy=noisy))
     progress(len(applying), len(applying), "planning")
-    candidates = judged(planned, attacker, privacy, informed_limit, named=mechanisms is not None)
+    candidates = judged(distinct(planned), attacker, privacy, informed_limit, named=mechanisms is not None)
     require_some(candidates, informed_limit)
     every = sorted((one for one in candidates if one.plan is not None), key=lambda one: one.score)
     usable = [one for one in every if not one.withheld] or every
@@ -98,7 +101,7 @@ def compare(
         (*(with_beliefs(one, counts, privacy) for one in (*usable, *withheld)), *refused),
         tuple(with_beliefs(one, counts, privacy) for one in ordered),
         profile.selectivities,
-        _reason(usable, privacy, profile),
+        _reason(usable, withheld, privacy, profile),
         profile.sizes,
         None if profile.sizes is None else profile.errors_of(IndependenceMoments()),
     )
@@ -112,7 +115,7 @@ def _refusals(refused: Sequence[Candidate]) -> str:
     return ":\n" + "\n".join(f"- {', '.join(those)}: {reason}" for reason, those in names.items())
 
 
-def _reason(usable: Sequence[Candidate], privacy: Privacy, profile: Profile) -> str:
+def _reason(usable: Sequence[Candidate], withheld: Sequence[Candidate], privacy: Privacy, profile: Profile) -> str:
     best = usable[0]
     assert best.plan is not None
     shown = [
@@ -121,8 +124,14 @@ def _reason(usable: Sequence[Candidate], privacy: Privacy, profile: Profile) -> 
         if not math.isnan(error)
     ]
     kept = "the requirement" if best.informed is None else "the requirement and the limit for informed attackers"
-    first = f"{best.label} has the smallest predicted error of the mechanisms that meet {kept}"
-    first += f": {', '.join(shown)}." if shown else "."
+    if any(one.score < best.score for one in withheld):
+        kept += ", and may be taken without being named"
+    if not shown:
+        return (
+            "No value is frequent enough for counts of these sizes, so no errors are predicted; of the mechanisms that "
+            f"meet {kept} {best.label} promises most to someone of any belief (the smallest epsilon)."
+        )
+    first = f"{best.label} has the smallest predicted error of the mechanisms that meet {kept}: {', '.join(shown)}."
     if len(usable) > 1:
         mine, next_ = best.score[0], usable[1].score[0]
         larger = f"{next_ / mine:.2g} times as large" if 0 < mine < math.inf and next_ < math.inf else "no smaller"

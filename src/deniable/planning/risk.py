@@ -30,8 +30,8 @@ GROWN = (1.25, 1.5, 2.0, 2.5, 4.0)  # sizes beside the one of the smallest error
 TRUTHS = ("3/4", "1")
 MANY = 500  # values; with more, one more size is tried
 UNMEASURED = (
-    "what an informed attacker gains from line-ups was not measured, which takes public columns and one sensitive "
-    "column of up to 2,000 values: `deniable plan` does, and so does publish where it chooses the mechanism"
+    "what an informed attacker gains from line-ups was not measured, which takes the rows of a table with public "
+    "columns, and one sensitive column of up to 2,000 values"
 )
 ABOVE_HALF = "its truth is above 1/2: it must be named to be taken"
 
@@ -50,6 +50,18 @@ def lineup_points(counts: Histogram, privacy: Privacy, attacker: InformedAttacke
     sizes = sorted({round(own * factor) for factor in grown} - {own})
     sized = [Lineup(size=size) for size in sizes if size <= 3 * counts.m // 4]
     return (Lineup(), *sized, *(Lineup(truth=truth) for truth in TRUTHS))
+
+
+def distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The same candidates without line-ups of a size and truth that stand there already: the size of the smallest error
+    is one thing by exact counts and another by noisy ones, and may then be one of the sizes beside it."""
+    labels: set[str] = set()
+    kept = []
+    for one in candidates:
+        if one.lineups is None or one.label not in labels:
+            kept.append(one)
+        labels.add(one.label)
+    return kept
 
 
 def judged(

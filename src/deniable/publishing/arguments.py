@@ -17,6 +17,7 @@ from deniable.engines.randomness import Secret
 from deniable.mechanisms.registry import AUTO
 from deniable.release.signing_key import Signer, signer_of
 
+MOST_NAMED = 20  # columns in a message
 MISSING = ("value", "exempt", "refuse")
 
 
@@ -61,14 +62,18 @@ def public_columns(
     for role, names in (("sensitive", sensitive), ("drop", drop), ("row_id", (row_id,) if row_id else ())):
         for name in names:
             if name not in source.names:
-                columns = ", ".join(map(str, source.names[:20]))
+                columns = ", ".join(map(str, source.names[:MOST_NAMED]))
+                columns += f" and {len(source.names) - MOST_NAMED} more" if len(source.names) > MOST_NAMED else ""
                 problems.append(
                     f"{role} names the column {name!r}, which the table does not have."
                     f"{did_you_mean(name, source.names)} Its columns: {columns}."
                 )
-    twice = [name for name in sensitive if sensitive.count(name) > 1 or name in drop or name == row_id]
-    if twice:
-        problems.append(f"The column {twice[0]!r} is named as sensitive and once more; a column has one role.")
+    for name in dict.fromkeys(sensitive):
+        roles = ["sensitive="] * sensitive.count(name) + ["drop="] * (name in drop) + ["row_id="] * (name == row_id)
+        if len(roles) > 1:
+            problems.append(
+                f"The column {name!r} is named by {' and by '.join(roles)}: a column has one role. Fix: name it once."
+            )
     public = tuple(name for name in source.names if name not in (*sensitive, *drop, row_id))
     if CELL in (*public, *sensitive):
         problems.append(

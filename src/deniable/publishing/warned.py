@@ -27,6 +27,7 @@ from deniable.release.release import Release
 SHOWN = 3  # pairs of values
 SMALL_TABLE = 20_000  # rows
 RARE = 100  # rows of a value; of more, counts do not tell a tenth more than a row
+FEWEST_ROWS, DISTINCT_SHARE = 50, 0.9  # of a column that looks like an identifier
 
 
 def spelling_warnings(domains: Iterable[tuple[Sequence[str], Sequence[Any]]]) -> list[str]:
@@ -49,12 +50,32 @@ def spelling_warnings(domains: Iterable[tuple[Sequence[str], Sequence[Any]]]) ->
     return warnings
 
 
+def distinct_warnings(parts: Iterable[tuple[Sequence[str], Counts]]) -> list[str]:
+    """Sensitive columns in which nearly every row has a value of its own: a number of a patient, an exact amount.
+
+    Nothing can be counted of them, and their values are listed in the release, all of them.
+    """
+    warnings = []
+    for columns, counts in parts:
+        rows, values = int(counts.sum()), int((counts > 0).sum())
+        if len(columns) == 1 and rows >= FEWEST_ROWS and values >= DISTINCT_SHARE * rows:
+            warnings.append(
+                f"The sensitive column {columns[0]!r} has about as many values as rows, like an identifier or an exact "
+                "measurement: all of them are listed in the release, and hardly anything can be counted. Fix: drop it "
+                "and name another column as sensitive; or, if it holds numbers, bins=."
+            )
+    return warnings
+
+
 def warned(ready: Prepared, request: Request) -> list[str]:
     """The warnings about a table that is about to be published."""
     dataset, jobs = ready.dataset, ready.jobs
     domains = ((job.part.columns, job.part.histogram.domain) for job in jobs if job.part.histogram is not None)
     return [
         *spelling_warnings(domains),
+        *distinct_warnings(
+            (job.part.columns, job.part.histogram.counts) for job in jobs if job.part.histogram is not None
+        ),
         *dataset.said_of_reading([*request.public, *(column for job in jobs for column in job.part.columns)]),
         *dataset.inspect(request.public, () if request.shuffle else jobs),
         *giveaway_warnings(dataset, sensitive_of(jobs, request.privacy), request),
@@ -71,6 +92,7 @@ def warned_of_groups(scan: Scan | None, part: Part, request: Request) -> list[st
     if scan is None:
         return said
     assert isinstance(part.promise, Groups)
+    said += distinct_warnings([(part.columns, scan.histogram.counts)])
     counts, l = scan.histogram.counts, part.promise.l
     shown, prior = shown_by_groups(counts, l), frequencies_of(counts)
     sensitive = Sensitive(scan.encoder, scan.histogram.m, scan.rows, shown, surest_of_groups(l), prior=prior)

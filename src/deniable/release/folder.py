@@ -208,6 +208,15 @@ def read_manifest(folder: Path) -> Manifest:
     return Manifest.from_dict(read_json(manifest_text(folder)))
 
 
+def _beneath(folder: Path) -> str:
+    """A hint at releases that lie in a folder which is none."""
+    try:
+        inside = sorted(one for one in folder.iterdir() if (one / MANIFEST).is_file())
+    except OSError:
+        return ""
+    return f" Did you mean {' or '.join(repr(str(one)) for one in inside[:2])}?" if inside else ""
+
+
 def manifest_text(folder: Path) -> str:
     """What manifest.json holds."""
     try:
@@ -220,7 +229,7 @@ def manifest_text(folder: Path) -> str:
         return (folder / MANIFEST).read_text(encoding="utf-8")
     except FileNotFoundError:
         what = "has no manifest.json" if folder.is_dir() else "does not exist"
-        raise ManifestError(f"{str(folder)!r} is not a release: it {what}.") from None
+        raise ManifestError(f"{str(folder)!r} is not a release: it {what}.{_beneath(folder)}") from None
     except NotADirectoryError:
         raise ManifestError(
             f"{str(folder)!r} is not a release: it is a file. Fix: name the release's folder."

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from deniable.core.arrays import Floats
 from deniable.core.bins import EDGES_EPSILON, Bins
 from deniable.core.errors import ColumnError, TableError, did_you_mean
-from deniable.engines.batch.values import is_number
+from deniable.engines.batch.values import in_words, is_number, other_way
 
 WARNED = (
     "The bins of {column!r} are drawn near the quantiles of the table, and published: another key gives other bins. "
@@ -37,7 +37,9 @@ def require_numbers(columns: Sequence[str], schema: pa.Schema) -> None:
             raise ColumnError(f"bins names the column {column!r}, which the table does not have.{hint}")
         kind = schema.field(column).type
         if not is_number(kind):
-            raise ColumnError(f"bins: the column {column!r} holds {kind}, not numbers. Fix: bin numeric columns only.")
+            raise ColumnError(
+                f"bins: the column {column!r} holds {in_words(kind)}, and bins are for numbers. Fix: {other_way(kind)}."
+            )
 
 
 def binned_schema(schema: pa.Schema, bins: Mapping[str, Bins]) -> pa.Schema:

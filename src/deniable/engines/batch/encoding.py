@@ -148,8 +148,9 @@ class DomainScanner:
         present = [bool(counts.take(0, axis=axis).sum()) for axis in range(len(columns))]
         lost = int(counts.sum() - counts[tuple(slice(1, None) for _ in columns)].sum())
         if missing == "refuse" and lost:
+            where = " or ".join(map(repr, columns))
             raise TableError(
-                f"{_about(lost)} rows have no value in {' or '.join(map(repr, columns))}, and missing = 'refuse'. "
+                f"{_about(lost).capitalize()} rows have no value in {where}, and missing = 'refuse'. "
                 "Fix: remove those rows, or missing='value' (a value like any other) or missing='exempt' "
                 "(published as missing)."
             )

@@ -13,7 +13,7 @@ from deniable.core.errors import ColumnError, OptionError, TableError, did_you_m
 from deniable.core.recode import Bands, Bottom, Calendar, Edges, Hierarchy, Prefix, Rare, Snap, Step, Steps, Top
 from deniable.engines.base import Scan
 from deniable.engines.batch.binning import numbers_in
-from deniable.engines.batch.values import column_type, is_number, is_text
+from deniable.engines.batch.values import column_type, in_words, is_number, is_text, other_way
 
 LARGEST_WHOLE = 2**62
 SAID = (
@@ -274,4 +274,7 @@ def _kept(step: Rare, scan: Scan) -> Kept:
 
 
 def _unfit(column: str, kind: pa.DataType, step: Step, wanted: str) -> ColumnError:
-    return ColumnError(f"recode: {step.kind} is for {wanted}, and the column {column!r} holds {kind}.")
+    held = in_words(kind)
+    return ColumnError(
+        f"recode: {step.kind} is for {wanted}, and the column {column!r} holds {held}. Fix: {other_way(kind)}."
+    )

@@ -36,6 +36,34 @@ def column_type(name: str, dtype: pa.DataType) -> pa.DataType:
     )
 
 
+def in_words(kind: pa.DataType) -> str:
+    """What a column holds, as people say it; a type that has no common name as Arrow prints it.
+
+    >>> in_words(pa.date32()), in_words(pa.string())
+    ('dates', 'text')
+    """
+    t = pa.types
+    names = (
+        ("text", (t.is_string, t.is_large_string, t.is_string_view)),
+        ("whole numbers", (t.is_integer,)),
+        ("numbers", (t.is_floating, t.is_decimal)),
+        ("dates", (t.is_date,)),
+        ("dates with times", (t.is_timestamp,)),
+        ("true and false", (t.is_boolean,)),
+    )
+    return next((name for name, tests in names if any(test(kind) for test in tests)), str(kind))
+
+
+def other_way(kind: pa.DataType) -> str:
+    """How a column that holds this can be made coarser, where something else was tried."""
+    held = in_words(kind)
+    if held == "text":
+        return "write its values as numbers in the table, such as 1090.5, or recode it by prefix or hierarchy"
+    if held.startswith("dates"):
+        return "recode it by year, quarter or month"
+    return "recode it by bands, top, bottom or snap" if held.endswith("numbers") else "leave that out"
+
+
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """The type of the values, where a column holds them as places in a dictionary."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind

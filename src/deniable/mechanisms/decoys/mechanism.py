@@ -208,7 +208,7 @@ def _left_over(histogram: Histogram, privacy: Privacy | None, c: int, left: int)
     fit = next((size for size in even if _broken(privacy, size) is None), None)
     return RequirementError(
         f"{left} row{'s' if left > 1 else ''} cannot be grouped: the number of rows is not a multiple of c = {c}. "
-        "Fix: Decoys(leftovers='drop'), on the command line --mechanism decoys:leftovers=drop"
+        f"Fix: Decoys(c={c}, leftovers='drop'), on the command line --mechanism decoys:c={c},leftovers=drop"
         + ("." if fit is None else f"; or c={fit}, which leaves none.")
     )
 
