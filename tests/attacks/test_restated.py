@@ -155,3 +155,10 @@ def test_more_is_stated_than_is_kept(folders: dict[str, Path], tmp_path: Path, n
     (tmp_path / "README.md").write_text(analyst_readme(stated), encoding="utf-8")
     with pytest.raises(dn.VerificationError):
         dn.verify(tmp_path)
+
+
+def test_what_is_said_in_words_only_is_said_not_to_be_checked(folders: dict[str, Path]) -> None:
+    """A forger may write anything under ``also``: whoever verifies is told, before the checks that hold."""
+    untold = [check.what for check in dn.verify(folders["uniform"]).checks if "NOT CHECKED" in check.detail]
+    assert untold == ["perturbation", "words"]
+    assert [check.what for check in dn.verify(folders["uniform"]).checks[:2]] == untold

@@ -36,6 +36,7 @@ from deniable.release.signing_key import known_fingerprint
 
 # What no look at a release can show, said first.
 _WITH_KEY = "NOT CHECKED: that the rows were really perturbed; only whoever has the table and the key can show that"
+_IN_WORDS = "NOT CHECKED: what the publisher says beside the sentence (`also`, `not_protected`); promises are numbers"
 _PERTURBED = [Check("perturbation", True, _WITH_KEY)]
 NOT_CHECKED = {"rows": _PERTURBED, "samples": _PERTURBED, "buckets": [], "boxes": [], "answers": []}
 
@@ -59,7 +60,7 @@ def verify(
     ...     how = {"mechanism": "uniform", "privacy": dn.Privacy(rho2="1/2")}
     ...     _ = dn.publish(table, sensitive="disease", out=f"{home}/release", **how)
     ...     dn.verify(f"{home}/release")
-    <Certificate: all 15 checks hold, 1 more cannot be made>
+    <Certificate: all 15 checks hold, 2 more cannot be made>
     """
     trusted = None if signed_by is None else known_fingerprint(signed_by)
     folder = Path(path)
@@ -188,7 +189,7 @@ def _written_checks(folder: Path, manifest: Manifest) -> list[Check]:
         return [*checks, Check("README", False, f"{folders.README} is missing, or cannot be read")]
     same = text == analyst_readme(manifest)
     detail = "says what the manifest says" if same else "is not the one that the manifest gives"
-    return [*checks, Check("README", same, detail)]
+    return [*checks, Check("README", same, detail), Check("words", True, _IN_WORDS)]
 
 
 def _sentence(manifest: Manifest) -> str:
