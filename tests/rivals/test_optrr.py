@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deniable as dn
-from deniable.audit.verify.matrices import by_matrix
+from deniable.audit.verify.rivals import by_matrix
 from deniable.core.errors import OptionError, RequirementError, VerificationError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy

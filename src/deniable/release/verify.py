@@ -14,9 +14,8 @@ import pyarrow as pa
 from deniable.audit.verify.cells import strata_checks
 from deniable.audit.verify.certificate import certificate
 from deniable.audit.verify.checks import Certificate, Check
-from deniable.audit.verify.groups import box_checks, bucket_checks
+from deniable.audit.verify.groups import box_checks, bucket_checks, sample_checks
 from deniable.audit.verify.rows import counts_check, table_check, table_columns
-from deniable.audit.verify.samples import sample_checks
 from deniable.core.arrays import Floats
 from deniable.core.errors import ManifestError, VerificationError, listing
 from deniable.core.grouped_sentence import box_sentence, bucket_sentence, sample_sentence

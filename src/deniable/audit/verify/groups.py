@@ -1,4 +1,4 @@
-"""Releases of groups, checked by their two tables: sizes, shares and the requirement, from what is published.
+"""Releases of groups, or of a row of each, checked by their two tables: sizes, shares and the requirement.
 
 For whoever knows a person's group, Pr[x | group] = (rows of x in the group) / |group|. Exact arithmetic on published
 counts; nothing here uses the code that made the groups.
@@ -18,7 +18,7 @@ from deniable.audit.verify.checks import Check
 from deniable.core import values
 from deniable.core.errors import ManifestError, shortened
 from deniable.core.manifest import Manifest
-from deniable.core.promise import Groups
+from deniable.core.promise import Groups, OneOfBox
 
 CELL, ROWS = "cell", "rows"
 
@@ -93,6 +93,27 @@ def box_checks(manifest: Manifest, table: pa.Table, groups: pa.Table) -> list[Ch
         Check("boxes", same, f"{len(described)} boxes, with as many rows as the table has in their groups"),
         Check("looks", looks == len(sizes), f"{looks} combinations of public values in {len(sizes)} groups"),
         *_requirement(manifest.privacy, published),
+    ]
+
+
+def sample_checks(manifest: Manifest, table: pa.Table, groups: pa.Table) -> list[Check]:
+    """k rows in every box, one of them published, and values that the domain has."""
+    part = manifest.parts[0]
+    k = part.promise.k if isinstance(part.promise, OneOfBox) else 0
+    lacking = {CELL, ROWS} - {*groups.column_names} | {CELL, *part.columns} - {*table.column_names}
+    if lacking:
+        return [Check("boxes", False, f"columns are missing: {', '.join(sorted(lacking))}")]
+    sizes = groups[ROWS].to_numpy()
+    boxes, shown = groups[CELL].to_numpy(), np.sort(table[CELL].to_numpy())
+    once = np.array_equal(boxes, np.arange(len(boxes))) and np.array_equal(shown, boxes)
+    least = int(sizes.min()) if len(sizes) else 0
+    rows = zip(*(table[name].to_pylist() for name in part.columns), strict=True)
+    known = {value if isinstance(value, tuple) else (value,) for value in part.domain}
+    strange = sum(row not in known for row in rows)
+    return [
+        Check("box sizes", 1 <= k <= least, f"every box has {least} or more rows, promised {k}"),
+        Check("boxes", once, f"{len(boxes)} boxes, {len(shown)} rows, one for each"),
+        Check("values", not strange, f"{strange} rows hold a value that the domain has not"),
     ]
 
 

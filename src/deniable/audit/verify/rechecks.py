@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from deniable.audit.verify import lineups, unperturbed
+from deniable.audit.verify import lineups, rivals
 from deniable.audit.verify.cells import by_cell, by_stratum
 from deniable.audit.verify.checks import FULL, Check, amplification_check, belief_checks, part_amplification
 from deniable.audit.verify.coverage import NOT_CHECKED, above_checks, noise_slack, single_checks, surest_at_least
 from deniable.audit.verify.items import by_items
-from deniable.audit.verify.matrices import by_matrix
-from deniable.audit.verify.samples import by_box
 from deniable.core.promise import (
     Amplification,
     Cells,
@@ -233,11 +231,16 @@ def by_decoys(promise: DecoyGroups, part: Json, manifest: Json) -> list[Check]:
     return checks
 
 
+def by_nothing(promise: Nothing, part: Json, manifest: Json) -> list[Check]:
+    """Nothing is promised of this part, and nothing may be stated."""
+    return [Check("promise", True, f"{', '.join(part['columns'])}: none ({promise.why})")]
+
+
 RECHECKS: dict[type[Promise], Callable[[Any, Json, Json], list[Check]]] = {
     Amplification: by_amplification,
-    OneOfBox: by_box,
+    OneOfBox: rivals.by_box,
     Frequency: by_frequency,
-    Matrix: by_matrix,
+    Matrix: rivals.by_matrix,
     PerValue: by_value,
     Cells: by_cell,
     Strata: by_stratum,
@@ -245,8 +248,8 @@ RECHECKS: dict[type[Promise], Callable[[Any, Json, Json], list[Check]]] = {
     LineUps: by_lineups,
     OneOfItems: by_items,
     DecoyGroups: by_decoys,
-    Groups: unperturbed.by_groups,
-    NoisyAnswers: unperturbed.by_answers,
-    NoisySums: unperturbed.by_answers_and_sums,
-    Nothing: unperturbed.by_nothing,
+    Groups: rivals.by_groups,
+    NoisyAnswers: rivals.by_answers,
+    NoisySums: rivals.by_answers_and_sums,
+    Nothing: by_nothing,
 }
