@@ -9,9 +9,9 @@ from pathlib import Path
 
 from deniable.core.errors import OptionError
 from deniable.core.histogram import Histogram
+from deniable.core.profile import SELECTIVITIES
 from deniable.planning.accuracy import Spread
 from deniable.planning.chart import Chart, line, lines
-from deniable.planning.profiles import SELECTIVITIES
 from deniable.planning.tables import CodedTable
 from reproduction.fine_grain_channels import (
     THETA,

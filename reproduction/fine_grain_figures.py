@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.core.histogram import Histogram
+from deniable.core.profile import SELECTIVITIES
 from deniable.planning.accuracy import Spread
 from deniable.planning.chart import Chart, lines
-from deniable.planning.profiles import SELECTIVITIES
 from deniable.planning.tables import CodedTable
 from reproduction.fine_grain_channels import THETA, optimal_channel, uniform_channel, utilities
 from reproduction.items import Item, per_cent, slashed, with_spread, yes

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from deniable.audit.attacks.informed import Informed
+from deniable.core.profile import SELECTIVITIES
 from deniable.evaluation.answered import informed_by_setting
 from deniable.evaluation.experiment import Result
-from deniable.planning.profiles import SELECTIVITIES
 from deniable.planning.tables import CodedTable
 from reproduction.five_pools import CELLS, DESIGNED, LINE_UP, settings
 from reproduction.items import Item, near, per_cent, slashed

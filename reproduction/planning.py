@@ -11,6 +11,7 @@ from pathlib import Path
 from scipy.stats import norm, t
 
 from deniable.core.privacy import Privacy
+from deniable.core.profile import SELECTIVITIES
 from deniable.core.replace import Replace
 from deniable.evaluation.answered import Setting, predicted_errors
 from deniable.evaluation.experiment import Result, run_experiment
@@ -23,7 +24,7 @@ from deniable.planning.candidates import Candidate
 from deniable.planning.chart import Chart, Point, Series
 from deniable.planning.planner import compare
 from deniable.planning.pools import CONDITIONS, sdr_pool
-from deniable.planning.profiles import SELECTIVITIES, Errors
+from deniable.planning.profiles import Errors
 from deniable.planning.tables import CodedTable
 from reproduction.items import ADULT, CENSUS, Item, data_table, per_cent, slashed
 from reproduction.promises import DIABETES, cost_parts, costs

@@ -11,6 +11,7 @@ import numpy as np
 
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
+from deniable.core.profile import SELECTIVITIES
 from deniable.engines.randomness import Keystream
 from deniable.evaluation.answered import Answered, Setting, estimated
 from deniable.evaluation.drawing import draw_plan, noisy_marginal
@@ -18,7 +19,6 @@ from deniable.evaluation.experiment import run_experiment
 from deniable.evaluation.settings import Perturbed
 from deniable.mechanisms import Designed, FineGrain, Lineup, Mechanism, SmallDomain, Uniform
 from deniable.planning.pools import QuestionPool, sdr_pool
-from deniable.planning.profiles import SELECTIVITIES
 from deniable.planning.tables import CodedTable
 from reproduction.items import CENSUS, Item, data_table, slashed
 from reproduction.running import Part

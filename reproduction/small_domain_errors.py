@@ -9,6 +9,7 @@ from itertools import pairwise
 import pyarrow as pa
 
 from deniable.core.privacy import Privacy
+from deniable.core.profile import SELECTIVITIES
 from deniable.evaluation.answered import Setting
 from deniable.evaluation.experiment import Row, run_experiment
 from deniable.evaluation.rivals import Anatomized
@@ -16,7 +17,6 @@ from deniable.evaluation.settings import Perturbed
 from deniable.mechanisms import Designed, Lineup, SmallDomain, Uniform
 from deniable.planning.chart import Chart, line
 from deniable.planning.pools import QuestionPool, sdr_pool
-from deniable.planning.profiles import SELECTIVITIES
 from deniable.planning.tables import CodedTable
 from reproduction.five_pools import RHO1
 from reproduction.items import Item, per_cent, slashed, yes

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from deniable.core.privacy import Privacy
+from deniable.core.profile import SELECTIVITIES
 from deniable.evaluation.experiment import run_experiment
 from deniable.evaluation.rivals import Anatomized
 from deniable.evaluation.settings import Perturbed
@@ -14,7 +15,6 @@ from deniable.mechanisms import Uniform
 from deniable.planning.accuracy import Spread
 from deniable.planning.chart import INDEPENDENCE, Chart, line
 from deniable.planning.pools import sdr_pool
-from deniable.planning.profiles import SELECTIVITIES
 from deniable.planning.tables import CodedTable
 from reproduction import Item, Reproduction, comparison, fine_grain, olap, olap_zipf, page, splu
 from reproduction.zipf import zipf_table

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from deniable.core.privacy import Privacy
+from deniable.core.profile import SELECTIVITIES
 from deniable.engines.randomness import Keystream, Secret
 from deniable.evaluation.experiment import run_experiment
 from deniable.evaluation.settings import Perturbed
 from deniable.evaluation.synthetic import census
 from deniable.mechanisms import Designed, Uniform
 from deniable.planning.pools import sdr_pool
-from deniable.planning.profiles import SELECTIVITIES
 from deniable.planning.tables import CodedTable
 from reproduction.promises import FromExactCounts, compared
 

@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from deniable.collection.certificate import certified
-from deniable.collection.drawing import KEY_BYTES, response_id
+from deniable.collection.drawing import response_id
 from deniable.collection.respondent import sent
 from deniable.collection.wire import MOST_IN_BATCH, fingerprint
 from deniable.core.errors import DeniableError, OptionError
+from deniable.engines.randomness import KEY_BYTES
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0  # seconds between tries, doubled each time
 LARGEST_SURVEY = 16 * 1024 * 1024

@@ -23,8 +23,6 @@ from deniable.engines.batch.kernel import Kernel
 from deniable.engines.batch.lineups import LineUpKernel
 from deniable.engines.batch.ranges import RangeKernel
 
-KEY_BYTES = 32
-
 
 def word(key: bytes, fingerprint: str, column: str, code: int) -> int:
     """The 64-bit word that an answer is perturbed with."""

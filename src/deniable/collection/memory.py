@@ -28,10 +28,10 @@ from typing import Any
 
 from deniable.core.errors import OutputError, SecretError
 from deniable.core.part import Part, part_dict
+from deniable.engines.randomness import KEY_BYTES
 from deniable.release.folder import write_file
 
 FORMAT = "deniable-answers-1"
-KEY_BYTES = 32
 QUESTION_FIELDS = (
     "columns",
     "types",

@@ -27,10 +27,9 @@ from deniable.core.promise import Amplification, LineUps, Promise
 from deniable.core.replace import NumberRange
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.estimation.precision import rows_needed
-from deniable.mechanisms.lineup_choice import by_amplification
+from deniable.mechanisms.lineup_choice import LEAST_ORDERS, by_amplification
 
 MOST_SETS = 4096  # of a line-up question: pairs of questions stay countable, and a page has little to compute
-LEAST_ORDERS = 8
 BETTER = 0.9  # line-ups must lower the variance by a tenth, or people see a single answer, which is simpler
 USUAL_BELIEF = Fraction(1, 10)  # what is said about questions whose requirement names no belief
 TYPES = {"integer": "int64", "number": "double", "date": "date32[day]"}

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from deniable.collection.bars import bars_of
-from deniable.collection.drawing import KEY_BYTES
 from deniable.collection.respondent import code, sent
 from deniable.collection.survey import Question
 from deniable.collection.wire import Responses, value_at
+from deniable.engines.randomness import KEY_BYTES
 from deniable.release.release import Release
 
 OFTEN = 0.3  # how often a made-up respondent ticks one of several choices

@@ -11,6 +11,8 @@ import numpy as np
 from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.errors import OptionError, listing
 
+SELECTIVITIES = (0.001, 0.005, 0.01)  # shares of all rows that counts are about, where nothing else is said
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QuestionProfile:

@@ -11,6 +11,7 @@ import numpy as np
 
 from deniable.core.errors import ManifestError
 
+LARGEST_WHOLE = 2**63  # what Arrow's and JSON's readers hold as a whole number lies below
 _READERS: tuple[tuple[str, Callable[[str], Hashable]], ...] = (
     ("date", datetime.date.fromisoformat),
     ("timestamp", datetime.datetime.fromisoformat),

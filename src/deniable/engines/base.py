@@ -28,6 +28,7 @@ from deniable.engines.randomness import Keystream
 
 CELL = "cell"  # the column that says which cell, or group, a row fell into
 BATCH_ROWS = 2**17
+ROW_GROUP = 2**18  # rows that are written at a time
 Progress = Callable[[int, int | None, str], None]
 Domain = Sequence[Hashable] | Mapping[str, Sequence[Hashable]] | None
 

@@ -14,12 +14,13 @@ from deniable.core.arrays import Bools, Floats
 from deniable.core.errors import DeniableError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
+from deniable.core.profile import SELECTIVITIES
 from deniable.engines.randomness import Keystream
 from deniable.estimation.asking import Asking, Options
 from deniable.estimation.many import every_value_of, value_sets_of
 from deniable.planning.informed import against, informed_attacker
 from deniable.planning.pools import QuestionPool
-from deniable.planning.profiles import SELECTIVITIES, ByPool, Errors
+from deniable.planning.profiles import ByPool, Errors
 from deniable.planning.tables import CodedTable
 
 ESTIMATORS: dict[str, Options] = {

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.core.errors import DeniableError, OptionError
+from deniable.core.profile import SELECTIVITIES
 from deniable.engines.base import Progress, no_progress
 from deniable.evaluation.answered import Answered, Setting
 from deniable.evaluation.drawing import stream_of
@@ -37,7 +38,6 @@ from deniable.evaluation.settings import Independent
 from deniable.planning.accuracy import Spread, spread, spreads
 from deniable.planning.conditions import CountedRows, Rows
 from deniable.planning.pools import QuestionPool
-from deniable.planning.profiles import SELECTIVITIES
 
 MOST_DRAWS = 100_000
 DRAWS = 5

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.profile import SELECTIVITIES
 from deniable.planning.accuracy import Floats, mean_between, relative_error
-from deniable.planning.profiles import SELECTIVITIES
 
 BANDS = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)  # ends of bands of selectivity, for charts
 FEWEST = 5  # questions of a band: the mean of fewer says little

@@ -23,6 +23,7 @@ from deniable.core.channel import SCALE
 from deniable.core.lineup import COIN, MOST_ENTRIES, TRUTH_STEP, LineUpDesign, orders_for
 from deniable.core.lineup_arcs import ArcDesign, arcs_of
 from deniable.core.lineup_blocks import BlockDesign
+from deniable.core.profile import SELECTIVITIES
 from deniable.mechanisms.lineup_spread import balanced_inverse, equal_inverse
 
 LEAST_ORDERS = 8  # with fewer, some values are hardly ever told apart
@@ -34,7 +35,6 @@ SLACKS = (14, 4, 0)  # rows by which a value may be more frequent than the publi
 WORTH = 1.1  # a smaller slack must lower the error by more than a tenth
 TRUTH_GRID, LOWERED_BY = 256, 4
 EVERY_SIZE = 100  # sizes up to here are all tried for equal inclusion, where they cost little
-SELECTIVITIES = (0.001, 0.005, 0.01)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from deniable.owner.matching import read_original
 from deniable.release.release import Release
 
 SEED = 2010  # which rows are looked at; the same audit gives the same figures
-NOT_PLAYED = Finding(
+NOT_PLAYED_ON_LISTS = Finding(
     "caution",
     "attacks",
     "none was played: attackers guess one value of a person, and a list has several.",
@@ -43,7 +43,7 @@ def audit_of_lists(source: Dataset, release: Release, item: ListItem, attacks: b
         *about_randomness(manifest.randomness.source, manifest.randomness.seed),
         *audited.findings(),
         *about_columns,
-        *([NOT_PLAYED] if attacks else []),
+        *([NOT_PLAYED_ON_LISTS] if attacks else []),
     ]
     return Audit(manifest.name, manifest.mechanism, (), None, by_grade(findings), lists=audited, dependence=given_away)
 

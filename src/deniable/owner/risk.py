@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.audit.attacks.shown import NothingShown
+from deniable.audit.audit import FOR_OWNER
 from deniable.audit.dependence import SEED, Dependence, dependence
 from deniable.audit.exposure import Exposure
 from deniable.audit.functions import functions_of
@@ -27,7 +28,6 @@ from deniable.publishing.arguments import as_names
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
 
 LEARNT_FROM = 100_000  # rows, at the most
-FOR_OWNER = "For the owner: it holds figures of the original table."
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ import numpy.typing as npt
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.probability import percent
+from deniable.core.profile import SELECTIVITIES
 from deniable.planning.accuracy import mean_between, relative_to
 from deniable.planning.pools import QuestionPool
 from deniable.planning.prediction import NORMAL_MEAN, pool_variance, predicted_error, predicted_relative_error
 
 Floats = npt.NDArray[np.float64]
 Errors = tuple[float, ...]
-SELECTIVITIES = (0.001, 0.005, 0.01)
 LAPLACE_QUESTIONS = 100  # that a budget is divided among, where no pool says how many there are
 
 

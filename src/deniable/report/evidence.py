@@ -18,10 +18,10 @@ from deniable.core.html import shown
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.privacy import Privacy
+from deniable.core.profile import SELECTIVITIES
 from deniable.evaluation.rival_candidates import rival_candidates
 from deniable.planning.planner import compare, error_curve
 from deniable.planning.prediction import calibrated_variance, predicted_error
-from deniable.planning.profiles import SELECTIVITIES
 from deniable.release.release import Release
 from deniable.report.examples import Example, counted_examples, examples
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from deniable.core.html import shown
 from deniable.core.probability import percent
+from deniable.core.profile import SELECTIVITIES
 from deniable.core.promise import Cells, Strata
-from deniable.planning.profiles import SELECTIVITIES
 from deniable.report import charts, sections
 from deniable.report.evidence import Evidence, json_key, true_counts
 from deniable.report.giveaways import giveaways_section

@@ -10,11 +10,12 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+from deniable.core.channel import LARGEST_DOMAIN
+from deniable.core.values import LARGEST_WHOLE
+
 Json = Mapping[str, Any]
 
-LARGEST_WHOLE = 2**63
 MOST_ROWS = 2**48
-LARGEST_DOMAIN = 2**22
 LARGEST_GROUP = 2**20
 LARGEST_MARGINAL = 2**53
 LARGEST_MIXTURE = 4_096  # values: their square is the size of the matrix

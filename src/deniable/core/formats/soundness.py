@@ -13,9 +13,10 @@ from typing import Any
 
 from deniable.core.about import About
 from deniable.core.errors import ManifestError, OptionError, is_unicode, shortened
-from deniable.core.formats.parts import LARGEST_WHOLE, MOST_ROWS, Json, is_fraction, is_probability, part_problems
+from deniable.core.formats.parts import MOST_ROWS, Json, is_fraction, is_probability, part_problems
 from deniable.core.items import MOST_ITEMS, item_column
 from deniable.core.recode import MOST_STEPS, step_of
+from deniable.core.values import LARGEST_WHOLE
 
 DEEPEST = 32  # levels of lists and objects
 LONG = 64  # items: a longer list is condensed before its schema is looked at

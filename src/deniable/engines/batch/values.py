@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.errors import ColumnError, OptionError, did_you_mean, listing
+from deniable.core.values import LARGEST_WHOLE
 
-LARGEST_WHOLE = 2**63
 LIST = "list<element: "  # how the type of line-ups prints
 # Types that Arrow cannot look up, and the nearest that holds the same values.
 _WIDER = {pa.string_view(): pa.large_string(), pa.float16(): pa.float32()}

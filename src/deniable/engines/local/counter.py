@@ -22,12 +22,11 @@ from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.engines.base import CELL
 from deniable.engines.batch.columns import Encoded, encode, joined, mixed, plain, smallest
-from deniable.engines.batch.counting import CodeCounter
+from deniable.engines.batch.counting import RADIX_LIMIT, CodeCounter
 from deniable.engines.batch.lineup_columns import states_of
 from deniable.engines.batch.values import arrow_type
 from deniable.engines.local.stored import StoredRows
 
-RADIX_LIMIT = 2**62
 PIECE_ROWS = 2**21  # of a file, that are read at once: what is kept of a row is a byte or two for each column
 DENSE_RADIX = 2**20
 Rows: TypeAlias = pa.Table | StoredRows

@@ -20,7 +20,7 @@ from deniable.core.errors import ColumnError, TableError, table_changed
 from deniable.core.items import ListItem, Unfolding
 from deniable.core.recode import Steps
 from deniable.core.replace import Replace
-from deniable.engines.base import BATCH_ROWS, Domain, Job, PartJob, Progress, RangeScan, Scan, no_progress
+from deniable.engines.base import BATCH_ROWS, ROW_GROUP, Domain, Job, PartJob, Progress, RangeScan, Scan, no_progress
 from deniable.engines.batch import binning, recoding
 from deniable.engines.batch.content import PIECE_ROWS, content_schema, digest_of_piece, digest_of_pieces
 from deniable.engines.batch.encoding import DomainScanner, Encoder
@@ -33,8 +33,6 @@ from deniable.engines.local.files import Source
 from deniable.engines.local.inspection import OrderWatch, identifier_warnings
 from deniable.engines.local.unfolded import UnfoldedSource, unfold
 from deniable.engines.randomness import Keystream, Secret
-
-ROW_GROUP = 2**18
 
 
 class LocalDataset:

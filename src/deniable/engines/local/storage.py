@@ -13,11 +13,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from deniable.core.errors import ManifestError
+from deniable.engines.base import ROW_GROUP
 from deniable.engines.batch import lineups
 from deniable.engines.batch.parts import digest_of, parts_of
 from deniable.engines.batch.values import LIST, arrow_type, require_readable_csv
-
-ROW_GROUP = 2**18
 
 
 def write_table(pieces: Iterable[pa.Table], schema: pa.Schema, path: Path, form: str) -> str:

@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 
 from deniable.core.arrays import Ints, Words
 from deniable.core.errors import OutputError
-from deniable.engines.base import Job, no_progress
+from deniable.engines.base import ROW_GROUP, Job, no_progress
 from deniable.engines.batch.content import content
 from deniable.engines.batch.parts import digest_of, digest_of_parts, part_name
 from deniable.engines.batch.shuffling import SORT_KEY, order_of, rechunked, shuffled_in_memory
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 PART_ROWS = 2**20  # of a part, about, where rows are shuffled; so the parts do not depend on the cluster
-ROW_GROUP = 2**18
 SENT = "part int, source int, place int, rows binary"
 WRITTEN = "part int, digest string, rows long"
 BLOB_BYTES = 8 * 2**20

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from deniable.core.arrays import Codes, Words
 from deniable.core.errors import TableError, table_changed
-from deniable.engines.base import CELL, Scan
+from deniable.engines.base import CELL, ROW_GROUP, Scan
 from deniable.engines.batch.shuffling import rechunked, shuffled
 from deniable.engines.batch.values import decoded, plain_type
 from deniable.engines.request import Request
@@ -27,7 +27,6 @@ from deniable.rivals.base import RivalRelease, batches, manifest_of
 if TYPE_CHECKING:
     from deniable.rivals.anatomy.mechanism import Anatomy
 
-ROW_GROUP = 2**18
 ROWS = "rows"  # the column of the second table that counts them
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from deniable.core.arrays import Codes, Ints
 from deniable.core.errors import ColumnError, OptionError
-from deniable.engines.base import CELL
+from deniable.engines.base import CELL, ROW_GROUP
 from deniable.engines.batch.shuffling import order_of
 from deniable.engines.randomness import Keystream
 from deniable.engines.request import Request
@@ -27,8 +27,6 @@ from deniable.rivals.generalize.mondrian import mondrian
 
 if TYPE_CHECKING:
     from deniable.rivals.generalize.mechanism import Generalize
-
-ROW_GROUP = 2**18
 
 
 def published_boxes(mechanism: Generalize, request: Request) -> RivalRelease:
