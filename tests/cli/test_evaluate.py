@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import stat
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from deniable.audit.attacks.informed import Informed, Sureness
+from deniable.cli.evaluate import _show_informed
 from deniable.cli.main import app
 
 ASKED = ("--sensitive", "disease", "--rho1", "1/5", "--rho2", "1/3", "--drop", "name", "--draws", "2", "--workers", "1")
@@ -158,3 +161,10 @@ def test_reproduce_explains_mistakes(words: tuple[str, ...], says: str, monkeypa
     done = run("reproduce", *words)
     assert done.exit_code == 2
     assert says in done.stderr
+
+
+def test_beliefs_without_a_release_are_compared_with_rho2_whichever_mechanism_comes_first(capsys) -> None:
+    unlimited, limited = Sureness(0.2, math.nan, 0.1, 0.0), Sureness(0.2, 0.15, 0.1, 0.0)
+    _show_informed({"redraw": Informed(unlimited, unlimited, 9), "uniform": Informed(limited, limited, 9)})
+    last = capsys.readouterr().out.splitlines()[-2].split()
+    assert last == ["no", "release", "20", "%", "15", "%", "10", "%", "0", "%"]

@@ -102,7 +102,8 @@ def test_names_that_the_programs_do_not_accept_are_changed(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("rows.doc", "choose one of .sav, .zsav, .dta, .xpt"), ("rows", "choose one of")]
+    ("name", "words"),
+    [("rows.doc", "choose one of .sav, .zsav, .dta, .xpt"), ("rows", "choose one of"), ("rows.csv", "own folder")],
 )
 def test_other_files_are_refused(release: dn.Release, tmp_path: Path, name: str, words: str) -> None:
     with pytest.raises(OutputError, match=words):

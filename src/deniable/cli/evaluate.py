@@ -201,7 +201,8 @@ def _show_informed(gained: Mapping[str, Informed]) -> None:
         return
     print("\nThe informed attacker, who has learnt from other people which values go with which public columns:")
     rows = [[name, *one.after.texts()] for name, one in gained.items()]
-    before = next(iter(gained.values())).before
+    # Not every mechanism has a rho2 to compare beliefs with.
+    before = min((one.before for one in gained.values()), key=lambda known: math.isnan(known.above_rho2))
     console.show_table(["mechanism", *SURE], [*rows, ["no release", *before.texts()]])
     print("right: the likeliest value is the true one; above: of so many people the truth is believed more than this.")
 

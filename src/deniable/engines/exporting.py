@@ -37,9 +37,10 @@ def program_of(path: Path) -> str:
     """The program that a file is for, by its suffix."""
     suffix = path.suffix.lower()
     if suffix not in PROGRAMS:
+        kept = " Rows are in the release's own folder as Parquet, or as CSV where it was published with format='csv'."
         raise OutputError(
             f"The output {str(path)!r} is no file that rows can be exported to: choose one of {', '.join(PROGRAMS)}."
-            f"{did_you_mean(suffix, PROGRAMS)}"
+            f"{kept if suffix in ('.csv', '.parquet') else did_you_mean(suffix, PROGRAMS)}"
         )
     return PROGRAMS[suffix][0]
 
