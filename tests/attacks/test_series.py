@@ -146,6 +146,18 @@ def test_a_table_that_breaks_the_promise_is_refused(tmp_path: Path) -> None:
         publish(pa.table(heavy), tmp_path, "designed")
 
 
+def test_quantiles_which_each_publication_would_draw_anew_are_refused_at_first(tmp_path: Path) -> None:
+    """The second publication had other edges, and ended in an error of ours."""
+    ages = {"sensitive": "age", "bins": {"age": dn.Quantiles(4)}, "drop": "ill"}
+    with pytest.raises(DeniableError, match="next publication of a series needs to know them"):
+        publish(people(3_000), tmp_path, "uniform", **ages)
+    assert not (tmp_path / "people.series").exists()
+    edges = {**ages, "bins": {"age": [0, 25, 50, 90]}}
+    assert shown(publish(people(3_000), tmp_path, "uniform", **edges)) == shown(
+        publish(people(3_000), tmp_path, "uniform", **edges)
+    )
+
+
 @pytest.mark.parametrize("kind", [pa.string(), pa.float64(), pa.decimal128(20, 0)])
 def test_people_under_ids_of_another_type_are_not_drawn_a_second_time(tmp_path: Path, kind: pa.DataType) -> None:
     """A CSV file with one id like '12b' makes texts of numbers: nobody would be known, and all drawn afresh."""

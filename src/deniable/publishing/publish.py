@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.core.about import About
-from deniable.core.bins import BinsLike
+from deniable.core.bins import BinsLike, require_fixed
 from deniable.core.privacy import Privacy, as_privacy
 from deniable.core.probability import Probability
 from deniable.engines import Engine, engine_for
@@ -158,6 +158,8 @@ def publish(
     limit = limit_of(informed_limit, mechanism)
     who = one_name(row_id, person)
     log = series_of(series, changes, who, key, key_file, seed)
+    if log is not None:
+        require_fixed(bins or {}, "the next publication of a series")
     secret = secret_of(key, key_file, seed) if log is None else log.secret
     runs_on = engine_for(engine, table)
     opened = runs_on.open(table)
