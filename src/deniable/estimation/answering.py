@@ -147,8 +147,7 @@ def row_numbers(published: Published, column: str, missing: float) -> Floats:
     """A public column of numbers, of every row in the order of the table."""
     counter = published.counter()
     values = pc.cast(counter.distinct(column), pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    numbers: Floats = np.append(values, missing)[counter.coded((column,), ()).keys[:, 0]]
-    return numbers
+    return np.append(values, missing)[counter.coded((column,), ()).keys[:, 0]]
 
 
 def require_one_part_options(options: Options) -> None:

@@ -50,8 +50,7 @@ class Control:
         """The covariance of the noise of two value sets' counts, or sums of numbers: v (|S and S'| - |S| |S'| / m)."""
         first, second = one * self.noisy, other * self.noisy
         left = (first * second).sum(-1) - first.sum(-1) * second.sum(-1) / max(int(self.noisy.sum()), 1)
-        covariance: Floats = self.variance * left
-        return covariance
+        return self.variance * left
 
 
 @dataclass(frozen=True, eq=False)

@@ -119,8 +119,7 @@ def by_question(observed: npt.ArrayLike, k: int) -> tuple[Floats, tuple[int, ...
 
 def _with_value(x: Floats, axis: int) -> Floats:
     """Rows that have (or show) a column's value, for each question."""
-    half: Floats = np.take(x, 1, axis=axis).reshape(len(x), -1).sum(1)
-    return half
+    return np.take(x, 1, axis=axis).reshape(len(x), -1).sum(1)
 
 
 def marginal(shown: Floats, rows: Floats, c: int, others: Others) -> Floats:
@@ -132,8 +131,7 @@ def marginal(shown: Floats, rows: Floats, c: int, others: Others) -> Floats:
         return shown
     slope = 1 + 1 / c
     share = shown / np.maximum(rows, 1e-300)
-    root: Floats = rows / 2 * (slope - np.sqrt(np.maximum(slope**2 - 4 * share, 0.0)))
-    return root
+    return rows / 2 * (slope - np.sqrt(np.maximum(slope**2 - 4 * share, 0.0)))
 
 
 def chance(f: Floats, rows: Floats, c: int, others: Others) -> Floats:
@@ -149,8 +147,7 @@ def chance_slope(f: Floats, rows: Floats, c: int, others: Others) -> Floats:
     if others == "exact":
         return np.divide((c - 1) / c * rows, (rows - f) ** 2, out=np.zeros_like(f), where=rows > f)
     turn = 1 / c + 1 - 2 * f / np.maximum(rows, 1e-300)  # d(f/c + f/N (N - f)) / df
-    slope: Floats = np.divide(1.0, turn * rows, out=np.zeros_like(f), where=turn * rows > 0)
-    return slope
+    return np.divide(1.0, turn * rows, out=np.zeros_like(f), where=turn * rows > 0)
 
 
 def _factor(f: Floats, rows: Floats, c: int, others: Others) -> Floats:
@@ -169,8 +166,7 @@ def _inverse(factor: Floats) -> Floats:
     adjoint = np.stack(
         [np.stack([factor[:, 1, 1], -factor[:, 0, 1]], 1), np.stack([-factor[:, 1, 0], factor[:, 0, 0]], 1)], 1
     )
-    inverse: Floats = adjoint / spread[:, None, None]
-    return inverse
+    return adjoint / spread[:, None, None]
 
 
 def _cut(y: Floats, f: Floats, rows: Floats, c: int, others: Others) -> Floats:

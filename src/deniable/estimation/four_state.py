@@ -179,8 +179,7 @@ class FourStates:
             rest = _contracted(self.inside, others, keep=axis)
             through += (weighing.slopes(rest) * chosen).reshape(-1, *along)
         outside = np.maximum(self.total[None] - self.inside, 0.0)
-        squares: Floats = (self.inside * (own + through) ** 2 + outside * through**2).sum(axes)
-        return squares
+        return (self.inside * (own + through) ** 2 + outside * through**2).sum(axes)
 
 
 @dataclass(frozen=True, eq=False)

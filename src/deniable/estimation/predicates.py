@@ -46,8 +46,7 @@ class Leaf:
 
     def holds(self, values: pa.Array) -> Bools:
         """Which of some values, none of them missing, satisfy it."""
-        truth: Bools = np.asarray(self.test(values).fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
-        return truth
+        return np.asarray(self.test(values).fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
 @dataclass(frozen=True)

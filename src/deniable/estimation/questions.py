@@ -51,8 +51,7 @@ def require_column(manifest: Layout, column: str) -> None:
 def sensitive_part(manifest: Layout, column: Grouped) -> list[Hashable]:
     """The value of one sensitive column, or of a function of it, at each position of the domain."""
     if isinstance(column, Mapped):
-        values: list[Hashable] = column.compute(pa.array(sensitive_part(manifest, column.column))).to_pylist()
-        return values
+        return column.compute(pa.array(sensitive_part(manifest, column.column))).to_pylist()
     if len(manifest.sensitive_columns) == 1:
         return list(manifest.domain)
     place = list(manifest.sensitive_columns).index(column)
@@ -72,8 +71,7 @@ def as_numbers(numbers: Mapped, values: pa.Array) -> Floats:
             f"{numbers.name!r} is of type {computed.type}: only numbers can be added up or averaged. Ask for counts by "
             f"value instead: group by {numbers.column!r}."
         )
-    filled: Floats = pc.cast(computed, pa.float64(), safe=False).fill_null(0.0).to_numpy(zero_copy_only=False)
-    return filled
+    return pc.cast(computed, pa.float64(), safe=False).fill_null(0.0).to_numpy(zero_copy_only=False)
 
 
 def ends_of(numbers: pa.Array) -> tuple[float, float]:

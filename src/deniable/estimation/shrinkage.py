@@ -71,8 +71,7 @@ class Shrinkage:
         mu = rows @ (sets @ self.share).T
         extra = rows @ (sets @ (self.share * self.more)).T  # each value's own excess, weighted by its share
         shape = _shape(rows.sum(axis=1, keepdims=True), self.rows, self.slope)
-        variance: Floats = shape * mu * ((self.scale + errors * self.error) * mu + extra) + mu
-        return variance
+        return shape * mu * ((self.scale + errors * self.error) * mu + extra) + mu
 
     def shrunk(self, linear: Answers, rows: Floats, sets: Bools) -> Answers:
         """Answers [groups, sets] drawn towards independence; rows [groups, classes], sets [sets, classes, m]."""
@@ -94,8 +93,7 @@ class Shrinkage:
 
 def _shape(rows: Floats, n: int, slope: float) -> Floats:
     part = np.clip(rows, 1.0, n) / max(n, 1)
-    shape: Floats = part**-slope * (1 - part) ** 2
-    return shape
+    return part**-slope * (1 - part) ** 2
 
 
 def fit_shrinkage(ask: Asking, control: Control | None) -> Shrinkage:

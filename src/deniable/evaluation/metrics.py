@@ -48,8 +48,7 @@ def spread_out(truth: Floats, least: float, most: int = POINTS) -> npt.NDArray[n
     large = np.nonzero(truth >= max(least, 1.0))[0]
     by_size = large[np.argsort(truth[large], kind="stable")]
     places = np.round(np.linspace(0, len(large) - 1, min(most, len(large)))).astype(np.int64)
-    chosen: npt.NDArray[np.int64] = by_size[places]
-    return chosen
+    return by_size[places]
 
 
 def reconstruction_error(estimates: npt.ArrayLike, counts: npt.ArrayLike, least: float = 0.0) -> float:

@@ -203,8 +203,7 @@ def occupation_shares() -> Floats:
 
 def _age_weights() -> Floats:
     years = np.arange(AGES) + FIRST_AGE
-    weights: Floats = np.clip((years - 14) / 8, 0.3, 1) / (1 + np.exp((years - 60) / 6)) + 0.002
-    return weights
+    return np.clip((years - 14) / 8, 0.3, 1) / (1 + np.exp((years - 60) / 6)) + 0.002
 
 
 def _education_given_age() -> Floats:
@@ -257,8 +256,7 @@ def _countries() -> tuple[list[str], Floats, Floats]:
 
 
 def _shares(weights: Floats) -> Floats:
-    shares: Floats = weights / weights.sum()
-    return shares
+    return weights / weights.sum()
 
 
 def _draw(rng: np.random.Generator, weights: Floats, given: Ints) -> Ints:
@@ -269,8 +267,7 @@ def _draw(rng: np.random.Generator, weights: Floats, given: Ints) -> Ints:
     rows, values = weights.shape
     running = np.cumsum(weights / weights.sum(1, keepdims=True), axis=1) + np.arange(rows)[:, None]
     place = np.searchsorted(running.reshape(-1), rng.random(len(given)) + given, side="right")
-    draws: Ints = np.clip(place - given * values, 0, values - 1)  # sums that round past a whole number
-    return draws
+    return np.clip(place - given * values, 0, values - 1)  # sums that round past a whole number
 
 
 def _words(names: Sequence[str], codes: Ints) -> pa.Array:

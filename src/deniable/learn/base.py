@@ -66,8 +66,7 @@ class ReleaseClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The likeliest class of each row of ``X``."""
         likely = np.argmax(self.predict_proba(X), axis=1)
-        result: npt.NDArray[Any] = self.classes_[likely]
-        return result
+        return self.classes_[likely]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -119,8 +119,7 @@ def as_numbers(name: str, column: pa.Array) -> Floats:
     try:
         if pa.types.is_date(column.type):
             column = column.cast(pa.date32()).cast(pa.int32())
-        result: Floats = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy(zero_copy_only=False)
-        return result
+        return pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy(zero_copy_only=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise ColumnError(
             f"The column {name!r} was learned from as numbers, and now has the type {column.type}."
@@ -186,8 +185,7 @@ def _edges(numbers: Floats, bins: int) -> Floats:
     full = np.quantile(numbers, steps, method="inverted_cdf")
     spread = np.quantile(np.unique(numbers), steps, method="inverted_cdf")
     edges = np.unique(np.concatenate([full, spread]))
-    result: Floats = edges[edges < numbers.max()]
-    return result
+    return edges[edges < numbers.max()]
 
 
 def from_release(release: Any, target: str, columns: Sequence[str] | None, bins: int) -> Training:

@@ -108,8 +108,7 @@ class _Noisy:
         """The rows on average over covariances, each as likely as it makes the tables of all columns; all above 0."""
         weight = np.exp(likely - likely.max())
         ratio = np.einsum("f,fsk->sk", weight / weight.sum(), self.ratios)
-        moved: Floats = self.expected * np.maximum(1 + ratio, LEAST)
-        return moved
+        return self.expected * np.maximum(1 + ratio, LEAST)
 
 
 def _fit(ratio: Floats, noise: Floats, covariance: Floats) -> tuple[float, Floats]:

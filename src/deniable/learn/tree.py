@@ -254,8 +254,7 @@ class _Grower:
     def _variance(self, ask: Floats, share: Floats, size: Floats, second: Floats) -> Floats:
         """The variance of class shares: sum over rows of w^2 (w_k - share)^2 / N^2, over all classes (delta method)."""
         off = (self.class_weights[None] - share[:, :, None]) ** 2  # [candidates, class, published class]
-        result: Floats = np.einsum("tp,tkp->t", ask**2 @ second, off) / size**2
-        return result
+        return np.einsum("tp,tkp->t", ask**2 @ second, off) / size**2
 
 
 def _candidates(feature: Feature, allowed: Bools, table: Floats) -> Bools:

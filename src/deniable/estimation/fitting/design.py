@@ -77,8 +77,7 @@ def values_of(published: Published, column: str) -> pa.Array:
 
 
 def _as_numbers(values: pa.Array) -> Floats:
-    filled: Floats = pc.cast(values, pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
-    return filled
+    return pc.cast(values, pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
 
 
 def numeric(published: Published, name: Named) -> Variable:

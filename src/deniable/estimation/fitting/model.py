@@ -115,21 +115,18 @@ class Model:
 
         def score(combination: Combination) -> Floats:
             kept, x, y = self.at(combination)
-            psi: Floats = x * (kept * (y - self._mean(x @ theta)))[:, None]
-            return psi
+            return x * (kept * (y - self._mean(x @ theta)))[:, None]
 
         return summed(self.rows, score, len(theta))
 
     def _mean(self, linear: Floats) -> Floats:
-        mean: Floats = linear if self.kind == "linear" else expit(linear)
-        return mean
+        return linear if self.kind == "linear" else expit(linear)
 
     def _steepness(self, linear: Floats) -> Floats:
         if self.kind == "linear":
             return np.ones_like(linear)
         mean = expit(linear)
-        steep: Floats = mean * (1 - mean)
-        return steep
+        return mean * (1 - mean)
 
     def _blocks(self, theta: Floats) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
         """Weight of each kind of row in the model, x, psi / x, and the slope of the mean."""
@@ -180,8 +177,7 @@ class Model:
             star += size * weight[:, None]
             own += (self.rows.counts * weight) @ size**2
         variance = np.maximum(self.rows.counts @ star**2 - own, 0.0)
-        doubt: Floats = z**2 * variance / values**2
-        return doubt
+        return z**2 * variance / values**2
 
     def _logit(self, theta: Floats) -> Floats:
         """Newton's steps, halved while they lead away: with negative weights the score may bend."""
@@ -211,8 +207,7 @@ class Model:
     def _newton(self, theta: Floats) -> Floats:
         """Newton's step, which leads a linear model from zero to its coefficients."""
         values, vectors = self._directions(self._slopes(theta)[0])
-        step: Floats = (vectors / values) @ (vectors.T @ self._total(theta))
-        return step
+        return (vectors / values) @ (vectors.T @ self._total(theta))
 
     def _back(self) -> Floats:
         """From scaled regressors to the columns' own units."""

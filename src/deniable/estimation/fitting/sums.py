@@ -91,5 +91,4 @@ def _of_column(
     first = own.T @ centred
     second = (centred * masses[:, None]).T @ centred
     joined = coin * (1 - coin) * (first + first.T) + (1 - coin) ** 2 * second
-    result: Floats = -joined / (among * coin**2)
-    return result
+    return -joined / (among * coin**2)

@@ -135,8 +135,7 @@ class PerturbedColumn:
         if self.source is not None:
             column, places = self.source
             own = column.states(distinct)
-            result: Ints = np.append(places, len(self.values))[np.minimum(own, len(places))]
-            return result
+            return np.append(places, len(self.values))[np.minimum(own, len(places))]
         try:
             same = distinct.cast(self.values.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -149,8 +148,7 @@ class PerturbedColumn:
     def label(self, places: Ints) -> list[Hashable]:
         """The values at states."""
         array = pa.concat_arrays([self.values, pa.nulls(1, self.values.type)])
-        result: list[Hashable] = array.take(pa.array(places)).to_pylist()
-        return result
+        return array.take(pa.array(places)).to_pylist()
 
 
 def values_of(part: Part, column: str, kind: str) -> pa.Array:

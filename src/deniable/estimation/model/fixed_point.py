@@ -88,8 +88,7 @@ def fixed_point(apply: Apply, transposed: Apply, y: Floats, states: int | None =
 def _row(y: Floats) -> Floats:
     """What one row comes to in each question's numbers: 1 for counts, less for shares."""
     shares = np.where(y > 0, y, np.inf).min(axis=1, keepdims=True, initial=np.inf) < 1
-    row: Floats = np.where(shares, np.minimum(y.sum(axis=1, keepdims=True) / SHARES_OF, 1.0), 1.0)
-    return row
+    return np.where(shares, np.minimum(y.sum(axis=1, keepdims=True) / SHARES_OF, 1.0), 1.0)
 
 
 @dataclass(eq=False)
@@ -141,13 +140,11 @@ class _Climb:
 
 
 def _scaled(x: Floats, total: Floats) -> Floats:
-    result: Floats = x * (total / np.maximum(x.sum(axis=1, keepdims=True), math.ulp(0.0)))
-    return result
+    return x * (total / np.maximum(x.sum(axis=1, keepdims=True), math.ulp(0.0)))
 
 
 def _dot(a: Floats, b: Floats) -> Floats:
-    result: Floats = np.einsum("qs,qs->q", a, b)[:, None]
-    return result
+    return np.einsum("qs,qs->q", a, b)[:, None]
 
 
 def squarem(rule: Apply, x: Floats, steps: int, nearly: float) -> Floats:

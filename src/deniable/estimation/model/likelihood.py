@@ -55,8 +55,7 @@ def most_likely(channel: Channel, observed: Floats) -> Floats:
         shares = one_coin(float(p[0]), r, share)
     else:
         shares = many_coins(p, r, share)
-    result: Floats = shares * rows
-    return result
+    return shares * rows
 
 
 def one_coin(p: float, r: Floats, o: Floats) -> Floats:
@@ -71,8 +70,7 @@ def one_coin(p: float, r: Floats, o: Floats) -> Floats:
     last = np.maximum(enters.sum(axis=1, keepdims=True) - 1, 0)
     chosen = np.take_along_axis(factor, last, 1)
     chosen = np.where(np.isfinite(chosen), chosen, 0.0)
-    f: Floats = np.maximum(0.0, chosen * o - r * t) / p
-    return f
+    return np.maximum(0.0, chosen * o - r * t) / p
 
 
 def many_coins(p: Floats, r: Floats, o: Floats) -> Floats:
@@ -109,8 +107,7 @@ def _given_total(p: Floats, r: Floats, a: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(inside_r > 0, np.maximum(inside_a - 1, 0.0) / inside_r, 0.0)
     number = np.maximum((sorted_a > sorted_r * t).sum(axis=1, keepdims=True), 1)
-    f: Floats = np.maximum(0.0, a - r * np.take_along_axis(t, number - 1, 1)) / safe
-    return f
+    return np.maximum(0.0, a - r * np.take_along_axis(t, number - 1, 1)) / safe
 
 
 def _given_u(p: Floats, r: Floats, o: Floats, u: Floats) -> Floats:
@@ -128,8 +125,7 @@ def _given_u(p: Floats, r: Floats, o: Floats, u: Floats) -> Floats:
     rest_r = np.take_along_axis(np.concatenate([before_r, left_r[:, -1:]], axis=1), number, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(rest_r > 0, np.maximum(rest_a, 0.0) / rest_r, 0.0)
-    f: Floats = np.maximum(0.0, a - r * t) / np.where(p > 0, p, 1.0)
-    return f
+    return np.maximum(0.0, a - r * t) / np.where(p > 0, p, 1.0)
 
 
 def _rest_to_one(p: Floats, r: Floats, o: Floats, least: int) -> Floats:
@@ -166,8 +162,7 @@ def bayesian(matrix: Floats, observed: Floats, steps: int = 3000, tolerance: flo
 
     def rule(now: Floats) -> Floats:
         expected = np.maximum((forward @ now.T).T, 1e-300)
-        stepped: Floats = now * (back @ (observed / expected).T).T
-        return stepped
+        return now * (back @ (observed / expected).T).T
 
     return squarem(rule, x, steps, tolerance * max(float(rows.max(initial=1.0)), 1.0))
 

@@ -86,8 +86,7 @@ class BySets:
         if self.design.m <= FEW:
             return right @ self._inverse.T
         assert self._factor is not None
-        solved: Floats = linalg.cho_solve(self._factor, (right * scale).T).T * scale
-        return solved
+        return linalg.cho_solve(self._factor, (right * scale).T).T * scale
 
     def squares(self, counts: Floats, scores: Scores) -> Floats:
         if self.design.m > DENSE:
@@ -114,8 +113,7 @@ class BySets:
     def _form(self, own: Floats, counts: Floats) -> Floats:
         """The sums of squares as quadratic forms, s' K s with K[x][y] the count of sets that hold both x and y."""
         pairs = (self._members.T @ sparse.diags_array(counts) @ self._members).toarray()
-        sums: Floats = np.maximum(np.einsum("ax,ax->a", own @ pairs, own), 0.0)  # rounding may leave a little less
-        return sums
+        return np.maximum(np.einsum("ax,ax->a", own @ pairs, own), 0.0)  # rounding may leave a little less
 
     @cached_property
     def _kept(self) -> dict[str, Floats]:
@@ -144,8 +142,7 @@ class BySets:
         """J^-1 as a matrix, where there are few values: a product is much faster than solving."""
         assert self._factor is not None
         scale = 1 / np.sqrt(self.design.inclusion)
-        inverse: Floats = linalg.cho_solve(self._factor, np.diag(scale)) * scale[:, None]
-        return inverse
+        return linalg.cho_solve(self._factor, np.diag(scale)) * scale[:, None]
 
     def _iterated(self, right: Floats) -> Floats:
         """Conjugate gradients for J scaled to a diagonal of ones, without forming it."""
@@ -225,8 +222,7 @@ class ByBlocks:
     @cached_property
     def _spectrum(self) -> Floats:
         """The eigenvalues of J."""
-        spectrum: Floats = (np.abs(self._blocks) ** 2).sum(axis=0) / (self.design.orders * self.design.m)
-        return spectrum
+        return (np.abs(self._blocks) ** 2).sum(axis=0) / (self.design.orders * self.design.m)
 
     @cached_property
     def _places(self) -> Ints:

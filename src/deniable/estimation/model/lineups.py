@@ -138,8 +138,7 @@ class LineUpStates:
         t, weighed = self.design.share_true, scores * self.design.distribution
         inside = self.algebra.holding(weighed.reshape(-1, weighed.shape[-1])) / self.design.inclusion
         inside = inside.reshape(*weighed.shape[:-1], self.design.m)
-        result: Floats = t * inside + (1 - t) * weighed.sum(axis=-1, keepdims=True)
-        return result
+        return t * inside + (1 - t) * weighed.sum(axis=-1, keepdims=True)
 
     def likely(self, counts: Floats) -> Floats:
         """Maximum likelihood histograms [questions, states] -> [questions, m], by the iterative Bayesian rule on sets:
@@ -155,8 +154,7 @@ class LineUpStates:
             seen = t * self.algebra.added(now / pi) + (1 - t) * now.sum(axis=1, keepdims=True)
             ratio = observed / np.maximum(seen, 1e-300)
             inside = self.algebra.holding(ratio)
-            stepped: Floats = now * (t * inside / pi + (1 - t) * ratio.sum(axis=1, keepdims=True))
-            return stepped
+            return now * (t * inside / pi + (1 - t) * ratio.sum(axis=1, keepdims=True))
 
         f = squarem(rule, rows * pi / pi.sum(), STEPS, 1e-9 * max(float(rows.max(initial=1.0)), 1.0))
         return np.concatenate([f, counts[:, number:]], axis=1)
@@ -167,8 +165,7 @@ class LineUpStates:
         """(B^-T 1_A)_x for value sets [sets, m]."""
         self._require_unbiased()
         t, size, pi = self.design.share_true, self.design.size, self.design.inclusion
-        scores: Floats = (self.algebra.solved(wanted * pi) - (1 - t) * (wanted @ pi)[:, None] / size**2) / t
-        return scores
+        return (self.algebra.solved(wanted * pi) - (1 - t) * (wanted @ pi)[:, None] / size**2) / t
 
     def _require_unbiased(self) -> None:
         if not self.unbiased:

@@ -107,8 +107,7 @@ class _OnePart(Weighed):
     def typical(self, tally: Floats) -> Floats:
         assert self._whole is not None
         total = self._whole.total
-        expected: Floats = tally.sum(-1, keepdims=True) * (total / max(total.sum(), 1.0))
-        return expected
+        return tally.sum(-1, keepdims=True) * (total / max(total.sum(), 1.0))
 
     def _fitted(self) -> Floats:
         """The likeliest counts [group, class, m]."""
@@ -166,8 +165,7 @@ class ValueSets(_OnePart):
         return slopes(self._weight[place], self.states.references(self.sets[place]))[None, :]
 
     def likely(self) -> Floats:
-        fitted: Floats = np.einsum("gtx,jtx->gj", self._fitted(), self.sets.astype(np.float64), optimize=True)
-        return fitted
+        return np.einsum("gtx,jtx->gj", self._fitted(), self.sets.astype(np.float64), optimize=True)
 
     def shrunk(self, linear: Answers) -> Answers:
         return self.ask.shrinkage.shrunk(linear, self.counts.sum(axis=2), self.sets.astype(bool))
@@ -255,8 +253,7 @@ def _followed(sets: Bools | Floats, rows: Floats) -> Ints:
 
 def _added(tally: Floats, per_row: Floats) -> Floats:
     """A tally [groups, classes, states], each row counting [labels, classes, states]: [groups, labels]."""
-    total: Floats = _flat(tally) @ _flat(per_row).T
-    return total
+    return _flat(tally) @ _flat(per_row).T
 
 
 def _flat(array: Floats) -> Floats:

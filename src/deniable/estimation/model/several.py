@@ -77,8 +77,7 @@ def row_weights(manifest: Any, counter: Counter, where: Predicate, numbers: Mapp
     rows = counter.coded(conditions.wide_names, conditions.leaves)
     truth = conditions.truth if numbers is None else conditions.truth * conditions.numbers_of(numbers)
     by_pattern = conditions.weights_of(truth).reshape(len(conditions.classes), -1)
-    weights: Floats = by_pattern[rows.patterns, conditions.wide_places(rows.keys)]
-    return weights
+    return by_pattern[rows.patterns, conditions.wide_places(rows.keys)]
 
 
 class PatternRows:
@@ -180,8 +179,7 @@ class Patterns(Weighed):
     def _by_key(self, truth: Floats) -> Floats:
         """The weights of a truth, in the shape of the counts."""
         weights = self.rows.conditions.weights_of(truth).reshape(self.counts.shape[1], -1)
-        by_key: Floats = weights[:, self.rows.wide].T
-        return by_key
+        return weights[:, self.rows.wide].T
 
     def first(self, tally: Floats) -> Floats:
         return self.rows.picked(self._every_first(tally)) * self.inside

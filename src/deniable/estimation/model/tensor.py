@@ -153,8 +153,7 @@ class Dense:
                 f"Some values of {self.name!r} cannot be told apart in this release: its channel has no inverse. "
                 "Fix: method='four-state exact', or publish with Decoys(grouping='mixed')."
             )
-        inverse: Floats = np.linalg.inv(self.matrix).astype(np.float64)
-        return inverse
+        return np.linalg.inv(self.matrix).astype(np.float64)
 
     def _times(self, matrix: Floats, x: Floats) -> Floats:
         m = len(self.matrix)
@@ -264,8 +263,7 @@ def _steps(sizes: Sequence[int], operations: Sequence[Operation]) -> list[tuple[
 def stochastic(matrix: npt.ArrayLike) -> Floats:
     """A matrix that was published rounded, its columns adding up to 1 again, as the weights of all values then do."""
     rounded = np.asarray(matrix, np.float64)
-    columns: Floats = rounded / rounded.sum(axis=0)
-    return columns
+    return rounded / rounded.sum(axis=0)
 
 
 def _product(matrix: Floats) -> tuple[int, Operation]:

@@ -115,8 +115,7 @@ def _special(node: Node) -> tuple[list[Node], Combine] | None:
         ((exp.NullSafeEQ, exp.NullSafeNEQ), lambda: _same(node)),
     ):
         if isinstance(node, kinds):
-            result: tuple[list[Node], Combine] = made()
-            return result
+            return made()
     if type(node) in ARITHMETIC:
         operation = ARITHMETIC[type(node)]
         return [node.this, node.expression], lambda a: operation(_widened(a[0]), _widened(a[1]))
