@@ -8,7 +8,7 @@ import pytest
 
 import deniable as dn
 from deniable.core.errors import OptionError, QuestionError
-from deniable.estimation.decoys import four_states, several_columns
+from deniable.estimation.decoys import four_states, inverted, several_columns
 from deniable.estimation.model.conditions import Conditions
 from deniable.estimation.model.tensor import Dense, Factor, Tensor
 from deniable.estimation.predicates import And, Or, conjunction
@@ -81,12 +81,10 @@ def test_one_value_of_each_of_two_columns_is_the_tensor_product_at_its_fixed_poi
 
 def test_a_set_of_values_is_the_sum_of_their_estimates_cut_to_what_is_possible(one, two):
     sets = [JOBS[2], JOBS[5], JOBS[7]]
-    linear = sum(four_states(observed(one, job=s), 4, others="as published", method="inverse")[1, 1] for s in sets)
+    linear = sum(inverted(observed(one, job=s), [4], others="as published")[1, 1] for s in sets)
     assert one.count({"sex": "F", "job": sets}, method="four-state").value == pytest.approx(linear)
     ages = AGES[:3]
-    linear = sum(
-        several_columns(observed(two, age=a, job=s), [4, 4], method="inverse")[1, 1, 1] for s in sets for a in ages
-    )
+    linear = sum(inverted(observed(two, age=a, job=s), [4, 4])[1, 1, 1] for s in sets for a in ages)
     found = two.count({"sex": "F", "age": ages, "job": sets}, method="four-state exact")
     assert found.value == pytest.approx(np.clip(linear, 0, truth(two.table, sex="F")))
     everything = one.count({"sex": "F", "job": JOBS}, method="four-state")

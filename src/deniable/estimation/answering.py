@@ -15,7 +15,7 @@ from deniable.core.arrays import Floats, Ints
 from deniable.core.errors import OptionError, QuestionError
 from deniable.estimation.aggregates import Aggregate, Count, columns_of, conditions_of, numbers_of
 from deniable.estimation.asking import Asking, Options, asking
-from deniable.estimation.estimate import reach
+from deniable.estimation.estimate import Estimate, reach
 from deniable.estimation.formula import Ranges
 from deniable.estimation.four_state import answer_four_state
 from deniable.estimation.linear import Linear, Narrowed, paired
@@ -41,8 +41,8 @@ class RowsAnswerer:
     def refusal(self, question: Question) -> str | None:
         return None
 
-    def answer(self, question: Question) -> Answer:
-        return answer(self.published, question)
+    def estimate(self, question: Question) -> Estimate:
+        return answer(self.published, question).estimate()
 
 
 def answer(published: Published, question: Question) -> Answer:

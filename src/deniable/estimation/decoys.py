@@ -24,7 +24,6 @@ from deniable.core.arrays import Floats
 from deniable.core.errors import QuestionError
 
 Others = Literal["exact", "as published"]
-Method = Literal["inverse", "bayes"]
 HALVINGS = 60
 ROUNDS = 3000
 TOLERANCE = 1e-9  # of the rows, for a fixed point
@@ -33,23 +32,17 @@ SINGULAR = 1e-9  # relative to the largest singular value
 # -- four states, and their tensor product ----------------------------------------------------------------------------
 
 
-def four_states(observed: npt.ArrayLike, c: int, *, others: Others = "exact", method: Method = "bayes") -> Floats:
+def four_states(observed: npt.ArrayLike, c: int, *, others: Others = "exact") -> Floats:
     """Estimated rows in each state, from published rows [..., 2, 2]: (not Q, Q) x (does not show s, shows s).
 
-    ``"inverse"`` is linear given a, and may leave what is possible. ``"bayes"`` is the fixed point of the iterative
-    Bayesian rule (mathematics 8), which for two states and a given a is the inverse cut to what is possible; halving
-    finds the f_s that agrees with its own a. A value in every group (f_s = N/c) shows nothing: its inverse is not a
-    number.
+    It is the fixed point of the iterative Bayesian rule (mathematics 8), which for two states and a given a is the
+    inverse cut to what is possible; halving finds the f_s that agrees with its own a.
 
     >>> four_states([[950, 50], [90, 10]], 5).round(1).tolist()
     [[975.0, 25.0], [65.0, 35.0]]
     """
     y, shape = by_question(observed, 1)
     rows = y.sum((1, 2))
-    if method == "inverse":
-        f = marginal(y[:, :, 1].sum(1), rows, c, others)
-        x = _times(y, _inverse(_factor(f, rows, c, others)), 2)
-        return x.reshape(shape)
     low, high = np.zeros_like(rows), rows / c
     for _ in range(HALVINGS):
         f = (low + high) / 2
@@ -59,24 +52,27 @@ def four_states(observed: npt.ArrayLike, c: int, *, others: Others = "exact", me
     return np.stack([y.sum(2) - with_s, with_s], axis=2).reshape(shape)
 
 
-def several_columns(
-    observed: npt.ArrayLike, sizes: Sequence[int], *, others: Others = "exact", method: Method = "bayes"
-) -> Floats:
+def several_columns(observed: npt.ArrayLike, sizes: Sequence[int], *, others: Others = "exact") -> Floats:
     """The same for k sensitive columns with independent groupings: [..., 2, 2, .., 2], one axis per column after Q's.
 
-    M = I (x) M_1 (x) .. (x) M_k, never built. ``"bayes"``: where the inverse is possible it is the fixed point; else
+    M = I (x) M_1 (x) .. (x) M_k, never built. Where the inverse is possible it is the fixed point; else
     x_p <- x_p sum_q M_pq y_q / (x M)_q is iterated, every a updated in every round, for all questions at once.
     """
-    k = len(sizes)
-    y, shape = by_question(observed, k)
-    rows = y.sum(tuple(range(1, k + 2)))
-    columns = list(enumerate(sizes, start=2))
-    x = y
-    for axis, c in columns:
+    y, shape = by_question(observed, len(sizes))
+    x = inverted(y, sizes, others=others)
+    rows = y.sum(tuple(range(1, y.ndim)))
+    x = _fixed_point(np.where(np.isfinite(x), x, y), y, rows, list(enumerate(sizes, start=2)), others)
+    return x.reshape(shape)
+
+
+def inverted(observed: npt.ArrayLike, sizes: Sequence[int], *, others: Others = "exact") -> Floats:
+    """The same by the inverse of M, linear given every a: it may leave what is possible. A value in every group
+    (f_s = N/c) shows nothing: its inverse is not a number."""
+    y, shape = by_question(observed, len(sizes))
+    rows, x = y.sum(tuple(range(1, y.ndim))), y
+    for axis, c in enumerate(sizes, start=2):
         f = marginal(_with_value(y, axis), rows, c, others)
         x = _times(x, _inverse(_factor(f, rows, c, others)), axis)
-    if method == "bayes":
-        x = _fixed_point(np.where(np.isfinite(x), x, y), y, rows, columns, others)
     return x.reshape(shape)
 
 

@@ -49,9 +49,9 @@ class Answer:
     labels: tuple[tuple[Hashable, ...], ...]
     by_aggregate: Mapping[Aggregate, Answers]
 
-    def estimate(self, aggregate: Aggregate | None = None) -> Estimate:
-        """The one estimate of a question without groups."""
-        numbers = self.by_aggregate[aggregate or self.question.aggregates[0]]
+    def estimate(self) -> Estimate:
+        """The one estimate of a question with one aggregate and without groups."""
+        numbers = self.by_aggregate[self.question.aggregates[0]]
         return Estimate(
             float(numbers.value[0, 0]),
             float(np.sqrt(numbers.variance[0, 0])),
@@ -62,16 +62,6 @@ class Answer:
             float(np.sqrt(numbers.raw[0, 0])),
             float(np.broadcast_to(numbers.slope, numbers.value.shape)[0, 0]),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class SingleAnswer(Answer):
-    """An answer whose estimate was made by itself, with an interval of its own."""
-
-    made: Estimate
-
-    def estimate(self, aggregate: Aggregate | None = None) -> Estimate:
-        return self.made
 
 
 class Answerer(Protocol):
@@ -86,4 +76,6 @@ class Answerer(Protocol):
         """Why it cannot answer; None where it can."""
         ...
 
-    def answer(self, question: Question) -> Answer: ...
+    def estimate(self, question: Question) -> Estimate:
+        """The one number that a question without groups asks for."""
+        ...

@@ -45,7 +45,7 @@ class Questions(ABC):
         refusal = self.answerer.refusal(question)
         if refusal is not None:
             raise QuestionError(refusal)
-        return self.answerer.answer(question).estimate()
+        return self.answerer.estimate(question)
 
     @property
     def _rows(self) -> Published:

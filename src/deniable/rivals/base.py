@@ -30,8 +30,6 @@ from deniable.estimation.predicates import Leaf, require_known
 from deniable.estimation.question import Answerer, Question
 from deniable.mechanisms.base import Mechanism
 
-NO_KEYS = np.zeros((1, 0), np.int64)  # the groups of an answer that has none
-
 
 @dataclass(frozen=True, eq=False)
 class RivalRelease:

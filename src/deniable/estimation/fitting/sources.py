@@ -37,11 +37,6 @@ class Source:
     states: Ints
     swap: tuple[float, Floats, int] | None = None
 
-    @property
-    def size(self) -> int:
-        """How many true states there are."""
-        return len(next(iter(self.values.values())))
-
 
 def sources_of(published: Published, columns: Sequence[str]) -> list[Source]:
     """The perturbed ones among some columns, by the parts of the release."""

@@ -25,6 +25,7 @@ from deniable.estimation.model.states import States
 from deniable.estimation.published import Floats
 
 SEARCH_STEPS = 120
+BAYESIAN_STEPS, TOLERANCE = 3000, 1e-12
 SMALL = 2**12  # entries of a channel; fewer are multiplied as they are
 SPARSE = 0.2  # the share of entries that are not zero from which skipping the others costs more than it saves
 
@@ -145,7 +146,7 @@ def _rest_to_one(p: Floats, r: Floats, o: Floats, least: int) -> Floats:
     return f
 
 
-def bayesian(matrix: Floats, observed: Floats, steps: int = 3000, tolerance: float = 1e-12) -> Floats:
+def bayesian(matrix: Floats, observed: Floats) -> Floats:
     """The iterative Bayesian rule with SQUAREM's extrapolation, for channels without structure; batches at once.
 
     x_p <- x_p sum_q a_qp y_q / (sum_r a_qr x_r)
@@ -164,7 +165,7 @@ def bayesian(matrix: Floats, observed: Floats, steps: int = 3000, tolerance: flo
         expected = np.maximum((forward @ now.T).T, 1e-300)
         return now * (back @ (observed / expected).T).T
 
-    return squarem(rule, x, steps, tolerance * max(float(rows.max(initial=1.0)), 1.0))
+    return squarem(rule, x, BAYESIAN_STEPS, TOLERANCE * max(float(rows.max(initial=1.0)), 1.0))
 
 
 def _ratio(a: Floats, r: Floats) -> Floats:

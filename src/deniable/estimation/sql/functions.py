@@ -81,14 +81,12 @@ def _replace(node: Node) -> Computed:
     return [node.this], lambda a: pc.replace_substring(a[0], old, new)
 
 
-def _starts(node: Node) -> Computed:
-    start = _text(node.expression, "the beginning")
-    return [node.this], lambda a: pc.starts_with(a[0], start)
+def _with_text(function: Callable[[pa.Array, str], pa.Array], what: str) -> Made:
+    def made(node: Node) -> Computed:
+        text = _text(node.expression, what)
+        return [node.this], lambda a: function(a[0], text)
 
-
-def _contains(node: Node) -> Computed:
-    part = _text(node.expression, "what CONTAINS looks for")
-    return [node.this], lambda a: pc.match_substring(a[0], part)
+    return made
 
 
 PARTS: dict[str, Callable[[pa.Array], pa.Array]] = {
@@ -193,8 +191,8 @@ KINDS: dict[type, tuple[str, Made]] = {
     exp.Concat: ("CONCAT", _joined),
     exp.DPipe: ("||", _joined),
     exp.Replace: ("REPLACE", _replace),
-    exp.StartsWith: ("STARTS_WITH", _starts),
-    exp.Contains: ("CONTAINS", _contains),
+    exp.StartsWith: ("STARTS_WITH", _with_text(pc.starts_with, "the beginning")),
+    exp.Contains: ("CONTAINS", _with_text(pc.match_substring, "what CONTAINS looks for")),
     exp.Year: ("YEAR", _part("YEAR")),
     exp.Quarter: ("QUARTER", _part("QUARTER")),
     exp.Month: ("MONTH", _part("MONTH")),

@@ -10,9 +10,9 @@ import pyarrow as pa
 from deniable.core.manifest import Manifest
 from deniable.engines.base import CELL
 from deniable.estimation.estimate import Estimate
-from deniable.estimation.question import Question, SingleAnswer
+from deniable.estimation.question import Question
 from deniable.rivals.anatomy.estimate import AnatomyTables
-from deniable.rivals.base import NO_KEYS, CountsOnly, matching_rows, places_in
+from deniable.rivals.base import CountsOnly, matching_rows, places_in
 
 
 class BucketsAnswerer(CountsOnly):
@@ -33,7 +33,7 @@ class BucketsAnswerer(CountsOnly):
         cell = self._table[CELL].to_numpy().astype(np.int64)
         return AnatomyTables(cell, self._groups[CELL].to_numpy(), values, self._groups["rows"].to_numpy(), part.m)
 
-    def answer(self, question: Question) -> SingleAnswer:
+    def estimate(self, question: Question) -> Estimate:
         leaves, wanted = self.split(question)
         matching = matching_rows(leaves, self._table)
         tables = self._tables
@@ -45,5 +45,4 @@ class BucketsAnswerer(CountsOnly):
         spread = chosen * share * (1 - share) * (sizes - chosen) / np.maximum(sizes - 1, 1)
         error, most = float(np.sqrt(spread.sum())), float(matching.sum())
         confidence = question.options.confidence
-        made = Estimate(float((chosen * share).sum()), error, confidence, 0.0, most, "anatomy")
-        return SingleAnswer(question, NO_KEYS, ((),), {}, made)
+        return Estimate(float((chosen * share).sum()), error, confidence, 0.0, most, "anatomy")

@@ -17,8 +17,8 @@ from deniable.engines.base import CELL
 from deniable.engines.batch.values import lookup
 from deniable.estimation.estimate import Estimate
 from deniable.estimation.predicates import Between, Leaf, Not, compare, require_known
-from deniable.estimation.question import Question, SingleAnswer
-from deniable.rivals.base import NO_KEYS, CountsOnly, holds_for, places_in
+from deniable.estimation.question import Question
+from deniable.rivals.base import CountsOnly, holds_for, places_in
 from deniable.rivals.generalize import boxes
 from deniable.rivals.generalize.axes import kind_of, places_of
 from deniable.rivals.generalize.estimate import BoxCounts, Ranges, Sets
@@ -36,15 +36,14 @@ class InBoxes(CountsOnly):
         super().__init__(manifest)
         self._table, self._groups = table, groups
 
-    def answer(self, question: Question) -> SingleAnswer:
+    def estimate(self, question: Question) -> Estimate:
         leaves, wanted = self.split(question)
         share = np.ones(self._groups.num_rows)
         for leaf in leaves:
             share *= share_of(self._groups, leaf)
         value, variance, most = self.counted(share, wanted)
         error = float(np.sqrt(variance))
-        made = Estimate(value, error, question.options.confidence, 0.0, most, self.method)
-        return SingleAnswer(question, NO_KEYS, ((),), {}, made)
+        return Estimate(value, error, question.options.confidence, 0.0, most, self.method)
 
     @abstractmethod
     def counted(self, share: Floats, wanted: Bools) -> tuple[float, float, float]:

@@ -21,8 +21,8 @@ from deniable.core.manifest import Manifest
 from deniable.engines.noise import discrete_laplace, discrete_laplace_variance
 from deniable.engines.randomness import Keystream
 from deniable.engines.request import Request
-from deniable.estimation.question import Question, SingleAnswer
-from deniable.rivals.base import NO_KEYS, CountsOnly, RivalRelease, codes_and_rows, manifest_of, matching_rows
+from deniable.estimation.question import Question
+from deniable.rivals.base import CountsOnly, RivalRelease, codes_and_rows, manifest_of, matching_rows
 from deniable.rivals.laplace.estimate import LaplaceEstimate
 from deniable.rivals.laplace.sums import DECLARE
 
@@ -95,7 +95,7 @@ class NoisyAnswerer(CountsOnly):
             f"{self.remaining:,} of {self._questions:,} questions left>"
         )
 
-    def answer(self, question: Question) -> SingleAnswer:
+    def estimate(self, question: Question) -> LaplaceEstimate:
         """Rows that satisfy the conditions, with noise. Every answer costs the same, one that was given before too.
 
         A question that cannot be understood costs nothing.
@@ -106,7 +106,7 @@ class NoisyAnswerer(CountsOnly):
         digest = hashlib.sha256(np.packbits(matching).tobytes() + np.packbits(wanted).tobytes()).hexdigest()
         keys = self._keys.subkey(str(self._next()), digest)
         noise = int(discrete_laplace(keys, 1, self._epsilon)[0])
-        made = LaplaceEstimate(
+        return LaplaceEstimate(
             value=float(int((matching & wanted[self._codes]).sum()) + noise),
             stderr=discrete_laplace_variance(self._epsilon) ** 0.5,
             confidence=question.options.confidence,
@@ -115,7 +115,6 @@ class NoisyAnswerer(CountsOnly):
             method="laplace",
             epsilon=self._epsilon,
         )
-        return SingleAnswer(question, NO_KEYS, ((),), {}, made)
 
     def _next(self) -> int:
         """The number of this question; refused when the budget is spent."""
