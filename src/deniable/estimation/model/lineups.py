@@ -40,8 +40,13 @@ class LineUpStates:
         return self.design.m + int(self.exempt)
 
     @property
+    def sets(self) -> int:
+        """How many sets the design has."""
+        return len(self.design.sets.lengths)
+
+    @property
     def count(self) -> int:
-        return len(self.design.sets.lengths) + int(self.exempt)
+        return self.sets + int(self.exempt)
 
     @cached_property
     def positions(self) -> tuple[Ints, ...]:
@@ -51,8 +56,7 @@ class LineUpStates:
 
     @cached_property
     def slices(self) -> list[slice]:
-        sets = len(self.design.sets.lengths)
-        return [slice(0, sets), *([slice(sets, sets + 1)] if self.exempt else [])]
+        return [slice(0, self.sets), *([slice(self.sets, self.count)] if self.exempt else [])]
 
     @cached_property
     def algebra(self) -> Algebra:
@@ -71,7 +75,7 @@ class LineUpStates:
         shape = chosen.shape[:-1]
         wanted = chosen[..., : self.design.m].reshape(-1, self.design.m)
         weight = np.zeros((len(wanted), self.count))
-        own = weight[:, : len(self.design.sets.lengths)]
+        own = weight[:, : self.sets]
         most = wanted.max(axis=1)
         some = wanted.min(axis=1) < most
         own[~some] = most[~some, None]
@@ -99,21 +103,20 @@ class LineUpStates:
         """Counts by state as counts by value: [..., states] -> [..., m]."""
         self._require_unbiased()
         flat = counts.reshape(-1, self.count)
-        sets = flat[:, : len(self.design.sets.lengths)]
+        sets = flat[:, : self.sets]
         t, size, pi = self.design.share_true, self.design.size, self.design.inclusion
         own = (
             (self.algebra.solved(self.algebra.holding(sets)) - (1 - t) * sets.sum(axis=1, keepdims=True) / size)
             * pi
             / t
         )
-        return np.concatenate([own, flat[:, len(sets.T) :]], axis=1).reshape(*counts.shape[:-1], self.m)
+        return np.concatenate([own, flat[:, self.sets :]], axis=1).reshape(*counts.shape[:-1], self.m)
 
     def squares(self, counts: Floats) -> Floats:
         """The same with squared weights."""
         flat = counts.reshape(-1, self.count)
-        number = len(self.design.sets.lengths)
-        total = self.algebra.squares(flat[:, :number], self._scores)
-        return np.concatenate([total, flat[:, number:]], axis=1).reshape(*counts.shape[:-1], self.m)
+        total = self.algebra.squares(flat[:, : self.sets], self._scores)
+        return np.concatenate([total, flat[:, self.sets :]], axis=1).reshape(*counts.shape[:-1], self.m)
 
     def references(self, chosen: Bools | Floats) -> list[tuple[slice, Floats]]:
         """How often sets are published: half as they are dealt, half as those that hold a value asked for."""
@@ -145,8 +148,7 @@ class LineUpStates:
 
         f_x <- f_x ((t / pi_x) sum over S with x of o_S / g_S + (1-t) sum o / g),   g_S = t sum_S f / pi + (1-t) N
         """
-        number = len(self.design.sets.lengths)
-        observed = counts[:, :number]
+        observed = counts[:, : self.sets]
         t, pi = self.design.share_true, self.design.inclusion
         rows = observed.sum(axis=1, keepdims=True)
 
@@ -157,7 +159,7 @@ class LineUpStates:
             return now * (t * inside / pi + (1 - t) * ratio.sum(axis=1, keepdims=True))
 
         f = squarem(rule, rows * pi / pi.sum(), STEPS, 1e-9 * max(float(rows.max(initial=1.0)), 1.0))
-        return np.concatenate([f, counts[:, number:]], axis=1)
+        return np.concatenate([f, counts[:, self.sets :]], axis=1)
 
     # -- the linear algebra --------------------------------------------------------------------------------------------
 
@@ -202,10 +204,9 @@ class LineUpFactor:
 
     def transposed(self, z: Floats) -> Floats:
         """P^T z: what a value expects of its sets."""
-        own = len(self.states.design.sets.lengths)
         flat = z.reshape(-1, self.published)
-        expected = self.states.expected(flat[:, :own])
-        return np.concatenate([expected, flat[:, own:]], axis=1).reshape(*z.shape[:-1], self.size)
+        expected = self.states.expected(flat[:, : self.states.sets])
+        return np.concatenate([expected, flat[:, self.states.sets :]], axis=1).reshape(*z.shape[:-1], self.size)
 
     def invert(self, y: Floats) -> Floats:
         """Counts of sets as counts of values."""
@@ -222,5 +223,5 @@ class LineUpFactor:
     @cached_property
     def condition(self) -> float:
         """max |w| summed over the values a set speaks about: how far noise is magnified, in the 1-norm."""
-        own = len(self.states.design.sets.lengths)
-        return float(np.abs(self.states.weights_for(np.eye(self.size)))[:, :own].sum(axis=0).max())
+        weights = self.states.weights_for(np.eye(self.size))[:, : self.states.sets]
+        return float(np.abs(weights).sum(axis=0).max())

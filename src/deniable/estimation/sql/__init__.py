@@ -2,7 +2,3 @@
 
 User text is parsed and interpreted, never passed on to a database.
 """
-
-from deniable.estimation.sql.answering import sql
-
-__all__ = ["sql"]

@@ -92,9 +92,7 @@ class Answering:
     def _note(self, selected: bool) -> str | None:
         """What to know of rows that were picked by their estimates."""
         by = [node for node in (self.query.having, *self.query.order) if node is not None and self._is_estimate(node)]
-        if not selected or not by or self.rows < 2:
-            return None
-        if self.options.simultaneous:
+        if not selected or not by or self.rows < 2 or self.options.simultaneous:
             return None
         return (
             f"These rows were picked among {self.rows:,} by their estimates, which favours those that err upwards: "

@@ -180,7 +180,7 @@ def _positive(function: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], 
     return computed
 
 
-KINDS: dict[type, tuple[str, Made]] = {
+FUNCTIONS: dict[type, tuple[str, Made]] = {
     exp.Lower: ("LOWER", _plain(pc.utf8_lower)),
     exp.Upper: ("UPPER", _plain(pc.utf8_upper)),
     exp.Length: ("LENGTH", _plain(lambda values: pc.utf8_length(values).cast(pa.int64()))),
@@ -218,10 +218,4 @@ KINDS: dict[type, tuple[str, Made]] = {
     exp.Least: ("LEAST", _several(pc.min_element_wise)),
     exp.Nullif: ("NULLIF", _both(_nullif)),
 }
-FUNCTIONS = tuple(name for name, _ in KINDS.values() if name.isalpha() or "_" in name)
-
-
-def function_of(node: Node) -> Computed | None:
-    """What a function computes from, and how; None where it is not known."""
-    known = KINDS.get(type(node))
-    return None if known is None else known[1](node)
+NAMES = tuple(name for name, _ in FUNCTIONS.values() if name.isalpha() or "_" in name)

@@ -17,14 +17,13 @@ from sqlglot import exp
 
 from deniable.core.errors import QuestionError, shortened
 from deniable.estimation.predicates import COMPARISONS, compare
-from deniable.estimation.sql.functions import FUNCTIONS, Combine, function_of
+from deniable.estimation.sql.functions import FUNCTIONS, NAMES, Computed, Made
 from deniable.estimation.sql.literals import OPERATORS, SWAPPED, Node, is_literal, literal, shown
 
 Values = Mapping[str, pa.Array]
 Compute = Callable[[Values], pa.Array]
 
 WRONG = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, pa.ArrowKeyError, OverflowError, TypeError)
-ARITHMETIC: dict[type, Any] = {exp.Add: pc.add, exp.Sub: pc.subtract, exp.Mul: pc.multiply}
 KINDS: dict[Any, pa.DataType] = {
     exp.DataType.Type.INT: pa.int64(),
     exp.DataType.Type.BIGINT: pa.int64(),
@@ -78,13 +77,13 @@ def scalar(node: Node | None, known_as: KnownAs) -> Scalar:
     if is_literal(node):
         value = literal(node)
         return Scalar((), lambda values: _repeated(value, values))
-    make = _special(node)
+    make = MADE.get(type(node))
     if make is None:
         raise QuestionError(
             f"{shown(node)} is not a function that can be computed here: use +, -, *, /, %, CASE, CAST, COALESCE, "
-            f"comparisons, or one of {', '.join(sorted(FUNCTIONS))}."
+            f"comparisons, or one of {', '.join(sorted(NAMES))}."
         )
-    inner, compute = make
+    inner, compute = make(node)
     parts = [scalar(part, known_as) for part in inner]
     columns = tuple(dict.fromkeys(column for part in parts for column in part.columns))
 
@@ -97,34 +96,7 @@ def scalar(node: Node | None, known_as: KnownAs) -> Scalar:
     return Scalar(columns, computed)
 
 
-def _special(node: Node) -> tuple[list[Node], Combine] | None:
-    """The inner expressions of a node, and how their values are combined."""
-    negate = bool(node.args.get("negate"))
-    for kinds, made in (
-        (exp.Not, lambda: ([node.this], lambda a: pc.invert(_truth(a[0])))),
-        (exp.And, lambda: ([node.this, node.expression], lambda a: pc.and_kleene(_truth(a[0]), _truth(a[1])))),
-        (exp.Or, lambda: ([node.this, node.expression], lambda a: pc.or_kleene(_truth(a[0]), _truth(a[1])))),
-        (exp.Neg, lambda: ([node.this], lambda a: pc.negate(_widened(a[0])))),
-        (exp.Between, lambda: _between(node)),
-        (exp.In, lambda: _among(node)),
-        (exp.Is, lambda: _is(node, negate)),
-        ((exp.Like, exp.ILike), lambda: _like(node, negate)),
-        (exp.Case, lambda: _case(node)),
-        (exp.If, lambda: ([node.this, node.args["true"], node.args.get("false") or exp.Null()], _choose)),
-        ((exp.Cast, exp.TryCast), lambda: _cast(node)),
-        ((exp.NullSafeEQ, exp.NullSafeNEQ), lambda: _same(node)),
-    ):
-        if isinstance(node, kinds):
-            return made()
-    if type(node) in ARITHMETIC:
-        operation = ARITHMETIC[type(node)]
-        return [node.this, node.expression], lambda a: operation(_widened(a[0]), _widened(a[1]))
-    if type(node) in OPERATORS:
-        return _comparison(node)
-    return function_of(node)
-
-
-def _comparison(node: Node) -> tuple[list[Node], Combine]:
+def _comparison(node: Node) -> Computed:
     operator, left, right = OPERATORS[type(node)], node.this, node.expression
     if is_literal(left) and not is_literal(right):
         left, right, operator = right, left, SWAPPED[operator]
@@ -141,7 +113,7 @@ def _known(holds: pa.Array, values: pa.Array) -> pa.Array:
     return pc.if_else(values.is_valid(), holds, pa.scalar(None, pa.bool_()))
 
 
-def _between(node: Node) -> tuple[list[Node], Combine]:
+def _between(node: Node) -> Computed:
     low, high = node.args["low"], node.args["high"]
     ends = [exp.GTE(this=node.this, expression=low), exp.LTE(this=node.this, expression=high)]
     if not node.args.get("symmetric"):
@@ -150,7 +122,7 @@ def _between(node: Node) -> tuple[list[Node], Combine]:
     return ends, lambda a: pc.or_kleene(pc.and_kleene(*a[:2]), pc.and_kleene(*a[2:]))
 
 
-def _among(node: Node) -> tuple[list[Node], Combine]:
+def _among(node: Node) -> Computed:
     if node.args.get("query") or node.args.get("unnest"):
         raise QuestionError(f"{shown(node)}: IN (SELECT ..) reads a lookup table only, and stands in WHERE.")
     if not node.expressions:
@@ -166,7 +138,8 @@ def _among(node: Node) -> tuple[list[Node], Combine]:
     return comparisons, any_of
 
 
-def _is(node: Node, negate: bool) -> tuple[list[Node], Combine]:
+def _is(node: Node) -> Computed:
+    negate = bool(node.args.get("negate"))
     if isinstance(node.expression, exp.Null):
         return [node.this], lambda a: a[0].is_valid() if negate else a[0].is_null()
     if not isinstance(node.expression, exp.Boolean):
@@ -179,7 +152,8 @@ def _flipped(holds: pa.Array, negate: bool) -> pa.Array:
     return pc.invert(holds) if negate else holds
 
 
-def _like(node: Node, negate: bool) -> tuple[list[Node], Combine]:
+def _like(node: Node) -> Computed:
+    negate = bool(node.args.get("negate"))
     pattern = literal(node.expression) if is_literal(node.expression) else None
     if not isinstance(pattern, str):
         raise QuestionError(f"{shown(node)}: LIKE goes with a pattern in quotes.")
@@ -187,7 +161,7 @@ def _like(node: Node, negate: bool) -> tuple[list[Node], Combine]:
     return [node.this], lambda a: _flipped(pc.match_like(a[0], pattern, ignore_case=any_case), negate)
 
 
-def _case(node: Node) -> tuple[list[Node], Combine]:
+def _case(node: Node) -> Computed:
     inner: list[Node] = []
     for when in node.args["ifs"]:
         condition = when.this if node.this is None else exp.EQ(this=node.this, expression=when.this)
@@ -215,7 +189,7 @@ def _alike(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
     return (one, other.cast(one.type)) if pa.types.is_null(other.type) else (one, other)
 
 
-def _cast(node: Node) -> tuple[list[Node], Combine]:
+def _cast(node: Node) -> Computed:
     kind = KINDS.get(node.args["to"].this)
     if kind is None:
         raise QuestionError(f"{shown(node)}: CAST to INTEGER, DOUBLE, VARCHAR, DATE, TIMESTAMP or BOOLEAN.")
@@ -242,7 +216,7 @@ def _one(value: pa.Scalar, kind: pa.DataType) -> Any:
         return None
 
 
-def _same(node: Node) -> tuple[list[Node], Combine]:
+def _same(node: Node) -> Computed:
     """IS [NOT] DISTINCT FROM: missing is a value like any other."""
 
     def same(arrays: list[pa.Array]) -> pa.Array:
@@ -283,3 +257,32 @@ def _repeated(value: Any, values: Values) -> pa.Array:
 
 def _array(values: Any) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def _of_truths(function: Callable[..., pa.Array]) -> Made:
+    return lambda node: ([node.this, node.expression], lambda a: function(*map(_truth, a)))
+
+
+def _of_numbers(function: Callable[..., pa.Array]) -> Made:
+    return lambda node: ([node.this, node.expression], lambda a: function(*map(_widened, a)))
+
+
+MADE: dict[type, Made] = {
+    exp.Not: lambda node: ([node.this], lambda a: pc.invert(_truth(a[0]))),
+    exp.And: _of_truths(pc.and_kleene),
+    exp.Or: _of_truths(pc.or_kleene),
+    exp.Neg: lambda node: ([node.this], lambda a: pc.negate(_widened(a[0]))),
+    exp.Add: _of_numbers(pc.add),
+    exp.Sub: _of_numbers(pc.subtract),
+    exp.Mul: _of_numbers(pc.multiply),
+    **dict.fromkeys(OPERATORS, _comparison),
+    exp.Between: _between,
+    exp.In: _among,
+    exp.Is: _is,
+    **dict.fromkeys((exp.Like, exp.ILike), _like),
+    exp.Case: _case,
+    exp.If: lambda node: ([node.this, node.args["true"], node.args.get("false") or exp.Null()], _choose),
+    **dict.fromkeys((exp.Cast, exp.TryCast), _cast),
+    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ), _same),
+    **{kind: made for kind, (_, made) in FUNCTIONS.items()},
+}
