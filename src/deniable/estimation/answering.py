@@ -125,11 +125,13 @@ def _four_state(published: Published, question: Question) -> Answer:
             continue
         where = And((question.where, aggregate.narrowed.condition))
         some, some_labels, counted = answer_four_state(published, where, options, groups)
-        numbers[aggregate] = counted.spread(_places(keys.tolist(), some.tolist()), _places(labels, some_labels))
+        numbers[aggregate] = counted.spread(
+            places_among(keys.tolist(), some.tolist()), places_among(labels, some_labels)
+        )
     return Answer(question, keys, labels, numbers)
 
 
-def _places(wanted: Iterable[Iterable[Hashable]], there: Iterable[Iterable[Hashable]]) -> Ints:
+def places_among(wanted: Iterable[Iterable[Hashable]], there: Iterable[Iterable[Hashable]]) -> Ints:
     """Where each of some keys stands among others; -1 where it does not."""
     place = {tuple(key): i for i, key in enumerate(there)}
     return np.array([place.get(tuple(key), -1) for key in wanted], dtype=np.int64)

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.arrays import Floats, Ints
+from deniable.core.arrays import Floats
 from deniable.core.errors import QuestionError
 from deniable.estimation.aggregates import Computed, Count
-from deniable.estimation.answering import answer, number_bounds
+from deniable.estimation.answering import answer, number_bounds, places_among
 from deniable.estimation.asking import Options, asking
 from deniable.estimation.linear import Narrowed, Term
 from deniable.estimation.mapped import Grouped, Mapped, column_of, plain
@@ -81,7 +81,7 @@ def extremes(published: Published, question: Question, what: Extreme, answered: 
     groups = (*(group for group in question.groups if isinstance(group, str)), what.column)
     counted = answer(published, Question(where, groups, (Count(),), question.options))
     values = asking(published).counter.distinct(what.column)
-    places = _places(answered.keys, counted.keys[:, :-1])
+    places = places_among(counted.keys[:, :-1].tolist(), answered.keys.tolist())
     codes, inside = counted.keys[:, -1], counted.by_aggregate[Count()].value[:, 0] > 0
     inside &= codes < len(values)
     if what.kind == "distinct":
@@ -113,7 +113,7 @@ def _of_public(published: Published, question: Question, what: Quantile, answere
     groups = (*public, column, *hidden)
     counted = answer(published, Question(_where(question, what.narrowed), groups, (Count(),), options))
     numbers = pc.cast(asking(published).counter.distinct(column), pa.float64(), safe=False).to_numpy()
-    counts, places = counted.by_aggregate[Count()], _places(answered.keys, counted.keys[:, :-1])
+    counts, places = counted.by_aggregate[Count()], places_among(counted.keys[:, :-1].tolist(), answered.keys.tolist())
     known = counted.keys[:, -1] < len(numbers)
     result = np.full((3, len(answered.keys), len(answered.labels)), np.nan)
     label_at = {label: place for place, label in enumerate(answered.labels)}
@@ -196,9 +196,3 @@ def _step(what: Quantile, numbers: Mapped, t: float) -> Narrowed:
 
 def _where(question: Question, narrowed: Narrowed | None) -> Predicate:
     return question.where if narrowed is None else And((question.where, narrowed.condition))
-
-
-def _places(wanted: Ints, keys: Ints) -> Ints:
-    """Where each key stands among the groups of an answer."""
-    place = {tuple(key): number for number, key in enumerate(wanted.tolist())}
-    return np.array([place[tuple(key)] for key in keys.tolist()], dtype=np.int64)

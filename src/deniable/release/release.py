@@ -134,11 +134,15 @@ class Release(Questions, Modelling):
         return kept and self.manifest.form != "answers" and data is not None and data.format == "parquet"
 
     def _rows_in_files(self) -> Dataset:
+        return engine_named("local").open([str(part) for part in parts_of(self._file_of_rows())])
+
+    def _file_of_rows(self) -> Path:
+        """The file of the published rows, unchanged and of the shape that the manifest says."""
         assert self.folder is not None
         assert self.manifest.data is not None
         path = files.unchanged_file(self.folder, self.manifest.data)
         files.require_shape(*self.engine.describe(path, self.manifest.data, {}), self.manifest)
-        return engine_named("local").open([str(part) for part in parts_of(path)])
+        return path
 
     @cached_property
     def groups(self) -> pa.Table:
@@ -172,9 +176,7 @@ class Release(Questions, Modelling):
     def _counter(self) -> Counter:
         data = self.manifest.data
         if self._table is None and self.folder is not None and data is not None and data.format == "parquet":
-            path = files.unchanged_file(self.folder, data)
-            files.require_shape(*self.engine.describe(path, data, {}), self.manifest)
-            return self.engine.counter(path, self.manifest)
+            return self.engine.counter(self._file_of_rows(), self.manifest)
         return self.engine.counter(self.table, self.manifest)
 
     def save(

@@ -177,19 +177,19 @@ class Answering:
         """The column of the result that an expression in HAVING or ORDER BY means."""
         if any(inner is node for inner in outermost(node)):
             expression = self.query.reader.read(node)
-            return _named(next(item.name for item in self._items() if item.what == expression))
+            return Scalar.named(next(item.name for item in self._items() if item.what == expression))
         group = self.query.spelled.get(self.query.scope.text(node))
         if group is not None:
-            return _named(f"group {name_of(group)}")
+            return Scalar.named(f"group {name_of(group)}")
         if not isinstance(node, exp.Column):
             return None
         own = None if not self.query.scope.is_column(node.name) else self.query.scope.plain(node)
         for name in (node.name, f"group {node.name}", f"group {own}"):
             if name in full.column_names:
-                return _named(name)
+                return Scalar.named(name)
         same = [name for name in full.column_names if name.removeprefix("group ").lower() == node.name.lower()]
         if same:
-            return _named(same[0])
+            return Scalar.named(same[0])
         known = [name for item in self.query.items for name in columns_of(item)]
         raise QuestionError(f"The result has no column {node.name!r}.{did_you_mean(node.name, known)}")
 
@@ -222,10 +222,6 @@ class Answering:
                 orders.append((f"missing {place}", "ascending"))
             orders.append((str(place), "descending" if node.args.get("desc") else "ascending"))
         return np.asarray(pc.sort_indices(pa.table(keys), sort_keys=orders))
-
-
-def _named(name: str) -> Scalar:
-    return Scalar((name,), lambda values: values[name], name)
 
 
 def _spread(made: Scalar, columns: Mapping[str, pa.Array | pa.ChunkedArray], rows: int) -> pa.Array:

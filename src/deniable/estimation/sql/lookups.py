@@ -46,14 +46,7 @@ class Lookup:
 
     def column(self, column: str) -> Scalar:
         """One of its columns, as a function of what it is joined with."""
-        own = named_in(self.table, column)
-        if own is None:
-            near = did_you_mean(column, self.table.column_names)
-            raise QuestionError(
-                f"Lookup {self.name!r} has no column {column!r}.{near} Its columns are: "
-                f"{listing(self.table.column_names, most=20)}."
-            )
-        content = self.table[own].combine_chunks()
+        content = self.table[_required_in(self.table, column, self.name)].combine_chunks()
         return Scalar(self.source.columns, lambda values: content.take(self._places(values)))
 
     def matches(self) -> Scalar:
@@ -85,6 +78,17 @@ def named_in(table: pa.Table, column: str) -> str | None:
     return same[0] if len(same) == 1 else None
 
 
+def _required_in(table: pa.Table, column: str, name: str) -> str:
+    """The same, refused where the lookup called ``name`` has none."""
+    own = named_in(table, column)
+    if own is None:
+        near = did_you_mean(column, table.column_names)
+        raise QuestionError(
+            f"Lookup {name!r} has no column {column!r}.{near} Its columns are: {listing(table.column_names, most=20)}."
+        )
+    return own
+
+
 def listed(select: Node, tables: dict[str, pa.Table]) -> tuple[str, pa.ChunkedArray]:
     """The values of SELECT column FROM lookup [WHERE ..], and the lookup's name."""
     source = select.args.get("from_") or select.args.get("from")
@@ -101,12 +105,7 @@ def listed(select: Node, tables: dict[str, pa.Table]) -> tuple[str, pa.ChunkedAr
     def column(node: Node) -> Scalar | None:
         if not isinstance(node, exp.Column):
             return None
-        own = named_in(table, node.name)
-        if own is None:
-            raise QuestionError(
-                f"Lookup {name!r} has no column {node.name!r}.{did_you_mean(node.name, table.column_names)}"
-            )
-        return Scalar((own,), lambda values: values[own])
+        return Scalar.named(_required_in(table, node.name, name))
 
     values = {one: table[one].combine_chunks() for one in table.column_names}
     where, (item,) = select.args.get("where"), select.expressions

@@ -209,8 +209,7 @@ def _of_groups(node: Node, scope: Scope, spelled: Mapping[str, Grouped]) -> Scal
             raise _ungrouped(scope.plain(inner) or scope.text(inner), scope)
         if column is None:
             return None
-        name = f"group {name_of(column)}"
-        return Scalar((name,), lambda values: values[name], name)
+        return Scalar.named(f"group {name_of(column)}")
 
     return scalar(node, group)
 

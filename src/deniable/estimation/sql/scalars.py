@@ -53,6 +53,11 @@ class Scalar:
     compute: Compute
     plain: str | None = None
 
+    @classmethod
+    def named(cls, name: str) -> Scalar:
+        """A column itself."""
+        return cls((name,), lambda values: values[name], name)
+
     def of(self, column: str) -> Callable[[pa.Array], pa.Array]:
         """As a function of one column's values."""
         return lambda values: self.compute({column: values})

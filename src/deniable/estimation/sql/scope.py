@@ -88,7 +88,7 @@ class Scope:
                 f"There is no column {node.name!r}.{did_you_mean(node.name, known)} The columns are: "
                 f"{listing(known, most=20)}. Texts go in single quotes."
             )
-        return Scalar((name,), lambda values: values[name], name)
+        return Scalar.named(name)
 
     def _own(self, name: str) -> str | None:
         """A column of the release; letter case matters only where two columns differ by nothing else."""
