@@ -146,7 +146,8 @@ def row_weights(published: Published, where: Predicate, numbers: Mapped | None =
 
 
 def row_numbers(published: Published, column: str, missing: float) -> Floats:
-    """A public column of numbers, of every row in the order of the table."""
+    """A public column of numbers, of every row in the order of the table; refused where it holds none."""
+    number_bounds(asking(published), column)
     counter = published.counter()
     values = pc.cast(counter.distinct(column), pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return np.append(values, missing)[counter.coded((column,), ()).keys[:, 0]]

@@ -101,7 +101,7 @@ def quantiles(published: Published, question: Question, what: Quantile, answered
     if question.options.method != "inverse":
         raise QuestionError(f"method = {question.options.method!r} answers counts only: ask quantiles with 'inverse'.")
     if column_of(what.column) in published.manifest.sensitive_columns:
-        return _of_sensitive(published, question, what)
+        return _of_sensitive(published, question, what, answered)
     return _of_public(published, question, what, answered)
 
 
@@ -162,18 +162,20 @@ def crossing(values: Floats, off: Floats, error: Floats, z: float) -> tuple[floa
     return float(values[place]), float(low), float(high)
 
 
-def _of_sensitive(published: Published, question: Question, what: Quantile) -> list[Floats]:
+def _of_sensitive(published: Published, question: Question, what: Quantile, answered: Answer) -> list[Floats]:
     """From estimates of T(t) at the column's values, or at some of them where there are many."""
     numbers = what.column if isinstance(what.column, Mapped) else plain(what.column)
     values = sensitive_values(published.manifest, numbers.column)
     as_numbers(numbers, values[:0])
     every = np.unique(pc.cast(numbers.compute(values), pa.float64(), safe=False).drop_null().to_numpy())
+    if not len(every):  # a function that has no value
+        return list(np.full((3, len(answered.keys), len(answered.labels)), np.nan))
     if len(every) > MOST_PLACES:
         every = every[np.unique(np.linspace(0, len(every) - 1, MOST_PLACES).astype(np.int64))]
     terms = [Computed(Term("rows", None, _step(what, numbers, float(t)))) for t in every]
-    answered = answer(published, Question(question.where, question.groups, tuple(terms), question.options))
-    off = np.stack([answered.by_aggregate[term].value for term in terms])
-    error = np.sqrt(np.stack([answered.by_aggregate[term].variance for term in terms]))
+    counted = answer(published, Question(question.where, question.groups, tuple(terms), question.options))
+    off = np.stack([counted.by_aggregate[term].value for term in terms])
+    error = np.sqrt(np.stack([counted.by_aggregate[term].variance for term in terms]))
     result = np.empty((3, *off.shape[1:]))
     for place in np.ndindex(*off.shape[1:]):
         at = (slice(None), *place)

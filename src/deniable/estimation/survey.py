@@ -28,8 +28,7 @@ from scipy.special import stdtrit
 
 from deniable.core.arrays import Floats, Ints
 from deniable.core.errors import OptionError, QuestionError
-from deniable.estimation.answering import number_bounds, row_numbers, row_weights
-from deniable.estimation.asking import asking
+from deniable.estimation.answering import row_numbers, row_weights
 from deniable.estimation.estimate import Estimate, normal_quantile
 from deniable.estimation.mapped import Mapped, plain
 from deniable.estimation.model.columns import sensitive_values
@@ -144,7 +143,6 @@ class Survey:
         require_column(self._published.manifest, column)
         part, condition = self._published.manifest.part_of(column), conjunction(where)
         if part is None:
-            number_bounds(asking(self._published), column)
             numbers = row_numbers(self._published, column, missing=np.nan)
             there = np.isfinite(numbers) * row_weights(self._published, condition)
             numbers = np.nan_to_num(numbers)
@@ -166,8 +164,6 @@ class Survey:
         return _Rows(added_up("number", 1), added_up("square", 2), added_up("presence", 0))
 
     def _weights(self, column: str) -> Floats:
-        require_column(self._published.manifest, column)
-        number_bounds(asking(self._published), column)
         weights = row_numbers(self._published, column, missing=np.nan)
         if not np.isfinite(weights).all() or (weights < 0).any():
             raise OptionError(

@@ -218,6 +218,7 @@ def test_a_model_is_a_mapping_a_table_and_readable():
         (lambda r: r.correlation("kilos", "state"), "not a number"),
         (lambda r: r.pseudo_table("age"), "not a list"),
         (lambda r: r.linear("kilos", ["age"], confidence=2), "confidence"),
+        (lambda r: r.weights("sex"), "only numbers"),
     ],
 )
 def test_what_makes_no_sense_is_refused(ask, words):

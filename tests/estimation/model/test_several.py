@@ -216,6 +216,13 @@ def test_a_swapped_column_keeps_its_exact_histogram(table, release):
     assert release.count({"sex": "f"}).value == pytest.approx(truth(table, {"sex": "f"}).sum(), abs=0.01)
 
 
+def test_a_quantile_of_nothing_has_no_value(release):
+    assert (
+        release.sql("SELECT sex, MEDIAN(NULLIF(age, age)) AS m FROM release GROUP BY sex")["m"].to_pylist()
+        == [None] * 2
+    )
+
+
 def test_maximum_likelihood_through_a_release(table, release):
     found = release.count(ASKED, method="mle")
     assert abs(found.value - truth(table, ASKED).sum()) < 5 * found.stderr

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import deniable as dn
 from deniable.core.errors import QuestionError
 from deniable.engines.batch import counting
 from deniable.estimation import answering
@@ -110,6 +112,13 @@ def test_a_missing_sensitive_value_is_a_value(new_release, new_patients):
     assert other == pytest.approx(3000 - whole - release.count({"disease": "hiv"}, calibrate=False).value)
     present = release.sql("SELECT COUNT(disease) AS n FROM release", calibrate=False).to_pylist()[0]["n"]
     assert present == pytest.approx(3000 - whole)
+
+
+def test_a_condition_on_a_column_without_any_value_holds_for_no_row():
+    release = dn.publish(
+        pa.table({"gone": pa.nulls(40), "ill": ["yes", "no"] * 20}), sensitive="ill", mechanism="redraw"
+    )
+    assert release.sql("SELECT COUNT(*) AS n FROM release WHERE COALESCE(gone, gone)")["n"].to_pylist() == [0.0]
 
 
 def test_no_rows_give_a_count_of_zero_and_no_average(release):

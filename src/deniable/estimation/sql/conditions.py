@@ -101,13 +101,13 @@ class Conditions:
             name = self.scope.new(f"NOT ({text})" if negated else text, made)
             return Leaf(name, lambda values: compare("==", values, True), False)
         (column,) = made.columns
-        truth = made.of(column)
-        missing = truth(self.scope.missing(column))
+        computed = made.of(column)
+        missing = computed(self.scope.missing(column))
         if not pa.types.is_boolean(missing.type) and not pa.types.is_null(missing.type):
             raise QuestionError(
                 f"WHERE cannot hold {shown(node)}: it is a value, not a condition. Compare it with one."
             )
-        return Leaf(column, truth, missing[0].as_py() is True)
+        return Leaf(column, lambda values: computed(values).cast(pa.bool_()), missing[0].as_py() is True)
 
     def _listed(self, node: Node, negated: bool) -> Predicate:
         """IN (SELECT .. FROM lookup): the lookup's values are written out."""
