@@ -11,9 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.core.errors import ColumnError, InternalError, TableError
-from deniable.rivals.generalize.axes import axes_of
+from deniable.engines.local.engine import LocalEngine
+from deniable.rivals.generalize.axes import Axis, axes_of_rows
 from deniable.rivals.generalize.boxes import box_table, box_texts, cells_of
 from deniable.rivals.generalize.mondrian import diverse, mondrian
+
+
+def axes_of(table: pa.Table) -> dict[str, Axis]:
+    """Every column of a table as an axis."""
+    return axes_of_rows(LocalEngine().open(table), table.column_names, np.arange(table.num_rows))
 
 
 def groups_of(table: pa.Table, values: object, k: int, l: int) -> np.ndarray:

@@ -31,8 +31,7 @@ from deniable.mechanisms import MECHANISMS, PerturbedGeneralization, mechanism_n
 from deniable.owner.samples import of_a_person
 from deniable.rivals.generalize.boxes import cells_of
 from deniable.rivals.perturbed_generalization.estimate import BoxSample
-from deniable.rivals.perturbed_generalization.mechanism import row_amplification
-from deniable.rivals.perturbed_generalization.publish import one_of_each, perturbed
+from deniable.rivals.perturbed_generalization.mechanism import one_of_each, perturbed, row_amplification
 
 COUNTS = Histogram(tuple("abcdefgh"), np.array([3001, 2003, 1499, 1201, 1009, 701, 411, 175]))
 PRIVACY = Privacy("1/4", "1/2")

@@ -22,7 +22,7 @@ from deniable.planning.pools import QuestionPool
 from deniable.planning.tables import CodedTable
 from deniable.rivals.perturbed_generalization import mechanism as rival
 from deniable.rivals.perturbed_generalization.estimate import BoxSample
-from deniable.rivals.perturbed_generalization.publish import one_of_each, perturbed
+from deniable.rivals.perturbed_generalization.mechanism import one_of_each, perturbed
 
 
 @dataclass(frozen=True, eq=False)

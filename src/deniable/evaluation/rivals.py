@@ -30,8 +30,7 @@ from deniable.rivals.anatomy.mechanism import Anatomy
 from deniable.rivals.anatomy.prediction import AnatomyMoments
 from deniable.rivals.diversity import group_size
 from deniable.rivals.generalize.estimate import BoxCounts
-from deniable.rivals.generalize.mechanism import Generalize
-from deniable.rivals.generalize.publish import rows_kept
+from deniable.rivals.generalize.mechanism import Generalize, rows_kept
 from deniable.rivals.laplace import mechanism as laplace
 
 CONDITIONS = 64  # that Anatomy's groups are asked at a time

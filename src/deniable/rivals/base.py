@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.arrays import Bools, Ints
+from deniable.core.arrays import Bools, Codes, Ints
 from deniable.core.channel import Channel
 from deniable.core.errors import ColumnError, ManifestError, OptionError, did_you_mean
 from deniable.core.guarantee import Guarantee
@@ -105,6 +105,11 @@ def manifest_of(
         guarantee=guarantee_dict(guarantee),
         randomness=Randomness(request.secret.source, request.secret.seed, request.shuffle, "row number"),
     )
+
+
+def codes_of(request: Request, encoder: Any) -> Codes:
+    """The sensitive column as codes, in memory."""
+    return np.concatenate([encoder.encode(batch) for batch in batches(request, list(request.sensitive))])
 
 
 def codes_and_rows(request: Request, encoder: Any) -> tuple[Ints, pa.Table]:

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from deniable.core.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,29 +13,21 @@ and d = l - k of those at v are drawn. Two ways to take many rounds at once, dis
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.arrays import Codes, Ints
 from deniable.core.errors import InternalError
+from deniable.engines.randomness import Keystream
 
 BLOCKS = 8  # fewer blocks are not worth drawing side by side
 ROW_BITS = 42  # random bits that order the rows of a value; the other 22 hold the value
 AT_ONCE = 2**21  # random numbers drawn at once
 
-Codes = npt.NDArray[Any]
-Integers = npt.NDArray[np.int64]
-
-
-class _Words(Protocol):
-    def words(self, start: int, count: int) -> npt.NDArray[np.uint64]: ...
-
-    def subkey(self, *purpose: str) -> _Words: ...
-
 
 def anatomy_groups(
-    codes: Codes, m: int, l: int, keystream: _Words, suppressed: Integers | None = None
+    codes: Codes, m: int, l: int, keystream: Keystream, suppressed: Ints | None = None
 ) -> npt.NDArray[np.int32]:
     """The group of each row, -1 for rows that are suppressed; ``suppressed`` says how many rows of each value are.
 
@@ -61,7 +53,7 @@ def anatomy_groups(
     return result
 
 
-def compositions(counts: Integers, l: int, keystream: _Words) -> tuple[Codes, Integers]:
+def compositions(counts: Ints, l: int, keystream: Keystream) -> tuple[Codes, Ints]:
     """The values of each group [groups, l] in the order they were formed, and the (group, value) of leftover rows."""
     noise = _Noise(keystream)
     left = counts.astype(np.int64)
@@ -78,7 +70,7 @@ def compositions(counts: Integers, l: int, keystream: _Words) -> tuple[Codes, In
     return groups, _joined(groups, np.repeat(np.arange(len(left)), left), noise)
 
 
-def _used_up(left: Integers, level: int, l: int, noise: _Noise) -> Integers:
+def _used_up(left: Ints, level: int, l: int, noise: _Noise) -> Ints:
     """Rounds until the values at ``level`` are used up or a high value comes down to it."""
     high, at = np.flatnonzero(left > level), np.flatnonzero(left == level)
     d = l - len(high)
@@ -89,7 +81,7 @@ def _used_up(left: Integers, level: int, l: int, noise: _Noise) -> Integers:
     return np.concatenate((np.broadcast_to(high, (rounds, len(high))), drawn), axis=1)
 
 
-def _side_by_side(left: Integers, level: int, l: int, noise: _Noise) -> Integers | None:
+def _side_by_side(left: Ints, level: int, l: int, noise: _Noise) -> Ints | None:
     """As many whole blocks as come before any other value is met; None when they are few."""
     high, tied = np.flatnonzero(left > level), np.flatnonzero((left == level) | (left == level - 1))
     d = l - len(high)
@@ -106,7 +98,7 @@ def _side_by_side(left: Integers, level: int, l: int, noise: _Noise) -> Integers
     return np.concatenate((np.broadcast_to(high, (len(drawn), len(high))), drawn), axis=1)
 
 
-def _blocks(above: npt.NDArray[np.bool_], d: int, rounds: int, blocks: int, noise: _Noise) -> Integers:
+def _blocks(above: npt.NDArray[np.bool_], d: int, rounds: int, blocks: int, noise: _Noise) -> Ints:
     """Places in T drawn in each round [blocks, rounds, d]: the d highest, ties at random."""
     size = len(above)
     if d == size:
@@ -117,13 +109,13 @@ def _blocks(above: npt.NDArray[np.bool_], d: int, rounds: int, blocks: int, nois
     for first in range(0, blocks, some):
         lanes = slice(first, min(first + some, blocks))
         _passes(above, d, drawn[lanes], ends[lanes], noise)
-    picks: Integers = drawn.reshape(blocks, rounds, d)
+    picks: Ints = drawn.reshape(blocks, rounds, d)
     if above.all():
         return picks
     return np.take_along_axis(_renamed(above, ends)[:, None, :], picks, axis=2)
 
 
-def _passes(above: npt.NDArray[np.bool_], d: int, picks: Integers, ends: Integers, noise: _Noise) -> None:
+def _passes(above: npt.NDArray[np.bool_], d: int, picks: Ints, ends: Ints, noise: _Noise) -> None:
     """The draws of some blocks side by side, pass by pass: a pass takes every place once, in random order.
 
     The first pass takes those above. Where a pass leaves r < d, the round that takes these r also takes d - r of the
@@ -149,7 +141,7 @@ def _passes(above: npt.NDArray[np.bool_], d: int, picks: Integers, ends: Integer
             np.put_along_axis(ends, taken, -1, axis=1)
 
 
-def _renamed(above: npt.NDArray[np.bool_], ends: Integers) -> Integers:
+def _renamed(above: npt.NDArray[np.bool_], ends: Ints) -> Ints:
     """Names for each block's places, so that it starts with those above that the block before it left above."""
     start = np.argsort(~above, kind="stable")
     steps = np.empty_like(ends)
@@ -162,7 +154,7 @@ def _renamed(above: npt.NDArray[np.bool_], ends: Integers) -> Integers:
     return names
 
 
-def _joined(groups: Codes, values: Integers, noise: _Noise) -> Integers:
+def _joined(groups: Codes, values: Ints, noise: _Noise) -> Ints:
     """(group, value) for each leftover row: a random group without its value."""
     joined: list[tuple[int, int]] = []
     for value in values.tolist():
@@ -175,7 +167,7 @@ def _joined(groups: Codes, values: Integers, noise: _Noise) -> Integers:
     return np.array(joined, dtype=np.int64).reshape(-1, 2)
 
 
-def _shuffled_by_value(codes: Codes, keystream: _Words) -> npt.NDArray[np.intp]:
+def _shuffled_by_value(codes: Codes, keystream: Keystream) -> npt.NDArray[np.intp]:
     """Row numbers sorted by value, rows of a value in random order."""
     keys = keystream.words(0, len(codes))
     keys >>= np.uint64(64 - ROW_BITS)
@@ -186,7 +178,7 @@ def _shuffled_by_value(codes: Codes, keystream: _Words) -> npt.NDArray[np.intp]:
 class _Noise:
     """Random words, each used once."""
 
-    def __init__(self, keystream: _Words) -> None:
+    def __init__(self, keystream: Keystream) -> None:
         self._keystream = keystream
         self._next = 0
 

@@ -12,14 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from deniable.core.arrays import Floats
 from deniable.engines.randomness import Keystream
 from deniable.planning.pools import QuestionPool
 from deniable.rivals.anatomy.groups import anatomy_groups
 from deniable.rivals.anatomy.mechanism import Anatomy
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.arrays import Codes
+from deniable.core.arrays import Codes, Floats, Ints
 from deniable.core.errors import ColumnError, TableError
 from deniable.engines.base import Dataset, Progress, no_progress
-from deniable.engines.batch.columns import Encoded, coded_columns, encode, smallest
+from deniable.engines.batch.columns import Encoded, coded_columns, smallest
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Kind = Literal["whole", "real", "listed"]
 
 
@@ -60,17 +57,6 @@ def places_of(values: pa.Array) -> Floats:
     elif pa.types.is_temporal(values.type):
         plain = values.cast(pa.int64())
     return np.asarray(plain.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def axes_of(table: pa.Table) -> dict[str, Axis]:
-    """Every column of a table as an axis."""
-    encoded: dict[str, Encoded] = {}
-    for name in table.column_names:
-        try:
-            encoded[name] = encode(table[name])
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            raise _no_ranges(name, table[name].type) from None
-    return axes_of_codes(encoded)
 
 
 def axes_of_codes(columns: Mapping[str, Encoded]) -> dict[str, Axis]:

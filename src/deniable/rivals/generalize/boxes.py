@@ -11,14 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from deniable.core.arrays import Bools, Ints
 from deniable.engines.base import CELL
 from deniable.rivals.generalize.axes import Axis, places_of
 
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 LOW, HIGH, MISSING, VALUES, ROWS = " low", " high", " missing", " values", "rows"
 SHOWN = 12  # values of a set that are written out
 FLAGS_AT_ONCE = 2**24
@@ -117,7 +115,7 @@ def cells_of(boxes: pa.Table, table: pa.Table) -> Ints:
     return box
 
 
-def _inside(boxes: pa.Table, name: str, column: pa.Array) -> Flags:
+def _inside(boxes: pa.Table, name: str, column: pa.Array) -> Bools:
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks)
     if name + VALUES in boxes.column_names:
@@ -126,10 +124,10 @@ def _inside(boxes: pa.Table, name: str, column: pa.Array) -> Flags:
         member = np.zeros((len(place) + 1, len(lists)), dtype=bool)  # the last line: a value of no box
         for box, own in enumerate(lists):
             member[[place[value] for value in own], box] = True
-        inside: Flags = member[[place.get(value, len(place)) for value in column.to_pylist()]]
+        inside: Bools = member[[place.get(value, len(place)) for value in column.to_pylist()]]
         return inside
     low, high = (places_of(boxes[name + end].combine_chunks()) for end in (LOW, HIGH))
     own = places_of(column)
     here = (own[:, None] >= low) & (own[:, None] <= high)
-    there: Flags = np.where(np.isnan(own)[:, None], boxes[name + MISSING].to_numpy() > 0, here)
+    there: Bools = np.where(np.isnan(own)[:, None], boxes[name + MISSING].to_numpy() > 0, here)
     return there

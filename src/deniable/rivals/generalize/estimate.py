@@ -16,9 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from deniable.core.arrays import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,16 +7,22 @@ the attacker is the largest share in a group, so that is what l means here:
 
     Pr[x | group] = (rows of x in the group) / |group| <= 1/l
 
-Where groups are cut depends on rows; an engine does it (Mondrian). This is what depends on the histogram alone.
+Where groups are cut depends on rows (``generalize.mondrian``); the guarantee on the histogram alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import ClassVar
 
-from deniable.core.errors import OptionError, TableError
+import numpy as np
+import pyarrow as pa
+
+from deniable.core.arrays import Codes, Ints
+from deniable.core.errors import ColumnError, OptionError, TableError
 from deniable.core.grouped_sentence import box_sentence
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Counts, Histogram
@@ -24,11 +30,16 @@ from deniable.core.manifest import Form
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
 from deniable.core.promise import Groups
+from deniable.engines.base import CELL, ROW_GROUP
+from deniable.engines.batch.shuffling import order_of
+from deniable.engines.randomness import Keystream
 from deniable.engines.request import Request
 from deniable.mechanisms.requirement import DISTRIBUTION, DOMAIN
-from deniable.rivals.base import Rival, RivalRelease
+from deniable.rivals.base import Rival, RivalRelease, codes_of, manifest_of
 from deniable.rivals.diversity import check_requirement, group_size, grouped_guarantee, rows_to_suppress
-from deniable.rivals.generalize.publish import published_boxes
+from deniable.rivals.generalize.axes import axes_of_rows
+from deniable.rivals.generalize.boxes import box_table, box_texts
+from deniable.rivals.generalize.mondrian import mondrian
 
 LIMITS = (
     DOMAIN,
@@ -109,5 +120,62 @@ class Generalize(Rival):
         return grouped_guarantee(privacy, histogram, promise, box_sentence(promise), [*LIMITS, more])
 
     def published(self, request: Request) -> RivalRelease:
-        """The rows and their boxes that ``publish`` makes of a ``request``."""
-        return published_boxes(self, request)
+        """The rows, with ranges and true values, and their boxes that ``publish`` makes of a ``request``.
+
+        Groups are cut on the whole table at once, so it is held in memory: as codes, the widest column's size for every
+        column and row, and some 60 bytes a row besides. Rows are always shuffled: a true value stands in every row, so
+        a row's place would say whose it is.
+        """
+        require_public(request, self.name, instead="anatomy")
+        if not request.shuffle:
+            raise OptionError(
+                "mechanism 'generalize' publishes true values, so rows must be shuffled: their order would say whose "
+                "they are. Fix: leave out shuffle=False."
+            )
+        scan = request.scan(request.sensitive, request.domain)
+        guarantee = self.guarantee(scan.histogram, request.privacy)
+        keys, encoder = request.keys, scan.encoder
+        codes = codes_of(request, encoder)
+        kept = rows_kept(codes, self.suppressed(scan.histogram), keys.subkey("suppression"))
+        kept = kept[order_of(keys.subkey("order").words(0, len(codes))[kept])]
+        codes = codes[kept]
+        axes = axes_of_rows(request.dataset, request.public, kept, request.progress)
+        groups = mondrian(list(axes.values()), codes, self.k, self.l)
+        boxes = box_table(axes, groups)
+        texts = {name: box_texts(boxes, name) for name in axes}
+
+        def rows(first: int, last: int) -> pa.Table:
+            own = pa.array(groups[first:last], pa.int64())
+            values = dict(zip(request.sensitive, encoder.decode(codes[first:last]), strict=True))
+            return pa.table({**{name: text.take(own) for name, text in texts.items()}, **values, CELL: own})
+
+        def pieces(_: Path | None) -> Iterator[pa.Table]:
+            return (rows(first, first + ROW_GROUP) for first in range(0, len(groups), ROW_GROUP))
+
+        schema = rows(0, 0).schema
+        manifest = manifest_of(self, request, guarantee, scan, schema, len(groups))
+        return RivalRelease(manifest, schema, pieces, lambda: [boxes])
+
+
+def require_public(request: Request, mechanism: str, instead: str) -> None:
+    """Refuse tables without public columns to make boxes of, or with one that the release needs for itself."""
+    if not request.public:
+        raise ColumnError(
+            f"mechanism {mechanism!r} needs a public column: without one there is nothing to generalize. "
+            f"Fix: publish another column, or use mechanism={instead!r}."
+        )
+    if CELL in (*request.public, *request.sensitive):
+        raise ColumnError(f"The table has a column {CELL!r}, which the release needs for itself. Fix: rename it.")
+
+
+def rows_kept(codes: Codes, suppressed: Ints, stream: Keystream) -> Ints:
+    """The rows that are published, in their order; which rows of a value are not is drawn."""
+    left_out: list[Ints] = []
+    words = stream.words(0, len(codes)) if suppressed.any() else None
+    for value in np.flatnonzero(suppressed):
+        own = np.flatnonzero(codes == value)
+        assert words is not None
+        left_out.append(own[order_of(words[own])][: suppressed[value]])
+    kept = np.ones(len(codes), dtype=bool)
+    kept[np.concatenate([np.zeros(0, np.int64), *left_out])] = False
+    return np.flatnonzero(kept)

@@ -14,14 +14,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.errors import InternalError
 from deniable.engines.batch.columns import code_type
 from deniable.rivals.generalize.axes import Axis
 
-Ints = npt.NDArray[np.int64]
 Whole = npt.NDArray[np.integer]  # of the smallest type that holds them: a table is held in codes
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 def mondrian(axes: Sequence[Axis], values: Whole, k: int, l: int) -> Ints:
@@ -78,7 +76,7 @@ class _Space:
             widths = self._widths(self.codes)
             self.whole = np.where(widths > 0, widths, 1.0)
 
-    def cut(self, rows: Whole, values: Whole, k: int, l: int) -> Flags | None:
+    def cut(self, rows: Whole, values: Whole, k: int, l: int) -> Bools | None:
         """Which rows go to the lower half; None where no cut is allowed."""
         inside = self.codes[:, rows]
         widths = self._widths(inside) / self.whole
@@ -98,7 +96,7 @@ class _Space:
         return widths
 
 
-def _halves(codes: Whole, k: int) -> list[Flags]:
+def _halves(codes: Whole, k: int) -> list[Bools]:
     """The two cuts at the median that leave k rows on both sides, the more even one first."""
     middle = (len(codes) - 1) // 2
     median = np.partition(codes, middle)[middle]

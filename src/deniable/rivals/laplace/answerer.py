@@ -83,11 +83,6 @@ class NoisyAnswerer(CountsOnly):
         """How many questions are left."""
         return self._spending.left
 
-    @property
-    def remaining_epsilon(self) -> float:
-        """How much of the budget is left."""
-        return self.remaining * self._epsilon
-
     def __repr__(self) -> str:
         sensitive = ", ".join(self.manifest.sensitive_columns)
         return (

@@ -13,20 +13,31 @@ published of a person. The price is the sample: n/k rows or fewer speak for n.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
+import pyarrow as pa
+
+from deniable.core.arrays import Codes, Ints
 from deniable.core.channel import Channel
 from deniable.core.errors import OptionError, TableError
 from deniable.core.grouped_sentence import sample_sentence
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Form
+from deniable.core.part import COUNT_EPSILON
 from deniable.core.privacy import Privacy, amplification_limit, largest_prior, worst_posterior
 from deniable.core.probability import percent
 from deniable.core.promise import OneOfBox
+from deniable.engines.base import CELL
+from deniable.engines.batch.kernel import Kernel
+from deniable.engines.batch.shuffling import order_of
+from deniable.engines.noise import discrete_laplace
+from deniable.engines.randomness import Keystream
 from deniable.engines.request import Request
 from deniable.mechanisms.requirement import (
     DISTRIBUTION,
@@ -36,9 +47,12 @@ from deniable.mechanisms.requirement import (
     needs_rho2,
 )
 from deniable.mechanisms.view import beyond_rho1_at, strongest_belief
-from deniable.rivals.base import Rival, RivalRelease
+from deniable.rivals.base import Rival, RivalRelease, codes_of, manifest_of
 from deniable.rivals.diversity import group_size
-from deniable.rivals.perturbed_generalization.publish import published_sample
+from deniable.rivals.generalize.axes import axes_of_rows
+from deniable.rivals.generalize.boxes import box_table, box_texts
+from deniable.rivals.generalize.mechanism import require_public
+from deniable.rivals.generalize.mondrian import mondrian
 
 LARGEST_K = 2**20
 LIMITS = (
@@ -129,8 +143,42 @@ class PerturbedGeneralization(Rival):
         )
 
     def published(self, request: Request) -> RivalRelease:
-        """One row of each box, and the boxes, that ``publish`` makes of a ``request``."""
-        return published_sample(self, request)
+        """One row of each box, and the boxes, that ``publish`` makes of a ``request``.
+
+        Boxes are cut on the whole table at once, so it is held in memory, as codes. Only the row that is drawn of a box
+        is perturbed: what the others would have shown is never seen.
+        """
+        self._check(request)
+        scan = request.scan(request.sensitive, request.domain)
+        public = noisy_histogram(request, scan.histogram)
+        guarantee = self.guarantee(scan.histogram, request.privacy, public)
+        channel = self.channel(scan.histogram, request.privacy, public)
+        codes = codes_of(request, scan.encoder)
+        axes = axes_of_rows(request.dataset, request.public, np.arange(len(codes)), request.progress)
+        groups = mondrian(list(axes.values()), np.zeros(len(codes), np.int8), self.k, 1)
+        boxes = box_table(axes, groups)
+        member = one_of_each(groups, request.keys.subkey("sample"))
+        shown = perturbed(channel, codes[member], request.keys.subkey("draws"))
+        order = order_of(request.keys.subkey("order").words(0, len(member)))
+        own = pa.array(order, pa.int64())
+        values = dict(zip(request.sensitive, scan.encoder.decode(shown[order]), strict=True))
+        rows = pa.table({**{name: box_texts(boxes, name).take(own) for name in axes}, **values, CELL: own})
+        manifest = manifest_of(self, request, guarantee, scan, rows.schema, len(member), channel=channel)
+        return RivalRelease(manifest, rows.schema, lambda _: [rows], lambda: [boxes])
+
+    def _check(self, request: Request) -> None:
+        require_public(request, self.name, instead="uniform")
+        if not request.shuffle:
+            raise OptionError(
+                "mechanism 'perturbed-generalization' publishes a row of each box, in random order. Fix: leave out "
+                "shuffle=False."
+            )
+        if request.privacy is not None and request.privacy.adversary == "any-prior" and request.domain is None:
+            raise OptionError(
+                "The values of the sensitive column are not declared: adversary 'any-prior' covers whatever was "
+                "believed, and that a value is listed because someone holds it is evidence. Fix: domain=[..] with "
+                "every value that the column may hold."
+            )
 
 
 def row_amplification(channel: Channel, k: int) -> Fraction:
@@ -148,3 +196,26 @@ def _unprotected(rho1: Fraction, rho2: Fraction, above: tuple[int, ...]) -> list
             f"bound of {percent(rho2)} does not hold for them."
         )
     return said
+
+
+def one_of_each(groups: Ints, stream: Keystream) -> Ints:
+    """A row of each group, drawn evenly: the first of the group in a random order of all rows."""
+    order = order_of(stream.words(0, len(groups)))
+    _, first = np.unique(groups[order], return_index=True)
+    member: Ints = order[first]
+    return member
+
+
+def perturbed(channel: Channel, codes: Codes, stream: Keystream) -> Codes:
+    """What rows show, by the kernel that perturbs every release."""
+    kernel = Kernel([channel], [np.arange(channel.m)])
+    return kernel.perturb(codes, stream.words(0, len(codes)))
+
+
+def noisy_histogram(request: Request, histogram: Histogram) -> Histogram | None:
+    """What numbers that depend on the table are computed from: its histogram with noise, every count at least one."""
+    if request.privacy is None or request.privacy.adversary != "frequency":
+        return None
+    stream = request.keys.subkey("marginal", hashlib.sha256(histogram.counts.tobytes()).hexdigest())
+    counts = histogram.counts + discrete_laplace(stream, histogram.m, COUNT_EPSILON)
+    return Histogram(histogram.domain, np.maximum(counts, 1))
