@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from deniable.core.arrays import Floats
 from deniable.core.channel import Channel
 from deniable.core.errors import OptionError, RequirementError, did_you_mean, shortened
 from deniable.core.exact import different, kinds
@@ -27,7 +28,6 @@ from deniable.core.profile import QuestionProfile
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.designed_coins import (
     Cover,
-    Floats,
     as_limits,
     constant_coin,
     covers,

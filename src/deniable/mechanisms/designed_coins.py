@@ -20,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.arrays import Floats
 from deniable.core.histogram import Counts, Histogram
 from deniable.mechanisms.view import OWN_MARGINS, coarse_counts, is_sparse, upper_counts
 
-Floats = npt.NDArray[np.float64]
 LARGEST_COIN = 1 - 2**-10
 HALVINGS = 50
 AT_ONCE = 2**18  # coins that are looked for at once: what a processor's cache holds

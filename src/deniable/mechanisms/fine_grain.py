@@ -19,6 +19,7 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
+from deniable.core.arrays import Floats
 from deniable.core.channel import Channel, coarsened
 from deniable.core.errors import InternalError, OptionError, RequirementError, did_you_mean, listing, shortened
 from deniable.core.exact import different_pairs, downward_amplifications, own_amplifications
@@ -29,7 +30,7 @@ from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
 from deniable.core.promise import PerValue, Promise
 from deniable.core.promise_numbers import Single
 from deniable.mechanisms.base import Mechanism
-from deniable.mechanisms.fine_grain_solver import Floats, coins_for_errors, solve_coins
+from deniable.mechanisms.fine_grain_solver import coins_for_errors, solve_coins
 from deniable.mechanisms.posterior import rounded_up
 from deniable.mechanisms.requirement import (
     EVERY_RELEASE,

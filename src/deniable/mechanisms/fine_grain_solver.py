@@ -22,11 +22,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.arrays import Floats
 from deniable.core.errors import InternalError
 from deniable.core.exact import FEW, kinds
 from deniable.mechanisms.variances import value_variances
 
-Floats = npt.NDArray[np.float64]
 SHARES = np.arange(41) / 40  # of the way from uniform perturbation to the optimum of a linear objective
 POWERS = (-0.75, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0)  # of the counts, that are weights of further linear objectives
 FEW_SHARES = SHARES[::4]  # which of them is worth a look is told by these

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.core import exact
+from deniable.core.arrays import Floats
 from deniable.core.channel import Channel
 from deniable.core.errors import InternalError
 from deniable.core.guarantee import Guarantee
@@ -21,7 +22,6 @@ from deniable.core.promise_numbers import Single
 from deniable.mechanisms.requirement import EVERY_RELEASE, frequency_promise
 from deniable.mechanisms.view import beyond_rho1
 
-Floats = npt.NDArray[np.float64]
 Limits = Sequence[Fraction | None]  # each value's largest posterior; None: exempt
 
 

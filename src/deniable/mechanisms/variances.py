@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from deniable.core.arrays import Floats
 from deniable.core.profile import QuestionProfile
 
-Floats = npt.NDArray[np.float64]
 POOL_SELECTIVITIES = (0.001, 0.005, 0.01)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deniable.core.arrays import Ints
 from deniable.core.errors import ColumnError, OptionError, did_you_mean, listing
 from deniable.core.values import LARGEST_WHOLE
 
@@ -78,6 +79,16 @@ def is_text(kind: pa.DataType) -> bool:
 def is_number(kind: pa.DataType) -> bool:
     """Whether values of a type are numbers."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def without_rows(batch: pa.RecordBatch, gone: Ints, start: int) -> pa.RecordBatch:
+    """A batch whose first row has the number ``start``, without the rows of some sorted numbers."""
+    low, high = np.searchsorted(gone, [start, start + batch.num_rows])
+    if low == high:
+        return batch
+    there = np.ones(batch.num_rows, dtype=bool)
+    there[gone[low:high] - start] = False
+    return batch.filter(pa.array(there))
 
 
 def decoded(column: pa.Array) -> pa.Array:

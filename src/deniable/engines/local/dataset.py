@@ -28,6 +28,7 @@ from deniable.engines.batch.kept_parts import KeptParts
 from deniable.engines.batch.ranges import RangeScanner
 from deniable.engines.batch.shuffling import rechunked, shuffled, shuffled_in_parts
 from deniable.engines.batch.strata import Strata, StrataScanner, strata_of
+from deniable.engines.batch.values import without_rows
 from deniable.engines.batch.worker import Piece, Worker, added, published_schema
 from deniable.engines.local.files import Source
 from deniable.engines.local.inspection import OrderWatch, identifier_warnings
@@ -108,12 +109,7 @@ class LocalDataset:
     def _read(self, columns: Sequence[str], batch_rows: int, folded: bool = False) -> Iterator[pa.RecordBatch]:
         start = 0
         for batch in self._source.batches(columns, batch_rows, folded):
-            low, high = np.searchsorted(self._gone, [start, start + batch.num_rows])
-            kept = batch
-            if high > low:
-                there = np.ones(batch.num_rows, dtype=bool)
-                there[self._gone[low:high] - start] = False
-                kept = batch.filter(pa.array(there))
+            kept = without_rows(batch, self._gone, start)
             coarse = recoding.recoded(kept, self._plans) if self._plans else kept
             yield binning.binned(coarse, self.bins) if self.bins else coarse
             start += batch.num_rows

@@ -15,6 +15,7 @@ from deniable.core.errors import TableError
 from deniable.engines.base import BATCH_ROWS
 from deniable.engines.batch import binning, recoding
 from deniable.engines.batch.shuffling import rechunked
+from deniable.engines.batch.values import without_rows
 from deniable.engines.spark.tasks import Batches
 
 NO_ROWS: Ints = np.zeros(0, np.int64)
@@ -49,18 +50,10 @@ class Reading:
         tables = (pa.Table.from_batches([batch]).cast(self.schema) for batch in batches)
         for table in rechunked(tables, self.schema, rows):
             for batch in table.to_batches():
-                kept = self._kept(batch, start)
+                kept = without_rows(batch, self.gone, start)
                 start += batch.num_rows
                 coarse = recoding.recoded(kept, self.plans) if self.plans else kept
                 yield binning.binned(coarse, self.bins) if self.bins else coarse
-
-    def _kept(self, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
-        low, high = np.searchsorted(self.gone, [start, start + batch.num_rows])
-        if low == high:
-            return batch
-        there = np.ones(batch.num_rows, dtype=bool)
-        there[self.gone[low:high] - start] = False
-        return batch.filter(pa.array(there))
 
 
 def fed(scanner: Any, reading: Reading, partition: int, batches: Batches) -> Any:

@@ -14,9 +14,9 @@ from itertools import compress
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from deniable.core.channel import Channel, Floats, coarsened
+from deniable.core.arrays import Bools, Floats
+from deniable.core.channel import Channel, coarsened
 from deniable.core.exact import different, different_pairs, own_amplifications
 from deniable.core.histogram import Counts
 from deniable.core.privacy import amplification_limit
@@ -26,11 +26,10 @@ from deniable.mechanisms.small_domain.cost import value_variances
 ChannelKind = Literal["uniform", "fine-grain"]
 CHANNELS: tuple[ChannelKind, ...] = ("uniform", "fine-grain")
 MIXTURES = (0.25, 0.5, 0.75, 1.0)  # how much of the fine-grain coins, the rest uniform
-Flags = npt.NDArray[np.bool_]
 Shares = list[Fraction]  # of the rows of a cell, each value's
 
 
-def uniform_channel(values: tuple[Hashable, ...], shares: Shares, protected: Flags, rho2: Fraction) -> Channel:
+def uniform_channel(values: tuple[Hashable, ...], shares: Shares, protected: Bools, rho2: Fraction) -> Channel:
     """One coin at gamma_i = rho2 (1-rho1_i) / (rho1_i (1-rho2)), rho1_i the largest share of a protected value.
 
     Without a protected value there is nothing to hide, and the coin is that of the average share.
@@ -41,7 +40,7 @@ def uniform_channel(values: tuple[Hashable, ...], shares: Shares, protected: Fla
 
 
 def fine_grain_channel(
-    values: tuple[Hashable, ...], shares: Shares, counts: Counts, protected: Flags, rho2: Fraction, weights: Floats
+    values: tuple[Hashable, ...], shares: Shares, counts: Counts, protected: Bools, rho2: Fraction, weights: Floats
 ) -> Channel:
     """A coin for each value: gamma_x from its own share of the cell, exempt values without a limit (mathematics 4, 5).
 

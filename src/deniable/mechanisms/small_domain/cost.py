@@ -22,7 +22,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.channel import Channel, Floats
+from deniable.core.arrays import Floats
+from deniable.core.channel import Channel
 from deniable.core.histogram import Counts
 from deniable.mechanisms import variances
 

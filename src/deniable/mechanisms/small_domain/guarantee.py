@@ -8,9 +8,9 @@ from fractions import Fraction
 from itertools import chain, compress
 
 import numpy as np
-import numpy.typing as npt
 
 from deniable.core import exact
+from deniable.core.arrays import Bools
 from deniable.core.errors import InternalError
 from deniable.core.exact import own_amplifications
 from deniable.core.guarantee import Guarantee
@@ -25,8 +25,6 @@ from deniable.mechanisms.requirement import (
     exempt_positions,
     largest_protected_frequency,
 )
-
-Flags = npt.NDArray[np.bool_]
 
 CELL_VALUES = "A row's cell is published: that the row's value is one of its cell's values is revealed."
 CELL_SIZES = (
@@ -63,7 +61,7 @@ def cells_guarantee(
     histogram: Histogram,
     privacy: Privacy,
     cells: tuple[Cell, ...],
-    protected: Flags,
+    protected: Bools,
     above: tuple[int, ...],
     loose: tuple[Single, ...],
     *,
@@ -108,7 +106,7 @@ def cells_guarantee(
 
 
 def _also(
-    rho2: Fraction, cells: tuple[Cell, ...], guarded: list[Flags], gammas: tuple[Fraction | None, ...]
+    rho2: Fraction, cells: tuple[Cell, ...], guarded: list[Bools], gammas: tuple[Fraction | None, ...]
 ) -> tuple[str, ...]:
     own = exact.different(
         chain.from_iterable(
@@ -150,7 +148,7 @@ def _stronger_beliefs(
     cells: tuple[Cell, ...],
     places: Sequence[Counts],
     sure: Sequence[list[Fraction]],
-    protected: Flags,
+    protected: Bools,
 ) -> str:
     """How far a belief above the frequency can grow, with the cell as evidence and the rest in proportion
     (mathematics 2).

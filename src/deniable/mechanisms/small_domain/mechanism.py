@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from deniable.core.channel import Floats
+from deniable.core.arrays import Bools, Floats
 from deniable.core.errors import OptionError, RequirementError, did_you_mean
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
@@ -29,7 +29,6 @@ from deniable.mechanisms.small_domain.balance import Group, balance, joined
 from deniable.mechanisms.small_domain.channels import (
     CHANNELS,
     ChannelKind,
-    Flags,
 )
 from deniable.mechanisms.small_domain.cost import COSTS, CostName, cost_named, weights_for
 from deniable.mechanisms.small_domain.guarantee import cells_guarantee, surest_in_cells
@@ -142,7 +141,7 @@ class SmallDomain(Mechanism):
         return 1 if self.cost == "bound" else max(1, min(100, histogram.rows // 20))
 
     def _merged(
-        self, histogram: Histogram, protected: Flags, weights: Floats, rho2: Fraction, rules: Rules
+        self, histogram: Histogram, protected: Bools, weights: Floats, rho2: Fraction, rules: Rules
     ) -> list[Group]:
         """Balance, rearrange in several ways, merge each, keep the cheapest."""
         cost = cost_named(self.cost, rho2=float(rho2), rows=histogram.rows, delta=self.delta)

@@ -18,14 +18,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from deniable.core.channel import Floats
+from deniable.core.arrays import Bools, Floats
 from deniable.core.histogram import Counts
 from deniable.mechanisms.small_domain.balance import Group, joined
 from deniable.mechanisms.small_domain.cost import Cost, Sums
-
-Flags = npt.NDArray[np.bool_]
 
 # Cells of more groups than this are not tried, except the whole table. It bounds time and memory for tables of tens of
 # thousands of groups and changes nothing below that. Above it little is lost: such a cell holds thousands of values,
@@ -51,9 +48,9 @@ class Rules:
     min_categories: int = 1
     min_rows: int = 1
 
-    def allow(self, rows: Floats, values: Floats, inside: Floats, categories: Floats) -> Flags:
+    def allow(self, rows: Floats, values: Floats, inside: Floats, categories: Floats) -> Bools:
         """Which candidate cells are allowed, from how many rows, values, values inside each set and categories."""
-        allowed: Flags = (categories >= self.min_categories) & (rows >= self.min_rows)
+        allowed: Bools = (categories >= self.min_categories) & (rows >= self.min_rows)
         if len(inside):
             allowed &= (inside < values).all(axis=0)
         return allowed
@@ -68,7 +65,7 @@ class Merge:
 
 
 def merge(
-    groups: list[Group], protected: Flags, weights: Floats, cost: Cost, rules: Rules, longest: int = LONGEST
+    groups: list[Group], protected: Bools, weights: Floats, cost: Cost, rules: Rules, longest: int = LONGEST
 ) -> Merge:
     """The cheapest cut of a sequence of groups into allowed cells; its cost is infinite when there is none."""
     t = len(groups)
@@ -93,7 +90,7 @@ def merge(
 class _Sweep:
     """The sums of all cells that end at group j, entry i for the cell that starts at group i."""
 
-    def __init__(self, groups: list[Group], protected: Flags, weights: Floats, rules: Rules, longest: int) -> None:
+    def __init__(self, groups: list[Group], protected: Bools, weights: Floats, rules: Rules, longest: int) -> None:
         t, m = len(groups), len(protected)
         self.groups, self.protected, self.weights, self.rules, self.longest = groups, protected, weights, rules, longest
         self.rows, self.mass, self.peak = np.zeros(t), np.zeros(t), np.zeros(t)

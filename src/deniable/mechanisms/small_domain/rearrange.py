@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from deniable.core.channel import Floats
+from deniable.core.arrays import Floats
 from deniable.mechanisms.small_domain.balance import Group
 
 Order = npt.NDArray[np.int64]

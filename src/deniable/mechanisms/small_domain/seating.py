@@ -14,12 +14,13 @@ from itertools import compress
 import numpy as np
 
 from deniable.core import exact
-from deniable.core.channel import Channel, Floats
+from deniable.core.arrays import Bools, Floats
+from deniable.core.channel import Channel
 from deniable.core.histogram import Counts, Histogram
 from deniable.core.plan import Cell
 from deniable.mechanisms.singles import Covered, lowered_for_singles
 from deniable.mechanisms.small_domain.balance import Group, joined
-from deniable.mechanisms.small_domain.channels import ChannelKind, Flags, fine_grain_channel, uniform_channel
+from deniable.mechanisms.small_domain.channels import ChannelKind, fine_grain_channel, uniform_channel
 from deniable.mechanisms.view import OWN_MARGINS, too_close
 
 
@@ -37,7 +38,7 @@ class Seating:
 
     histogram: Histogram
     noisy: bool
-    protected: Flags
+    protected: Bools
     rho2: Fraction
     kind: ChannelKind
     weights: Floats
@@ -83,7 +84,7 @@ class Seating:
                 return lowered_for_singles(channel, counts, group.positions, self.covered, self.rho2)
         return None
 
-    def _keeps(self, channel: Channel, counts: Counts, guarded: Flags) -> bool:
+    def _keeps(self, channel: Channel, counts: Counts, guarded: Bools) -> bool:
         sure = exact.surest(channel.keep, channel.replace, counts)
         return all(belief <= self.rho2 for belief in exact.different(compress(sure, guarded.tolist())))
 
