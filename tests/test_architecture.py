@@ -146,6 +146,24 @@ def test_a_mechanism_says_what_it_is_and_is_not_told_apart() -> None:
     assert told_apart("x = mechanism.name == 'decoys'", classes, {"decoys"}) == ["mechanism.name == 'decoys'"]
 
 
+def test_arrays_are_named_in_one_place() -> None:
+    """An alias elsewhere is of a kind of its own: none means what core/arrays.py already has a name for."""
+    named = [
+        line.partition(" = ")
+        for line in (PACKAGE / "core" / "arrays.py").read_text(encoding="utf-8").splitlines()
+        if " = npt.NDArray" in line
+    ]
+    kinds = {kind.partition("  #")[0] for name, _, kind in named if name != "Codes"}
+    aliases = [
+        (path.name, line)
+        for path in FILES
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if path.name != "arrays.py" and any(f" = {kind}" in line and line[0].isupper() for kind in kinds)
+    ]
+    assert len(kinds) > 4
+    assert aliases == [("conditions.py", "Rows = npt.NDArray[np.int32]")]  # places of rows, and not cells
+
+
 def empty_names(source: str) -> set[str]:
     """Variables, parameters and functions with names that do not say what they hold."""
     nodes = list(ast.walk(ast.parse(source)))

@@ -52,8 +52,9 @@ from deniable.audit.posteriors import Posteriors, cells_from
 from deniable.audit.rows import RowCounts, RowReport, row_report
 from deniable.audit.singles import about_singles, single_beliefs
 from deniable.core import html
+from deniable.core.arrays import Counts
 from deniable.core.errors import TableError, shortened
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.plan import Plan

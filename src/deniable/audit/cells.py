@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.audit.extremes import CellRows
-from deniable.core.channel import Channel, Floats
-from deniable.core.histogram import Counts
+from deniable.core.arrays import Counts, Floats
+from deniable.core.channel import Channel
 
 ROUNDS = 300
 FINE = 2**16  # expected rows are fractions; kept as whole numbers of 1/65536 of a row

@@ -21,9 +21,10 @@ import numpy as np
 
 from deniable.audit.breaches import Limits, limits_of, protects
 from deniable.audit.findings import Finding, Grade
+from deniable.core.arrays import Counts
 from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import shortened
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.probability import percent

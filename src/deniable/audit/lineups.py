@@ -16,7 +16,7 @@ from deniable.audit.extremes import View
 from deniable.audit.posteriors import Belief
 from deniable.audit.verify import lineups
 from deniable.audit.verify.lineups import COINS, FULL, Line
-from deniable.core.histogram import Counts
+from deniable.core.arrays import Counts
 
 
 class Seen(NamedTuple):

@@ -19,10 +19,10 @@ from functools import cached_property
 import numpy as np
 
 from deniable.audit.extremes import CellRows, Extremes, View, cell_extremes
+from deniable.core.arrays import Counts
 from deniable.core.channel import Channel
 from deniable.core.errors import InternalError
 from deniable.core.exact import posterior_of_sets
-from deniable.core.histogram import Counts
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from deniable.audit.posteriors import Belief
-from deniable.core.arrays import Codes
-from deniable.core.histogram import Counts
+from deniable.core.arrays import Codes, Counts
 
 BLOCKS = 10
 CHANCE = 1e-6  # how often a shuffled column may be called ordered

@@ -9,8 +9,8 @@ from functools import cache
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from deniable.core.arrays import Floats, Ints
 from deniable.core.errors import OptionError, shortened
 
 MOST = 10_000
@@ -68,7 +68,7 @@ class Bins:
             return (f"below {text[1]}", *inner, f"{text[-2]} and above")
         return tuple(f"[{text[i]}, {text[i + 1]}{']' if i == last else ')'}" for i in range(last + 1))
 
-    def places(self, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    def places(self, numbers: Floats) -> Ints:
         """The bin of each of the ``numbers``; -1 where it lies outside all of them."""
         edges = np.array(self.edges, dtype=np.float64)
         if self.open_ends:
@@ -108,7 +108,7 @@ class Quantiles:
         if not 2 <= self.count <= 1000:
             raise OptionError(f"Quantiles(count={self.count}): the number of bins must lie between 2 and 1000.")
 
-    def bins(self, numbers: npt.NDArray[np.float64], chance: npt.NDArray[np.float64], *, whole: bool = False) -> Bins:
+    def bins(self, numbers: Floats, chance: Floats, *, whole: bool = False) -> Bins:
         """Edges near the quantiles.
 
         Args:
@@ -147,24 +147,22 @@ class Quantiles:
 
 
 @cache
-def round_numbers(whole: bool) -> npt.NDArray[np.float64]:
+def round_numbers(whole: bool) -> Floats:
     """All numbers of three digits from 1e-6 to 1e15, their negatives, and 0, in order."""
     positive = np.array([float(f"{digits}e{power}") for power in range(-8, 13) for digits in range(100, 1000)])
     grid = np.concatenate([-positive[::-1], [0.0], positive])
     return grid[grid == np.floor(grid)] if whole else grid
 
 
-def edge_chances(
-    known: npt.NDArray[np.float64], grid: npt.NDArray[np.float64], share: float, epsilon: float
-) -> npt.NDArray[np.float64]:
+def edge_chances(known: Floats, grid: Floats, share: float, epsilon: float) -> Floats:
     """The probability of each round number to become the edge at a share of the (sorted) numbers."""
     off = np.abs(np.searchsorted(known, grid, side="left") - share * len(known))
     weights = np.exp(-epsilon / 2 * (off - off.min()))
-    chances: npt.NDArray[np.float64] = weights / weights.sum()
+    chances: Floats = weights / weights.sum()
     return chances
 
 
-def _drawn(chances: npt.NDArray[np.float64], number: float) -> int:
+def _drawn(chances: Floats, number: float) -> int:
     return min(int(np.searchsorted(np.cumsum(chances), number, side="right")), len(chances) - 1)
 
 

@@ -18,13 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.core import exact
+from deniable.core.arrays import Counts, Floats
 from deniable.core.errors import InternalError, OptionError
-from deniable.core.histogram import Counts
 
 SCALE = exact.SCALE
 COARSE_BITS = 10  # coins that depend on the data are rounded down to 10 significant bits, about three digits
 LARGEST_DOMAIN = 2**22
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.arrays import Ints
+
 SCALE = 2**32
 FEW = 200  # values: below, looking for equal ones takes longer than they do
-Integers = npt.NDArray[np.int64]
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -39,7 +40,7 @@ class Distinct(NamedTuple):
         return [computed[place] for place in self.of]
 
 
-def distinct(*columns: Integers) -> Distinct:
+def distinct(*columns: Ints) -> Distinct:
     """The distinct rows of some columns of numbers.
 
     >>> distinct(np.array([7, 7, 3]), np.array([1, 1, 1]))
@@ -55,7 +56,7 @@ def distinct(*columns: Integers) -> Distinct:
     return Distinct(rows, times.tolist(), codes.tolist())
 
 
-def kinds(*columns: npt.NDArray[Any]) -> tuple[Integers, Integers, Integers]:
+def kinds(*columns: npt.NDArray[Any]) -> tuple[Ints, Ints, Ints]:
     """The first of each kind of row, the kind of every row, and how many are of each kind.
 
     >>> [numbers.tolist() for numbers in kinds(np.array([0.5, 0.5, 0.1]), np.array([1, 1, 1]))]
@@ -69,7 +70,7 @@ def kinds(*columns: npt.NDArray[Any]) -> tuple[Integers, Integers, Integers]:
     return first, codes, times
 
 
-def amplification(keep: Integers, replace: Integers) -> Fraction | None:
+def amplification(keep: Ints, replace: Ints) -> Fraction | None:
     """max over y, x, x' of P[y][x] / P[y][x'] (mathematics 2); None when some published value rules an original value
     out.
 
@@ -90,7 +91,7 @@ def amplification(keep: Integers, replace: Integers) -> Fraction | None:
     return worst
 
 
-def own_amplifications(keep: Integers, replace: Integers) -> list[Fraction | None]:
+def own_amplifications(keep: Ints, replace: Ints) -> list[Fraction | None]:
     """max over k != y of P[y][y] / P[y][k] for each y, O(m): how much seeing y speaks for y (THESIS Thm 7); None when
     unbounded."""
     if len(keep) == 1:
@@ -104,7 +105,7 @@ def own_amplifications(keep: Integers, replace: Integers) -> list[Fraction | Non
     return alike.of_all(result)
 
 
-def downward_amplifications(keep: Integers, replace: Integers) -> list[Fraction | None]:
+def downward_amplifications(keep: Ints, replace: Ints) -> list[Fraction | None]:
     """max over y and k != x of P[y][k] / P[y][x], for every x: how much some y can speak *against* x; O(m).
 
     It is reached at k = y, the row that speaks most for itself, or at y = x, or at the k with the smallest coin.
@@ -157,7 +158,7 @@ def _drawn(row: tuple[int, ...], ratio: Fraction, total: int) -> Fraction:
     return Fraction(own * ratio.denominator, ratio.numerator + total * ratio.denominator) if own else Fraction(0)
 
 
-def surest(keep: Integers, replace: Integers, counts: Integers) -> list[Fraction]:
+def surest(keep: Ints, replace: Ints, counts: Ints) -> list[Fraction]:
     """The largest Pr[x | y] over all y, for each x, for an attacker whose prior is counts / n.
 
         Pr[x | y] = f_x (S-K_x) W_y / (f_y K_y S + W_y T)  for y != x,   T = sum_k f_k (S-K_k)
@@ -192,7 +193,7 @@ def _replaced_rows(alike: Distinct) -> int:
     return sum(times * row[0] * (SCALE - row[1]) for row, times in zip(alike.rows, alike.times, strict=True))
 
 
-def _two_smallest(keep: Integers, replace: Integers, counts: Integers) -> list[tuple[Fraction, int]]:
+def _two_smallest(keep: Ints, replace: Ints, counts: Ints) -> list[tuple[Fraction, int]]:
     """The two smallest f_y K_y S / W_y, and their y: compared as fractions where rounding could decide."""
     drawn = np.flatnonzero(replace > 0)
     if not len(drawn):
@@ -205,7 +206,7 @@ def _two_smallest(keep: Integers, replace: Integers, counts: Integers) -> list[t
     return heapq.nsmallest(2, zip(ratios, near.tolist(), strict=True))
 
 
-def posterior_of_sets(keep: Integers, replace: Integers, counts: Integers, sets: Integers) -> list[Fraction]:
+def posterior_of_sets(keep: Ints, replace: Ints, counts: Ints, sets: Ints) -> list[Fraction]:
     """The largest Pr[x in set | y] over all y, for each set of a partition: ``sets[x]`` is the set of value x.
 
     y in the set:   (f_y K_y S + W_y T_set) / (f_y K_y S + W_y T),   largest where f_y K_y / W_y is largest
@@ -239,7 +240,7 @@ def _sure_of(mine: int, total: int, most: Fraction | None, least: Fraction | Non
     return max(here, there)
 
 
-def _extremes_without_self(keep: Integers) -> tuple[Integers, Integers]:
+def _extremes_without_self(keep: Ints) -> tuple[Ints, Ints]:
     """For each position the smallest and the largest threshold among the *other* positions."""
     if len(keep) == 1:
         return keep, keep

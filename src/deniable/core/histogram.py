@@ -9,11 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from deniable.core.arrays import Counts, Floats
 from deniable.core.errors import TableError, did_you_mean, listing, shortened
-
-Counts = npt.NDArray[np.int64]
 
 
 def _plain(value: Any) -> Any:
@@ -101,7 +99,7 @@ class Histogram(Mapping[Hashable, int]):
         return len(self.domain)
 
     @property
-    def relative(self) -> npt.NDArray[np.float64]:
+    def relative(self) -> Floats:
         """f_i / n."""
         return self.counts / max(self.rows, 1)
 

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from deniable.core import html
+from deniable.core.arrays import Counts
 from deniable.core.channel import Channel
 from deniable.core.errors import InternalError
 from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.lineup import LineUpDesign
 from deniable.core.part import Grouping, Mixture
 from deniable.core.privacy import Privacy

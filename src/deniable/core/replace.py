@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.arrays import Floats, Ints
 from deniable.core.breach import requirement
 from deniable.core.channel import LARGEST_DOMAIN
 from deniable.core.errors import ManifestError, OptionError, did_you_mean
@@ -249,10 +250,10 @@ class NumberRange:
         """(K + (S-K) w / S) / ((S-K) w / S) for the least likely point; None when nothing is ever replaced."""
         return range_amplification(self.keep, self.points)
 
-    def weights(self) -> npt.NDArray[np.float64]:
+    def weights(self) -> Floats:
         """The replacing mass of every point: how many of the 2^32 numbers u have floor(u points / 2^32) = j."""
         edges = -((-np.arange(self.points + 1, dtype=np.int64) * SCALE) // self.points)
-        mass: npt.NDArray[np.float64] = np.diff(edges) / SCALE
+        mass: Floats = np.diff(edges) / SCALE
         return mass
 
     def share(self, first: int, last: int) -> float:
@@ -260,14 +261,14 @@ class NumberRange:
         edge = [-(-place * SCALE // self.points) for place in (first, last + 1)]
         return round((edge[1] - edge[0]) / SCALE, 9)
 
-    def position(self, numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    def position(self, numbers: npt.NDArray[Any]) -> Ints:
         """The nearest grid point of each number (of dates: of its ordinal)."""
         if self.kind == "number":
             places = np.rint((numbers.astype(np.float64) - self._origin) / self.step).astype(np.int64)
         else:
             step = int(self.step)
             places = (numbers.astype(np.int64) - int(self._origin) + step // 2) // step
-        result: npt.NDArray[np.int64] = np.minimum(places, self.grid - 1)
+        result: Ints = np.minimum(places, self.grid - 1)
         return result
 
     def numbers(self, places: npt.NDArray[Any]) -> npt.NDArray[Any]:

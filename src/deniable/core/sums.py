@@ -17,8 +17,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from deniable.core.arrays import Floats
 from deniable.core.errors import RequirementError
 from deniable.core.probability import Probability, percent, probability
 
@@ -190,7 +190,7 @@ def _within_float(f: int, c: int, low: int, high: int) -> float:
     trials = c * f
     x = np.arange(low, high)
     steps = np.log((trials - x) / ((x + 1.0) * (c - 1)))
-    logs: npt.NDArray[np.float64] = np.concatenate(([0.0], np.cumsum(steps))) - float(steps[: f - low].sum())
+    logs: Floats = np.concatenate(([0.0], np.cumsum(steps))) - float(steps[: f - low].sum())
     return min(1.0, math.exp(_log_at_mean(f, c)) * float(np.exp(logs).sum()))
 
 

@@ -7,16 +7,15 @@ from decimal import Decimal, localcontext
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
-from deniable.core.arrays import Words
+from deniable.core.arrays import Ints, Words
 from deniable.core.errors import OptionError
 from deniable.engines.randomness import Keystream
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 20.0
 
 
-def discrete_laplace(keystream: Keystream, size: int, epsilon: float) -> npt.NDArray[np.int64]:
+def discrete_laplace(keystream: Keystream, size: int, epsilon: float) -> Ints:
     """Discrete Laplace noise, P(k) = (1-a)/(1+a) a^|k| with a = e^-epsilon, as the difference of two geometric draws.
 
     A draw is the number of k >= 1 with u < a^k 2^64, u a 64-bit word: P(G >= k) is a^k up to 2^-64 for each k, and the
@@ -25,7 +24,7 @@ def discrete_laplace(keystream: Keystream, size: int, epsilon: float) -> npt.NDA
     thresholds = _geometric_thresholds(epsilon)
     words = keystream.words(0, 2 * size)
     draws = len(thresholds) - np.searchsorted(thresholds, words, side="right")
-    noise: npt.NDArray[np.int64] = (draws[0::2] - draws[1::2]).astype(np.int64)
+    noise: Ints = (draws[0::2] - draws[1::2]).astype(np.int64)
     return noise
 
 

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from deniable.core.arrays import Codes, Words
+from deniable.core.arrays import Codes, Ints, Words
 from deniable.core.errors import InternalError, OutputError, SecretError, TableError, warn_caller
 
 KEY_BYTES = 32
@@ -261,7 +261,7 @@ def _hashed(key: bytes, ids: pa.Array) -> Words:
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
-def drawn_rows(keystream: Keystream, rows: int, count: int) -> npt.NDArray[np.int64]:
+def drawn_rows(keystream: Keystream, rows: int, count: int) -> Ints:
     """``count`` different numbers below ``rows``, every choice equally likely but for a share of rows / 2^64."""
     drawn: dict[int, None] = {}
     position = 0

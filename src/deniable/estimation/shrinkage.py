@@ -20,9 +20,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from deniable.core.arrays import Bools, Floats
+from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.tally import Block
 from deniable.estimation.aggregates import count_of
 from deniable.estimation.calibration import Control
@@ -38,7 +37,6 @@ MARGINS = 40
 LEAST_ROWS = 20
 POINT_ERRORS, INTERVAL_ERRORS = 1.0, 2.0  # standard errors of the fit that are added to t
 SLOPES = np.arange(0.0, 0.61, 0.05)
-Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +146,7 @@ def _overlap(ask: Asking, margins: list[tuple[str, ...]]) -> float:
     return both / alone if alone else 1.0
 
 
-def _variance_per_row(ask: Asking, chosen: Places) -> Floats:
+def _variance_per_row(ask: Asking, chosen: Ints) -> Floats:
     """What one row of the average kind adds to the variance of each value's count."""
     average, expected = ask.total / max(ask.total.sum(), 1.0), []
     for start in range(0, len(chosen), MARGIN_VALUES):  # in parts: m x states weights may not fit
@@ -177,7 +175,7 @@ def _fit(rows: Floats, moment: Floats, weight: Floats, n: int, effect: float) ->
     return best
 
 
-def _frequent(share: Floats) -> Places:
+def _frequent(share: Floats) -> Ints:
     return np.sort(np.argsort(-share, kind="stable")[:MARGIN_VALUES])
 
 
@@ -191,7 +189,7 @@ def _margins(ask: Asking) -> list[tuple[str, ...]]:
 
 
 def _estimates(
-    ask: Asking, margin: tuple[str, ...], control: Control | None, values: Places
+    ask: Asking, margin: tuple[str, ...], control: Control | None, values: Ints
 ) -> Iterator[tuple[Floats, Answers]]:
     """Rows and estimates [groups, values] of one margin."""
     every = np.ones((1, ask.states.m), bool)

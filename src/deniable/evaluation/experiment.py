@@ -17,8 +17,8 @@ from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from deniable.core.arrays import Floats
 from deniable.core.errors import DeniableError, OptionError
 from deniable.core.profile import SELECTIVITIES
 from deniable.engines.base import Progress, no_progress
@@ -135,7 +135,7 @@ class _Work:
         """The conditions of all pools, one after the other."""
         return self.pools[0] if len(self.pools) == 1 else _joined(self.pools)
 
-    def _drawn(self, pool: QuestionPool, estimates: npt.NDArray[np.float64], draw: int) -> dict[str, Any]:
+    def _drawn(self, pool: QuestionPool, estimates: Floats, draw: int) -> dict[str, Any]:
         """What charts need: errors by band, and of the first draw the points of a cloud."""
         truth, rows = pool.truth, pool.table.rows
         bands = [[low, high, error] for (low, high), error in errors_by_band(estimates, truth, rows).items()]
@@ -147,9 +147,7 @@ class _Work:
         pairs = zip(truth[shown].tolist(), estimates[shown].tolist(), strict=True)
         return {"bands": bands, "cloud": [[true, round(guess, 2)] for true, guess in pairs if np.isfinite(guess)]}
 
-    def _numbers(
-        self, pool: QuestionPool, answered: Answered, name: str, estimates: npt.NDArray[np.float64]
-    ) -> dict[str, float]:
+    def _numbers(self, pool: QuestionPool, answered: Answered, name: str, estimates: Floats) -> dict[str, float]:
         truth, table = pool.truth, pool.table
         by_kind = errors_by_selectivity(estimates, truth, table.rows, self.selectivities)
         numbers = {

@@ -8,8 +8,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.arrays import Floats, Ints
 from deniable.core.profile import SELECTIVITIES
-from deniable.planning.accuracy import Floats, mean_between, relative_error
+from deniable.planning.accuracy import mean_between, relative_error
 
 BANDS = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)  # ends of bands of selectivity, for charts
 FEWEST = 5  # questions of a band: the mean of fewer says little
@@ -39,7 +40,7 @@ def errors_by_band(
     return by_band
 
 
-def spread_out(truth: Floats, least: float, most: int = POINTS) -> npt.NDArray[np.int64]:
+def spread_out(truth: Floats, least: float, most: int = POINTS) -> Ints:
     """At most ``most`` questions with at least ``least`` true rows, evenly over their order by size; no chance in it.
 
     >>> spread_out(np.array([5.0, 0.0, 1.0, 9.0, 7.0]), 1, most=3).tolist()

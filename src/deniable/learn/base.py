@@ -11,8 +11,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
+from deniable.core.arrays import Floats
 from deniable.core.errors import ColumnError, OptionError
-from deniable.learn.features import Codes, Floats, Training, as_table, from_release, from_rows, plain
+from deniable.learn.features import Codes, Training, as_table, from_release, from_rows, plain
 
 
 class ReleaseClassifier(ClassifierMixin, BaseEstimator):

@@ -16,9 +16,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from deniable.core.arrays import Floats
 from deniable.core.errors import OptionError
 from deniable.learn.base import ReleaseClassifier
-from deniable.learn.features import Codes, Floats, Training
+from deniable.learn.features import Codes, Training
 
 REACHES = (0.0, 1.0, 3.0, 10.0)
 SPREADS = (0.0, *np.geomspace(1e-4, 30.0, 14))

@@ -14,13 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from deniable.core.arrays import Bools, Floats
 from deniable.core.errors import OptionError
 from deniable.learn.base import ReleaseClassifier
-from deniable.learn.features import Codes, Feature, Floats, Training
-
-Bools = npt.NDArray[np.bool_]
+from deniable.learn.features import Codes, Feature, Training
 
 
 @dataclass

@@ -18,10 +18,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from deniable.core.arrays import Floats
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.arrays import Bools, Counts, Floats
+from deniable.core.histogram import Histogram
 from deniable.mechanisms.view import OWN_MARGINS, coarse_counts, is_sparse, upper_counts
 
 LARGEST_COIN = 1 - 2**-10
@@ -82,7 +81,7 @@ class _Largest(NamedTuple):
     r: Floats
     limits: Floats
     slope: Floats  # 1 where the bound does not grow with the coin
-    flat: npt.NDArray[np.bool_]
+    flat: Bools
 
     @classmethod
     def of(cls, prior: Floats, r: Floats, limits: Floats) -> _Largest:

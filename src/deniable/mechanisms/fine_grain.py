@@ -19,12 +19,12 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from deniable.core.arrays import Floats
+from deniable.core.arrays import Counts, Floats
 from deniable.core.channel import Channel, coarsened
 from deniable.core.errors import InternalError, OptionError, RequirementError, did_you_mean, listing, shortened
 from deniable.core.exact import different_pairs, downward_amplifications, own_amplifications
 from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
 from deniable.core.promise import PerValue, Promise

@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.arrays import Floats
+from deniable.core.arrays import Floats, Ints
 from deniable.core.errors import InternalError
 from deniable.core.exact import FEW, kinds
 from deniable.mechanisms.variances import value_variances
@@ -133,7 +133,7 @@ class _Problem:
         without[0] = c[1]
         return np.concatenate(([c[0]], without))
 
-    def _best(self, largest: npt.NDArray[np.int64], low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    def _best(self, largest: Ints, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Where each of several concave functions is largest within its interval, and its value there."""
         own, cap_slope = self._own(largest), self._cap_slope(largest)
         for _ in range(STEPS):
@@ -147,14 +147,14 @@ class _Problem:
         left, right = self._value(largest, low), self._value(largest, high)
         return np.where(right > left, high, low), np.maximum(left, right)
 
-    def _cap(self, largest: npt.NDArray[np.int64], t: Floats) -> Floats:
+    def _cap(self, largest: Ints, t: Floats) -> Floats:
         """What the coins of the others are capped at: t itself, or v_k(t) under a single largest coin."""
         g = self.g[largest]
         with np.errstate(invalid="ignore"):
             single = (g - 1 - (self.m - 1) * t) / g
         return np.where(largest < 0, t, np.maximum(single, 0.0))
 
-    def _below(self, cap: Floats, t: Floats) -> npt.NDArray[np.int64]:
+    def _below(self, cap: Floats, t: Floats) -> Ints:
         """How many values (a prefix) have their own bound u_i(t) below the cap."""
         with np.errstate(divide="ignore"):
             threshold = (1 + (self.m - 1) * cap) / (1 - t)
@@ -174,16 +174,14 @@ class _Problem:
             np.concatenate(([0.0], np.cumsum(self.w * finite))),
         )
 
-    def _own(self, largest: npt.NDArray[np.int64]) -> Floats:
+    def _own(self, largest: Ints) -> Floats:
         return np.where(largest >= 0, self.w[largest], 0.0)
 
-    def _cap_slope(self, largest: npt.NDArray[np.int64]) -> Floats:
+    def _cap_slope(self, largest: Ints) -> Floats:
         with np.errstate(divide="ignore"):
             return np.where(largest < 0, 1.0, -(self.m - 1) / self.g[largest])
 
-    def _sums(
-        self, largest: npt.NDArray[np.int64], own: Floats, j: npt.NDArray[np.int64]
-    ) -> tuple[Floats, Floats, Floats]:
+    def _sums(self, largest: Ints, own: Floats, j: Ints) -> tuple[Floats, Floats, Floats]:
         """Over the first j values w and w g, over the rest w; always without value k itself, whose w is ``own``."""
         finite, prefix_w, prefix_wg = self._prefixes
         inside = (largest >= 0) & (largest < j)
@@ -192,7 +190,7 @@ class _Problem:
         rest = prefix_w[-1] - prefix_w[j] - np.where(inside, 0.0, own)
         return first_w, first_wg, rest
 
-    def _value(self, largest: npt.NDArray[np.int64], t: Floats) -> Floats:
+    def _value(self, largest: Ints, t: Floats) -> Floats:
         cap, own = self._cap(largest, t), self._own(largest)
         first_w, first_wg, rest = self._sums(largest, own, self._below(cap, t))
         value: Floats = own * t + (first_wg * (1 - t) - first_w) / (self.m - 1) + cap * rest

@@ -16,9 +16,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from deniable.core.arrays import Counts
 from deniable.core.channel import Channel, weights_of
 from deniable.core.errors import OptionError, RequirementError
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.probability import Probability, probability

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from deniable.core.arrays import Counts
 from deniable.core.channel import SCALE, Channel, coarsened, weights_of
 from deniable.core.errors import RequirementError
 from deniable.core.exact import distinct
 from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
 from deniable.core.promise import Strata

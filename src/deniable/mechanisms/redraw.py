@@ -13,8 +13,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from deniable.core.arrays import Counts
 from deniable.core.channel import Channel
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.mechanisms.base import Mechanism

@@ -7,8 +7,8 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from deniable.core.arrays import Bools
 from deniable.core.errors import (
     DeniableError,
     OptionError,
@@ -62,7 +62,7 @@ def require_values(
         )
 
 
-def protected_values(histogram: Histogram, privacy: Privacy) -> npt.NDArray[np.bool_]:
+def protected_values(histogram: Histogram, privacy: Privacy) -> Bools:
     """SA': the values that the requirement protects: those not exempt, with f_x / n <= rho1 where rho1 is given."""
     singles = {value for column in single_values(histogram.domain) for value in column.values} if privacy.exempt else ()
     unknown = [value for value in privacy.exempt if value not in singles]
@@ -73,7 +73,7 @@ def protected_values(histogram: Histogram, privacy: Privacy) -> npt.NDArray[np.b
     return mask
 
 
-def require_covered(histogram: Histogram, protected: npt.NDArray[np.bool_]) -> None:
+def require_covered(histogram: Histogram, protected: Bools) -> None:
     """Refuse a requirement that covers no value that occurs: its sentence would promise something about nobody."""
     if not histogram.counts[protected].any():
         raise RequirementError(
@@ -82,14 +82,14 @@ def require_covered(histogram: Histogram, protected: npt.NDArray[np.bool_]) -> N
         )
 
 
-def largest_protected_frequency(histogram: Histogram, protected: npt.NDArray[np.bool_]) -> Fraction:
+def largest_protected_frequency(histogram: Histogram, protected: Bools) -> Fraction:
     """max f_x / n over protected values; 0 when none is protected."""
     if not protected.any():
         return Fraction(0)
     return Fraction(int(histogram.counts[protected].max()), histogram.rows)
 
 
-def require_feasible(histogram: Histogram, privacy: Privacy, protected: npt.NDArray[np.bool_]) -> None:
+def require_feasible(histogram: Histogram, privacy: Privacy, protected: Bools) -> None:
     """A value more frequent than rho2 is believed at more than rho2 before anything is published."""
     assert privacy.rho2 is not None
     in_the_way = protected & (histogram.counts >= math.ceil(privacy.rho2 * histogram.rows))  # f / n >= rho2, exactly

@@ -11,10 +11,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from deniable.core.arrays import Bools
+from deniable.core.arrays import Bools, Counts
 from deniable.core.channel import Channel, coarsened
 from deniable.core.exact import posterior_of_sets
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.core.promise_numbers import Single
 from deniable.core.singles import SingleValues, single_values

@@ -15,11 +15,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from deniable.core.arrays import Bools
+from deniable.core.arrays import Bools, Counts
 from deniable.core.channel import Channel
 from deniable.core.errors import RequirementError, shortened
 from deniable.core.exact import SCALE, different, distinct
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy, worst_posterior
 from deniable.mechanisms.requirement import needs_rho1, protected_values, require_covered, require_feasible
 

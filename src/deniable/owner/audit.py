@@ -17,10 +17,10 @@ from deniable.audit.grouped import GroupRows
 from deniable.audit.rows import Rows, counts_of
 from deniable.audit.verify.groups import ROWS, Published
 from deniable.core import values
-from deniable.core.arrays import Codes
+from deniable.core.arrays import Codes, Counts
 from deniable.core.errors import DeniableError, TableError
 from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.plan import Cell, Plan

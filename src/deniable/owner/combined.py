@@ -11,8 +11,7 @@ from deniable.audit.columns import as_channel, of_column
 from deniable.audit.findings import Finding, namer
 from deniable.audit.joint import about_joint, joint_beliefs
 from deniable.audit.together import about_rows_together, surest
-from deniable.core.arrays import Ints
-from deniable.core.histogram import Counts
+from deniable.core.arrays import Counts, Ints
 from deniable.core.plan import Plan
 from deniable.engines.batch.tallies import Tally
 from deniable.owner.beside import Beside, Look

@@ -10,8 +10,7 @@ import numpy as np
 
 from deniable.audit.functions import Meetings
 from deniable.audit.rows import BLOCKS, Combinations, RowCounts, blocks_of, counted, is_ordered, order_classes
-from deniable.core.arrays import Ints
-from deniable.core.histogram import Counts
+from deniable.core.arrays import Counts, Ints
 from deniable.engines.base import CELL
 from deniable.engines.batch.tallies import Tally, pair_keys
 from deniable.owner.beside import HELD, Beside, Look

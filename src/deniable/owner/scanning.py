@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from deniable.core.arrays import Ints
+from deniable.core.arrays import Counts, Ints
 from deniable.core.errors import TableError
-from deniable.core.histogram import Counts
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.replace import NumberRange

@@ -20,9 +20,9 @@ from deniable.audit.audit import Audit
 from deniable.audit.exposure import combined
 from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors
-from deniable.core.arrays import Codes, Floats, Ints, Words
+from deniable.core.arrays import Codes, Counts, Floats, Ints, Words
 from deniable.core.errors import DeniableError
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.engines.batch.tallies import spread
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.mechanisms.decoys.mechanism import Decoys

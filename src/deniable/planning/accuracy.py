@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from deniable.core.arrays import Floats
 
 
 def relative_error(estimates: npt.ArrayLike, truth: npt.ArrayLike) -> Floats:

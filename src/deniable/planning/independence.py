@@ -11,9 +11,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.arrays import Floats
 from deniable.planning.pools import QuestionPool
-
-Floats = npt.NDArray[np.float64]
 
 
 def independence(rows: npt.ArrayLike, counts: npt.ArrayLike, sets: npt.ArrayLike) -> Floats:

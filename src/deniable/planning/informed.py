@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from deniable.audit.attacks.informed import Informed, InformedAttacker, from_population, in_classes
 from deniable.audit.attacks.shown import ChannelRows, LineUpRows, NothingShown, Shown
-from deniable.core.arrays import Floats, Ints
-from deniable.core.histogram import Counts
+from deniable.core.arrays import Counts, Floats, Ints
 from deniable.core.lineup_arcs import ArcDesign
 from deniable.core.plan import Plan, PlannedPart
 from deniable.engines.batch.columns import Encoded

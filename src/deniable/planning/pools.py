@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.errors import OptionError, QuestionError, did_you_mean
 from deniable.core.profile import QuestionProfile
 from deniable.core.reading import small_text
@@ -29,10 +30,6 @@ from deniable.estimation.sql.parsing import parse
 from deniable.estimation.sql.scope import Scope
 from deniable.planning.conditions import HELD, Condition, CountedRows, Rows, rows_of
 from deniable.planning.tables import CodedTable
-
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 CONDITIONS = 200
 QUESTIONS = 5000

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from deniable.core.arrays import Floats, Ints
 from deniable.core.channel import Channel
 from deniable.core.errors import OptionError
 from deniable.core.histogram import Histogram
@@ -30,7 +31,6 @@ from deniable.estimation.model.tensor import SINGULAR
 from deniable.mechanisms.decoys.mixture import full_channel
 from deniable.mechanisms.variances import value_variances
 
-Floats = npt.NDArray[np.float64]
 CHUNK = 4_000_000  # numbers in one array of questions x values
 NORMAL_MEAN = float(np.sqrt(2 / np.pi))  # the mean of |Z| for a standard normal Z
 
@@ -57,7 +57,7 @@ def pool_variance(plan: Plan, profile: QuestionProfile, *, marginal_variance: fl
     return questions.pick(np.concatenate(parts, axis=1))
 
 
-def _dealt(rows: Floats, whole: npt.NDArray[np.int64]) -> Floats:
+def _dealt(rows: Floats, whole: Ints) -> Floats:
     """n_x (f_x - n_x) / (f_x - 1): how much of the variance of dealing is left in n_x of f_x rows."""
     left: Floats = rows * np.maximum(whole - rows, 0.0) / np.maximum(whole - 1, 1)
     return left

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from deniable.core.arrays import Floats
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.probability import percent
@@ -24,7 +24,6 @@ from deniable.planning.accuracy import mean_between, relative_to
 from deniable.planning.pools import QuestionPool
 from deniable.planning.prediction import NORMAL_MEAN, pool_variance, predicted_error, predicted_relative_error
 
-Floats = npt.NDArray[np.float64]
 Errors = tuple[float, ...]
 LAPLACE_QUESTIONS = 100  # that a budget is divided among, where no pool says how many there are
 

@@ -12,8 +12,8 @@ from deniable.audit.columns import limits_of_part
 from deniable.audit.findings import namer
 from deniable.audit.heaping import Heap, about_heap, heap_of
 from deniable.audit.together import surest
+from deniable.core.arrays import Counts
 from deniable.core.errors import shortened
-from deniable.core.histogram import Counts
 from deniable.core.part import Part
 from deniable.core.promise import Groups
 from deniable.core.replace import NumberRange

@@ -11,9 +11,10 @@ import math
 from collections.abc import Hashable
 from fractions import Fraction
 
+from deniable.core.arrays import Counts
 from deniable.core.errors import RequirementError, listing
 from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
 from deniable.core.promise import Groups

@@ -22,8 +22,7 @@ import numpy as np
 
 from deniable.audit.attacks.classifier import column_scores, seen_together
 from deniable.audit.attacks.shown import Shown
-from deniable.core.arrays import Bools, Codes, Floats, Ints
-from deniable.core.histogram import Counts
+from deniable.core.arrays import Bools, Codes, Counts, Floats, Ints
 from deniable.core.probability import percent
 
 ENTRIES = 2**22  # beliefs that are held at once: people x values

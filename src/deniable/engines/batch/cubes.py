@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.arrays import Bools
+from deniable.core.arrays import Bools, Floats
 from deniable.core.tally import CodeMask
 
 Cube = npt.NDArray[Any]
@@ -47,9 +47,7 @@ class Cubes:
         return cube
 
 
-def slice_cube(
-    cube: npt.NDArray[Any], columns: tuple[str, ...], question: Sequence[CodeMask]
-) -> npt.NDArray[np.float64]:
+def slice_cube(cube: npt.NDArray[Any], columns: tuple[str, ...], question: Sequence[CodeMask]) -> Floats:
     """Rows by state of a conjunction: index the axes with one value, sum over the others."""
     for mask in _masks_by_column(columns, question):
         places = np.flatnonzero(mask)

@@ -15,7 +15,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.arrays import Codes, Ints, Words
+from deniable.core.arrays import Cells, Codes, Ints, Words
 from deniable.core.errors import table_changed
 from deniable.core.plan import PlannedPart
 from deniable.engines.randomness import Keystream
@@ -23,8 +23,6 @@ from deniable.engines.randomness import Keystream
 EXPLICIT = 4096  # rows of a value up to which its permutation is a list
 ROUNDS = 8
 _BLOCK_ROWS = 2**18  # explicit permutations are made for this many rows at a time
-
-Cells = npt.NDArray[np.int32]
 
 
 class Dealer:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.arrays import Codes, Ints, Words
+from deniable.core.arrays import Bools, Codes, Ints, Words
 from deniable.core.channel import SCALE
 from deniable.core.errors import InternalError
 
@@ -170,7 +170,7 @@ class Guide:
             raise InternalError("a row was dealt to a cell that does not have its value")
 
 
-def blend(codes: Codes, kept: npt.NDArray[np.bool_], out: Codes, spare: Codes) -> None:
+def blend(codes: Codes, kept: Bools, out: Codes, spare: Codes) -> None:
     """out = codes where kept, without a branch: a random coin defeats branch prediction."""
     np.subtract(codes, out, out=spare)
     np.multiply(spare, kept.view(np.uint8), out=spare, casting="unsafe")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.arrays import Codes
+from deniable.core.arrays import Bools, Codes
 from deniable.core.errors import ColumnError, OptionError, TableError
 from deniable.core.replace import Kind, NumberRange, Replace
 from deniable.engines.base import RangeScan
@@ -56,7 +56,7 @@ class RangeEncoder:
         places[gone] = self.range.grid  # missing as a point, or the exempt code: the range has no such point then
         return places.astype(self.dtype)
 
-    def exempt_mask(self, codes: Codes) -> npt.NDArray[np.bool_] | None:
+    def exempt_mask(self, codes: Codes) -> Bools | None:
         return codes == self.range.grid if self.exempt else None
 
     def decode(self, codes: Codes) -> list[pa.Array]:
@@ -186,7 +186,7 @@ def _require_decimals(column: str, dtype: pa.DataType, replace: Replace) -> None
             )
 
 
-def numbers_of(column: str, values: pa.Array, kind: Kind) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+def numbers_of(column: str, values: pa.Array, kind: Kind) -> tuple[npt.NDArray[Any], Bools]:
     """A column as numbers (dates as ordinals) and which rows are missing; NaN is missing, infinities are refused."""
     values = decoded(values)
     gone = np.asarray(values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False), dtype=bool)
@@ -211,7 +211,7 @@ def numbers_of(column: str, values: pa.Array, kind: Kind) -> tuple[npt.NDArray[A
         ) from None
 
 
-def require_inside(column: str, numbers: npt.NDArray[Any], gone: npt.NDArray[np.bool_], grid: NumberRange) -> None:
+def require_inside(column: str, numbers: npt.NDArray[Any], gone: Bools, grid: NumberRange) -> None:
     """Refuse values outside the declared range: kept, they would stand out from all replacements."""
     ends = [end.toordinal() if isinstance(end, datetime.date) else end for end in (grid.low, grid.high)]
     if (((numbers < ends[0]) | (numbers > ends[1])) & ~gone).any():

@@ -11,16 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from deniable.core.arrays import Codes, Ints
+from deniable.core.arrays import Cells, Codes, Ints
 from deniable.core.errors import TableError, table_changed
 from deniable.core.histogram import Histogram
 from deniable.engines.base import Scan
 from deniable.engines.batch.encoding import MOST_VALUES, Encoder
-
-Cells = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.arrays import Codes, Words
+from deniable.core.arrays import Codes, Ints, Words
 
 RANGES = 1024  # of keys, by their first bits
 HELD = 2**20  # records in memory, of one tally
@@ -53,7 +53,7 @@ class Tally:
         self._type = np.dtype([("key", "<u8"), *fields.items()])
         self._held, self._waiting, self._pieces = HELD if held is None else held, 0, list[Records]()
         self._file: IO[bytes] | None = None
-        self._runs: list[npt.NDArray[np.int64]] = []  # where each range of each sorted run begins, in records
+        self._runs: list[Ints] = []  # where each range of each sorted run begins, in records
 
     def add(self, keys: Words, **numbers: Codes | int) -> None:
         """One record for each key, with its own numbers or the same ones."""

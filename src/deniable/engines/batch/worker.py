@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from deniable.core.arrays import Bools, Codes, Ints, Words
+from deniable.core.arrays import Bools, Cells, Codes, Ints, Words
 from deniable.engines.base import CELL, Job, PartJob
 from deniable.engines.batch.dealing import Dealer, DrawnCells, require_all_dealt
 from deniable.engines.batch.encoding import Encoder
@@ -25,7 +24,6 @@ from deniable.engines.batch.strata import StrataDealer
 from deniable.engines.batch.values import decoded, plain_type
 
 Piece = tuple[pa.RecordBatch, Words]  # published rows, and the sort key of each
-Cells = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)

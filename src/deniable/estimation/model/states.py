@@ -14,8 +14,8 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from deniable.core.arrays import Ints
 from deniable.core.channel import Channel
 from deniable.core.errors import QuestionError
 from deniable.estimation.model.tensor import SINGULAR, stochastic
@@ -35,7 +35,7 @@ class States:
 
     m: int
     channels: tuple[Channel, ...]
-    positions: tuple[npt.NDArray[np.int64], ...]
+    positions: tuple[Ints, ...]
     mixture: Floats | None = None
 
     @classmethod

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from deniable.core.arrays import Floats
 from deniable.core.errors import QuestionError, did_you_mean
 from deniable.estimation.aggregates import Aggregate, Computed, Count
 from deniable.estimation.answering import answer, group_columns, interval
@@ -231,7 +232,7 @@ def _spread(made: Scalar, columns: Mapping[str, pa.Array | pa.ChunkedArray], row
     return made.compute(plain)
 
 
-def _rounded(column: npt.NDArray[np.float64], decimals: int | None, towards: int) -> npt.NDArray[np.float64]:
+def _rounded(column: Floats, decimals: int | None, towards: int) -> Floats:
     """A value to the nearest, the ends of an interval outwards."""
     if decimals is None:
         return column

@@ -31,7 +31,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from deniable.core.histogram import Counts
+from deniable.core.arrays import Counts
 
 Groups = list[tuple[Counts, int]]
 CELLS = 2000  # kinds of groups that mixing may make, about

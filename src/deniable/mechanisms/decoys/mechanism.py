@@ -19,10 +19,11 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from deniable.core import memory
+from deniable.core.arrays import Counts
 from deniable.core.channel import Channel
 from deniable.core.errors import OptionError, RequirementError, did_you_mean, shortened
 from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.part import Grouping, GroupingKind
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy

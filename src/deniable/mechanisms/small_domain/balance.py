@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from deniable.core.histogram import Counts
+from deniable.core.arrays import Bools, Counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +25,7 @@ class Group:
         return int(self.counts.sum())
 
 
-def balance(counts: Counts, protected: npt.NDArray[np.bool_]) -> list[Group]:
+def balance(counts: Counts, protected: Bools) -> list[Group]:
     """Groups that take every row once, protected values balanced, exempt rows dealt in proportion.
 
     >>> f = np.array([12, 8, 6, 5, 4, 3, 1, 1, 1, 1])

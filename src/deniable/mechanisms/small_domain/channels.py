@@ -15,10 +15,9 @@ from typing import Literal
 
 import numpy as np
 
-from deniable.core.arrays import Bools, Floats
+from deniable.core.arrays import Bools, Counts, Floats
 from deniable.core.channel import Channel, coarsened
 from deniable.core.exact import different, different_pairs, own_amplifications
-from deniable.core.histogram import Counts
 from deniable.core.privacy import amplification_limit
 from deniable.mechanisms.fine_grain_solver import solve_coins
 from deniable.mechanisms.small_domain.cost import value_variances

@@ -20,11 +20,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from deniable.core.arrays import Floats
+from deniable.core.arrays import Bools, Counts, Floats
 from deniable.core.channel import Channel
-from deniable.core.histogram import Counts
 from deniable.mechanisms import variances
 
 CostName = Literal["variance", "bound", "relative"]
@@ -94,7 +92,7 @@ def value_variances(counts: Counts, channel: Channel) -> Floats:
     return variances.value_variances(channel.coins, channel.replacing, counts.astype(np.float64))
 
 
-def _gamma_minus_one(sums: Sums, rho2: float) -> tuple[Floats, npt.NDArray[np.bool_]]:
+def _gamma_minus_one(sums: Sums, rho2: float) -> tuple[Floats, Bools]:
     """gamma - 1, and where rho1 < rho2; a cell within 1e-9 of the limit would have no coin left, so it is over it."""
     rho1 = sums.peak / sums.rows
     feasible = rho1 < rho2 * (1 - 1e-9)

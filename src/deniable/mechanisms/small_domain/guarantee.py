@@ -10,11 +10,11 @@ from itertools import chain, compress
 import numpy as np
 
 from deniable.core import exact
-from deniable.core.arrays import Bools
+from deniable.core.arrays import Bools, Counts
 from deniable.core.errors import InternalError
 from deniable.core.exact import own_amplifications
 from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell
 from deniable.core.privacy import Privacy, largest_prior
 from deniable.core.probability import percent, rounded

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.core.arrays import Bools, Floats
-from deniable.core.histogram import Counts
+from deniable.core.arrays import Bools, Counts, Floats
 from deniable.mechanisms.small_domain.balance import Group, joined
 from deniable.mechanisms.small_domain.cost import Cost, Sums
 

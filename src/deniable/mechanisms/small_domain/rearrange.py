@@ -11,28 +11,26 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from deniable.core.arrays import Floats
+from deniable.core.arrays import Bools, Floats, Ints
 from deniable.mechanisms.small_domain.balance import Group
 
-Order = npt.NDArray[np.int64]
 OrdersKind = Literal["all", "band"]
 
 # Above this many groups only the orders that are found in O(t^2) are tried.
 FEW = 300
 
 
-def band_orders(groups: list[Group], m: int) -> Iterator[tuple[str, Order]]:
+def band_orders(groups: list[Group], m: int) -> Iterator[tuple[str, Ints]]:
     """The paper's phase 2: band matrices of A A^T by reverse Cuthill-McKee, from a peripheral group and SciPy's."""
     shared = _shared(_matrix(groups, m))
     yield "Cuthill-McKee", cuthill_mckee(shared > 0)
     yield "Cuthill-McKee (SciPy)", reverse_cuthill_mckee(csr_array(shared), symmetric_mode=True).astype(np.int64)
 
 
-def all_orders(groups: list[Group], m: int) -> Iterator[tuple[str, Order]]:
+def all_orders(groups: list[Group], m: int) -> Iterator[tuple[str, Ints]]:
     """Band matrices and what else puts groups with common values side by side."""
     counts = _matrix(groups, m)
     shared = _shared(counts)
@@ -51,13 +49,13 @@ def all_orders(groups: list[Group], m: int) -> Iterator[tuple[str, Order]]:
     yield "spectral, common values", spectral(overlap)
 
 
-ORDERS: dict[str, Callable[[list[Group], int], Iterator[tuple[str, Order]]]] = {
+ORDERS: dict[str, Callable[[list[Group], int], Iterator[tuple[str, Ints]]]] = {
     "all": all_orders,
     "band": band_orders,
 }
 
 
-def cuthill_mckee(linked: npt.NDArray[np.bool_]) -> Order:
+def cuthill_mckee(linked: Bools) -> Ints:
     """Reverse Cuthill-McKee, each component from a peripheral group, neighbours by degree, ties in their order.
 
     It puts the groups of SDR Example 3 in the order printed there: g1 g3 g2 g4 g5.
@@ -73,9 +71,7 @@ def cuthill_mckee(linked: npt.NDArray[np.bool_]) -> Order:
     return np.array(visited[::-1], dtype=np.int64)
 
 
-def _breadth_first(
-    linked: npt.NDArray[np.bool_], degree: npt.NDArray[np.int64], start: int, free: npt.NDArray[np.bool_]
-) -> list[int]:
+def _breadth_first(linked: Bools, degree: Ints, start: int, free: Bools) -> list[int]:
     """Nodes reached from ``start``, neighbours in order of degree; takes them off ``free``."""
     queue, done = [start], 0
     free[start] = False
@@ -87,7 +83,7 @@ def _breadth_first(
     return queue
 
 
-def chain(similarity: Floats) -> Order:
+def chain(similarity: Floats) -> Ints:
     """Start at the group that has least in common with the others, go on to the most similar one not yet visited."""
     likeness = similarity.copy()
     np.fill_diagonal(likeness, 0)
@@ -102,7 +98,7 @@ def chain(similarity: Floats) -> Order:
     return np.array(visited, dtype=np.int64)
 
 
-def spectral(similarity: Floats) -> Order:
+def spectral(similarity: Floats) -> Ints:
     """Sort by the Fiedler vector of the normalised similarity, the relaxation of the shortest total distance."""
     if len(similarity) < 2:
         return np.arange(len(similarity))

@@ -14,9 +14,9 @@ from itertools import compress
 import numpy as np
 
 from deniable.core import exact
-from deniable.core.arrays import Bools, Floats
+from deniable.core.arrays import Bools, Counts, Floats
 from deniable.core.channel import Channel
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell
 from deniable.mechanisms.singles import Covered, lowered_for_singles
 from deniable.mechanisms.small_domain.balance import Group, joined

@@ -17,7 +17,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.arrays import Codes, Ints
+from deniable.core.arrays import Bools, Codes, Ints, Words
 from deniable.core.errors import InternalError
 from deniable.engines.randomness import Keystream
 
@@ -98,7 +98,7 @@ def _side_by_side(left: Ints, level: int, l: int, noise: _Noise) -> Ints | None:
     return np.concatenate((np.broadcast_to(high, (len(drawn), len(high))), drawn), axis=1)
 
 
-def _blocks(above: npt.NDArray[np.bool_], d: int, rounds: int, blocks: int, noise: _Noise) -> Ints:
+def _blocks(above: Bools, d: int, rounds: int, blocks: int, noise: _Noise) -> Ints:
     """Places in T drawn in each round [blocks, rounds, d]: the d highest, ties at random."""
     size = len(above)
     if d == size:
@@ -115,7 +115,7 @@ def _blocks(above: npt.NDArray[np.bool_], d: int, rounds: int, blocks: int, nois
     return np.take_along_axis(_renamed(above, ends)[:, None, :], picks, axis=2)
 
 
-def _passes(above: npt.NDArray[np.bool_], d: int, picks: Ints, ends: Ints, noise: _Noise) -> None:
+def _passes(above: Bools, d: int, picks: Ints, ends: Ints, noise: _Noise) -> None:
     """The draws of some blocks side by side, pass by pass: a pass takes every place once, in random order.
 
     The first pass takes those above. Where a pass leaves r < d, the round that takes these r also takes d - r of the
@@ -141,7 +141,7 @@ def _passes(above: npt.NDArray[np.bool_], d: int, picks: Ints, ends: Ints, noise
             np.put_along_axis(ends, taken, -1, axis=1)
 
 
-def _renamed(above: npt.NDArray[np.bool_], ends: Ints) -> Ints:
+def _renamed(above: Bools, ends: Ints) -> Ints:
     """Names for each block's places, so that it starts with those above that the block before it left above."""
     start = np.argsort(~above, kind="stable")
     steps = np.empty_like(ends)
@@ -182,7 +182,7 @@ class _Noise:
         self._keystream = keystream
         self._next = 0
 
-    def take(self, count: int) -> npt.NDArray[np.uint64]:
+    def take(self, count: int) -> Words:
         words = self._keystream.words(self._next, count)
         self._next += count
         return words

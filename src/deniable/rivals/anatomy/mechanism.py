@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from deniable.core.arrays import Codes, Words
+from deniable.core.arrays import Codes, Counts, Words
 from deniable.core.errors import OptionError, TableError, table_changed
 from deniable.core.grouped_sentence import bucket_sentence
 from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.manifest import Form
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent

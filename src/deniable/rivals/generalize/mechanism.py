@@ -21,11 +21,11 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from deniable.core.arrays import Codes, Ints
+from deniable.core.arrays import Codes, Counts, Ints
 from deniable.core.errors import ColumnError, OptionError, TableError
 from deniable.core.grouped_sentence import box_sentence
 from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.manifest import Form
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent

@@ -12,17 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from deniable.core.arrays import Bools, Floats, Ints
+from deniable.core.arrays import Bools, Codes, Floats, Ints
 from deniable.core.errors import InternalError
 from deniable.engines.batch.columns import code_type
 from deniable.rivals.generalize.axes import Axis
 
-Whole = npt.NDArray[np.integer]  # of the smallest type that holds them: a table is held in codes
 
-
-def mondrian(axes: Sequence[Axis], values: Whole, k: int, l: int) -> Ints:
+def mondrian(axes: Sequence[Axis], values: Codes, k: int, l: int) -> Ints:
     """The group of each row, numbered along the axes.
 
     Args:
@@ -32,7 +29,7 @@ def mondrian(axes: Sequence[Axis], values: Whole, k: int, l: int) -> Ints:
         l: no value may have more than 1/l of a group's rows.
     """
     own = np.asarray(values)
-    everybody: Whole = np.arange(len(own), dtype=np.uint32 if len(own) < 2**32 else np.int64)
+    everybody: Codes = np.arange(len(own), dtype=np.uint32 if len(own) < 2**32 else np.int64)
     if len(own) < k or not diverse(own, l):
         raise InternalError("these rows cannot be grouped: they are too few, or a value has more than 1/l of them")
     space = _Space(axes)
@@ -49,7 +46,7 @@ def mondrian(axes: Sequence[Axis], values: Whole, k: int, l: int) -> Ints:
     return groups
 
 
-def diverse(values: Whole, l: int) -> bool:
+def diverse(values: Codes, l: int) -> bool:
     """Whether no value has more than 1/l of the rows: then no two equal ones stand n // l apart when sorted.
 
     >>> diverse(np.array([3, 1, 3, 2]), 2), diverse(np.array([3, 1, 3, 3]), 2)
@@ -76,7 +73,7 @@ class _Space:
             widths = self._widths(self.codes)
             self.whole = np.where(widths > 0, widths, 1.0)
 
-    def cut(self, rows: Whole, values: Whole, k: int, l: int) -> Bools | None:
+    def cut(self, rows: Codes, values: Codes, k: int, l: int) -> Bools | None:
         """Which rows go to the lower half; None where no cut is allowed."""
         inside = self.codes[:, rows]
         widths = self._widths(inside) / self.whole
@@ -88,7 +85,7 @@ class _Space:
                     return left
         return None
 
-    def _widths(self, inside: Whole) -> Floats:
+    def _widths(self, inside: Codes) -> Floats:
         if not len(self.number):
             return np.zeros(0)
         high, low = inside.max(axis=1), inside.min(axis=1)
@@ -96,7 +93,7 @@ class _Space:
         return widths
 
 
-def _halves(codes: Whole, k: int) -> list[Bools]:
+def _halves(codes: Codes, k: int) -> list[Bools]:
     """The two cuts at the median that leave k rows on both sides, the more even one first."""
     middle = (len(codes) - 1) // 2
     median = np.partition(codes, middle)[middle]

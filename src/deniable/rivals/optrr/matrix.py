@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from deniable.core.arrays import Floats
+from deniable.core.arrays import Counts, Floats
 from deniable.core.channel import SCALE, Channel, weights_of
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.part import Mixture
 from deniable.core.plan import Cell
 

@@ -20,10 +20,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from deniable.core.arrays import Bools, Floats
+from deniable.core.arrays import Bools, Counts, Floats
 from deniable.core.errors import OptionError, RequirementError
 from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Counts, Histogram
+from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.promise import Matrix
