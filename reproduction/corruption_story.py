@@ -28,7 +28,7 @@ from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream, Secret
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.evaluation.boxed import Boxed
-from deniable.evaluation.drawing import draw_release
+from deniable.evaluation.draws import draw_release
 from deniable.evaluation.perturbed_generalization import Sampled
 from deniable.evaluation.synthetic import census
 from deniable.mechanisms.base import Mechanism

@@ -11,7 +11,7 @@ from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.evaluation.answered import estimated
-from deniable.evaluation.drawing import draw_plan, stream_of
+from deniable.evaluation.draws import draw_plan, stream_of
 from deniable.mechanisms import Designed, Identity, Lineup, Mechanism, Uniform
 from deniable.planning.accuracy import Spread, spread
 from deniable.planning.tables import CodedTable

@@ -14,7 +14,7 @@ from deniable.core.privacy import Privacy
 from deniable.core.profile import SELECTIVITIES
 from deniable.engines.randomness import Keystream
 from deniable.evaluation.answered import Answered, Setting, estimated
-from deniable.evaluation.drawing import draw_plan, noisy_marginal
+from deniable.evaluation.draws import draw_plan, noisy_marginal
 from deniable.evaluation.experiment import run_experiment
 from deniable.evaluation.settings import Perturbed
 from deniable.mechanisms import Designed, FineGrain, Lineup, Mechanism, SmallDomain, Uniform

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.evaluation.drawing import draw_plan, stream_of
+from deniable.evaluation.draws import draw_plan, stream_of
 from deniable.mechanisms import Mechanism, SmallDomain, Uniform
 from deniable.mechanisms.small_domain.balance import Group, balance
 from deniable.mechanisms.small_domain.cost import Sums, error_bound

@@ -15,7 +15,7 @@ from deniable.core.privacy import Privacy
 from deniable.engines.batch.columns import smallest
 from deniable.engines.batch.kernel import Kernel
 from deniable.evaluation.answered import estimated
-from deniable.evaluation.drawing import draw_plan, stream_of
+from deniable.evaluation.draws import draw_plan, stream_of
 from deniable.evaluation.metrics import reconstruction_error
 from deniable.mechanisms import Lineup, SmallDomain, Uniform
 from deniable.planning.accuracy import Spread, spread

@@ -161,7 +161,7 @@ def test_arrays_are_named_in_one_place() -> None:
         if path.name != "arrays.py" and any(f" = {kind}" in line and line[0].isupper() for kind in kinds)
     ]
     assert len(kinds) > 4
-    assert aliases == [("conditions.py", "Rows = npt.NDArray[np.int32]")]  # places of rows, and not cells
+    assert aliases == [("condition_rows.py", "Rows = npt.NDArray[np.int32]")]  # places of rows, and not cells
 
 
 def empty_names(source: str) -> set[str]:

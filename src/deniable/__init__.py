@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from deniable.estimation.predicates import between as between
     from deniable.estimation.predicates import contains as contains
     from deniable.estimation.predicates import not_ as not_
-    from deniable.estimation.survey import Survey as Survey
-    from deniable.estimation.survey import SurveyEstimate as SurveyEstimate
+    from deniable.estimation.weighted_sample import Survey as Survey
+    from deniable.estimation.weighted_sample import SurveyEstimate as SurveyEstimate
     from deniable.owner.audit import audit as audit
     from deniable.owner.breach import breach as breach
     from deniable.owner.profile import question_profile as question_profile
@@ -78,8 +78,8 @@ _PLACES = {
     "Release": "release.release",
     "Replace": "core.replace",
     "SmallSums": "core.sums",
-    "Survey": "estimation.survey",
-    "SurveyEstimate": "estimation.survey",
+    "Survey": "estimation.weighted_sample",
+    "SurveyEstimate": "estimation.weighted_sample",
     "VerificationError": "core.errors",
     "audit": "owner.audit",
     "bands": "core.recode",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deniable.audit.attacks.shown import ChannelRows, NothingShown
 from deniable.audit.dependence import ALL, dependence
-from deniable.audit.functions import DETERMINES, FOLLOWS, NEARLY_DETERMINES, NEARLY_FOLLOWS, functions_of
+from deniable.audit.functional import DETERMINES, FOLLOWS, NEARLY_DETERMINES, NEARLY_FOLLOWS, functions_of
 from deniable.audit.gains import gain_of
 from deniable.audit.giveaways import about_dependence, serious_ones
 from deniable.core.channel import Channel

@@ -14,7 +14,7 @@ from deniable.core.errors import OptionError
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
 from deniable.evaluation.answered import Answered, estimated
-from deniable.evaluation.drawing import draw_release, stream_of
+from deniable.evaluation.draws import draw_release, stream_of
 from deniable.evaluation.experiment import Result, run_experiment
 from deniable.evaluation.metrics import POINTS
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Noisy, Redrawn

@@ -8,7 +8,7 @@ import deniable as dn
 from deniable.core.arrays import Floats
 from deniable.engines.randomness import Keystream, Secret
 from deniable.evaluation.answered import estimated
-from deniable.evaluation.drawing import draw_release
+from deniable.evaluation.draws import draw_release
 from deniable.evaluation.synthetic import census
 from deniable.mechanisms import Lineup
 from deniable.planning.independence import independence

@@ -12,7 +12,7 @@ import pytest
 import deniable as dn
 from deniable.core.errors import OptionError, QuestionError
 from deniable.core.privacy import Privacy
-from deniable.evaluation.drawing import stream_of
+from deniable.evaluation.draws import stream_of
 from deniable.evaluation.experiment import run_experiment
 from deniable.evaluation.perturbed_generalization import PerturbedGeneralization, Sampled
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Generalized, Laplace

@@ -10,7 +10,7 @@ import pytest
 from deniable.core.errors import DeniableError
 from deniable.core.privacy import Privacy
 from deniable.evaluation.answered import predicted_errors
-from deniable.evaluation.drawing import stream_of
+from deniable.evaluation.draws import stream_of
 from deniable.evaluation.experiment import run_experiment
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Noisy, Redrawn
 from deniable.evaluation.settings import Perturbed, setting_named

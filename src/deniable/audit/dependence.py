@@ -17,7 +17,7 @@ import numpy as np
 from deniable.audit.attacks.informed import ENTRIES, POWERS, Informed, InformedAttacker, beliefs_of, surprise
 from deniable.audit.attacks.shown import Shown
 from deniable.audit.exposure import combined
-from deniable.audit.functions import functions_of
+from deniable.audit.functional import functions_of
 from deniable.audit.gains import Gain, gain_of, prior_of
 from deniable.core.arrays import Bools, Codes, Floats, Ints
 

@@ -22,10 +22,10 @@ from deniable.owner.profile import asked_table, one_pool
 from deniable.planning.beliefs import belief_chart
 from deniable.planning.chart import Chart
 from deniable.planning.comparison import Comparison, error_text
+from deniable.planning.frontier import risk_chart as drawn_risk
 from deniable.planning.informed import informed_attacker
 from deniable.planning.planner import compare, error_chart, error_curve, strongest_rho2
 from deniable.planning.pools import QuestionPool
-from deniable.planning.risk import risk_chart as drawn_risk
 from deniable.publishing.known import attacker_on_table
 from deniable.publishing.scanning import scan_table
 from deniable.release.folder import require_writable, write_file

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from deniable.audit.verify.checks import part_amplification
-from deniable.collection import memory as answers
+from deniable.collection import remembered as answers
 from deniable.core.errors import ColumnError, ManifestError, OptionError, listing
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part, part_dict

@@ -23,7 +23,7 @@ from deniable.core.errors import DeniableError, OptionError
 from deniable.core.profile import SELECTIVITIES
 from deniable.engines.base import Progress, no_progress
 from deniable.evaluation.answered import Answered, Setting
-from deniable.evaluation.drawing import stream_of
+from deniable.evaluation.draws import stream_of
 from deniable.evaluation.finished import Log
 from deniable.evaluation.metrics import (
     BANDS,
@@ -36,7 +36,7 @@ from deniable.evaluation.metrics import (
 )
 from deniable.evaluation.settings import Independent
 from deniable.planning.accuracy import Spread, spread, spreads
-from deniable.planning.conditions import CountedRows, Rows
+from deniable.planning.condition_rows import CountedRows, Rows
 from deniable.planning.pools import QuestionPool
 
 MOST_DRAWS = 100_000

@@ -14,7 +14,7 @@ from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.evaluation.boxed import Boxed
-from deniable.evaluation.drawing import planning_stream
+from deniable.evaluation.draws import planning_stream
 from deniable.evaluation.rivals import Generalized
 from deniable.mechanisms import Decoys, Pram, Redraw
 from deniable.planning.candidates import Candidate, candidate, timed

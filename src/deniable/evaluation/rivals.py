@@ -17,7 +17,7 @@ from deniable.engines.randomness import Keystream
 from deniable.estimation.decoys import Others, four_states
 from deniable.evaluation.answered import Answered, Setting, estimated, generator
 from deniable.evaluation.boxed import Boxed
-from deniable.evaluation.drawing import decoys_planned, draw_plan, noisy_marginal, planning_stream
+from deniable.evaluation.draws import decoys_planned, draw_plan, noisy_marginal, planning_stream
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.mechanisms.redraw import Redraw

@@ -18,7 +18,7 @@ from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
 from deniable.evaluation.answered import ESTIMATORS, Answered, Setting, estimated
-from deniable.evaluation.drawing import draw_release
+from deniable.evaluation.draws import draw_release
 from deniable.evaluation.perturbed_generalization import PerturbedGeneralization
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Generalized, Laplace, Redrawn, Rival
 from deniable.mechanisms import MECHANISMS, Items, Mechanism, Retention, mechanism_named

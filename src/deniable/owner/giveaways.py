@@ -15,7 +15,7 @@ from deniable.audit.attacks.shown import ChannelRows, LineUpRows, Shown
 from deniable.audit.audit import Audit
 from deniable.audit.dependence import Dependence, dependence
 from deniable.audit.findings import Finding
-from deniable.audit.functions import functions_of
+from deniable.audit.functional import functions_of
 from deniable.audit.giveaways import about_dependence
 from deniable.audit.heaping import about_heap
 from deniable.audit.part import PartAudit

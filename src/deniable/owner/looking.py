@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.audit.functions import Meetings
+from deniable.audit.functional import Meetings
 from deniable.audit.rows import BLOCKS, Combinations, RowCounts, blocks_of, counted, is_ordered, order_classes
 from deniable.core.arrays import Counts, Ints
 from deniable.engines.base import CELL

@@ -14,7 +14,7 @@ from deniable.audit.attacks.shown import NothingShown
 from deniable.audit.audit import FOR_OWNER
 from deniable.audit.dependence import SEED, Dependence, dependence
 from deniable.audit.exposure import Exposure
-from deniable.audit.functions import functions_of
+from deniable.audit.functional import functions_of
 from deniable.core.arrays import Bools, Codes
 from deniable.core.errors import ColumnError, OptionError, TableError, did_you_mean, shortened
 from deniable.core.probability import percent

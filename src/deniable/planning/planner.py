@@ -23,10 +23,10 @@ from deniable.planning.beliefs import starting_belief
 from deniable.planning.candidates import Candidate, candidate, with_beliefs
 from deniable.planning.chart import Chart, Point, Series
 from deniable.planning.comparison import Comparison
+from deniable.planning.frontier import distinct, judged, lineup_points, require_some, with_informed
 from deniable.planning.independence import IndependenceMoments
 from deniable.planning.pools import QuestionPool
 from deniable.planning.profiles import BySelectivity, Profile, profile_of
-from deniable.planning.risk import distinct, judged, lineup_points, require_some, with_informed
 
 RIVAL = " (rival"  # in the name of a line
 Rivals = Callable[[Histogram, Privacy, Profile], list[Candidate]]

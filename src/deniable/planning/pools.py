@@ -28,7 +28,7 @@ from deniable.estimation.published import Counter
 from deniable.estimation.questions import Resolved, Resolver
 from deniable.estimation.sql.parsing import parse
 from deniable.estimation.sql.scope import Scope
-from deniable.planning.conditions import HELD, Condition, CountedRows, Rows, rows_of
+from deniable.planning.condition_rows import HELD, Condition, CountedRows, Rows, rows_of
 from deniable.planning.tables import CodedTable
 
 CONDITIONS = 200

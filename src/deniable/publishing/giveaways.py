@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from deniable.audit.attacks.shown import ChannelRows, Shown
 from deniable.audit.dependence import Dependence, dependence
-from deniable.audit.functions import DETERMINES, FOLLOWS, NEARLY_DETERMINES, NEARLY_FOLLOWS, functions_of
+from deniable.audit.functional import DETERMINES, FOLLOWS, NEARLY_DETERMINES, NEARLY_FOLLOWS, functions_of
 from deniable.audit.giveaways import fix_of, sentence_about, serious_ones
 from deniable.core.arrays import Floats
 from deniable.core.privacy import Privacy

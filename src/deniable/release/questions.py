@@ -27,7 +27,7 @@ from deniable.estimation.published import Published
 from deniable.estimation.question import Answerer, Question
 from deniable.estimation.sql.answering import sql
 from deniable.estimation.sql.weights import weights_of
-from deniable.estimation.survey import Survey
+from deniable.estimation.weighted_sample import Survey
 
 
 class Questions(ABC):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deniable.evaluation.synthetic import census
-from deniable.planning import conditions, pools
+from deniable.planning import condition_rows, pools
 from deniable.planning.informed import spread_rows
 from deniable.planning.pools import QuestionPool, large_pool, sdr_pool, small_pool, sql_pool
 from deniable.planning.tables import CodedTable
@@ -29,11 +29,11 @@ KINDS = {
 def test_counts_need_no_lists_of_rows(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = CodedTable.of(census(12_000, seed=3), "occupation")
     held: QuestionPool = KINDS[kind](table)
-    for module in (conditions, pools):
+    for module in (condition_rows, pools):
         monkeypatch.setattr(module, "HELD", 1_000)
-    monkeypatch.setattr(conditions, "CHUNK", 1_700)
+    monkeypatch.setattr(condition_rows, "CHUNK", 1_700)
     counted: QuestionPool = KINDS[kind](table)
-    assert isinstance(counted.rows, conditions.CountedRows)
+    assert isinstance(counted.rows, condition_rows.CountedRows)
     states = np.random.default_rng(1).integers(0, 9, table.rows)
     assert np.array_equal(counted.tally(states, 9), held.tally(states, 9))
     assert np.array_equal(counted.truth, held.truth)

@@ -21,10 +21,10 @@ from deniable.evaluation.synthetic import census
 from deniable.mechanisms import Designed, Lineup, SmallDomain, Uniform
 from deniable.planning.candidates import Candidate, candidate
 from deniable.planning.comparison import Comparison
+from deniable.planning.frontier import FRONTIER, distinct, frontier, judged, require_some, risk_chart
 from deniable.planning.informed import against, informed_attacker
 from deniable.planning.planner import compare
 from deniable.planning.profiles import BySelectivity
-from deniable.planning.risk import FRONTIER, distinct, frontier, judged, require_some, risk_chart
 from deniable.planning.tables import CodedTable
 
 PRIVACY = dn.Privacy("1/10", "1/5")
