@@ -8,10 +8,11 @@ from fractions import Fraction
 
 from deniable.core.errors import InternalError
 from deniable.core.privacy import Adversary
+from deniable.core.probability import percent
 from deniable.core.promise import Nothing, Promise, require_promise
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Guarantee:
     """A promise about every protected value, computed from the integers that the sampler uses.
 
@@ -56,6 +57,10 @@ class Guarantee:
     def epsilon(self) -> float:
         """ln gamma; infinite when the amplification is unbounded."""
         return math.inf if self.gamma is None else math.log(self.gamma)
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(dict.fromkeys(promise.kind for promise in self.promises))
+        return f"<Guarantee by {kinds}, adversary {self.adversary!r}: at most {percent(self.worst)} sure>"
 
     def __str__(self) -> str:
         return self.sentence

@@ -49,7 +49,7 @@ def largest_prior(rho2: Fraction, gamma: Fraction) -> Fraction:
     return rho2 / (rho2 + gamma * (1 - rho2))
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Privacy:
     """How sure an attacker may become of one person's value.
 
@@ -69,8 +69,8 @@ class Privacy:
 
     >>> import deniable as dn
     >>> privacy = dn.Privacy(rho1="1/13", rho2="1/6")
-    >>> privacy.gamma
-    Fraction(12, 5)
+    >>> privacy, privacy.gamma
+    (Privacy(rho1='1/13', rho2='1/6'), Fraction(12, 5))
     >>> print(privacy)
     an attacker who knows the distribution and believes a value at up to 7.69 % may not become surer than 16.7 %
     >>> sorted(dn.Privacy(per_value={"hiv": ("1/100", "1/50"), "flu": (0.3, 0.6)}).per_value)
@@ -170,6 +170,20 @@ class Privacy:
     def epsilon(self) -> float | None:
         """ln gamma: (rho1, rho2)-privacy through amplification is exactly epsilon-local differential privacy."""
         return None if self.gamma is None else math.log(self.gamma)
+
+    def __repr__(self) -> str:
+        """What was required, as one would write it; what was left out is left out."""
+        required: dict[str, object] = {
+            "rho1": None if self.rho1 is None else str(self.rho1),
+            "rho2": None if self.rho2 is None else str(self.rho2),
+            "adversary": None if self.adversary == "frequency" else self.adversary,
+            "per_value": {value: tuple(map(str, pair)) for value, pair in self.per_value.items()},
+            "exempt": sorted(self.exempt, key=repr),
+            "small_sums": self.small_sums,
+            "large_sums": self.large_sums,
+            "theta": self.theta,
+        }
+        return f"Privacy({', '.join(f'{name}={value!r}' for name, value in required.items() if value)})"
 
     def __str__(self) -> str:
         said = [str(sums) for sums in self.sums]

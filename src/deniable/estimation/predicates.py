@@ -26,6 +26,10 @@ Test = Callable[[pa.Array], pa.Array]
 Where = Mapping[str, Any]  # column -> value, list of values, between, not_ or None (missing)
 
 
+class _OfOtherKindError(QuestionError):
+    """What values are compared with is of another kind; which column they are of, a leaf knows."""
+
+
 @dataclass(frozen=True)
 class Leaf:
     """A condition on one column.
@@ -46,7 +50,12 @@ class Leaf:
 
     def holds(self, values: pa.Array) -> Bools:
         """Which of some values, none of them missing, satisfy it."""
-        return np.asarray(self.test(values).fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
+        try:
+            truth = self.test(values)
+        except _OfOtherKindError as problem:
+            ask = "a value or a list of values" if _is_text(values.type) else f"values of type {values.type}"
+            raise QuestionError(f"The condition on {self.column!r}: {problem} Fix: ask for {ask}.") from None
+        return np.asarray(truth.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -246,9 +255,7 @@ def compare(operator: str, values: pa.Array, literal: Any) -> pa.Array:
             raise pa.ArrowInvalid("texts, numbers and truth values do not compare")
         return COMPARISONS[operator](values, scalar).fill_null(False)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        raise QuestionError(
-            f"{shortened(literal)} cannot be compared with this column, whose values are of type {kind}."
-        ) from None
+        raise _OfOtherKindError(f"{shortened(literal)} cannot be compared with values of type {kind}.") from None
 
 
 def _is_text(kind: pa.DataType) -> bool:

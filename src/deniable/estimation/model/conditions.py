@@ -19,7 +19,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from deniable.core.errors import QuestionError
 from deniable.core.part import Part
@@ -107,7 +106,7 @@ class Conditions:
                     entries.append(((name, public_mask(self.counter, leaf)), leaf))
                 else:
                     bits.column.require(leaf)
-                    entries.append(((name, np.append(_holds(bits.column, leaf, values), leaf.missing)), leaf))
+                    entries.append(((name, np.append(leaf.holds(values), leaf.missing)), leaf))
         return entries
 
     @cached_property
@@ -195,15 +194,6 @@ class Conditions:
     def by_pattern(self, per_public: Any) -> Floats:
         """A number per public pattern, repeated for all patterns of the perturbed columns."""
         return np.repeat(np.asarray(per_public, np.float64).reshape(-1), math.prod(self.tensor.shape))
-
-
-def _holds(column: PerturbedColumn, leaf: Leaf, values: pa.Array) -> Bools:
-    try:
-        return leaf.holds(values)
-    except QuestionError as wrong:
-        kind = column.values.type
-        ask = "a value or a list of values" if pa.types.is_string(kind) else f"values of type {kind}"
-        raise QuestionError(f"The condition on {column.name!r}: {wrong} Fix: ask for {ask}.") from None
 
 
 def perturbed_column(manifest: Any, name: str) -> PerturbedColumn:
