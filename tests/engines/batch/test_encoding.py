@@ -128,7 +128,7 @@ def test_a_row_with_any_missing_value_is_exempt_in_all_columns():
 
 def test_missing_values_can_be_refused_with_a_rounded_count():
     table = pa.table({"a": pa.array([1] * 10 + [None] * 1234)})
-    with pytest.raises(TableError, match=r"about 1,200 rows have no value in 'a'.*Fix: remove those rows"):
+    with pytest.raises(TableError, match=r"About 1,200 rows have no value in 'a'.*Fix: remove those rows"):
         scanned(table, ["a"], "refuse")
     with pytest.raises(OptionError, match=r"Did you mean 'refuse'"):
         scanned(table, ["a"], "refused")
