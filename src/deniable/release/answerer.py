@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from deniable.audit.verify.group_tables import tables_problem
 from deniable.core.arrays import Ints
-from deniable.core.errors import QuestionError
+from deniable.core.errors import ManifestError, QuestionError
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
@@ -39,6 +40,9 @@ def answerer_of(release: Release) -> Answerer:
     if manifest.form == "rows":
         return RowsAnswerer(_with_channels(release))
     if manifest.form in OF_GROUPS:
+        problem = tables_problem(manifest, release.table, release.groups)
+        if problem is not None:
+            raise ManifestError(f"The release is damaged: {problem}. Fix: ask whoever published it for its files.")
         return OF_GROUPS[manifest.form](manifest, release.table, release.groups)
     raise QuestionError(
         "Answers can be asked of the object that publish returned only: the table stays with its owner."

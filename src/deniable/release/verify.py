@@ -14,6 +14,7 @@ import pyarrow as pa
 from deniable.audit.verify.cells import strata_checks
 from deniable.audit.verify.certificate import certificate
 from deniable.audit.verify.checks import Certificate, Check
+from deniable.audit.verify.group_tables import CELL, tables_problem
 from deniable.audit.verify.groups import box_checks, bucket_checks, sample_checks
 from deniable.audit.verify.rows import counts_check, table_check, table_columns
 from deniable.core.arrays import Floats
@@ -32,11 +33,13 @@ from deniable.release import folder as folders
 from deniable.release.readme import analyst_readme
 from deniable.release.signature import SIGNATURE, signature_check
 from deniable.release.signing_key import known_fingerprint
+from deniable.rivals.generalize.boxes import box_texts
 
 # What no look at a release can show, said first.
 _WITH_KEY = "NOT CHECKED: that the rows were really perturbed; only whoever has the table and the key can show that"
 _IN_WORDS = "NOT CHECKED: what the publisher says beside the sentence (`also`, `not_protected`); promises are numbers"
 _PERTURBED = [Check("perturbation", True, _WITH_KEY)]
+GROUPED = {"samples": "boxes", "buckets": "groups", "boxes": "boxes"}
 NOT_CHECKED = {"rows": _PERTURBED, "samples": _PERTURBED, "buckets": [], "boxes": [], "answers": []}
 
 
@@ -98,12 +101,27 @@ def _file_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check
     if not described.holds or not unchanged.holds or manifest.groups is None or manifest.data is None:
         return [*checks, described]
     groups = engine.read(folder / manifest.groups.file, manifest.groups, {})
-    if manifest.form == "buckets":
-        return [*checks, *bucket_checks(manifest, groups)]
     table = engine.read(folder / manifest.data.file, manifest.data, types)
-    if manifest.form == "samples":
-        return [*checks, *sample_checks(manifest, table, groups)]
-    return [*checks, *box_checks(manifest, table, groups)]
+    return [*checks, *_group_checks(manifest, table, groups)]
+
+
+def _group_checks(manifest: Manifest, table: pa.Table, groups: pa.Table) -> list[Check]:
+    """The two tables against each other, then what their groups are."""
+    problem = tables_problem(manifest, table, groups)
+    alike = Check("tables", problem is None, problem or f"rows and groups are about the same {GROUPED[manifest.form]}")
+    if problem is not None:
+        return [alike]
+    if manifest.form == "buckets":
+        return [alike, *bucket_checks(manifest, groups)]
+    other = [name for name in manifest.public_columns if not table[name].equals(_looks(table, groups, name))]
+    detail = f"rows do not show what the boxes say of {listing(other)}" if other else "rows show what the boxes say"
+    own = box_checks(manifest, table) if manifest.form == "boxes" else sample_checks(manifest, table, groups)
+    return [alike, Check("boxes", not other, detail), *own]
+
+
+def _looks(table: pa.Table, boxes: pa.Table, name: str) -> pa.ChunkedArray:
+    """A public column of the rows, as their boxes give it."""
+    return pa.chunked_array([box_texts(boxes, name).take(table[CELL].combine_chunks())], pa.string())
 
 
 def _lineup_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]:

@@ -18,6 +18,7 @@ from deniable.audit.verify.checks import Check
 from deniable.core import values
 from deniable.core.errors import ManifestError, shortened
 from deniable.core.manifest import Manifest
+from deniable.core.part import Part
 from deniable.core.promise import Groups, OneOfBox
 
 CELL, ROWS = "cell", "rows"
@@ -61,6 +62,10 @@ class Published:
             largest[value] = max(largest.get(value, Fraction(0)), Fraction(rows, sizes[cell]))
         return largest
 
+    def strange(self, part: Part) -> int:
+        """How many values are none of the domain."""
+        return len({*self.value} - {*part.domain})
+
     def frequencies(self) -> dict[Any, Fraction]:
         totals: dict[Any, int] = {}
         for value, rows in zip(self.value, self.rows, strict=True):
@@ -74,25 +79,22 @@ def bucket_checks(manifest: Manifest, groups: pa.Table) -> list[Check]:
     least, repeated = min(published.sizes().values(), default=0), max(published.rows, default=0)
     holds = least >= max(_promised(manifest).l, _promised(manifest).k) and repeated <= 1
     detail = f"every group has {least} or more values, each at most {repeated} times"
-    return [Check("groups", holds, detail), *_requirement(manifest.privacy, published)]
+    return [Check("groups", holds, detail), *_values(manifest, published)]
 
 
-def box_checks(manifest: Manifest, table: pa.Table, groups: pa.Table) -> list[Check]:
+def box_checks(manifest: Manifest, table: pa.Table) -> list[Check]:
     """k rows in every group, no value with more than 1/l of them, and one look for all rows of a group."""
     published = Published.of(table, manifest.parts[0].columns, None)
     sizes, shares = published.sizes(), published.shares()
     least, most = min(sizes.values(), default=0), max(shares.values(), default=Fraction(0))
     k, l = _promised(manifest).k, _promised(manifest).l
-    described = dict(zip(groups[CELL].to_pylist(), groups[ROWS].to_pylist(), strict=True))
-    same = sizes == described
     public = [name for name in manifest.public_columns if name in table.column_names]
     looks = table.select([CELL, *public]).group_by([CELL, *public]).aggregate([]).num_rows
     return [
         Check("group sizes", least >= k, f"every group has {least} or more rows, promised {k}"),
         Check("shares", most * l <= 1, f"no value has more than {most} of a group, promised 1/{l}"),
-        Check("boxes", same, f"{len(described)} boxes, with as many rows as the table has in their groups"),
         Check("looks", looks == len(sizes), f"{looks} combinations of public values in {len(sizes)} groups"),
-        *_requirement(manifest.privacy, published),
+        *_values(manifest, published),
     ]
 
 
@@ -100,21 +102,21 @@ def sample_checks(manifest: Manifest, table: pa.Table, groups: pa.Table) -> list
     """k rows in every box, one of them published, and values that the domain has."""
     part = manifest.parts[0]
     k = part.promise.k if isinstance(part.promise, OneOfBox) else 0
-    lacking = {CELL, ROWS} - {*groups.column_names} | {CELL, *part.columns} - {*table.column_names}
-    if lacking:
-        return [Check("boxes", False, f"columns are missing: {', '.join(sorted(lacking))}")]
     sizes = groups[ROWS].to_numpy()
-    boxes, shown = groups[CELL].to_numpy(), np.sort(table[CELL].to_numpy())
-    once = np.array_equal(boxes, np.arange(len(boxes))) and np.array_equal(shown, boxes)
     least = int(sizes.min()) if len(sizes) else 0
     rows = zip(*(table[name].to_pylist() for name in part.columns), strict=True)
     known = {value if isinstance(value, tuple) else (value,) for value in part.domain}
     strange = sum(row not in known for row in rows)
     return [
         Check("box sizes", 1 <= k <= least, f"every box has {least} or more rows, promised {k}"),
-        Check("boxes", once, f"{len(boxes)} boxes, {len(shown)} rows, one for each"),
         Check("values", not strange, f"{strange} rows hold a value that the domain has not"),
     ]
+
+
+def _values(manifest: Manifest, published: Published) -> list[Check]:
+    strange = published.strange(manifest.parts[0])
+    known = Check("values", not strange, f"{strange} values are none that the domain has")
+    return [known, *_requirement(manifest.privacy, published)]
 
 
 def _promised(manifest: Manifest) -> Groups:
