@@ -197,6 +197,8 @@ def test_a_channel_that_redraws_everything_claims_no_error_bound(new_release, ne
             lambda r: r.count({"age": "old"}),
             "on 'age': 'old' cannot be compared .* Fix: ask for values of type",
         ),
+        (lambda r: r.count({"disease": 5}), "on 'disease': 5 cannot be compared .* Fix: ask for a value or a list"),
+        (lambda r: r.count({"town": 3.5}), "on 'town': 3.5 cannot be compared .* Fix: ask for a value or a list"),
         (lambda r: r.count("sex"), "not a mapping"),
         (lambda r: r.sum("disease"), "only numbers"),
         (lambda r: r.sum("town"), "only numbers"),

@@ -78,6 +78,8 @@ def test_a_question_that_is_not_understood_costs_nothing(table):
             answers.count(where)
     with pytest.raises(OptionError, match="confidence"):
         answers.count(confidence=2)
+    with pytest.raises(QuestionError, match=r"on 'age': 'old' cannot be compared .* Fix: ask for values of type"):
+        answers.count({"age": "old"})
     assert answers.answerer.remaining == 100
 
 

@@ -242,7 +242,7 @@ def test_questions_that_cannot_be_answered_are_refused(table: pa.Table) -> None:
         release.count({"agee": 3})
     with pytest.raises(QuestionError, match="not a value of column 'sex'"):
         release.count({"sex": "f"})
-    with pytest.raises(QuestionError, match="cannot be compared"):
+    with pytest.raises(QuestionError, match=r"on 'age': 'young' cannot be compared .* Fix: ask for values of"):
         release.count({"age": "young"})
     with pytest.raises(QuestionError, match="not a value of column 'disease'"):
         release.count({"disease": "z"})

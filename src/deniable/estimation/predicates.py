@@ -7,7 +7,8 @@ value) can be settled as "does not hold". With only *and* and *or* above, that i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -27,7 +28,17 @@ Where = Mapping[str, Any]  # column -> value, list of values, between, not_ or N
 
 
 class _OfOtherKindError(QuestionError):
-    """What values are compared with is of another kind; which column they are of, a leaf knows."""
+    """What values are compared with is of another kind; which column they are of, ``comparing`` knows."""
+
+
+@contextmanager
+def comparing(column: str, kind: pa.DataType) -> Iterator[None]:
+    """Values of a column are compared: where they cannot be, the error names it, and what to ask for."""
+    try:
+        yield
+    except _OfOtherKindError as problem:
+        ask = "a value or a list of values" if _is_text(kind) else f"values of type {kind}"
+        raise QuestionError(f"The condition on {column!r}: {problem} Fix: ask for {ask}.") from None
 
 
 @dataclass(frozen=True)
@@ -50,11 +61,8 @@ class Leaf:
 
     def holds(self, values: pa.Array) -> Bools:
         """Which of some values, none of them missing, satisfy it."""
-        try:
+        with comparing(self.column, values.type):
             truth = self.test(values)
-        except _OfOtherKindError as problem:
-            ask = "a value or a list of values" if _is_text(values.type) else f"values of type {values.type}"
-            raise QuestionError(f"The condition on {self.column!r}: {problem} Fix: ask for {ask}.") from None
         return np.asarray(truth.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
@@ -267,6 +275,8 @@ def require_known(column: str, values: pa.Array, named: Iterable[Hashable], *, s
     if not sensitive and not _is_text(values.type):
         return
     for value in named:
-        if not pc.any(among(values, [value])).as_py():
+        with comparing(column, values.type):
+            occurs = pc.any(among(values, [value])).as_py()
+        if not occurs:
             near = did_you_mean(value, values.to_pylist() if len(values) < 20_000 else [])
             raise QuestionError(f"{shortened(value)} is not a value of column {column!r}.{near}")

@@ -26,7 +26,7 @@ from deniable.engines.batch.values import plain_type
 from deniable.engines.request import Request
 from deniable.estimation.aggregates import Count
 from deniable.estimation.asking import Options
-from deniable.estimation.predicates import Leaf, require_known
+from deniable.estimation.predicates import Leaf, comparing, require_known
 from deniable.estimation.question import Answerer, Question
 from deniable.mechanisms.base import Mechanism
 
@@ -208,6 +208,7 @@ def places_in(part: Part, table: pa.Table) -> Ints:
 
 def holds_for(leaf: Leaf, values: pa.Array) -> Bools:
     """Which values satisfy a condition, missing ones among them."""
-    holds = leaf.test(values)
+    with comparing(leaf.column, values.type):
+        holds = leaf.test(values)
     settled = pc.if_else(pc.is_null(values), pa.scalar(leaf.missing), pc.fill_null(holds, False))
     return np.asarray(settled.to_numpy(zero_copy_only=False), dtype=bool)

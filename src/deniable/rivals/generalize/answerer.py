@@ -16,7 +16,7 @@ from deniable.core.manifest import Manifest
 from deniable.engines.base import CELL
 from deniable.engines.batch.values import lookup
 from deniable.estimation.estimate import Estimate
-from deniable.estimation.predicates import Between, Leaf, Not, compare, require_known
+from deniable.estimation.predicates import Between, Leaf, Not, compare, comparing, require_known
 from deniable.estimation.question import Question
 from deniable.rivals.base import CountsOnly, holds_for, places_in
 from deniable.rivals.generalize import boxes
@@ -78,7 +78,8 @@ def share_of(groups: pa.Table, leaf: Leaf) -> Floats:
         return sets.share(holds_for(leaf, values))
     ranges = ranges_of(groups, leaf.column)
     kind = groups.schema.field(leaf.column + boxes.LOW).type
-    return ranges.share(_covered(ranges, kind, leaf.condition), leaf.missing)
+    with comparing(leaf.column, kind):
+        return ranges.share(_covered(ranges, kind, leaf.condition), leaf.missing)
 
 
 def ranges_of(groups: pa.Table, name: str) -> Ranges:
