@@ -70,6 +70,18 @@ def test_links_references_and_generated_pages_are_in_order() -> None:
     assert list(checker().problems()) == []
 
 
+def test_every_file_of_python_that_a_page_names_is_there() -> None:
+    folders = ("src", "tests", "docs", "benchmarks", "reproduction", "fuzz")
+    there = {f"/{path.relative_to(ROOT)}" for folder in folders for path in (ROOT / folder).rglob("*.py")}
+    named = [
+        (page.name, path)
+        for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
+        for path in re.findall(r"`((?:[\w-]+/)+[\w-]+\.py)`", page.read_text(encoding="utf-8"))
+    ]
+    assert len(named) > 100
+    assert [one for one in named if not any(path.endswith(f"/{one[1]}") for path in there)] == []
+
+
 def test_every_command_and_option_is_in_the_reference() -> None:
     page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## `([^`]+)`\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))

@@ -229,7 +229,8 @@ class Series:
             )
         before, after = np.unique(self.looks[0].words), np.unique(now[0].words)
         new = int(np.isin(after, before, invert=True).sum())
-        self._require_known(len(before), len(after), new, who)
+        if len(before) and len(after) and new == len(after):
+            raise self._strangers(who)
         entry = {
             "number": len(self.publications) + 1,
             "date": date,
@@ -242,15 +243,14 @@ class Series:
         self.publications.append(entry)
         return entry
 
-    def _require_known(self, before: int, after: int, new: int, who: str) -> None:
-        """Refuse a table of strangers: ids of another type or spelling would draw everyone a second time."""
-        if before and after and new == after:
-            raise RequirementError(
-                f"None of the {before:,} people of the series in {self.path} is in this table by its column {who!r}: "
-                "if they are, under ids of another type or spelling (5, 5.0, '5', '005'), everyone would be drawn "
-                "afresh, which is a second look at them. Fix: write the ids as in the first publication; begin a new "
-                "series for a table of other people."
-            )
+    def _strangers(self, who: str) -> RequirementError:
+        """A table of strangers is refused: ids of another type or spelling would draw everyone a second time."""
+        return RequirementError(
+            f"None of the people of the series in {self.path} is in this table by its column {who!r}: if they are, "
+            "under ids of another type or spelling (5, 5.0, '5', '005'), everyone would be drawn afresh, which is "
+            "a second look at them. Fix: write the ids as in the first publication; begin a new series for a table "
+            "of other people."
+        )
 
     def _seen(self, request: Request, job: PartJob, who: str) -> Looks:
         keys, words, codes = self.keys.subkey("people"), [], []
