@@ -72,6 +72,62 @@ def test_what_differs_is_named(other, words):
         pool([publish(table(500, 4), 4), other()])
 
 
+DISEASES = list("abcdef")
+OTHERWISE = {"anatomy:l=2", "generalize:k=5,l=2", "perturbed-generalization", "decoys:c=2", "laplace"}
+
+
+def diseases(n, weights, seed, **options):
+    rng = np.random.default_rng(seed)
+    data = pa.table(
+        {"sex": rng.choice(["f", "m"], n), "ill": rng.choice(DISEASES, n, p=np.array(weights) / sum(weights))}
+    )
+    options = {"privacy": dn.Privacy("1/3", "1/2"), "mechanism": "uniform", "domain": DISEASES, **options}
+    return dn.publish(data, sensitive="ill", key=bytes([seed]) * 32, **options)
+
+
+@pytest.mark.parametrize("mechanism", sorted(OTHERWISE))
+def test_groups_of_the_rows_of_one_release_are_not_pooled(mechanism):
+    privacy = dn.Privacy("1/3", "1/2") if mechanism[0] == "p" else dn.Privacy(rho2="1/2")
+    options = {"mechanism": mechanism, "privacy": privacy if mechanism[0] in "agp" else None, "domain": None}
+    releases = [diseases(600, [1, 1, 1, 1, 1, 1], seed, **options) for seed in (1, 2)]
+    with pytest.raises(dn.DeniableError, match="publishes groups of its own rows, or no rows"):
+        pool(releases)
+
+
+def test_other_matrices_are_not_pooled():
+    releases = [diseases(900, weights, 1, mechanism="optrr") for weights in ([6, 5, 4, 2, 2, 1], [1, 2, 2, 4, 5, 6])]
+    with pytest.raises(dn.DeniableError, match="other coins, cells or replacements"):
+        pool(releases)
+
+
+def test_the_same_rows_are_not_pooled_twice(tmp_path):
+    one, other = (diseases(300, [1, 1, 1, 1, 1, 1], seed) for seed in (1, 2))
+    one.save(tmp_path / "one")
+    for twice in (one, dn.open_release(tmp_path / "one")):
+        with pytest.raises(dn.DeniableError, match="Release 3 has the same rows as release 1"):
+            pool([one, other, twice])
+
+
+def test_a_pool_leaves_out_values_that_are_frequent_in_it_whichever_release_comes_first(tmp_path):
+    even, uneven = diseases(3000, [1, 1, 1, 1, 1, 1], 1), diseases(3000, [15, 2, 2, 2, 2, 2], 2)
+    assert "Not covered" not in even.manifest.guarantee["sentence"]
+    for number, order in enumerate(([even, uneven], [uneven, even])):
+        together = pool(order).save(tmp_path / str(number))
+        assert together.manifest.parts[0].promise.above == (0,)
+        assert "Not covered: 'a'" in together.manifest.guarantee["sentence"]
+        assert any("among the rows of one release" in limit for limit in together.manifest.guarantee["not_protected"])
+        assert together.verify().holds
+    rare = pool([uneven, diseases(9000, [1, 1, 1, 1, 1, 1], 3)])  # a quarter of all rows
+    assert rare.manifest.parts[0].promise.above == ()
+    assert rare.verify().holds
+
+
+def test_other_requirements_are_not_pooled():
+    one, other = (diseases(900, [1] * 6, 1, privacy=dn.Privacy(*rho)) for rho in (("1/3", "1/2"), ("1/2", "2/3")))
+    with pytest.raises(dn.DeniableError, match="is promised something else"):
+        pool([one, other])
+
+
 def test_a_pool_needs_several_releases():
     one = publish(table(500, 4), 4)
     for given in ([one], one):

@@ -12,19 +12,26 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import SCALE
 from deniable.core.errors import ColumnError, OptionError, listing
 from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict, with_sentence
-from deniable.core.part import Marginal, Part
+from deniable.core.part import Part
 from deniable.core.privacy import Privacy
 from deniable.core.promise import RelativePrior
 from deniable.core.replace import Breach, Requirement
 from deniable.mechanisms.retention_guarantee import Perturbed, guarantee
+from deniable.release.pooling import difference, pooled_part
 from deniable.release.release import Release
+
+NO_CHANCE = 64  # so many perturbed rows are not alike by chance
+ORDER = "Rows of a pool stand release by release: their place tells whose release they come from."
+FREQUENCIES = (
+    "How frequent a value is, is said of the whole pool: whoever knows that it is more frequent among the rows of one "
+    "release may become surer of it there."
+)
 
 
 def pool(releases: Sequence[Release]) -> Release:
@@ -33,7 +40,8 @@ def pool(releases: Sequence[Release]) -> Release:
     Questions are then answered about all rows together, with the accuracy of all of them.
 
     Args:
-        releases: two or more, of different people.
+        releases: two or more, of different people, each published under a key of its own: draws of one key for two
+            tables are not independent, and errors are then larger than is said.
 
     >>> import pyarrow as pa
     >>> import deniable as dn
@@ -50,19 +58,19 @@ def pool(releases: Sequence[Release]) -> Release:
         raise OptionError(f"pool needs two releases or more; got {len(several)}.")
     first = several[0].manifest
     for number, release in enumerate(several[1:], start=2):
-        problem = _difference(first, release.manifest)
+        problem = difference(first, release.manifest)
         if problem:
             raise OptionError(
                 f"Release {number} cannot be pooled with release 1: {problem} Fix: let all owners publish with the "
-                "same columns, declared values (domain=) or ranges, and coins."
+                "same columns, declared values (domain=) or ranges, coins and requirement."
             )
+    _require_others(several)
     table = pa.concat_tables([release.table for release in several]).combine_chunks()
     parts = tuple(
-        replace(part, marginal=_added([release.manifest.parts[i].marginal for release in several]))
-        for i, part in enumerate(first.parts)
+        pooled_part([release.manifest.parts[i] for release in several], table.num_rows) for i in range(len(first.parts))
     )
-    order = "Rows of a pool stand release by release: their place tells whose release they come from."
-    promised = {**first.guarantee, "not_protected": [*first.guarantee["not_protected"], order]}
+    limits = [ORDER, *([FREQUENCIES] if first.guarantee["adversary"] == "frequency" else ())]
+    promised = {**first.guarantee, "not_protected": [*first.guarantee["not_protected"], *limits]}
     manifest = replace(
         first,
         name=" + ".join(dict.fromkeys(release.manifest.name for release in several)),
@@ -76,56 +84,16 @@ def pool(releases: Sequence[Release]) -> Release:
     return Release(with_sentence(manifest), table=table)
 
 
-def _difference(one: Manifest, other: Manifest) -> str:
-    """Why two releases cannot be pooled; empty when they can."""
-    if one.columns != other.columns:
-        names = [{(column.name, column.type) for column in manifest.columns} for manifest in (one, other)]
-        off = sorted(name for name, _ in names[0] ^ names[1])
-        return f"the columns differ ({listing(off)})." if off else "the columns stand in another order or role."
-    if one.recoded != other.recoded:
-        return "columns were made coarser in one of them, or in another way (recode=, rare=, suppress=)."
-    if len(one.parts) != len(other.parts):
-        return "one perturbs its columns together, the other one by one."
-    swapped = [part.columns[0] for manifest in (one, other) for part in manifest.parts if part.swapped is not None]
-    if swapped:
-        return f"{listing(list(dict.fromkeys(swapped)))} is swapped among the rows of each release, not of the pool."
-    for mine, theirs in zip(one.parts, other.parts, strict=True):
-        what = listing(list(mine.columns))
-        if mine.columns != theirs.columns or mine.missing != theirs.missing or mine.range != theirs.range:
-            return f"{what} has another range or another way with missing values."
-        if mine.item != theirs.item:
-            return f"{what} is an item of lists that were read in another way (most=, beyond=)."
-        if mine.domain != theirs.domain:
-            return f"{what} has other values."
-        if _design(mine) != _design(theirs):
-            return f"{what} shows line-ups of another design."
-        if len(mine.channels) != len(theirs.channels) or mine.cells_published != theirs.cells_published:
-            return f"{what} has other cells."
-        pairs = zip(mine.channels, theirs.channels, mine.cell_positions, theirs.cell_positions, strict=True)
-        if not all(_same(a, b) and np.array_equal(p, q) for a, b, p, q in pairs):
-            return f"{what} was perturbed with other coins or replacements."
-    return ""
-
-
-def _design(part: Part) -> dict[str, Any] | None:
-    return None if part.lineups is None else part.lineups.integers()
-
-
-def _same(one: Channel, other: Channel) -> bool:
-    return np.array_equal(one.keep, other.keep) and np.array_equal(one.replace, other.replace)
-
-
-def _added(marginals: Sequence[Marginal | None]) -> Marginal | None:
-    """Noisy histograms of different people add up, and so do the variances of their noise."""
-    known = [marginal for marginal in marginals if marginal is not None]
-    if len(known) < len(marginals):
-        return None
-    counts = np.sum([marginal.counts for marginal in known], axis=0)
-    return Marginal(
-        tuple(counts.tolist()),
-        max(marginal.epsilon for marginal in known),
-        sum(marginal.variance for marginal in known),
-    )
+def _require_others(releases: Sequence[Release]) -> None:
+    """Refuse a release that is there twice: its rows would count twice, and so would their errors."""
+    for number, release in enumerate(releases, start=1):
+        for earlier, other in enumerate(releases[: number - 1], start=1):
+            rows = release.manifest.rows
+            if release is other or (rows >= NO_CHANCE and release.table.equals(other.table)):
+                raise OptionError(
+                    f"Release {number} has the same rows as release {earlier}: people must not count twice. Fix: pool "
+                    "releases of different people."
+                )
 
 
 def _randomness(sources: Sequence[Randomness]) -> Randomness:
