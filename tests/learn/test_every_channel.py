@@ -119,3 +119,19 @@ def test_heavy_perturbation_makes_no_ranking_worse_than_taking_rows_as_they_are(
     # A gain that outvotes everything else is no sum of evidence: weak evidence of the rest, as rows show it, suits it.
     outvoted = made_up is hidden_rule and coin == 0.2 and not target
     assert np.mean(apart) > (-0.03 if outvoted else -0.005)
+
+
+@pytest.mark.parametrize("classifier", [NaiveBayesClassifier(bins=64), TreeClassifier(bins=64)])
+@pytest.mark.parametrize("kept", [["income"], ["income", "job"]])
+def test_columns_that_a_coin_of_1_keeps_are_learned_from_as_the_originals_are(classifier, kept):
+    rng, n = np.random.default_rng(2), 1500
+    age, job = rng.integers(20, 50, n), rng.choice(list("abcdef"), n)
+    income = np.where(rng.random(n) < 0.2 + (age - 20) / 80 + np.isin(job, ["a", "f"]) * 0.2, "high", "low")
+    people = pd.DataFrame({"age": age, "job": job, "income": income})
+    domain = {name: sorted(set(people[name])) for name in kept}
+    columns = {name: dn.Replace(coin=1) for name in kept}
+    release = dn.publish(people, mechanism=mechanisms.Retention(columns), domain=domain, key=bytes(32))
+    ours = classifier.fit(release, target="income").predict_proba(people[["age", "job"]])
+    theirs = classifier.fit(people[["age", "job"]], income.tolist()).predict_proba(people[["age", "job"]])
+    assert np.ptp(theirs[:, 0]) > 0.3
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9)

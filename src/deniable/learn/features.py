@@ -50,8 +50,10 @@ class Feature:
 
     @property
     def exact(self) -> bool:
-        """Whether rows show what they are."""
-        return self.weights is None
+        """Whether rows show what they are: of a public column, or of one whose coin keeps every value."""
+        if self.weights is None:
+            return True
+        return bool(np.isin(self.weights, (0.0, 1.0)).all() and (self.weights.sum(axis=0) == 1).all())
 
     @property
     def published(self) -> int:
@@ -242,7 +244,7 @@ def _training(columns: Mapping[str, pa.Array], target: str, sources: Mapping[str
         raise OptionError("There is no column to learn from.")
     features = [feature_of(name, columns[name], sources.get(name), bins) for name in names]
     goal, classes = _target(target, columns[target], sources.get(target))
-    if goal.exact and (classes == goal.size - 1).any():
+    if goal.weights is None and (classes == goal.size - 1).any():
         raise TableError("The target is missing in some rows. Fix: remove those rows.")
     if goal.size - 1 < 2:
         raise TableError("The target has one single class: there is nothing to learn.")
