@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import deniable as dn
+from deniable.core.errors import ManifestError
+from deniable.core.manifest import read_json
 
 STORED = Path(__file__).parent.parent / "fixtures" / "format-1"
 NAMES = sorted(path.name for path in STORED.iterdir())
@@ -34,6 +36,14 @@ def test_there_is_a_release_of_every_mechanism_that_wrote_format_1() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_it_verifies(name: str) -> None:
     assert dn.verify(STORED / name).holds
+
+
+@pytest.mark.parametrize("column", [None, "x", 3, [1]])
+def test_a_damaged_option_that_its_parts_are_made_of_is_refused_in_words(column: Any) -> None:
+    raw = json.loads((STORED / "retention-identity" / "manifest.json").read_text())
+    raw["mechanism"]["options"]["columns"]["job"] = column
+    with pytest.raises(ManifestError, match=r"manifest\.json of format 1 is damaged"):
+        read_json(json.dumps(raw))
 
 
 @pytest.mark.parametrize("name", NAMES)

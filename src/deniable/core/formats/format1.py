@@ -20,7 +20,7 @@ def as_format_2(raw: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest in format 2; refused where it promises in a way that format 1 did not have."""
     try:
         return _upgraded(raw)
-    except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError) as damage:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as damage:
         raise ManifestError(
             f"manifest.json of format 1 is damaged: {type(damage).__name__} {str(damage)[:80]}."
         ) from None
