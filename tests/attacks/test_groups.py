@@ -148,3 +148,27 @@ def test_a_table_that_does_not_go_with_the_other_is_refused(
     if forger not in SEEN_BY_VERIFY_ONLY:
         with pytest.raises(dn.DeniableError, match=r"is damaged|does not list"):
             dn.open_release(forged).count({"age": dn.between(20, 30), "job": "a"})
+
+
+def tripled(rows: pa.Table, groups: pa.Table) -> tuple[pa.Table, pa.Table]:
+    return rows, exchanged(groups, "rows", groups["rows"].to_numpy() * 3)
+
+
+def other_groups(rows: pa.Table, groups: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """As many rows in each group, but others."""
+    return exchanged(rows, "cell", rows["cell"].to_numpy()[::-1]), groups
+
+
+@pytest.mark.parametrize(
+    ("name", "forger", "said"),
+    [
+        ("perturbed-generalization", tripled, "that a box had as many rows as is stated"),
+        ("anatomy", other_groups, "that rows, values and groups are those of the table"),
+    ],
+)
+def test_what_the_tables_cannot_show_is_said_not_to_be_checked(
+    honest: Path, name: str, forger: Forger, said: str, tmp_path: Path
+) -> None:
+    """Larger boxes make every count larger; whoever reads the report is not to think that somebody has counted."""
+    certificate = dn.verify(written(honest, name, tmp_path / "release", forger))
+    assert any(check.open and said in check.detail for check in certificate.checks)

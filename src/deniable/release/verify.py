@@ -38,9 +38,12 @@ from deniable.rivals.generalize.boxes import box_texts
 # What no look at a release can show, said first.
 _WITH_KEY = "NOT CHECKED: that the rows were really perturbed; only whoever has the table and the key can show that"
 _IN_WORDS = "NOT CHECKED: what the publisher says beside the sentence (`also`, `not_protected`); promises are numbers"
-_PERTURBED = [Check("perturbation", True, _WITH_KEY)]
+_OF_TABLE = "NOT CHECKED: that rows, values and groups are those of the table; only whoever has it can show that"
+_OF_BOXES = "NOT CHECKED: that a box had as many rows as is stated; one row of each is published"
+_PERTURBED, _GROUPED = [Check("perturbation", True, _WITH_KEY)], [Check("groups", True, _OF_TABLE)]
+_SAMPLED = [*_PERTURBED, Check("box sizes", True, _OF_BOXES)]
 GROUPED = {"samples": "boxes", "buckets": "groups", "boxes": "boxes"}
-NOT_CHECKED = {"rows": _PERTURBED, "samples": _PERTURBED, "buckets": [], "boxes": [], "answers": []}
+NOT_CHECKED = {"rows": _PERTURBED, "samples": _SAMPLED, "buckets": _GROUPED, "boxes": _GROUPED, "answers": []}
 
 
 def verify(
