@@ -130,7 +130,7 @@ def test_groups_of_another_column_fail_in_words(tmp_path: Path) -> None:
     for column in raw["columns"]:
         column["name"] = "job" if column["name"] == "ill" else column["name"]
     path.write_text(json.dumps(raw))
-    with pytest.raises(ManifestError, match="no column 'job'"):
+    with pytest.raises(dn.VerificationError, match="no column 'job'"):
         dn.verify(out)
 
 

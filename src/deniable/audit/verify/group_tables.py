@@ -22,7 +22,9 @@ def tables_problem(manifest: Manifest, table: pa.Table, groups: pa.Table) -> str
     """Why a table of rows and one of groups are not two tables of one release; None where they are."""
     columns = manifest.parts[0].columns
     expected = [CELL, *(columns if manifest.form == "buckets" else _box_columns(manifest, groups)), ROWS]
-    if sorted(groups.column_names) != sorted(expected):
+    if lacking := [name for name in expected if name not in groups.column_names]:
+        return f"the table of groups has no column {listing(lacking)}"
+    if len(groups.column_names) != len(expected):
         return f"the table of groups has other columns than {listing(expected)}"
     own = (CELL,) if manifest.form == "buckets" else (CELL, *columns)
     if lacking := [name for name in own if name not in table.column_names]:
