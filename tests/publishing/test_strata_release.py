@@ -143,6 +143,21 @@ def test_several_columns_make_strata_and_one_stratum_is_the_whole_table(table):
     assert abs(estimate.value - ((frame["sex"] == "F") & (frame["disease"] == "a")).sum()) < 6 * estimate.stderr
 
 
+@pytest.mark.parametrize(
+    ("required", "checked"),
+    [({"rho2": "1/3", "exempt": [("a", "u")]}, 14), ({"per_value": {("b", "u"): ("1/5", "1/3")}}, 2)],
+)
+def test_pairs_of_values_are_held_to_what_is_required_of_them_in_their_strata(tmp_path, required, checked):
+    """The pair of most rows is exempt, or not named: it is believed at 86 %, which says nothing against the release."""
+    rng, rows = np.random.default_rng(0), 40_000
+    disease, stage = rng.choice(VALUES[:4], rows, p=[0.9, 0.04, 0.03, 0.03]), rng.choice(["u", "v"], rows, p=[0.9, 0.1])
+    table = pa.table({"disease": disease, "stage": stage, "sex": rng.choice(["F", "M"], rows)})
+    how = {"sensitive": ["disease", "stage"], "privacy": dn.Privacy(**required), "key": KEY}
+    dn.publish(table, mechanism=Pram(strata="sex"), out=tmp_path / "r", **how)
+    checks = [check for check in dn.verify(tmp_path / "r").checks if check.what == "posterior in strata"]
+    assert checks[-1].detail.startswith(f"{checked} values, up to 0.")
+
+
 def test_no_count_of_a_stratum_is_in_the_manifest(table):
     raw = json.loads(publish(table, marginals=False).manifest.to_json())
     text = json.dumps(raw)

@@ -7,10 +7,11 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.audit.verify.checks import FULL, Check, cell_amplification
-from deniable.audit.verify.coverage import above_checks, single_checks
+from deniable.audit.verify.coverage import above_checks, key, names_of, single_checks
 from deniable.core.promise import Cells, Strata
 
 Json = Mapping[str, Any]
+Bound = tuple[Fraction | None, Fraction | None]
 
 
 def by_cell(promise: Cells, part: Json, manifest: Json) -> list[Check]:
@@ -73,32 +74,31 @@ def _posteriors(promise: Strata, part: Json, privacy: Json | None, sizes: Sequen
     The noise in a count changes a share by at most 28 rows, once in a million. A bound that is not for all values is
     for those that the requirement covers: the ones as frequent as it says, and not exempt.
     """
-    required = privacy if promise.partly else None
+    bounds = _bounds(promise, part, privacy)
     worst, wrong, checked = Fraction(0), 0, 0
     for cell, rows in zip(part["cells"], sizes, strict=True):
         slack = Fraction(2 * 28, max(rows, 1))
         total = sum((FULL - k) * w for k, w in zip(cell["keep"], cell["replace"], strict=True))
         for place, k, w in zip(cell["values"], cell["keep"], cell["replace"], strict=True):
-            limit = _limit(promise, required, part["domain"][place], Fraction(w, FULL) + slack)
-            if limit is None or not w or limit + slack >= 1:
+            rho1, limit = bounds[place]
+            if limit is None or not w or limit + slack >= 1 or (rho1 is not None and Fraction(w, FULL) + slack > rho1):
                 continue
             sure = Fraction(k * FULL + (FULL - k) * w, k * FULL + total)
             worst, wrong, checked = max(worst, sure), wrong + (sure > limit + slack), checked + 1
     shown = f"{checked} values, up to {float(worst):.4g} by the replacing distributions"
     detail = f"{shown}, allowed {float(promise.rho2):.4g}"
     if not checked:
-        detail = f"NOT CHECKED: strata of {min(sizes, default=0):,} rows are as small as their noise"
+        detail = f"NOT CHECKED: strata of {min(sizes, default=0):,} rows tell no more of covered values than noise"
     return Check("posterior in strata", bool(part["strata"]) and promise.rows > 0 and not wrong, detail)
 
 
-def _limit(promise: Strata, required: Json | None, value: list[Any], share: Fraction) -> Fraction | None:
-    """How sure anyone may become of a value that has up to this share of its stratum; None where it is not covered."""
-    if required is None:
-        return promise.rho2
-    plain = value[0] if len(value) == 1 else value
-    for own, rho1, rho2 in required["per_value"]:
-        if own == plain:
-            return Fraction(rho2) if share <= Fraction(rho1) else None
-    exempt = plain in required["exempt"] or (required["rho2"] is None and bool(required["per_value"]))
-    frequent = required["rho1"] is not None and share > Fraction(required["rho1"])
-    return None if exempt or frequent else promise.rho2
+def _bounds(promise: Strata, part: Json, privacy: Json | None) -> list[Bound]:
+    """Of each value, up to what share of its stratum it is covered (None: whatever it is), and how sure anyone may
+    become of it (None: it is not covered)."""
+    if not promise.partly or privacy is None:
+        return [(None, promise.rho2)] * len(part["domain"])
+    own = {key(value): (Fraction(rho1), Fraction(rho2)) for value, rho1, rho2 in privacy["per_value"]}
+    exempt = set(map(key, privacy["exempt"]))
+    rho1 = None if privacy["rho1"] is None else Fraction(privacy["rho1"])
+    others = None if own and privacy["rho2"] is None else promise.rho2
+    return [own.get(name, (rho1, None if name in exempt else others)) for name in map(key, names_of(part))]

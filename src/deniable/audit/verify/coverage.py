@@ -4,12 +4,13 @@ together must be kept, too."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from fractions import Fraction
 from typing import Any
 
 from deniable.audit.verify.checks import FULL, Check
 from deniable.core.promise import Amplification, Cells, Frequency, LineUps
+from deniable.core.values import from_json, to_json
 
 Json = Mapping[str, Any]
 NOT_CHECKED = "NOT CHECKED: it needs the distribution, which this release does not publish; `deniable audit` checks it"
@@ -90,3 +91,18 @@ def _at_least(cell: Json, noisy: list[int], inside: list[bool], spread: int) -> 
         seen = kept + missed + w * (mine + others)
         worst = max(worst, Fraction(kept + w * mine, seen) if seen else Fraction(0))
     return worst
+
+
+def names_of(part: Json) -> list[Any]:
+    """The values of a domain as requirements name them."""
+    if len(part["columns"]) == 1:
+        return [entry[0] for entry in part["domain"]]
+    return [
+        to_json(tuple(from_json(item, kind) for item, kind in zip(entry, part["types"], strict=True)))
+        for entry in part["domain"]
+    ]
+
+
+def key(value: Any) -> Hashable:
+    """A value as it is looked up by: a requirement in a damaged manifest may name lists."""
+    return repr(value) if isinstance(value, list | dict) else value

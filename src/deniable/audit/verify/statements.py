@@ -12,8 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.audit.verify.checks import Check
-from deniable.audit.verify.coverage import noise_slack
-from deniable.core import values
+from deniable.audit.verify.coverage import key, names_of, noise_slack
 from deniable.core.promise import (
     Amplification,
     Cells,
@@ -151,12 +150,11 @@ def _short_of(promise: Promise, wanted: Json, what: str, *, every: bool) -> Iter
 
 def _left_out(promise: Promise, part: Json, required: Json | None) -> Iterator[str]:
     """Values without a promise must be those that the requirement exempts."""
-    exempt = () if required is None else required["exempt"]
-    if isinstance(promise, Cells | Frequency | LineUps):
-        names = _names(part)
-        if any(place >= len(names) or names[place] not in exempt for place in promise.exempt):
-            yield "values are left out that the requirement does not exempt"
-    names = _names(part)
+    exempt = set() if required is None else set(map(key, required["exempt"]))
+    names = list(map(key, names_of(part)))
+    left = promise.exempt if isinstance(promise, Cells | Frequency | LineUps) else ()
+    if any(place >= len(names) or names[place] not in exempt for place in left):
+        yield "values are left out that the requirement does not exempt"
     above = [place for place in getattr(promise, "above", ()) if names[place] not in exempt]
     if above and (required is None or required["rho1"] is None):
         yield "values are left out as more frequent than rho1, and none is required"
@@ -166,7 +164,7 @@ def _left_out(promise: Promise, part: Json, required: Json | None) -> Iterator[s
         yield from _left_singles(promise, part, required)
     if isinstance(promise, PerValue) and required is not None and not required["per_value"]:
         covered = {place for place, _, _ in promise.limits}
-        if any(place not in covered for place, name in enumerate(_names(part)) if name not in exempt):
+        if any(place not in covered for place, name in enumerate(names) if name not in exempt):
             yield "values are left out that the requirement does not exempt"
 
 
@@ -198,18 +196,22 @@ def _own_limits(promise: Promise, part: Json, required: Json) -> Iterator[str]:
     """Each value's own (rho1, rho2), by the promises that can say it."""
     if not isinstance(promise, Amplification | Frequency | LineUps | PerValue):
         return
-    own = {repr(value): (Fraction(rho1), Fraction(rho2)) for value, rho1, rho2 in required["per_value"]}
-    for place, name in enumerate(_names(part)):
-        if repr(name) in own and name not in required["exempt"] and not _keeps(promise, place, *own[repr(name)]):
+    own = {key(value): (Fraction(rho1), Fraction(rho2)) for value, rho1, rho2 in required["per_value"]}
+    exempt, limits = set(map(key, required["exempt"])), dict[int, list[tuple[Fraction, Fraction]]]()
+    if not isinstance(promise, Amplification):
+        for place, before, after in promise.limits if isinstance(promise, PerValue) else promise.per_value:
+            limits.setdefault(place, []).append((before, after))
+    for place, name in enumerate(map(key, names_of(part))):
+        if name not in own or name in exempt:
+            continue
+        rho1, rho2 = own[name]
+        if isinstance(promise, Amplification):
+            kept = promise.gamma * rho1 * (1 - rho2) <= rho2 * (1 - rho1)
+        else:
+            kept = any(before >= rho1 and after <= rho2 for before, after in limits.get(place, ()))
+        if not kept:
             yield "a value's own rho1 and rho2 are required, and less is promised of it"
             return
-
-
-def _keeps(promise: Amplification | Frequency | LineUps | PerValue, place: int, rho1: Fraction, rho2: Fraction) -> bool:
-    if isinstance(promise, Amplification):
-        return promise.gamma * rho1 * (1 - rho2) <= rho2 * (1 - rho1)
-    limits = promise.limits if isinstance(promise, PerValue) else promise.per_value
-    return any(where == place and before >= rho1 and after <= rho2 for where, before, after in limits)
 
 
 def _sums(promise: Promise, required: Json) -> Iterator[str]:
@@ -217,13 +219,3 @@ def _sums(promise: Promise, required: Json) -> Iterator[str]:
         promised = getattr(promise, name, None)
         if required[name] is not None and (promised is None or promised.to_dict() != dict(required[name])):
             yield f"{name.replace('_', ' ')} are required, and others or none promised"
-
-
-def _names(part: Json) -> list[Any]:
-    """The values of a domain as requirements name them."""
-    if len(part["columns"]) == 1:
-        return [entry[0] for entry in part["domain"]]
-    return [
-        values.to_json(tuple(values.from_json(item, kind) for item, kind in zip(entry, part["types"], strict=True)))
-        for entry in part["domain"]
-    ]
