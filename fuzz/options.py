@@ -118,7 +118,7 @@ COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "breach": (["retained", "age=20..30"], ("--rho1", "--rho2")),
     "rows-needed": (["0.5"], ("--error", "--mass", "--confidence")),
     "respond": (["release", '{"sex": "F", "age": 30, "born": "1990-01-01", "disease": "a"}'], ()),
-    "pool": (["release", "release", "--out", "both", "--overwrite"], ("--out",)),
+    "pool": (["north", "south", "--out", "both", "--overwrite"], ("--out",)),
     "join": (["release", "retained", "--on", "age", "--out", "both", "--overwrite"], ("--on", "--out")),
     "risk": (
         ["people.csv", "--columns", "sex,age"],
@@ -157,6 +157,21 @@ def cases(draw: Random, home: Path) -> Iterator[Case]:
     original = Path("people.csv").read_bytes()
     run(["publish", "people.csv", "--sensitive", "disease", "--rho2", "1/3", "--out", "release"])
     run(["publish", "people.csv", "--mechanism", "retention:age=0.5@17..90", "--out", "retained"])
+    for name in ("north", "south"):
+        run(
+            [
+                "publish",
+                "people.csv",
+                "--sensitive",
+                "disease",
+                "--rho2",
+                "1/3",
+                "--mechanism",
+                "uniform",
+                "--out",
+                name,
+            ]
+        )
     while True:
         command = draw.choice(list(COMMANDS))
         words, options = COMMANDS[command]

@@ -32,7 +32,7 @@ WRITING: dict[str, tuple[str, ...]] = {
         *("evaluate", "TABLE", *ASKED, "--mechanism", "uniform", "--draws", "1", "--workers", "1"),
         *("--out", "OUT/page.html"),
     ),
-    "pooled rows": ("pool", "RELEASE", "RELEASE", "--out", "OUT/pooled"),
+    "pooled rows": ("pool", "RELEASE", "OTHER", "--out", "OUT/pooled"),
     "a survey": ("collect", "new", "OUT/survey.toml"),
     "a demonstration": ("demo", "--rows", "500", "--out", "OUT/demo"),
 }
@@ -48,12 +48,22 @@ def files_up_to(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+@pytest.fixture(scope="module")
+def other(patients: Path, run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release like ``release``, under a key of its own."""
+    out = tmp_path_factory.mktemp("others") / "release"
+    assert run("publish", patients, *ASKED, "--rho1", "1/5", "--out", out).returncode == 0
+    return out
+
+
 @pytest.mark.parametrize("size", [0, 600])
 @pytest.mark.parametrize("what", WRITING)
-def test_nothing_is_half_written(what: str, size: int, patients: Path, release: Path, run, tmp_path: Path) -> None:
+def test_nothing_is_half_written(
+    what: str, size: int, patients: Path, release: Path, other: Path, run, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    places = {"TABLE": str(patients), "RELEASE": str(release)}
+    places = {"TABLE": str(patients), "RELEASE": str(release), "OTHER": str(other)}
     words = [places.get(word, word.replace("OUT/", f"{out}/")) for word in WRITING[what]]
     with files_up_to(size):
         done = run(*words)

@@ -16,7 +16,7 @@ import pytest
 import deniable as dn
 from deniable.core.errors import OutputError
 from deniable.release.folder import new_folder, write_file
-from deniable.release.partial import LOCK
+from deniable.release.partial import LOCK, clear_away
 
 
 @pytest.fixture(scope="module")
@@ -122,17 +122,37 @@ def test_a_release_that_appears_at_the_last_moment_stays(tmp_path: Path, monkeyp
 
 
 def test_leftovers_of_dead_runs_go_and_those_of_live_ones_stay(tmp_path: Path) -> None:
-    dead, live = tmp_path / ".r.partial-dead", tmp_path / ".r.partial-live"
-    for folder in (dead, live):
+    dead, live, resumed = (tmp_path / f".r.partial-{name}" for name in ("dead", "live", "resumed"))
+    for folder in (dead, live, resumed):
         folder.mkdir()
         (folder / LOCK).touch()
-        os.utime(folder, (time.time() - 60,) * 2)
     with open(live / LOCK) as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with new_folder(tmp_path / "r", overwrite=False) as partial:
             (partial / "manifest.json").write_text("{}")
-        assert not dead.exists()
+        assert not dead.exists(), "a new folder has its lock when it is held: a moment old, it is as dead"
         assert live.exists()
+        assert resumed.exists(), "a run that goes on may be about to take it"
+        os.utime(resumed, (time.time() - 60,) * 2)
+        with new_folder(tmp_path / "r", overwrite=True) as partial:
+            (partial / "manifest.json").write_text("{}")
+        assert not resumed.exists()
+
+
+def test_a_run_holds_its_lock_until_everything_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, seen = tmp_path / "r", []
+
+    def looked(_: int) -> None:
+        clear_away(out)  # as another run does
+        seen.append(len(list(tmp_path.glob(".r.partial-*"))))
+
+    monkeypatch.setattr("deniable.release.folder.os.fsync", looked)
+    with new_folder(out, overwrite=False) as partial:
+        looked(0)
+        (partial / "manifest.json").write_text("{}")
+        (partial / "data.parquet").write_text("")
+    assert seen == [1] * 4  # the lock is brought to the disk as well
+    assert out.exists()
 
 
 def test_a_release_that_was_being_replaced_comes_back(tmp_path: Path) -> None:

@@ -61,10 +61,11 @@ def new_folder(
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         make_own(partial, exist_ok=resumes)
-        with locked(partial, wait=not resumes):
+        with locked(partial, resumes=resumes):
             try:
                 empty(partial)
                 yield partial
+                _to_disk(partial)  # which takes long, so the lock is held
                 (partial / LOCK).unlink()
                 partial.chmod(0o777 & ~_umask())
                 _put_in_place(partial, out, overwrite)
@@ -120,12 +121,15 @@ def cannot_write(out: Path, error: OSError) -> DeniableError:
     return OutputError(f"{str(out)!r} cannot be written: {error.strerror or error}.")
 
 
-def _put_in_place(partial: Path, out: Path, overwrite: bool) -> None:
-    """Rename; whatever appeared at ``out`` in the meantime stays, unless it is a release that may be replaced."""
+def _to_disk(partial: Path) -> None:
     for entry in partial.rglob("*"):
         if entry.is_file():
             with entry.open("rb") as file:
                 os.fsync(file.fileno())
+
+
+def _put_in_place(partial: Path, out: Path, overwrite: bool) -> None:
+    """Rename; whatever appeared at ``out`` in the meantime stays, unless it is a release that may be replaced."""
     _require_room(out, overwrite)
     if not overwrite or not os.path.lexists(out):
         try:

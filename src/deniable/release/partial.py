@@ -15,13 +15,14 @@ from pathlib import Path
 from deniable.core.errors import OutputError
 
 LOCK, KEPT = "lock", "kept"
-YOUNG = 10  # seconds: an empty folder whose lock nobody holds is left alone for so long
+RESUMED = ".partial-resumed"
+YOUNG = 10  # seconds: a run that goes on makes its lock before it holds it, and is left alone for so long
 GRACE = 3600  # seconds: a folder without a lock is left alone for so long
 
 
 def kept_folder(out: Path) -> Path:
     """Where a run that can be gone on with is written."""
-    return out.parent / f".{out.name}.partial-resumed"
+    return out.parent / f".{out.name}{RESUMED}"
 
 
 def is_kept(out: Path) -> bool:
@@ -50,16 +51,21 @@ def empty(partial: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(partial: Path, *, wait: bool) -> Iterator[None]:
-    """Hold a lock in the folder for as long as this run lives: what is not locked was left behind."""
-    with open(partial / LOCK, "w") as lock:
+def locked(partial: Path, *, resumes: bool) -> Iterator[None]:
+    """Hold a lock in the folder for as long as this run lives: what is not locked was left behind.
+
+    A new folder gets its lock when it is held, so that nobody sees one that is not. A folder that a run ``resumes`` may
+    have the lock of another run that lives.
+    """
+    own = partial / LOCK if resumes else partial / f"{LOCK}.new"
+    with open(own, "w") as lock:
         try:
-            # Waits for a run that is looking whether anyone holds it.
-            fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise OutputError(
                 f"Another run is writing {str(partial)!r} at this moment. Fix: wait until it is done."
             ) from None
+        own.rename(partial / LOCK)
         yield
 
 
@@ -73,7 +79,7 @@ def _is_abandoned(partial: Path) -> bool:
     except OSError:
         return False
     begun = any(entry.name != LOCK for entry in partial.iterdir())
-    return begun or age > YOUNG  # nothing is written between making a lock and taking it
+    return begun or age > YOUNG or not partial.name.endswith(RESUMED)
 
 
 def clear_away(out: Path, but: Path | None = None) -> None:
