@@ -59,6 +59,7 @@ def require_values(
         raise kind(
             f"{option} names {listing(unknown)}, which is not a value of the sensitive column."
             + did_you_mean(unknown[0], known)
+            + f" Fix: leave {shortened(unknown[0])} out, or name the full list of values with domain=."
         )
 
 

@@ -220,12 +220,11 @@ class Series:
         """Take in who is published now; refused where someone changed too often. Nothing is written yet."""
         now = [self._seen(request, job, who) for job in jobs]
         joined = [before.joined(looks) for before, looks in zip(self.looks, now, strict=True)]
-        often = max(looks.above(self.changes + 1) for looks in joined)
-        if often:
+        if any(looks.above(self.changes + 1) for looks in joined):
             raise RequirementError(
-                f"{often:,} people have changed their value more than {self.changes} times since the series began, and "
-                "each change is another look at them. Fix: leave their rows out, or begin a new series, with changes= "
-                "for as many as are to be expected."
+                f"At least one person has changed their value more than {self.changes} times since the series began, "
+                "and each change is another look at them. Fix: leave the rows of those who did out, or begin a new "
+                "series, with changes= for as many as are to be expected."
             )
         before, after = np.unique(self.looks[0].words), np.unique(now[0].words)
         new = int(np.isin(after, before, invert=True).sum())
