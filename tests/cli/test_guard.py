@@ -103,6 +103,28 @@ def test_a_full_stdout_is_said_and_not_taken_for_success(release: Path, json_wan
     assert (done.returncode, done.stderr) == (2, "Error: No space left on device.\n")
 
 
+def test_a_run_that_ends_badly_says_what_it_has_written(patients: Path, tmp_path: Path) -> None:
+    out = tmp_path / "r"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [
+                *COMMAND,
+                "publish",
+                str(patients),
+                *("--sensitive", "disease", "--rho2", "1/2", "--drop", "name"),
+                "--out",
+                out,
+            ],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"Error: No space left on device. '{out}' had been written by then, and is whole.\n")
+    assert (out / "manifest.json").exists()
+
+
 def test_a_closed_stdout_is_refused_and_a_closed_stderr_is_no_matter(release: Path, tmp_path: Path) -> None:
     words = " ".join([sys.executable, "-m", "deniable", "query", str(release), f"'{COUNT}'"])
     closed = subprocess.run(f"{words} >&-", shell=True, capture_output=True, text=True, check=False)

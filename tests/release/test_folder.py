@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -202,3 +203,35 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
         write_file(out, "new")
     assert out.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["report.txt"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_between_two_renames_waits_until_the_new_release_is_in_place(
+    number: int, table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "r"
+    publish(table, out)
+    old, rename, heard = (out / "manifest.json").read_text(), Path.rename, []
+
+    def hear(given: int, _: object) -> None:
+        heard.append((given, (out / "manifest.json").read_text() != old))
+        raise KeyboardInterrupt
+
+    def interrupted(path: Path, to: Path) -> Path:
+        moved = rename(path, to)
+        if path == out:
+            assert not out.exists()
+            signal.raise_signal(number)
+        return moved
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    before = signal.signal(number, hear)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            publish(table, out, overwrite=True)
+        assert signal.getsignal(number) is hear
+    finally:
+        signal.signal(number, before)
+    assert heard == [(number, True)]
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+    assert dn.verify(out).holds

@@ -49,9 +49,9 @@ def main() -> None:
         memory.keep_below(memory.default_ceiling())
         app(prog_name="deniable")
     except Stopped as stop:
-        _leave("Stopped by the system.", stop.code)
+        _leave(f"Stopped by the system.{_what_stays()}", stop.code)
     except KeyboardInterrupt:
-        _leave("Interrupted.", INTERRUPTED)
+        _leave(f"Interrupted.{_what_stays()}", INTERRUPTED)
 
 
 def _require_streams() -> None:
@@ -69,6 +69,12 @@ def _require_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # what a terminal has no letter for is escaped, and JSON can read it back
             stream.reconfigure(errors="backslashreplace")
+
+
+def _what_stays() -> str:
+    from deniable.core.interruption import what_stays
+
+    return what_stays()
 
 
 def _leave(words: str, code: int) -> None:

@@ -24,12 +24,14 @@ from deniable.cli.entry import INTERRUPTED, Stopped
 from deniable.cli.words import in_options
 from deniable.core import memory
 from deniable.core.errors import DeniableError, OptionError, is_unicode, shortened
+from deniable.core.interruption import begin, what_stays
 
 MISTAKE = 2  # bad input, or a machine that is too small: the user can mend it
 INTERNAL = 70  # a bug of deniable
 TAKEN_BY_TYPER = (KeyboardInterrupt, EOFError, OSError)  # it has its own idea of what they mean
 # Typer has a copy of Click inside, or uses the one that is installed, depending on its version.
 ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+NOTHING = " Nothing was published by this run."
 HOME = Path(__file__).resolve().parents[1]
 
 
@@ -54,6 +56,7 @@ class Outcome:
 def run(command: Callable[[], Any], words: Sequence[str]) -> NoReturn:
     """Run a command and leave; ``words`` are its arguments, which say whether the result is wanted as JSON."""
     as_json = wants_json(words)
+    begin()
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
@@ -111,20 +114,21 @@ def outcome(problem: BaseException) -> Outcome:
     if isinstance(problem, OSError):
         return Outcome("OSError", _in_words(problem), MISTAKE)
     message = (
-        f"{kind} at {_place(problem)}: a bug of deniable, not a mistake of yours. Nothing was published by this run. "
-        "Fix: report this line; DENIABLE_TRACEBACK=1 shows more, which may hold values of the table."
+        f"{kind} at {_place(problem)}: a bug of deniable, not a mistake of yours. Fix: report this line; "
+        "DENIABLE_TRACEBACK=1 shows more, which may hold values of the table."
     )
     return Outcome("InternalError", message, INTERNAL)
 
 
 def _reported(end: Outcome, *, as_json: bool) -> int:
+    stays = what_stays() or (NOTHING if end.code == INTERNAL else "")
     try:
         if as_json:
-            console.emit({"error": {"type": end.kind, "message": end.message}})
+            console.emit({"error": {"type": end.kind, "message": end.message + stays}})
         sys.stdout.flush()
     except OSError:  # stdout is full or closed: stderr still says why
         _discard_stdout()
-    console.say(f"Error: {end.message}" if end.talk is None else end.talk)
+    console.say((f"Error: {end.message}" if end.talk is None else end.talk) + stays)
     return end.code
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from deniable.core.errors import DeniableError, ManifestError, OutputError, is_unicode
+from deniable.core.interruption import held_off, put_in_place
 from deniable.core.manifest import Manifest, read_json
 from deniable.engines import Engine
 from deniable.engines.batch.lineup_columns import code_table, coded_part
@@ -68,7 +69,9 @@ def new_folder(
                 _to_disk(partial)  # which takes long, so the lock is held
                 (partial / LOCK).unlink()
                 partial.chmod(0o777 & ~_umask())
-                _put_in_place(partial, out, overwrite)
+                with held_off():
+                    _rename(partial, out, overwrite)
+                    put_in_place(out)
             finally:
                 if (partial / KEPT).exists():
                     empty(partial)
@@ -128,7 +131,7 @@ def _to_disk(partial: Path) -> None:
                 os.fsync(file.fileno())
 
 
-def _put_in_place(partial: Path, out: Path, overwrite: bool) -> None:
+def _rename(partial: Path, out: Path, overwrite: bool) -> None:
     """Rename; whatever appeared at ``out`` in the meantime stays, unless it is a release that may be replaced."""
     _require_room(out, overwrite)
     if not overwrite or not os.path.lexists(out):
