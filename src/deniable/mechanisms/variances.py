@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from deniable.core.arrays import Floats
-from deniable.core.profile import QuestionProfile
-
-POOL_SELECTIVITIES = (0.001, 0.005, 0.01)
+from deniable.core.profile import SELECTIVITIES, QuestionProfile
 
 
 def value_variances(p: Floats, r: Floats, counts: Floats) -> Floats:
@@ -51,7 +49,7 @@ def pool_error(p: Floats, r: Floats, counts: Floats, profile: QuestionProfile) -
     left = of_rows * (1 - np.minimum(of_rows / of_table, 1.0))
     there = profile.truth > 0
     relative = np.sqrt(2 / np.pi * profile.pick(left)[there]) / profile.truth[there]
-    limits = np.array(POOL_SELECTIVITIES) * counts.sum()
+    limits = np.array(SELECTIVITIES) * counts.sum()
     large = [profile.truth[there] >= limit for limit in limits if (profile.truth >= limit).any()]
     means = [float(relative[some].mean()) for some in large or [np.ones(len(relative), bool)]]
     return float(np.exp(np.mean(np.log(np.maximum(means, 1e-300)))))
