@@ -18,7 +18,7 @@ from deniable.audit.verify.checks import FULL, Check
 from deniable.audit.verify.rechecks import RECHECKS
 from deniable.core import promise
 from deniable.core.promise import KINDS
-from deniable.mechanisms import Anatomy, Generalize
+from deniable.mechanisms import Anatomy, Generalize, SmallDomain
 from deniable.mechanisms.retention import Retention
 
 N = 40_000
@@ -287,3 +287,21 @@ def test_what_noise_does_to_sums_is_recomputed_and_answers_are_still_not_verifie
     assert not checks(1.05 * math.log(2), 23)["small sums"]
     assert not checks(0.95 * math.log(2), 23)["large sums"]
     assert not checks(math.log(2), 24)["large sums"]
+
+
+@pytest.mark.parametrize("key", range(4))
+def test_coins_of_their_own_in_a_cell_pass_and_half_as_many_replacements_do_not(key: int) -> None:
+    """The cell of the rarest values has a large gamma, which rare values may have: it does not cover a share of 1/2."""
+    jobs = np.repeat([f"job {number}" for number in range(4)], [1211, 430, 226, 133])
+    mechanism = SmallDomain(channels="fine-grain")
+    release = dn.publish(
+        pa.table({"job": jobs}), sensitive="job", privacy="81/100", mechanism=mechanism, key=bytes([key]) * 32
+    )
+    release.verify()
+    manifest = release.manifest.to_dict()
+    part = manifest["parts"][0]
+    assert len(part["cells"]) == 2
+    for cell in part["cells"]:
+        cell["keep"] = [FULL - (FULL - keep) // 2 for keep in cell["keep"]]
+    part["promise"]["gammas"] = ["1000000"] * len(part["cells"])
+    assert broken(manifest) == ["posterior in cells"]

@@ -15,7 +15,7 @@ Bound = tuple[Fraction | None, Fraction | None]
 
 
 def by_cell(promise: Cells, part: Json, manifest: Json) -> list[Check]:
-    """Inside a cell a belief grows by at most its gamma; the cell's average share must be covered at the least."""
+    """Inside a cell a belief grows by at most its gamma; some frequencies at the least must keep the bound there."""
     inside = _inside_cells(promise, part)
     if not inside.holds:
         return [inside]
@@ -23,11 +23,10 @@ def by_cell(promise: Cells, part: Json, manifest: Json) -> list[Check]:
     rho2 = promise.rho2
     gammas = [cell_amplification(cell["keep"], cell["replace"]) for cell in part["cells"]]
     covered = [Fraction(0) if gamma is None else rho2 / (rho2 + gamma * (1 - rho2)) for gamma in gammas]
-    average = [Fraction(1, len(cell["values"])) for cell in part["cells"]]
     wrong = [
         number
-        for number, (most, share) in enumerate(zip(covered, average, strict=True))
-        if most == 0 or (most < share and not left_out & set(part["cells"][number]["values"]))
+        for number, (most, cell) in enumerate(zip(covered, part["cells"], strict=True))
+        if most == 0 or (not left_out & set(cell["values"]) and not _kept_by_some(cell, rho2))
     ]
     detail = (
         f"inside its cell a belief of up to {float(min(covered)):.4g} stays below {float(rho2):.4g}; how frequent "
@@ -39,6 +38,23 @@ def by_cell(promise: Cells, part: Json, manifest: Json) -> list[Check]:
         *above_checks(promise, part, manifest),
         *single_checks(promise, part, manifest),
     ]
+
+
+def _kept_by_some(cell: Json, rho2: Fraction) -> bool:
+    """Whether there are any frequencies for which Pr[x | cell, y = x] is at most rho2 for every value of the cell.
+
+    By mathematics 2 that is pi_x <= S b_x, b_x = rho2 r_x / (p_x (1-rho2) + r_x (1-p_x)), with S = sum pi_x (1-p_x). So
+    there are such frequencies where sum b_x (1-p_x) >= 1, and none elsewhere. With one coin for all values it says that
+    equal frequencies keep the bound.
+    """
+    a, b = rho2.numerator, rho2.denominator
+    total, whole = 0, 1 << 128  # rounded up by less than a value in 2^128, so that nothing honest fails
+    for k, w in zip(cell["keep"], cell["replace"], strict=True):
+        below = k * (b - a) * FULL + b * w * (FULL - k)
+        if not below:  # a value that is never published limits nothing
+            return True
+        total += -(-a * w * (FULL - k) * whole // below)
+    return total >= whole
 
 
 def _inside_cells(promise: Cells | Strata, part: Json) -> Check:
