@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from deniable.cli import console
+
+BOLD = re.compile("\x1b\\[[0-9;]*m")
 
 
 def test_help_is_for_newcomers(run, shell) -> None:
@@ -75,3 +78,35 @@ def test_a_table_is_aligned_and_never_cut_in_a_pipe(capsys: pytest.CaptureFixtur
     assert "x" * 300 in lines[1]
     assert lines[1].endswith("12,345")
     assert "[bold]y" in lines[2]
+
+
+def test_a_table_wider_than_the_terminal_is_shown_below_itself_with_every_name_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    columns = ["mechanism", *(f"error at {place} % of the rows" for place in range(5)), "reveals"]
+    reveals = "rare values speak louder to those who know more than frequencies"
+    rows = [[name, *(f"{place}.5 %" for place in range(5)), reveals] for name in ("perturbed-generalization", "pram")]
+    console.show_table(columns, rows)
+    shown = BOLD.sub("", capsys.readouterr().out)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "…" not in shown
+    for text in columns:
+        assert text in shown, text
+    tables = shown.split("\n\n")
+    assert len(tables) > 1
+    assert all("perturbed-generalization" in table and "pram" in table for table in tables)
+    assert all(shown.count(f"{place}.5 %") == 2 for place in range(5))
+
+
+def test_a_table_that_fits_the_terminal_is_one_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    console.show_table(["gender", "n", "n_low", "n_high"], [("Female", 3033.0, 2878.2, 3189.0)])
+    assert [line.split() for line in BOLD.sub("", capsys.readouterr().out).splitlines()] == [
+        ["gender", "n", "n_low", "n_high"],
+        ["Female", "3,033.0", "2,878.2", "3,189.0"],
+    ]

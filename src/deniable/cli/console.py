@@ -8,9 +8,10 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -19,6 +20,7 @@ from deniable.cli.words import in_options
 
 # Control characters but for tab and line feed, and the marks that turn the direction of text.
 _ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+GAP, NARROWED = 2, 30  # between columns of a table; the width that a column of words keeps in a narrow terminal
 Report = Callable[[int, int | None, str], None]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no hints; warnings and errors stay.")]
@@ -80,15 +82,52 @@ def in_json(result: Mapping[str, Any], indent: int | None = None) -> str:
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A result for people: an aligned table on stdout, never cut where it is piped into a file."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    """A result for people: an aligned table on stdout, never cut; a narrow terminal shows it in several."""
     filled = [[_cell(value) for value in row] for row in rows]
-    for place, name in enumerate(columns):
-        numbers = all(_is_number(row[place]) for row in filled)
-        table.add_column(visible(name), justify="right" if numbers else "left", no_wrap=not sys.stdout.isatty())
-    for row in filled:
-        table.add_row(*row)
-    Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else 10_000).print(table)
+    if not sys.stdout.isatty():
+        _print_table(columns, filled, range(len(columns)), width=10_000)
+        return
+    widths = [
+        max(map(cell_len, (visible(name), *(row[place] for row in filled)))) for place, name in enumerate(columns)
+    ]
+    words = [not all(_is_number(row[place]) for row in filled) for place in range(len(columns))]
+    for number, places in enumerate(_side_by_side(widths, words, Console().width)):
+        if number:
+            print()
+        _print_table(columns, filled, places)
+
+
+def _side_by_side(widths: Sequence[int], words: Sequence[bool], room: int) -> list[list[int]]:
+    """The columns of each table that fits into a terminal; the first ones of words, which name a row, are in all.
+
+    >>> _side_by_side([10, 4, 4, 4], [True, False, False, False], room=25)
+    [[0, 1, 2], [0, 3]]
+    """
+    needed = [min(width, NARROWED) if text else width for width, text in zip(widths, words, strict=True)]
+    names = 1
+    while names < len(needed) and words[names] and sum(widths[: names + 1]) + GAP * names <= room // 2:
+        names += 1
+    tables = [list(range(names))]
+    for place in range(names, len(needed)):
+        wide = sum(needed[one] + GAP for one in tables[-1]) + needed[place]
+        if wide > room and len(tables[-1]) > names:
+            tables.append(list(range(names)))
+        tables[-1].append(place)
+    return tables
+
+
+def _print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], places: Sequence[int], width: int | None = None
+) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for place in places:
+        texts = [row[place] for row in rows]
+        whole = width is not None or max(map(cell_len, (columns[place], *texts))) <= NARROWED
+        side: Literal["left", "right"] = "right" if all(map(_is_number, texts)) else "left"
+        table.add_column(visible(columns[place]), justify=side, no_wrap=whole, overflow="fold")
+    for row in rows:
+        table.add_row(*(row[place] for place in places))
+    Console(markup=False, highlight=False, width=width).print(table)
 
 
 @contextmanager
