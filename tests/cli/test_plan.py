@@ -136,8 +136,20 @@ def test_errors_are_predicted_for_the_users_own_questions(table, tmp_path):
     others = json.loads(run(table, *plan, "--pool", "sdr").stdout)
     assert others["questions"][0] > 20
     assert found["candidates"][0]["errors"] != others["candidates"][0]["errors"]
-    shown = run(table, *plan[:-1], "--pool", str(asked))
-    assert "no release at all" in shown.stdout
+    lines = run(table, *plan[:-1], "--pool", str(asked)).stdout.splitlines()
+    heads = next(line for line in reversed(lines) if line.startswith("mechanism"))
+    nothing = next(line for line in lines if line.startswith("no release at all"))
+    assert "informed: right" in heads
+    assert not nothing[len("no release at all") : heads.index("error, all")].strip()
+    assert nothing[heads.index("error, all") :].split()[1::2] == ["%"] * 4
+
+
+def test_where_every_value_has_its_own_rho2_nothing_is_said_of_beliefs_above_it(table):
+    shown = run(table, "--sensitive", "disease", "--tolerance", "3").stdout
+    assert "informed: right" in shown
+    assert "above rho2" not in shown
+    assert re.search(r"from their row; \d[\d.]* % without a release", shown)
+    assert "above rho2" in run(table, "--sensitive", "disease", "--rho2", "1/3").stdout
 
 
 def test_rivals_are_listed_and_never_recommended(table):

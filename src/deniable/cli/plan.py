@@ -21,7 +21,7 @@ from deniable.evaluation.rival_candidates import rival_candidates
 from deniable.owner.profile import asked_table, one_pool
 from deniable.planning.beliefs import belief_chart
 from deniable.planning.chart import Chart
-from deniable.planning.comparison import Comparison, error_text
+from deniable.planning.comparison import Comparison
 from deniable.planning.frontier import risk_chart as drawn_risk
 from deniable.planning.informed import informed_attacker
 from deniable.planning.planner import compare, error_chart, error_curve, strongest_rho2
@@ -212,18 +212,18 @@ def _show(result: Comparison, explain: str | None, as_json: bool) -> None:
         console.show("\nRivals, for comparison:")
         others = [result.row(one) for one in result.rivals if one.guarantee is not None]
         if result.independence is not None:
-            others.append(["no release at all", *[""] * 6, *map(error_text, result.independence), ""])
+            others.append(result.row_of_independence())
         console.show_table(result.columns, others)
     console.show(
         "sure: how sure of a protected value an attacker can become, who knew how frequent each value is; and who "
         f"believed it at {result.starting_belief} beforehand, whatever else they knew."
     )
     if result.measured:
-        without = next(one.informed.before for one in result.candidates if one.informed is not None)
+        without = result.without_release
+        above = ", and believes the truth above rho2" if len(without) > 1 else ""
         console.show(
             "informed: of how many people someone who has learnt which values go with which public columns guesses the "
-            f"value from their row, and believes the truth above rho2; {' and '.join(without.texts()[:2])} without a "
-            "release."
+            f"value from their row{above}; {' and '.join(without)} without a release."
         )
     if any(one.biased for one in result.rivals):
         console.show(

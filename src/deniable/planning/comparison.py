@@ -90,13 +90,27 @@ class Comparison:
     def columns(self) -> list[str]:
         """The heads of ``row``."""
         sure = ["sure: frequency", f"sure: from {self.starting_belief}"]
-        informed = ["informed: right", "above rho2"] if self.measured else []
+        informed = ["informed: right", "above rho2"][: self._informed_columns]
         return ["mechanism", "cells", "coin", "rows kept", *sure, *informed, "epsilon", *self._sizes(), "reveals"]
 
     @property
     def measured(self) -> bool:
         """Whether an informed attacker was played."""
         return any(one.informed is not None for one in self.candidates)
+
+    @property
+    def without_release(self) -> list[str]:
+        """What an informed attacker gets right, and believes above rho2, before seeing a row; as far as it is shown."""
+        played = next((one.informed for one in self.candidates if one.informed is not None), None)
+        return [] if played is None else played.before.texts()[: self._informed_columns]
+
+    @property
+    def _informed_columns(self) -> int:
+        """Where each value has its own rho2 there is none to be above."""
+        if not self.measured:
+            return 0
+        limits = [one.informed.after.above_rho2 for one in self.candidates if one.informed is not None]
+        return 1 if all(map(math.isnan, limits)) else 2
 
     @property
     def withheld(self) -> tuple[Candidate, ...]:
@@ -116,9 +130,15 @@ class Comparison:
             channel = [described["cells"], percent(described["coin"]), percent(described["kept"])]
         known = candidate.beliefs
         sure = ["", ""] if known is None else [percent(known.frequency), percent(known.any_prior)]
-        if self.measured:
-            sure += ["", ""] if candidate.informed is None else candidate.informed.after.texts()[:2]
+        informed = ["", ""] if candidate.informed is None else candidate.informed.after.texts()
+        sure += informed[: self._informed_columns]
         return [described["label"], *channel, *sure, epsilon, *errors, described["reveals"]]
+
+    def row_of_independence(self) -> list[Any]:
+        """What is right without any release, as a row of the same table; only a pool of questions tells that."""
+        assert self.independence is not None
+        errors = [error_text(error) for error in self.independence]
+        return ["no release at all", *[""] * (len(self.columns) - len(errors) - 2), *errors, ""]
 
     def _sizes(self) -> list[str]:
         if self.questions is None:
