@@ -137,6 +137,7 @@ QUESTIONS = [
     "AVG(CASE town WHEN 'Basel' THEN pay END) AS a FROM release",
     "SELECT ROUND(100.0 * SUM(CASE WHEN pay > 2000 THEN 1 ELSE 0 END) / COUNT(*), 1) AS pct FROM release",
     "SELECT SUM(pay) AS s FROM release WHERE age > 500",
+    "SELECT town, COUNT(*) AS n FROM release WHERE 1 = 2 GROUP BY town",
     "SELECT COUNT(*) FILTER (WHERE age > 500) / NULLIF(COUNT(*) FILTER (WHERE age > 600), 0) AS r FROM release",
     "SELECT town, COUNT(*) AS n FROM release GROUP BY town HAVING town LIKE 'B%' OR town IS NULL ORDER BY n",
     "SELECT town, COUNT(*) AS n FROM release GROUP BY town HAVING town IN ('Chur', 'Basel') AND n * 2 > 10 "
@@ -237,6 +238,9 @@ KEPT = [
     "FROM release GROUP BY ALL ORDER BY g, d",
     "SELECT disease AS d, age // 20 AS g, VARIANCE(pay) AS v FROM release WHERE town = 'Chur' "
     "GROUP BY 1, 2 ORDER BY 1, 2",
+    "SELECT town, disease, COUNT(*) AS n FROM release WHERE town IN ('Basel', 'Chur') GROUP BY 1, 2 ORDER BY 1, 2",
+    "SELECT town, AVG(age) AS a, MAX(since) AS m FROM release WHERE town = 'Chur' AND pay > 50 GROUP BY town",
+    "SELECT town, COUNT(*) AS n FROM release WHERE pay < 0 AND disease = 'flu' GROUP BY town",
 ]
 
 

@@ -254,7 +254,7 @@ class _Rows:
         """Which rows of a chunk count (None: all), and their class and state as one number."""
         counter, number = self._counter, part.stop - part.start
         states = counter._states[part].astype(np.int64) if self._with_states else np.zeros(number, np.int64)
-        if not self._masks:
+        if not self._masks and self._classes[0] == 0:
             return None, states
         own: Ints = self._classes[counter._patterns(self._masks, part)]
         kept = np.flatnonzero(own >= 0)

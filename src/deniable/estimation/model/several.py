@@ -14,7 +14,7 @@ import numpy as np
 
 from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.errors import QuestionError, warn_caller
-from deniable.core.tally import Counter
+from deniable.core.tally import Block, Counter, Moments
 from deniable.estimation.mapped import Grouped, Mapped, column_of
 from deniable.estimation.model.conditions import MOST_LABELS, MOST_SHOWN, Conditions, Labels
 from deniable.estimation.model.swapped import swapped_columns, swapped_in
@@ -60,8 +60,9 @@ def weighed(
     resolved = Conditions(manifest, counter, And((rest, *(predicate for predicate, _ in further))), numbers)
     say_condition(resolved, labels)
     public = [group for group in groups if isinstance(group, str) and group not in hidden]
-    rows = PatternRows(resolved, labels, chosen, counter, public, values)
     truth = resolved.truth_of(rest)
+    possible = resolved.by_pattern(truth.any(axis=tuple(range(1, truth.ndim)))) > 0
+    rows = PatternRows(resolved, labels, chosen, counter, public, values, possible)
     weights: list[Weighed] = [Patterns(rows, truth, np.ones(len(chosen), bool))]
     for one, (predicate, inside) in zip(narrowed, further, strict=True):
         own = truth * resolved.truth_of(predicate)
@@ -99,10 +100,14 @@ class PatternRows:
         counter: Counter,
         public: Sequence[str],
         values: Sequence[str],
+        possible: Bools,
     ) -> None:
         self.conditions, self.labels, self.chosen = conditions, labels, chosen
         columns = [*public, *labels.names, *conditions.wide_names]
-        blocks = list(counter.tally(columns, conditions.leaves, conditions.classes, values))
+        blocks = [
+            _satisfying(block, possible)
+            for block in counter.tally(columns, conditions.leaves, conditions.classes, values)
+        ]
         keys = np.concatenate([block.keys for block in blocks])
         self.keys, group = (
             np.unique(keys[:, : len(public)], axis=0, return_inverse=True)
@@ -156,10 +161,22 @@ class PatternRows:
         total = np.zeros((*self.shown, tally.shape[1], math.prod(self.conditions.values.published)))
         np.add.at(total.swapaxes(2, 3), (self.group, self.place, self.wide), tally)
         outer = len(self.conditions.truth)
-        observed = np.moveaxis(total.reshape(*self.shown, outer, -1), 2, 1)
+        observed = np.moveaxis(total.reshape(*self.shown, outer, math.prod(total.shape[2:]) // outer), 2, 1)
         cells = getattr(tensor, method)(observed.reshape(len(self.keys), outer, *tensor.published))
         by_label = cells.reshape(len(self.keys), outer, self.shape[1], *self.conditions.whole.shape)
         return np.moveaxis(by_label, 2, 1)
+
+
+def _satisfying(block: Block, possible: Bools) -> Block:
+    """Of a tally, what may satisfy the condition by its public columns: groups of other rows are no groups of it."""
+    inside = block.counts[:, possible, 0].any(axis=1)
+    if inside.all():
+        return block
+    moments = {
+        name: Moments(moment.rows[inside], moment.sums[inside], moment.squares[inside])
+        for name, moment in block.moments.items()
+    }
+    return Block(block.keys[inside], block.counts[inside], moments)
 
 
 class Patterns(Weighed):
@@ -202,8 +219,9 @@ class Patterns(Weighed):
         """Counts by the fixed point of the iterative Bayesian rule over labels and patterns together."""
         if self.rows.size > MOST_LABELS:
             raise QuestionError("method = 'mle' cannot hold so many groups. Fix: method='inverse', or fewer groups.")
-        split = self.rows.cells(self.counts, "likelihood").reshape(*self.rows.shape, len(self.truth), -1)
-        fitted: Floats = np.einsum("glon,on->gl", split, self.truth.reshape(len(self.truth), -1))
+        truth = self.truth.reshape(len(self.truth), -1)
+        split = self.rows.cells(self.counts, "likelihood").reshape(*self.rows.shape, *truth.shape)
+        fitted: Floats = np.einsum("glon,on->gl", split, truth)
         return self.rows.picked(fitted) * self.inside
 
     @property

@@ -92,7 +92,10 @@ class Conditions:
     def holds(self, made: Scalar, node: Node, negated: bool = False) -> Predicate:
         """Where a computed truth value is true."""
         if not made.columns:
-            return And(()) if made.constant() is True else Or(())
+            value = made.constant()
+            if value is not None and not isinstance(value, bool):
+                raise _no_condition(node)
+            return And(()) if value else Or(())
         if len(made.columns) > 1:
             hidden = [column for column in made.columns if self.scope.sensitive(column)]
             if hidden:
@@ -104,9 +107,7 @@ class Conditions:
         computed = made.of(column)
         missing = computed(self.scope.missing(column))
         if not pa.types.is_boolean(missing.type) and not pa.types.is_null(missing.type):
-            raise QuestionError(
-                f"WHERE cannot hold {shown(node)}: it is a value, not a condition. Compare it with one."
-            )
+            raise _no_condition(node)
         return Leaf(column, lambda values: computed(values).cast(pa.bool_()), missing[0].as_py() is True)
 
     def _listed(self, node: Node, negated: bool) -> Predicate:
@@ -126,6 +127,10 @@ class Conditions:
             return pc.invert(inside) if negated else inside
 
         return self.holds(Scalar(made.columns, lambda columns: truth(made.compute(columns))), node, negated)
+
+
+def _no_condition(node: Node) -> QuestionError:
+    return QuestionError(f"WHERE cannot hold {shown(node)}: it is a value, not a condition. Compare it with one.")
 
 
 def membership(column: str, wanted: list[Any], negated: bool) -> Predicate:
