@@ -92,6 +92,8 @@ class Replace:
             problems.append(
                 f"coin = {coin!r} is not allowed: it is a probability above 0 and up to 1 (1: not perturbed)."
             )
+        elif coin is not None and coin * SCALE < 1:
+            problems.append(f"coin = {coin!r} is not allowed: draws are made in steps of 2^-32, and it would be 0.")
         if replacing not in REPLACING:
             problems.append(
                 f"replacing = {replacing!r} is not known: choose one of {', '.join(REPLACING)}."

@@ -29,7 +29,7 @@ from deniable.core.replace import NumberRange, Replace
 from deniable.core.swapping import swapping_threshold
 from deniable.mechanisms.base import Mechanism, Need, Scanned
 from deniable.mechanisms.requirement import check_histogram, refuse_sums
-from deniable.mechanisms.retention_guarantee import Perturbed, guarantee
+from deniable.mechanisms.retention_guarantee import Perturbed, guarantee, heaviest
 from deniable.mechanisms.retention_spelling import replaces_in
 
 MARGIN = 16  # rows; noise of epsilon 1/2 takes more from a count once in four thousand
@@ -240,9 +240,8 @@ class Retention(Mechanism):
             gamma, keep, step = channel.exact_gamma, int(channel.keep[0]), None
         swapped = rows if replace.replacing == "swapping" else None
         gamma = None if swapped is not None else gamma  # swapped rows are not independent
-        return Perturbed(
-            column, replace.replacing, keep, gamma, noise, step, relative, replace.privacy, swapped=swapped
-        )
+        own = (relative, replace.privacy, swapped)
+        return Perturbed(column, replace.replacing, keep, gamma, noise, step, *own, mass=heaviest(channel))
 
 
 def _check_budget(columns: Mapping[str, Replace], budget: float | None) -> None:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from deniable.core.breach import belief_limit, joint_limit, relative_prior_limit
-from deniable.core.channel import SCALE
+from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import listing
 from deniable.core.guarantee import Guarantee
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
 from deniable.core.promise import Amplification, Nothing, Promise, RelativePrior
-from deniable.core.replace import Breach
+from deniable.core.replace import Breach, NumberRange
 from deniable.core.swapping import swapping_coin
 from deniable.mechanisms.requirement import EVERY_RELEASE
 
@@ -32,6 +32,7 @@ class Perturbed:
         relative: replacements like the column itself: how many times likelier a value is, at most, than to be drawn.
         required: the column's own requirement, if it has one.
         swapped: among how many rows its values were swapped; None where they were drawn.
+        mass: the share of the replacements that a single value has at the most.
         declared: whether its values were declared, and are no evidence themselves.
     """
 
@@ -45,6 +46,7 @@ class Perturbed:
     required: Breach | Privacy | None = None
     swapped: int | None = None
     declared: bool = False
+    mass: Fraction = Fraction(1)
 
     @property
     def coin(self) -> Fraction:
@@ -58,6 +60,12 @@ class Perturbed:
     @property
     def epsilon(self) -> float:
         return math.inf if self.gamma is None else math.log(self.gamma) + self.noise
+
+
+def heaviest(channel: Channel | NumberRange) -> Fraction:
+    """The share of the replacements that a single value has at the most."""
+    most = int(channel.replace.max()) if isinstance(channel, Channel) else -(-SCALE // channel.points)
+    return Fraction(most, SCALE)
 
 
 def promise_of(column: Perturbed) -> Promise:
@@ -144,7 +152,7 @@ def _sentence(column: Perturbed) -> str:
         s = Fraction(relative_prior_limit(column.coin, rho1, rho2))
         source = "OLAP Thm 4"
     return (
-        f"{column.column!r}: a set of values believed at up to {percent(rho1)}, and less than {float(s):.4g} times "
+        f"{column.column!r}: a set of values believed at up to {percent(rho1)}, and less than {_times(s)} times "
         f"as likely as its share of the replacements, is believed below {percent(rho2)} afterwards ({source})."
     )
 
@@ -169,18 +177,24 @@ def _like_the_column(column: Perturbed) -> str:
 
 
 def _together(columns: Sequence[Perturbed]) -> list[str]:
-    """Theorem 5 for all columns at once; small sets, because larger ones depend on their shares."""
+    """Theorem 5 for all columns at once, whichever value of each: the likeliest replacements leave the least room."""
     several = [column for column in columns if column.reach < 1]
     if len(several) < 2:
         return []
     rho1, rho2 = USUAL_BREACH
-    s = joint_limit([column.reach for column in several], [Fraction(0)] * len(several), rho1, rho2)
+    s = Fraction(joint_limit([column.reach for column in several], [column.mass for column in several], rho1, rho2))
     return [
-        f"All {len(several)} perturbed columns together: a combination of single rare values, one of each column, "
-        f"believed at up to {percent(rho1)}, and less than {float(s):.3g} times as likely as its share of the "
+        f"All {len(several)} perturbed columns together: a combination of single values, one of each column, "
+        f"believed at up to {percent(rho1)}, and less than {_times(s)} times as likely as its share of the "
         f"replacements, is believed below {percent(rho2)} afterwards, however the columns are correlated (OLAP Thm 5). "
         "deniable.breach tells it for any values or ranges."
     ]
+
+
+def _times(s: Fraction) -> str:
+    """A factor up to which something holds, in four digits, rounded down."""
+    step = Fraction(10) ** (math.floor(math.log10(s)) - 3)
+    return f"{float(s // step * step):.4g}"
 
 
 def _limits(columns: Sequence[Perturbed]) -> list[str]:

@@ -22,7 +22,7 @@ from deniable.core.part import Part
 from deniable.core.privacy import Privacy
 from deniable.core.promise import RelativePrior
 from deniable.core.replace import Breach, Requirement
-from deniable.mechanisms.retention_guarantee import Perturbed, guarantee
+from deniable.mechanisms.retention_guarantee import Perturbed, guarantee, heaviest
 from deniable.release.pooling import difference, pooled_part
 from deniable.release.release import Release
 
@@ -223,6 +223,7 @@ def perturbed_of(part: Part, manifest: Manifest) -> Perturbed:
         relative=_relative_prior(part, manifest.rows) if replacing == "identity" else Fraction(1),
         required=_required(_requirement(part, manifest, replacing)),
         swapped=part.swapped,
+        mass=heaviest(part.range if part.range is not None else part.channels[0]),
     )
 
 
