@@ -47,8 +47,14 @@ def clinic(tmp_path: Path) -> Path:
         ),
         (
             ("--sensitive", "disease", "--rho2", "1/3", "--recode", "age=year"),
-            "the column 'age' holds text. Fix: write",
+            "recode: year is for dates, and the column 'age' holds text. Fix: write its values as dates in the table, "
+            "such as 2024-12-31",
         ),
+        (
+            ("--sensitive", "disease", "--rho2", "1/3", "--drop", "number,height (cm)"),
+            "Fix: name columns one by one, --drop number --drop 'height (cm)'.",
+        ),
+        (("--sensitive", "disease", "--rho2", "1/8"), "where next to nothing is kept. Fix: a rho2 well above that"),
     ],
 )
 def test_a_mistake_is_answered_with_the_fix(run, clinic: Path, tmp_path: Path, words, message) -> None:
@@ -69,6 +75,19 @@ def test_a_sensitive_identifier_is_warned_of_and_the_next_command_can_be_copied(
     assert "about as many values" not in run("publish", clinic, *other, "--out", tmp_path / "b").stderr
     nothing = run("verify", tmp_path)
     assert f"Did you mean '{tmp_path / 'b'}' or '{out}'?" in nothing.stderr
+
+
+def test_a_release_that_answers_nothing_is_warned_of(run, clinic: Path, tmp_path: Path) -> None:
+    words = ("--sensitive", "disease", "--mechanism", "uniform", "--drop", "number", "--drop", "costs")
+    warning = "Warning: Next to nothing can be learnt from this release: even a count of 80 people (10 % of the rows)"
+    assert warning in run("publish", clinic, *words, "--rho2", "0.14", "--out", tmp_path / "a", "--quiet").stderr
+    assert warning not in run("publish", clinic, *words, "--rho2", "1/2", "--out", tmp_path / "b", "--quiet").stderr
+
+
+def test_a_table_that_is_not_there_is_answered_with_how_to_give_one(run, release: Path) -> None:
+    done = run("query", release, "SELECT COUNT(*) FROM patients")
+    assert "There is no table 'patients'" in done.stderr
+    assert "--with NAME=FILE." in done.stderr
 
 
 def test_a_report_has_the_format_that_its_name_says(run, release: Path, tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ WRITTEN = (
 _NAMES = "|".join(OPTIONS)
 _QUOTED = re.compile(rf"(?<!['\w-])({_NAMES})='([^']*)'")
 _CALLED = re.compile(rf"(?<!['\w-])({_NAMES})=(?!['=])")
+_LISTED = re.compile(rf"(?<!['\w-])({_NAMES})=\[('[^']*'(?:, '[^']*')*)\]")
 _WITH_UNDERSCORE = re.compile(rf"(?<!['\w-])({'|'.join(name for name in OPTIONS if '_' in name)})(?![\w'=])")
 _FIRST = re.compile(rf"(?m)^(- \S+: )?({_NAMES}) (names|needs|goes|go|takes) ")
 _OF_A_SENTENCE = ".,;:)"
@@ -79,13 +80,21 @@ def in_options(message: str) -> str:
     "Fix: --row-id COLUMN, or --mechanism uniform. The column 'row_id' stays."
     >>> in_options("exempt 'flu' with exempt=.")
     "exempt 'flu' with --exempt."
+    >>> in_options("Fix: name columns one by one, drop=['name', 'zip code'].")
+    "Fix: name columns one by one, --drop name --drop 'zip code'."
     """
     for pattern, words in WRITTEN:
         message = re.sub(rf"(?<!['\w-]){pattern}", words, message)
+    message = _LISTED.sub(lambda match: _repeated(match[1], match[2]), message)
     message = _QUOTED.sub(lambda match: f"{_option(match[1])} {shlex.quote(match[2])}", message)
     message = _CALLED.sub(lambda match: _before(match, message), message)
     message = _WITH_UNDERSCORE.sub(lambda match: _option(match[1]), message)
     return _FIRST.sub(lambda match: f"{match[1] or ''}{_option(match[2])} {match[3]} ", message)
+
+
+def _repeated(name: str, values: str) -> str:
+    """An option that takes one value, once for each of several."""
+    return " ".join(f"{_option(name)} {shlex.quote(value)}" for value in re.findall(r"'([^']*)'", values))
 
 
 def _before(match: re.Match[str], message: str) -> str:

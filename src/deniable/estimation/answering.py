@@ -177,7 +177,10 @@ def number_bounds(ask: Asking, column: str) -> tuple[float, float]:
         )
     values = ask.counter.distinct(column)
     if not is_number(values.type) and not pa.types.is_boolean(values.type) and not pa.types.is_null(values.type):
-        raise QuestionError(f"Column {column!r} is of type {values.type}: only numbers can be added up or averaged.")
+        raise QuestionError(
+            f"Column {column!r} is of type {values.type}: only numbers can be added up or averaged. Ask for counts by "
+            f"value instead: group by {column!r}."
+        )
     return ends_of(values)
 
 

@@ -103,7 +103,8 @@ def require_feasible(histogram: Histogram, privacy: Privacy, protected: Bools) -
     raise RequirementError(
         f"rho2 = {privacy.rho2} cannot be met: {shortened(values[0])} alone is {percent(first)} of the rows"
         + (f" ({len(values)} values are at least as frequent as rho2: {listing(values)})" if len(values) > 1 else "")
-        + f"; the smallest feasible rho2 is {float(smallest):g}, or exempt {listing(values)} with exempt=."
+        + f"; the smallest feasible rho2 is {float(smallest):g}, where next to nothing is kept. Fix: a rho2 well above "
+        f"that, or exempt {listing(values)} with exempt=."
     )
 
 

@@ -66,7 +66,7 @@ def public_columns(
                 columns += f" and {len(source.names) - MOST_NAMED} more" if len(source.names) > MOST_NAMED else ""
                 problems.append(
                     f"{role} names the column {name!r}, which the table does not have."
-                    f"{did_you_mean(name, source.names)} Its columns: {columns}."
+                    f"{_meant(role, name, source.names)} Its columns: {columns}."
                 )
     for name in dict.fromkeys(sensitive):
         roles = ["sensitive="] * sensitive.count(name) + ["drop="] * (name in drop) + ["row_id="] * (name == row_id)
@@ -90,6 +90,14 @@ def public_columns(
     if problems:
         raise ColumnError("\n".join(problems))
     return public
+
+
+def _meant(role: str, name: str, names: Sequence[str]) -> str:
+    """What a column that is not there may stand for: several that are, joined by commas, or one of a similar name."""
+    joined = [part.strip() for part in name.split(",")]
+    if len(joined) > 1 and all(part in names for part in joined):
+        return f" Fix: name columns one by one, {role}={joined}."
+    return did_you_mean(name, names)
 
 
 def check_options(missing: str, form: str, name: str) -> None:

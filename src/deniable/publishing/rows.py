@@ -28,7 +28,7 @@ from deniable.publishing.ledger import Books
 from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.people import require_own_draws, said_of_looks
 from deniable.publishing.resuming import rows_of
-from deniable.publishing.warned import warned, warnings_about_counts
+from deniable.publishing.warned import hopeless_warnings, warned, warnings_about_counts
 from deniable.release.folder import finish_folder, new_folder
 from deniable.release.release import Release, open_release
 
@@ -102,8 +102,8 @@ def publish_rows(
 
 def _with_advice(release: Release, ready: Prepared, warnings: Sequence[str]) -> Release:
     """The release, with what its owner should know of it."""
-    release.warnings = (*warnings, *warnings_about_counts(ready.jobs, release))
     release.choice = choice_of(ready, release.manifest.parts)
+    release.warnings = (*warnings, *warnings_about_counts(ready.jobs, release), *hopeless_warnings(release.choice))
     return release
 
 

@@ -13,8 +13,10 @@ from deniable.audit.findings import namer
 from deniable.audit.heaping import Heap, about_heap, heap_of
 from deniable.audit.together import surest
 from deniable.core.arrays import Counts
+from deniable.core.choice import Choice
 from deniable.core.errors import shortened
 from deniable.core.part import Part
+from deniable.core.probability import percent
 from deniable.core.promise import Groups
 from deniable.core.replace import NumberRange
 from deniable.engines.base import CELL, Dataset, PartJob, Scan
@@ -27,6 +29,7 @@ from deniable.release.release import Release
 SHOWN = 3  # pairs of values
 SMALL_TABLE = 20_000  # rows
 RARE = 100  # rows of a value; of more, counts do not tell a tenth more than a row
+HOPELESS = 1.0  # an expected relative error
 FEWEST_ROWS, DISTINCT_SHARE = 50, 0.9  # of a column that looks like an identifier
 
 
@@ -121,6 +124,18 @@ def heaped(dataset: Dataset, column: str, encoder: Any, grid: NumberRange) -> He
     for batch in dataset.batches([column]):
         counts += np.bincount(encoder.encode(batch), minlength=len(counts))
     return heap_of(column, counts[: grid.grid], grid)
+
+
+def hopeless_warnings(choice: Choice) -> list[str]:
+    """Where even counts of a tenth of the rows are expected to be off by as much as they are, nothing can be learnt."""
+    share, error = max(choice.expected.items(), default=(0.0, 0.0))
+    if error < HOPELESS:
+        return []
+    return [
+        f"Next to nothing can be learnt from this release: even a count of {share * choice.rows:,.0f} people "
+        f"({percent(share)} of the rows) is expected to be off by {percent(error, 2)}. Fix: a larger rho2, fewer "
+        "values (rare ones joined), or more rows."
+    ]
 
 
 def warnings_about_counts(jobs: Sequence[PartJob], release: Release) -> list[str]:

@@ -109,6 +109,27 @@ def test_csv_types(tmp_path, values, kind):
     assert len(rows_of(source, ["v"])) == len(values)
 
 
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["1090,5", "-3,25", "12", "0"], "numbers with a comma, which are read as texts"),
+        (["1.090,50", "13,1"], "numbers with a comma, which are read as texts"),
+        (["19.12.2024", "1.2.2024"], "dates that are read as texts"),
+        (["12/19/2024", ""], "dates that are read as texts"),
+        (["1090.5", "12"], None),
+        (["01050", "1050"], None),
+        (["1090,5", "unknown"], None),
+        (["2024-12-19"], None),
+        (["12345678901234567890", "1"], None),
+        (["", ""], None),
+    ],
+)
+def test_texts_that_look_like_numbers_or_dates_are_said(tmp_path, values, words):
+    source = open_source(write(tmp_path / "t.csv", "k;v\n" + "".join(f"a;{value}\n" for value in values)))
+    said = source.warned.get("v", [])
+    assert ["The column 'v' holds " in one and words in one for one in said] == [True] * (words is not None)
+
+
 def test_an_empty_field_is_missing_and_quoted_quotes_are_an_empty_string(tmp_path):
     source = open_source(write(tmp_path / "t.csv", 'a,b\n,""\nx,\n'))
     assert rows_of(source) == [{"a": None, "b": ""}, {"a": "x", "b": None}]

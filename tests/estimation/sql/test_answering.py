@@ -142,7 +142,7 @@ def test_no_rows_give_a_count_of_zero_and_no_average(release):
         ("SELECT AVG(disease) FROM release", "counts by"),
         ("SELECT SUM(town) FROM release", "only numbers"),
         ("SELECT SUM(town) - SUM(age) FROM release", "only numbers"),
-        ("SELECT COUNT(*) FROM release JOIN other USING (disease)", "--with name=file.csv"),
+        ("SELECT COUNT(*) FROM release JOIN other USING (disease)", "--with NAME=FILE"),
         ("SELECT COUNT(*) FROM release, other", "no table 'other'"),
         ("SELECT COUNT(*) FROM release a JOIN release b ON a.age = b.age", "twice"),
         ("SELECT COUNT(*) FROM (SELECT * FROM release LIMIT 5)", "LIMIT"),

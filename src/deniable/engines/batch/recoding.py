@@ -274,7 +274,7 @@ def _kept(step: Rare, scan: Scan) -> Kept:
 
 
 def _unfit(column: str, kind: pa.DataType, step: Step, wanted: str) -> ColumnError:
-    held = in_words(kind)
+    held, named = in_words(kind), step.unit if isinstance(step, Calendar) else step.kind
     return ColumnError(
-        f"recode: {step.kind} is for {wanted}, and the column {column!r} holds {held}. Fix: {other_way(kind)}."
+        f"recode: {named} is for {wanted}, and the column {column!r} holds {held}. Fix: {other_way(kind, wanted)}."
     )

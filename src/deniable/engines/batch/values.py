@@ -55,11 +55,14 @@ def in_words(kind: pa.DataType) -> str:
     return next((name for name, tests in names if any(test(kind) for test in tests)), str(kind))
 
 
-def other_way(kind: pa.DataType) -> str:
-    """How a column that holds this can be made coarser, where something else was tried."""
+def other_way(kind: pa.DataType, wanted: str = "numbers") -> str:
+    """How a column that holds this can be made coarser, where something was tried that is for what is ``wanted``."""
     held = in_words(kind)
     if held == "text":
-        return "write its values as numbers in the table, such as 1090.5, or recode it by prefix or hierarchy"
+        written = (
+            "dates in the table, such as 2024-12-31" if wanted == "dates" else "numbers in the table, such as 1090.5"
+        )
+        return f"write its values as {written}, or recode it by prefix or hierarchy"
     if held.startswith("dates"):
         return "recode it by year, quarter or month"
     return "recode it by bands, top, bottom or snap" if held.endswith("numbers") else "leave that out"

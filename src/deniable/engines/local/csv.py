@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class CsvPart:
         self._block = FIRST_BLOCK
         self._delimiter, self.names = _header(form)
         self.rows = 0
+        self.warned: Mapping[str, Sequence[str]] = {}
         self.schema = pa.schema([(name, pa.string()) for name in self.names])
 
     def scan(self, inference: TypeInference) -> None:

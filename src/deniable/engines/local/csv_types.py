@@ -16,6 +16,9 @@ _FLOAT = r"^(-?(0|[1-9][0-9]{0,14})?(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?|nan|NaN|-?
 _HAS_DIGIT_OR_WORD = r"^(-?\.?[0-9].*|nan|NaN|-?inf)$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?$"
+# What stays text, though its owner takes it for numbers or dates: 1090,50 and 1.090,50; 19.12.2024 and 12/19/2024.
+_DECIMAL_COMMA = r"^-?((0|[1-9][0-9]{0,14})(,[0-9]+)?|[1-9][0-9]{0,2}(\.[0-9]{3})+,[0-9]+)$"
+_LOCAL_DATE = r"^[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{4}$"
 _BOOLEAN = r"^(true|false|True|False|TRUE|FALSE)$"
 
 # In order of preference; the first that fits every value of the column wins.
@@ -25,7 +28,15 @@ _CANDIDATES: tuple[tuple[pa.DataType, tuple[str, ...]], ...] = (
     (pa.bool_(), (_BOOLEAN,)),
     (pa.date32(), (_DATE,)),
     (pa.timestamp("us"), (_TIME,)),
+    (pa.string(), (_DECIMAL_COMMA,)),
+    (pa.string(), (_LOCAL_DATE,)),
 )
+_SAID = {
+    _DECIMAL_COMMA: "numbers with a comma, which are read as texts: they cannot be added up or averaged, and are "
+    "compared letter by letter. Fix: write them with a point, such as 1090.5.",
+    _LOCAL_DATE: "dates that are read as texts: they have no month or year, and are compared letter by letter. Fix: "
+    "write them as 2024-12-31.",
+}
 
 
 class TypeInference:
@@ -55,6 +66,13 @@ class TypeInference:
         return {
             name: _CANDIDATES[left[0]][0] if left and self._seen[name] else pa.string()
             for name, left in self._open.items()
+        }
+
+    def said(self) -> dict[str, list[str]]:
+        """What an owner should know of columns that are read as texts, and look as if they held numbers or dates."""
+        first = {name: _CANDIDATES[left[0]][1][0] for name, left in self._open.items() if left and self._seen[name]}
+        return {
+            name: [f"The column {name!r} holds {_SAID[pattern]}"] for name, pattern in first.items() if pattern in _SAID
         }
 
 

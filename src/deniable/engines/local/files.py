@@ -135,6 +135,7 @@ class FileSource:
             part.scan(inference)
         for part in files:
             part.set_types(inference.types())
+            part.warned = inference.said()
 
     def _common_labels(self) -> dict[str, Labels]:
         """Labels that all files agree on: one code must not stand for two answers."""
@@ -144,7 +145,7 @@ class FileSource:
     def _said_of_columns(self) -> dict[str, list[str]]:
         said: dict[str, list[str]] = {}
         for part in self._parts:
-            for name, warnings in part.warned.items() if isinstance(part, CodedPart) else ():
+            for name, warnings in part.warned.items() if isinstance(part, CodedPart | CsvPart) else ():
                 said.setdefault(name, []).extend(words for words in warnings if words not in said.get(name, ()))
         return said
 

@@ -47,7 +47,7 @@ def _require_table(table: Node, tables: Tables) -> None:
         known = f"the tables are {listing([TABLE, *tables])}" if tables else "a release is one table"
         raise QuestionError(
             f"There is no table {table.name!r}: {known}. Write FROM {TABLE}.{near} Lookup tables are given with "
-            "tables={'name': ..} or --with name=file.csv."
+            "tables={'NAME': ..} or --with NAME=FILE."
         )
 
 
