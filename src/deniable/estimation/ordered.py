@@ -32,6 +32,7 @@ from deniable.estimation.question import Answer, Question
 from deniable.estimation.questions import as_numbers
 
 MOST_PLACES = 200  # of a sensitive column, at which its distribution is estimated
+ROUNDING = 1e-9  # of sums of weights, next to the largest
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def read_off(values: Floats, counts: Floats, variances: Floats, what: Quantile, 
         exact = _exact(values, up_to, what)
         return exact, exact, exact
     error = np.sqrt(np.maximum((1 - q) ** 2 * spread + q**2 * (spread[-1] - spread), 0.0))
-    return crossing(values, up_to - q * total, error, z)
+    return crossing(values, up_to - q * total, error, z, values)
 
 
 def _exact(values: Floats, up_to: Floats, what: Quantile) -> float:
@@ -150,15 +151,19 @@ def _exact(values: Floats, up_to: Floats, what: Quantile) -> float:
     return float(low + (rank - np.floor(rank + 1e-9)) * (high - low))
 
 
-def crossing(values: Floats, off: Floats, error: Floats, z: float) -> tuple[float, float, float]:
-    """Where T(t) = ``off`` rises through 0, and between which values it may: made to rise by its running extremes."""
+def crossing(values: Floats, off: Floats, error: Floats, z: float, lowest: Floats) -> tuple[float, float, float]:
+    """Where T(t) = ``off`` rises through 0, and between which values it may: made to rise by its running extremes.
+
+    ``lowest`` is for each value the first number above the value before it, where T is known at some of them only.
+    """
+    off = np.where(np.abs(off) <= ROUNDING * np.abs(off).max(), 0.0, off)
     rising = (np.maximum.accumulate(off) + np.minimum.accumulate(off[::-1])[::-1]) / 2
     reached = rising >= 0
     place = int(np.argmax(reached)) if reached.any() else len(values) - 1
     above, below = off + z * error >= 0, off - z * error <= 0
     first = int(np.argmax(above)) if above.any() else len(values) - 1
     last = len(values) - 1 - int(np.argmax(below[::-1])) if below.any() else -1
-    low, high = values[min(first, place)], values[max(min(last + 1, len(values) - 1), place)]
+    low, high = lowest[min(first, place)], values[max(min(last + 1, len(values) - 1), place)]
     return float(values[place]), float(low), float(high)
 
 
@@ -170,9 +175,9 @@ def _of_sensitive(published: Published, question: Question, what: Quantile, answ
     every = np.unique(pc.cast(numbers.compute(values), pa.float64(), safe=False).drop_null().to_numpy())
     if not len(every):  # a function that has no value
         return list(np.full((3, len(answered.keys), len(answered.labels)), np.nan))
-    if len(every) > MOST_PLACES:
-        every = every[np.unique(np.linspace(0, len(every) - 1, MOST_PLACES).astype(np.int64))]
-    terms = [Computed(Term("rows", None, _step(what, numbers, float(t)))) for t in every]
+    places = np.unique(np.linspace(0, len(every) - 1, min(len(every), MOST_PLACES)).astype(np.int64))
+    lowest = every[np.append(0, places[:-1] + 1)]  # what is above one place may be any value up to the next
+    terms = [Computed(Term("rows", None, _step(what, numbers, float(t)))) for t in every[places]]
     counted = answer(published, Question(question.where, question.groups, tuple(terms), question.options))
     off = np.stack([counted.by_aggregate[term].value for term in terms])
     error = np.sqrt(np.stack([counted.by_aggregate[term].variance for term in terms]))
@@ -180,8 +185,10 @@ def _of_sensitive(published: Published, question: Question, what: Quantile, answ
     for place in np.ndindex(*off.shape[1:]):
         at = (slice(None), *place)
         # At the largest value T = (1 - q) N: without rows there is no quantile.
-        estimate = crossing(every, off[at], error[at], question.options.z) if off[at][-1] > 0 else (np.nan,) * 3
-        result[(slice(None), *place)] = estimate
+        if off[at][-1] > 0:
+            result[at] = crossing(every[places], off[at], error[at], question.options.z, lowest)
+        else:
+            result[at] = np.nan
     return list(result)
 
 

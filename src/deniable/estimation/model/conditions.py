@@ -150,6 +150,13 @@ class Conditions:
         result = np.broadcast_to(_evaluate(predicate, self._known), (2 ** len(self.flat), *self.values.shape))
         return result.reshape(-1, *self.whole.shape).astype(np.float64)
 
+    def possible(self, predicate: Predicate) -> Bools:
+        """Patterns whose public columns allow a condition, whatever the perturbed ones hold. Nothing is negated in it:
+        if it can hold, then it does where all conditions on those do."""
+        public = {id(leaf) for bits in self.bits if bits.column is None for leaf in bits.leaves}
+        known = {key: holds.reshape(-1) if key in public else np.array(True) for key, holds in self._known.items()}
+        return np.broadcast_to(_evaluate(predicate, known), 2 ** len(self.flat))
+
     def numbers_of(self, numbers: Mapped) -> Floats:
         """What is added up of a column, in the shape of a truth."""
         axis = self.wide_names.index(numbers.column)

@@ -60,9 +60,8 @@ def weighed(
     resolved = Conditions(manifest, counter, And((rest, *(predicate for predicate, _ in further))), numbers)
     say_condition(resolved, labels)
     public = [group for group in groups if isinstance(group, str) and group not in hidden]
+    rows = PatternRows(resolved, labels, chosen, counter, public, values, resolved.possible(rest))
     truth = resolved.truth_of(rest)
-    possible = resolved.by_pattern(truth.any(axis=tuple(range(1, truth.ndim)))) > 0
-    rows = PatternRows(resolved, labels, chosen, counter, public, values, possible)
     weights: list[Weighed] = [Patterns(rows, truth, np.ones(len(chosen), bool))]
     for one, (predicate, inside) in zip(narrowed, further, strict=True):
         own = truth * resolved.truth_of(predicate)
