@@ -38,6 +38,8 @@ def audit(
 
     The audit holds exact figures of the original table: keep it. It is never written into the folder of the release.
     Exit code 0: nothing serious. 1: something serious was found. 2: the audit could not be made.
+
+    Example: deniable audit patients.csv release/ --attacks --out audit.txt
     """
     from deniable import report as reports
     from deniable.owner.audit import audit as run

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from deniable.collection.wire import Responses
 
 app = typer.Typer(
-    help="Ask people in private: check a survey, serve it, try it with made-up respondents.",
+    cls=console.Group,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -38,7 +38,10 @@ StoreAddress = Annotated[
 
 @app.callback()
 def collect() -> None:
-    """Ask people in private: check a survey, serve it, try it with made-up respondents."""
+    """Ask people in private: check a survey, serve it, try it with made-up respondents.
+
+    New here? Run `deniable collect new survey.toml`.
+    """
 
 
 def _responses(survey: Path) -> Responses:
@@ -55,7 +58,10 @@ def _address(survey: Path, store: str | None) -> str:
 
 @app.command()
 def new(survey: SurveyFile, as_json: console.AsJson = False) -> None:
-    """Write an example survey to begin with: questions of your own take the place of its."""
+    """Write an example survey to begin with: questions of your own take the place of its.
+
+    Example: deniable collect new survey.toml
+    """
     from importlib import resources
 
     from deniable.core.errors import OutputError
@@ -73,7 +79,10 @@ def new(survey: SurveyFile, as_json: console.AsJson = False) -> None:
 
 @app.command()
 def check(survey: SurveyFile, as_json: console.AsJson = False) -> None:
-    """See what every answer and the whole sheet reveal, how many respondents are needed, and what identifies people."""
+    """See what every answer and the whole sheet reveal, how many respondents are needed, and what identifies people.
+
+    Example: deniable collect check survey.toml
+    """
     from deniable.collection.checking import ERROR, check
 
     responses = _responses(survey)
@@ -116,7 +125,10 @@ def serve(
     ] = 600,
     as_json: console.AsJson = False,
 ) -> None:
-    """Serve a survey: its page, the responses, and results for whoever has the token. Stops at Ctrl-C or SIGTERM."""
+    """Serve a survey: its page, the responses, and results for whoever has the token. Stops at Ctrl-C or SIGTERM.
+
+    Example: deniable collect serve survey.toml --port 8000
+    """
     from deniable.collection.store import store_at
     from deniable.core.errors import extra_missing
 
@@ -149,7 +161,10 @@ def codes(
     store: StoreAddress = None,
     as_json: console.AsJson = False,
 ) -> None:
-    """Make one-time codes for invitations: each lets one person answer once, and is never tied to a response."""
+    """Make one-time codes for invitations: each lets one person answer once, and is never tied to a response.
+
+    Example: deniable collect codes survey.toml --number 200
+    """
     from deniable.collection.codes import hashed, new_codes
     from deniable.collection.store import store_at
     from deniable.core.errors import OptionError
@@ -181,7 +196,10 @@ def simulate(
     seed: Annotated[int | None, typer.Option(metavar="N", help="The same seed makes the same people.")] = None,
     as_json: console.AsJson = False,
 ) -> None:
-    """Try a survey with made-up respondents: every count beside the truth, before anyone is asked."""
+    """Try a survey with made-up respondents: every count beside the truth, before anyone is asked.
+
+    Example: deniable collect simulate survey.toml --respondents 1000 --out release/
+    """
     from deniable.collection.collected import release_of
     from deniable.collection.simulation import Respondents
 

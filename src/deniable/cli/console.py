@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from typer.core import TyperGroup
 
 from deniable.cli.words import in_options
 
@@ -24,6 +26,15 @@ GAP, NARROWED = 2, 30  # between columns of a table; the width that a column of 
 Report = Callable[[int, int | None, str], None]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no hints; warnings and errors stay.")]
+
+
+class Group(TyperGroup):
+    """Commands of one name, such as `collect`, listed with the first paragraph of their help, which is never cut."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            listed = ((name, inspect.cleandoc(command.help or "")) for name, command in self.commands.items())
+            formatter.write_dl([(name, text.partition("\n\n")[0]) for name, text in listed])
 
 
 class BadNewsError(Exception):

@@ -12,9 +12,7 @@ import typer
 
 from deniable.cli import console, openml
 
-app = typer.Typer(
-    no_args_is_help=True, add_completion=False, rich_markup_mode=None, help="Fetch public tables to try things on."
-)
+app = typer.Typer(cls=console.Group, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 @app.callback()
@@ -31,7 +29,10 @@ def adult(
     quiet: console.Quiet = False,
     as_json: console.AsJson = False,
 ) -> None:
-    """Fetch UCI Adult (48,842 people, 15 columns) from OpenML, once, and print where it is."""
+    """Fetch UCI Adult (48,842 people, 15 columns) from OpenML, once, and print where it is.
+
+    Example: deniable data adult
+    """
     path = (cache or cache_folder()) / "adult.parquet"
     if not path.exists():
         if not quiet:

@@ -48,7 +48,10 @@ def demo(
     quiet: console.Quiet = False,
     as_json: console.AsJson = False,
 ) -> None:
-    """Make up a census, publish it, verify the release and ask it questions. Takes less than a minute."""
+    """Make up a census, publish it, verify the release and ask it questions. Takes less than a minute.
+
+    Example: deniable demo --out demo
+    """
     import deniable as dn
 
     talk = not quiet and not as_json

@@ -23,6 +23,8 @@ def export(
     """Write a release's rows as a file of SPSS, Stata or SAS, with the labels that its table came with.
 
     Sensitive columns hold what is published, so counts of them are no estimates: `deniable query` gives those.
+
+    Example: deniable export release/ rows.sav
     """
     import deniable as dn
 

@@ -69,6 +69,8 @@ def query(
 
     Each estimate comes with an interval: a column n has n_low and n_high beside it. The interval covers the
     randomness of the perturbation.
+
+    Example: deniable query release/ "SELECT sex, COUNT(*) AS n FROM release WHERE disease = 'flu' GROUP BY sex"
     """
     import deniable as dn
     from deniable.engines import engine_on

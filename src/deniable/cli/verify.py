@@ -27,6 +27,8 @@ def verify(
     """Check a release: recompute its guarantee from its own numbers, and check its data against its manifest.
 
     Exit code 0: it holds. 1: it does not, and the message says why. 2: there is nothing to check.
+
+    Example: deniable verify release/ --signed-by publisher.pub
     """
     import deniable as dn
     from deniable.core.errors import ManifestError
