@@ -1,5 +1,6 @@
 """What a release lets others believe about values and ranges that are asked about."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -81,6 +82,23 @@ def test_it_is_said_in_words():
     said = str(dn.breach(release().manifest, {"age": 3, "ill": "yes"}))
     for piece in ("Believed at 10 %", "'age' (coin 60 %", "however these columns", "'ill' is swapped", "Theorem 5"):
         assert piece in said
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_a_swapped_value_comes_back_more_often_among_few_rows(n):
+    """Every coin and permutation of n rows, half of which hold "yes": how often one that shows "yes" holds it."""
+    jobs = ["yes", "no"] * (n // 2)
+    yes = range(0, n, 2)
+    few = dn.publish(
+        pa.table({"ill": jobs}), mechanism=Retention({"ill": Replace(coin=0.5, replacing="swapping")}), key=KEY
+    )
+    shows = Fraction(0)
+    for kept in itertools.product([True, False], repeat=n):
+        moved = [row for row in range(n) if not kept[row]]
+        drawn = [dict(zip(moved, order, strict=True)).get(0, 0) for order in itertools.permutations(moved)]
+        shows += Fraction(sum(row in yes for row in drawn), len(drawn) * 2**n)
+    about = dn.breach(few, {"ill": "yes"}, rho1="1/2")
+    assert about.posterior == pytest.approx(float(shows), abs=1e-6)  # half hold it, so Pr[holds | shows] is the same
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from deniable.core.breach import joint_limit, joint_posterior
 from deniable.core.errors import ColumnError, OptionError, QuestionError, did_you_mean, listing
 from deniable.core.manifest import Manifest
 from deniable.core.probability import Probability, percent, probability
+from deniable.core.swapping import swapping_coin
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.estimation.model.conditions import perturbed_column
 from deniable.estimation.predicates import Leaf, conjunction
@@ -31,10 +32,10 @@ class SetGuarantee:
 
     Attributes:
         columns: the perturbed columns that are asked about.
-        coins: their p.
+        coins: their p; of swapped columns what swapping among their rows comes to (mathematics 6).
         masses: the share of each column's replacements that falls into its set.
         rho1, rho2: the belief before, and the one that must not be reached afterwards.
-        swapped: columns that are swapped among rows; of these the promise holds up to terms of 1 / rows.
+        swapped: columns that are swapped among rows.
     """
 
     columns: tuple[str, ...]
@@ -73,7 +74,7 @@ class SetGuarantee:
             for name, coin, mass in zip(self.columns, self.coins, self.masses, strict=True)
         )
         correlated = ", however these columns are correlated" if len(self.columns) > 1 else ""
-        swapped = f" {listing(list(self.swapped))} is swapped: up to terms of 1 / rows." if self.swapped else ""
+        swapped = f" {listing(list(self.swapped))} is swapped: the coin is that of its rows." if self.swapped else ""
         return (
             f"Believed at {percent(self.rho1)} before, the values asked about of {sets} are believed at "
             f"{percent(self.posterior)} at most afterwards{correlated}; beliefs below {percent(self.covered)} stay "
@@ -114,9 +115,14 @@ def breach(
     if not leaves:
         raise QuestionError("where names no column. Fix: where={'job': 'nurse'}.")
     named = {leaf.column: (column := _column(manifest, leaf), _mass(column, leaf)) for leaf in leaves}
-    swapped = tuple(part.columns[0] for part in manifest.parts if part.swapped is not None and part.columns[0] in named)
-    coins, masses = zip(*((column.coin, mass) for column, mass in named.values()), strict=True)
-    return SetGuarantee(tuple(named), coins, masses, first, second, swapped)
+    swapped = {
+        part.columns[0]: float(swapping_coin(int(part.channels[0].keep[0]), part.swapped))
+        for part in manifest.parts
+        if part.swapped is not None and part.columns[0] in named
+    }
+    coins = tuple(swapped.get(name, column.coin) for name, (column, _) in named.items())
+    masses = tuple(mass for _, mass in named.values())
+    return SetGuarantee(tuple(named), coins, masses, first, second, tuple(swapped))
 
 
 def _column(manifest: Manifest, leaf: Leaf) -> PerturbedColumn:
