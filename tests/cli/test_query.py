@@ -30,6 +30,16 @@ def test_the_same_answer_for_people_and_for_spreadsheets(release: Path, run) -> 
     assert [row["sex"] for row in rows] == ["F", "M"]
 
 
+def test_rows_that_were_picked_by_their_estimates_say_so_to_programs_too(release: Path, run) -> None:
+    picked = f"{SQL.replace('ORDER BY sex', 'ORDER BY n DESC')} LIMIT 1"
+    done = run("query", release, picked, "--json")
+    note = json.loads(done.stdout)["note"]
+    assert note.startswith("These rows were picked among 2")
+    assert note.endswith("Ask with --simultaneous, which makes all of them hold together.")
+    assert note in done.stderr
+    assert json.loads(run("query", release, SQL, "--json").stdout)["note"] is None
+
+
 def test_more_confidence_is_a_wider_interval(release: Path, run) -> None:
     many = SQL.replace("'hiv'", "'cold', 'asthma', 'diabetes', 'gout', 'hiv'")  # so many that no interval reaches 0
 

@@ -15,6 +15,7 @@ import typer
 
 from deniable.cli import console
 from deniable.cli.engine import EngineName, Master
+from deniable.cli.words import in_options
 from deniable.core.errors import OptionError
 
 FORMULA = r"^[=+\-@\t\r]"
@@ -91,11 +92,11 @@ def query(
         confidence=confidence,
         simultaneous=simultaneous,
     )
-    note = (answer.schema.metadata or {}).get(NOTE.encode())
+    note = in_options((answer.schema.metadata or {}).get(NOTE.encode(), b"").decode()) or None
     if note is not None:
-        console.warn(note.decode())
+        console.warn(note)
     if as_json:
-        console.emit({"columns": answer.column_names, "rows": answer.to_pylist()})
+        console.emit({"columns": answer.column_names, "rows": answer.to_pylist(), "note": note})
     elif as_csv:
         _print_csv(answer if raw else _without_formulas(answer))
     else:

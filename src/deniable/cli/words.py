@@ -55,7 +55,7 @@ WRITTEN = (
     (r"leave out shuffle=False", "leave out --no-shuffle"),
     (r"shuffle=False", "--no-shuffle"),
     (r"shuffle the rows \(shuffle=True, the default\)", "leave out --no-shuffle"),
-    (r"simultaneous=True \(--simultaneous\)", "--simultaneous"),
+    (r"simultaneous=True \(--simultaneous\), (.*), or simultaneous='selected', [^.]*", r"--simultaneous, \1"),
     (r"simultaneous=True", "--simultaneous"),
     (r"recode=\{'([^']*)': bands\(\.\.\)\}", r"--recode \1=bands:.."),
     (r"bins=\{'([^']*)': \[0, 10, 20\]\}", r"--bins \1=0,10,20"),
