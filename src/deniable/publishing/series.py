@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable.core import values
 from deniable.core.arrays import Ints
 from deniable.core.errors import ManifestError, OptionError, RequirementError, SecretError
 from deniable.core.guarantee import Guarantee
@@ -29,6 +30,7 @@ from deniable.core.part import Part, part_dict, part_of
 from deniable.core.plan import Cell, Plan, PlannedPart
 from deniable.core.replace import NumberRange, Replace
 from deniable.engines.base import PartJob
+from deniable.engines.batch.encoding import in_order
 from deniable.engines.randomness import Keystream, Secret
 from deniable.engines.request import Request
 from deniable.mechanisms import Mechanism
@@ -155,7 +157,7 @@ class Series:
                 "not_protected": list(promised.not_protected),
             },
             "mechanism": ready.plan.mechanism,
-            "options": json.loads(json.dumps(dict(ready.plan.options), default=str)),
+            "options": values.plain(ready.plan.options),
         }
         self.looks = [Looks.none() for _ in ready.jobs]
 
@@ -193,7 +195,7 @@ class Series:
         if part.range is not None:
             return self._range_job(part, part.range, request), None
         domain = {column: list(dict.fromkeys(part.column_values(column))) for column in part.columns}
-        scan = request.scan(part.columns, domain)
+        scan = in_order(request.scan(part.columns, domain), domain)
         groups = [
             Group(places, np.array(counts, dtype=np.int64))
             for places, counts in zip(part.cell_positions, rows, strict=True)

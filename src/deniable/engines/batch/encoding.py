@@ -170,6 +170,22 @@ class DomainScanner:
         return Scan(Histogram(tuple(_product(values)), counts.reshape(-1)), lost if exempt else 0, encoder)
 
 
+def in_order(scan: Scan, domain: Mapping[str, Sequence[Any]]) -> Scan:
+    """The scan, with the values of each column in the order of a ``domain`` that declared them: declared values are
+    sorted, and intervals do not sort by themselves."""
+    encoder: Encoder = scan.encoder
+    places = [
+        pc.index_in(pa.array(domain[name], known.type), value_set=known).to_numpy(zero_copy_only=False)
+        for name, known in zip(encoder.columns, encoder.values, strict=True)
+    ]
+    if all(np.array_equal(place, np.arange(size)) for place, size in zip(places, encoder.sizes, strict=True)):
+        return scan
+    values = [known.take(pa.array(place)) for known, place in zip(encoder.values, places, strict=True)]
+    counts = scan.histogram.counts.reshape(encoder.sizes)[np.ix_(*places)]
+    histogram = Histogram(tuple(_product(values)), counts.reshape(-1))
+    return Scan(histogram, scan.exempt_rows, Encoder(encoder.columns, values, exempt=encoder.exempt))
+
+
 def _sorted(tally: _Tally, order: Sequence[Any] | None, with_null: bool) -> pa.Array:
     """The values that occur, in their own order or in a known one; missing last."""
     if order is None:
