@@ -341,6 +341,14 @@ def test_a_belief_of_any_strength_is_refused_and_uniform_named_instead():
         SmallDomain().plan(TABLE, Privacy("1/3", "2/3", adversary="any-prior"))
 
 
+def test_a_value_that_everybody_has_leaves_no_rho2_to_name():
+    """1.001 was named as the smallest feasible one."""
+    with pytest.raises(
+        RequirementError, match=r"'a' alone is 100 % of the rows; no rho2 is feasible. Fix: exempt 'a' with"
+    ):
+        SmallDomain().plan(Histogram.of({"a": 9, "b": 0}), Privacy(rho2="1/2"))
+
+
 def test_a_value_more_frequent_than_rho2_is_refused_with_the_smallest_feasible_rho2():
     with pytest.raises(RequirementError, match=r"'a' alone is 28.6 % .*smallest feasible rho2 is 0.286"):
         SmallDomain().plan(TABLE, Privacy(rho2="1/4"))

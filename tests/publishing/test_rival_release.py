@@ -88,3 +88,19 @@ def test_of_many_values_groups_are_looked_into_too() -> None:
 
 def test_public_columns_that_are_made_coarser_are_not(key_file: Path) -> None:
     assert publish("generalize", key_file).warnings == ()
+
+
+@pytest.mark.parametrize("mechanism", ["anatomy:l=2", "generalize:k=2,l=1", "generalize:k=2,l=2"])
+@pytest.mark.parametrize("left_out", [{"rho1": "1/100"}, {"exempt": CODES}])
+def test_groups_state_no_rho2_that_they_do_not_keep(
+    tmp_path: Path, mechanism: str, left_out: dict[str, object]
+) -> None:
+    """Where a requirement covers no value of the table any l was taken: rho2 was stated all the same, and verify failed
+    what was published."""
+    table, how = people().drop(["name"]), {"sensitive": "code", "privacy": dn.Privacy(rho2="1/3", **left_out)}
+    with pytest.raises(RequirementError, match=r"more than rho2 allows. Fix: l=3"):
+        dn.publish(table, mechanism=mechanism, **how)
+    with pytest.raises(RequirementError, match="exempt names 'Z9', which is not a value"):
+        dn.publish(table, sensitive="code", privacy=dn.Privacy(rho2="1/3", exempt=["Z9"]), mechanism=mechanism)
+    dn.publish(table, mechanism=mechanism.replace("l=1", "l=3").replace("l=2", "l=3"), out=tmp_path / "release", **how)
+    assert dn.verify(tmp_path / "release").holds

@@ -66,7 +66,8 @@ def test_a_requirement_is_checked_and_never_weakened() -> None:
         Generalize(l=3).guarantee(COUNTS, Privacy(per_value={"h": ("1/10", "2/9")}))
     with pytest.raises(RequirementError, match=r"'generalize'.*any-prior"):
         Generalize(l=3).guarantee(COUNTS, Privacy(rho1="1/9", rho2="1/3", adversary="any-prior"))
-    assert Generalize(l=1).guarantee(COUNTS, Privacy(rho2="1/6", exempt=tuple("abcdefgh"))).worst == 1
+    with pytest.raises(RequirementError, match="more than rho2 allows"):  # it is stated, though no value is covered
+        Generalize(l=1).guarantee(COUNTS, Privacy(rho2="1/6", exempt=tuple("abcdefgh")))
 
 
 def test_tables_that_are_too_small_are_refused() -> None:

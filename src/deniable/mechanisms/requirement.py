@@ -63,11 +63,16 @@ def require_values(
         )
 
 
-def protected_values(histogram: Histogram, privacy: Privacy) -> Bools:
-    """SA': the values that the requirement protects: those not exempt, with f_x / n <= rho1 where rho1 is given."""
+def require_exempt(histogram: Histogram, privacy: Privacy) -> None:
+    """Refuse exempt values that are neither of the sensitive column nor of one of several."""
     singles = {value for column in single_values(histogram.domain) for value in column.values} if privacy.exempt else ()
     unknown = [value for value in privacy.exempt if value not in singles]
     require_values("exempt", unknown, histogram, RequirementError)
+
+
+def protected_values(histogram: Histogram, privacy: Privacy) -> Bools:
+    """SA': the values that the requirement protects: those not exempt, with f_x / n <= rho1 where rho1 is given."""
+    require_exempt(histogram, privacy)
     mask = np.array([value not in privacy.exempt for value in histogram.domain])
     if privacy.rho1 is not None:
         mask &= histogram.counts <= math.floor(privacy.rho1 * histogram.rows)  # f / n <= rho1, exactly
@@ -103,8 +108,13 @@ def require_feasible(histogram: Histogram, privacy: Privacy, protected: Bools) -
     raise RequirementError(
         f"rho2 = {privacy.rho2} cannot be met: {shortened(values[0])} alone is {percent(first)} of the rows"
         + (f" ({len(values)} values are at least as frequent as rho2: {listing(values)})" if len(values) > 1 else "")
-        + f"; the smallest feasible rho2 is {float(smallest):g}, where next to nothing is kept. Fix: a rho2 well above "
-        f"that, or exempt {listing(values)} with exempt=."
+        + (
+            f"; the smallest feasible rho2 is {float(smallest):g}, where next to nothing is kept. Fix: a rho2 well above "
+            "that, or exempt "
+            if smallest < 1
+            else "; no rho2 is feasible. Fix: exempt "
+        )
+        + f"{listing(values)} with exempt=."
     )
 
 

@@ -19,7 +19,7 @@ from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
 from deniable.core.promise import Groups
 from deniable.mechanisms.decoys.grouping import cut_to_fit
-from deniable.mechanisms.requirement import check_histogram, protected_values, refuse_sums
+from deniable.mechanisms.requirement import check_histogram, refuse_sums, require_exempt
 
 
 def group_size(privacy: Privacy) -> int:
@@ -54,9 +54,9 @@ def check_requirement(name: str, l: int, least: int, histogram: Histogram, priva
             f"mechanism {name!r} cannot withstand adversary 'any-prior': in a group other values are impossible. "
             "Fix: adversary='frequency', or mechanism='uniform'."
         )
-    limits = [rho2 for _, rho2 in privacy.per_value.values()]
-    if privacy.rho2 is not None and protected_values(histogram, privacy).any():
-        limits.append(privacy.rho2)
+    require_exempt(histogram, privacy)
+    # A release states its rho2 whether or not a value of the table is covered by it, so groups must keep it.
+    limits = [*([] if privacy.rho2 is None else [privacy.rho2]), *(rho2 for _, rho2 in privacy.per_value.values())]
     needed = max([least, *(-(-limit.denominator // limit.numerator) for limit in limits)])
     if l < needed:
         raise RequirementError(
