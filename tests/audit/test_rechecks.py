@@ -305,3 +305,39 @@ def test_coins_of_their_own_in_a_cell_pass_and_half_as_many_replacements_do_not(
         cell["keep"] = [FULL - (FULL - keep) // 2 for keep in cell["keep"]]
     part["promise"]["gammas"] = ["1000000"] * len(part["cells"])
     assert broken(manifest) == ["posterior in cells"]
+
+
+def held_in_cells(cells: list[dict[str, list[int]]], exempt: tuple[int, ...] = ()) -> bool:
+    stated = promise.Cells(Fraction(1, 2), (None,) * len(cells), None, exempt)
+    part = {"cells": cells, "columns": ["job"], "domain": [[value] for value in "abcd"], "marginal": None}
+    checks = RECHECKS[promise.Cells](stated, part, {"rows": N, "privacy": {"rho1": None}})
+    return next(check for check in checks if check.what == "posterior in cells").holds
+
+
+@pytest.mark.parametrize(
+    ("keep", "exempt", "holds"),
+    [
+        ([FULL, FULL], (0, 1), True),  # nobody is covered: a cell that keeps everything was refused
+        ([FULL, FULL], (0,), False),
+        ([FULL, FULL], (), False),
+        ([FULL // 2, FULL], (0, 1), True),
+        ([FULL // 2, FULL], (1,), False),  # who shows the covered value has it
+        ([FULL, FULL // 2], (1,), True),  # who shows it may have the other one
+        ([0, 0], (), True),
+        ([FULL // 100, FULL // 100], (), False),  # of two values that are covered one has half of the rows
+    ],
+)
+def test_cells_are_held_to_what_is_covered_of_their_values(
+    keep: list[int], exempt: tuple[int, ...], holds: bool
+) -> None:
+    own = {"values": [0, 1], "keep": keep, "replace": [FULL // 2, FULL // 2]}
+    other = {"values": [2, 3], "keep": [0, 0], "replace": [FULL // 2, FULL // 2]}
+    assert held_in_cells([own, other], exempt) is holds
+
+
+def test_a_value_that_is_never_drawn_hides_no_others() -> None:
+    """A forger could add one to every cell: any coins of the others had some frequencies, with all rows of that one."""
+    cell = {"values": [0, 1, 2], "keep": [0, FULL - 9, FULL - 9], "replace": [0, FULL // 2, FULL // 2]}
+    assert not held_in_cells([cell])
+    assert not held_in_cells([cell], (1,))
+    assert held_in_cells([cell], (0, 1, 2))

@@ -105,16 +105,14 @@ def require_feasible(histogram: Histogram, privacy: Privacy, protected: Bools) -
     values = [histogram.domain[i] for i in places]
     first = Fraction(int(histogram.counts[places[0]]), histogram.rows)
     smallest = Fraction(int(first * 1000) + 1, 1000)
+    least = (
+        f"; the smallest feasible rho2 is {float(smallest):g}, where next to nothing is kept. Fix: a rho2 well above"
+    )
     raise RequirementError(
         f"rho2 = {privacy.rho2} cannot be met: {shortened(values[0])} alone is {percent(first)} of the rows"
         + (f" ({len(values)} values are at least as frequent as rho2: {listing(values)})" if len(values) > 1 else "")
-        + (
-            f"; the smallest feasible rho2 is {float(smallest):g}, where next to nothing is kept. Fix: a rho2 well above "
-            "that, or exempt "
-            if smallest < 1
-            else "; no rho2 is feasible. Fix: exempt "
-        )
-        + f"{listing(values)} with exempt=."
+        + (f"{least} that, or exempt" if smallest < 1 else "; no rho2 is feasible. Fix: exempt")
+        + f" {listing(values)} with exempt=."
     )
 
 

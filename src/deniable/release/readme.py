@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+from datetime import datetime
+from typing import Any
 
 from deniable.core import markdown
 from deniable.core.html import shown
@@ -168,15 +170,17 @@ def _groups_readme(manifest: Manifest) -> str:
     """For releases of groups, most of which perturb nothing."""
     sensitive = manifest.parts[0].columns
     what = OF_GROUPS[manifest.form].format(sensitive=", ".join(map(markdown.code, sensitive)))
-    first = manifest.parts[0].domain[0]
-    example = {sensitive[0]: first[0] if isinstance(first, tuple) else first}
+    first: Any = manifest.parts[0].domain[0]
+    value = first[0] if isinstance(first, tuple) else first
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = str(value)  # a manifest keeps the offset alone, and whoever verifies has no name of the zone
     return f"""# A release of groups
 {head(manifest)}
 {manifest.rows:,} rows (mechanism {markdown.code(manifest.mechanism)}, here to be compared with).
 
 {what}
 
-{_in_python(repr(example))}
+{_in_python(repr({sensitive[0]: value}))}
 
 `deniable verify .` recomputes what the groups promise.
 {_sections(manifest)}"""

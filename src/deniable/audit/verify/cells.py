@@ -15,22 +15,22 @@ Bound = tuple[Fraction | None, Fraction | None]
 
 
 def by_cell(promise: Cells, part: Json, manifest: Json) -> list[Check]:
-    """Inside a cell a belief grows by at most its gamma; some frequencies at the least must keep the bound there."""
+    """Inside a cell a belief in x grows by at most P[x][x] / P[x][k] (THESIS Thm 7); some frequencies at the least must
+    keep the bound there."""
     inside = _inside_cells(promise, part)
     if not inside.holds:
         return [inside]
-    left_out = {*promise.exempt, *promise.above}
-    rho2 = promise.rho2
-    gammas = [cell_amplification(cell["keep"], cell["replace"]) for cell in part["cells"]]
-    covered = [Fraction(0) if gamma is None else rho2 / (rho2 + gamma * (1 - rho2)) for gamma in gammas]
-    wrong = [
-        number
-        for number, (most, cell) in enumerate(zip(covered, part["cells"], strict=True))
-        if most == 0 or (not left_out & set(cell["values"]) and not _kept_by_some(cell, rho2))
-    ]
+    left_out, rho2 = {*promise.exempt, *promise.above}, promise.rho2
+    covered, wrong = [], []
+    for number, cell in enumerate(part["cells"]):
+        beliefs = _beliefs(cell, rho2)
+        own = [belief for place, belief in zip(cell["values"], beliefs, strict=True) if place not in left_out]
+        covered += own
+        if not all(own) or (len(own) == len(beliefs) and not _kept_by_some(cell, rho2)):
+            wrong.append(number)
     detail = (
-        f"inside its cell a belief of up to {float(min(covered)):.4g} stays below {float(rho2):.4g}; how frequent "
-        "values are in a cell is not published, `deniable audit` checks that"
+        f"inside its cell a belief of up to {float(min(covered, default=0)):.4g} stays below {float(rho2):.4g}; how "
+        "frequent values are in a cell is not published, `deniable audit` checks that"
     )
     return [
         inside,
@@ -40,8 +40,23 @@ def by_cell(promise: Cells, part: Json, manifest: Json) -> list[Check]:
     ]
 
 
+def _beliefs(cell: Json, rho2: Fraction) -> list[Fraction]:
+    """The strongest belief in each value of a cell that stays at rho2; 0 where a row can rule all others out, and of a
+    value that is never drawn, for which every row speaks."""
+    if len(cell["keep"]) == 1:
+        return [rho2]  # its rows say what the cell says
+    ordered, known = sorted(cell["keep"]), dict[tuple[int, int], Fraction]()
+    pairs = list(zip(cell["keep"], cell["replace"], strict=True))
+    for k, w in set(pairs):
+        rest = FULL - (ordered[-1] if k != ordered[-1] else ordered[-2])
+        gamma = Fraction(k * FULL + (FULL - k) * w, w * rest) if w * rest else None
+        known[k, w] = Fraction(0) if gamma is None else rho2 / (rho2 + gamma * (1 - rho2))
+    return [known[pair] for pair in pairs]
+
+
 def _kept_by_some(cell: Json, rho2: Fraction) -> bool:
-    """Whether there are any frequencies for which Pr[x | cell, y = x] is at most rho2 for every value of the cell.
+    """Whether there are any frequencies for which Pr[x | cell, y = x] is at most rho2 for every value of the cell, each
+    of which can be drawn.
 
     By mathematics 2 that is pi_x <= S b_x, b_x = rho2 r_x / (p_x (1-rho2) + r_x (1-p_x)), with S = sum pi_x (1-p_x). So
     there are such frequencies where sum b_x (1-p_x) >= 1, and none elsewhere. With one coin for all values it says that
@@ -50,10 +65,7 @@ def _kept_by_some(cell: Json, rho2: Fraction) -> bool:
     a, b = rho2.numerator, rho2.denominator
     total, whole = 0, 1 << 128  # rounded up by less than a value in 2^128, so that nothing honest fails
     for k, w in zip(cell["keep"], cell["replace"], strict=True):
-        below = k * (b - a) * FULL + b * w * (FULL - k)
-        if not below:  # a value that is never published limits nothing
-            return True
-        total += -(-a * w * (FULL - k) * whole // below)
+        total += -(-a * w * (FULL - k) * whole // (k * (b - a) * FULL + b * w * (FULL - k)))
     return total >= whole
 
 

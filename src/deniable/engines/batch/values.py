@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from deniable.core.errors import ColumnError, OptionError, did_you_mean, listing
 from deniable.core.values import LARGEST_WHOLE
 
 LIST = "list<element: "  # how the type of line-ups prints
+_ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=(.+)\]")
 # Types that Arrow cannot look up, and the nearest that holds the same values.
 _WIDER = {pa.string_view(): pa.large_string(), pa.float16(): pa.float32()}
 
@@ -255,18 +257,22 @@ def _normal(values: pa.Array) -> pa.Array:
 
 
 def arrow_type(name: str) -> pa.DataType:
-    """The Arrow type that prints as ``name``, for the types a CSV release can hold."""
+    """The Arrow type that prints as ``name``, for the types a CSV release can hold, and times with a zone."""
     if name.startswith("decimal128("):
         precision, scale = (int(part) for part in name[len("decimal128(") : -1].split(","))
         return pa.decimal128(precision, scale)
     if name.startswith(LIST):
         return pa.list_(pa.field("element", arrow_type(name[len(LIST) : -1])))
+    if zoned := _ZONED.fullmatch(name):
+        return pa.timestamp(*zoned.groups())
     return pa.type_for_alias(name)
 
 
 def _is_lost_in_csv(dtype: pa.DataType) -> bool:
     t = pa.types
-    return any(test(dtype) for test in (t.is_binary, t.is_large_binary, t.is_float16, t.is_duration, t.is_null))
+    zoned = t.is_timestamp(dtype) and dtype.tz is not None
+    lost = (t.is_binary, t.is_large_binary, t.is_float16, t.is_duration, t.is_null)
+    return zoned or any(test(dtype) for test in lost)
 
 
 def require_readable_csv(schema: pa.Schema) -> None:
