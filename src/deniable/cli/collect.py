@@ -133,10 +133,11 @@ def serve(
     from deniable.core.errors import extra_missing
 
     try:
-        from deniable.collection.server.serving import results_token, serve
+        from deniable.collection.server.serving import require_free, results_token, serve
     except ModuleNotFoundError as lacking:
         raise extra_missing(str(lacking.name), "collect") from None
     responses = _responses(survey)
+    require_free(host, port)
     kept = store_at(_address(survey, store))
     token_hash, token = results_token(kept, token_file)
 

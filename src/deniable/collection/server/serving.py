@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import secrets
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,10 +15,26 @@ from deniable.collection.codes import hashed
 from deniable.collection.server.app import make_app
 from deniable.collection.store.base import Store
 from deniable.collection.wire import Responses
-from deniable.core.errors import SecretError
+from deniable.core.errors import OptionError, SecretError
 from deniable.core.reading import small_text
 
 LEAST_TOKEN = 20  # characters
+
+
+def require_free(host: str, port: int) -> None:
+    """Refuse an address that cannot be listened at, before a token is made, which is told once."""
+    try:
+        for family, kind, proto, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            with socket.socket(family, kind, proto) as tried:
+                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                tried.bind(address)
+    except OSError as problem:
+        reasons = {
+            errno.EADDRINUSE: f"port {port} is in use by another program. Fix: another --port, or stop that program.",
+            errno.EACCES: f"port {port} is not for this account. Fix: a --port of 1024 or above, behind a proxy.",
+        }
+        other = "it is no address of this machine. Fix: --host 127.0.0.1, or 0.0.0.0 for all of its addresses."
+        raise OptionError(f"{host} cannot be listened at: {reasons.get(problem.errno or 0, other)}") from None
 
 
 def results_token(store: Store, file: Path | None) -> tuple[str, str | None]:
