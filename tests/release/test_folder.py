@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -156,6 +158,37 @@ def test_a_run_holds_its_lock_until_everything_is_on_disk(tmp_path: Path, monkey
     assert out.exists()
 
 
+def test_no_other_run_takes_a_folder_that_is_about_to_be_moved_into_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder of parts is known by its name: another run emptied it in the moment between lock and rename."""
+    out, others = tmp_path / "r", []
+
+    def another() -> int:
+        others.append(new_folder(out, overwrite=False, resumes=True))
+        others[0].__enter__()
+        monkeypatch.undo()
+        return 0o022
+
+    with new_folder(out, overwrite=False, resumes=True) as partial:
+        (partial / "manifest.json").write_text("mine")
+        monkeypatch.setattr("deniable.release.folder._umask", another)
+    assert [(path.name, path.read_text()) for path in out.iterdir()] == [("manifest.json", "mine")]
+    with pytest.raises(OutputError, match="exists already"):
+        others[0].__exit__(None, None, None)
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
+def test_a_release_that_another_run_puts_back_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".r.replaced-0").mkdir()
+
+    def gone(path: Path, to: Path) -> Path:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(Path, "rename", gone)
+    clear_away(tmp_path / "r")
+
+
 def test_a_release_that_was_being_replaced_comes_back(tmp_path: Path) -> None:
     old = tmp_path / ".r.replaced-0"
     old.mkdir()
@@ -235,3 +268,38 @@ def test_a_signal_between_two_renames_waits_until_the_new_release_is_in_place(
     assert heard == [(number, True)]
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
     assert dn.verify(out).holds
+
+
+SILENT = """
+import signal, sys
+from pathlib import Path
+import pyarrow as pa
+import deniable as dn
+out, number, fails = Path(sys.argv[1]), int(sys.argv[2]), len(sys.argv) > 3
+how = dict(sensitive="job", privacy="2/3", mechanism="uniform", out=out)
+table = pa.table({"job": list("abcd") * 100})
+dn.publish(table, **how)
+rename = Path.rename
+def interrupted(path, to):
+    if fails and to == out and ".partial-" in path.name:
+        raise OSError(5, "Input/output error")
+    moved = rename(path, to)
+    if path == out:
+        signal.raise_signal(number)
+    return moved
+Path.rename = interrupted
+dn.publish(table, overwrite=True, **how)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_nobody_listens_to_ends_a_run_after_the_second_rename(number: int, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", SILENT, tmp_path / "r", str(int(number))], check=False)
+    assert done.returncode == -number
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+    assert dn.verify(tmp_path / "r").holds
+
+
+def test_a_signal_that_waits_is_heard_where_the_rename_fails(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", SILENT, tmp_path / "r", str(int(signal.SIGTERM)), "fails"]
+    assert subprocess.run(words, check=False).returncode == -signal.SIGTERM

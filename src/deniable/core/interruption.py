@@ -15,7 +15,7 @@ _in_place: list[Path] = []  # releases that this process has put where they belo
 
 @contextlib.contextmanager
 def held_off() -> Iterator[None]:
-    """Signals that end a run wait until the block is done, and then reach whoever listens to them."""
+    """Signals that end a run wait until the block is done, well or not, and then do what they would have done."""
     if threading.current_thread() is not threading.main_thread():  # where Python handles no signal
         yield
         return
@@ -25,16 +25,17 @@ def held_off() -> Iterator[None]:
         waiting.append(number)
 
     listening = {number: signal.getsignal(number) for number in ENDING}
-    held = {number: handler for number, handler in listening.items() if callable(handler)}
-    for number in held:
-        signal.signal(number, wait)
+    # What nobody listens to ends the run as well; None is the handler of a program around Python.
+    held = {number: handler for number, handler in listening.items() if handler not in (None, signal.SIG_IGN)}
     try:
+        for number in held:
+            signal.signal(number, wait)
         yield
     finally:
         for number, handler in held.items():
             signal.signal(number, handler)
-    for number in waiting:
-        signal.raise_signal(number)
+        for number in waiting:
+            signal.raise_signal(number)
 
 
 def begin() -> None:

@@ -23,7 +23,7 @@ from deniable.core.manifest import Manifest, read_json
 from deniable.engines import Engine
 from deniable.engines.batch.lineup_columns import code_table, coded_part
 from deniable.engines.batch.parts import digest_of
-from deniable.release.partial import KEPT, LOCK, clear_away, empty, kept_folder, locked, make_own
+from deniable.release.partial import KEPT, LOCK, clear_away, empty, fresh_folder, kept_folder, locked, make_own
 from deniable.release.readme import analyst_readme
 from deniable.release.signature import SIGNATURE, sign_files
 from deniable.release.signing_key import Signer
@@ -56,7 +56,7 @@ def new_folder(
     out = Path(os.path.abspath(out))
     if not is_unicode(str(out)):
         raise OutputError(f"The output {str(out)!r} is no valid Unicode. Fix: choose another name.")
-    partial = kept_folder(out) if resumes else out.parent / f".{out.name}.partial-{secrets.token_hex(8)}"
+    partial = kept_folder(out) if resumes else fresh_folder(out)
     clear_away(out, but=partial if resumes else None)
     _require_room(out, overwrite, inputs)
     try:
@@ -67,6 +67,8 @@ def new_folder(
                 empty(partial)
                 yield partial
                 _to_disk(partial)  # which takes long, so the lock is held
+                if resumes:  # another run finds this folder by its name, and would empty it when nobody holds the lock
+                    partial = partial.rename(fresh_folder(out))
                 (partial / LOCK).unlink()
                 partial.chmod(0o777 & ~_umask())
                 with held_off():

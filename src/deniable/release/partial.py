@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import glob
 import os
+import secrets
 import shutil
 import stat
 import time
@@ -15,9 +16,15 @@ from pathlib import Path
 from deniable.core.errors import OutputError
 
 LOCK, KEPT = "lock", "kept"
-RESUMED = ".partial-resumed"
+PARTIAL = ".partial-"
+RESUMED = f"{PARTIAL}resumed"
 YOUNG = 10  # seconds: a run that goes on makes its lock before it holds it, and is left alone for so long
 GRACE = 3600  # seconds: a folder without a lock is left alone for so long
+
+
+def fresh_folder(out: Path) -> Path:
+    """Where a run writes that no other can go on with: nobody else knows its name."""
+    return out.parent / f".{out.name}{PARTIAL}{secrets.token_hex(8)}"
 
 
 def kept_folder(out: Path) -> Path:
@@ -90,8 +97,9 @@ def clear_away(out: Path, but: Path | None = None) -> None:
         if os.path.lexists(out):
             shutil.rmtree(old, ignore_errors=True)
         else:
-            old.rename(out)
-    for partial in out.parent.glob(f".{glob.escape(out.name)}.partial-*"):
+            with contextlib.suppress(OSError):  # another run, which lives, has put it or its own release there
+                old.rename(out)
+    for partial in out.parent.glob(f".{glob.escape(out.name)}{PARTIAL}*"):
         with contextlib.suppress(OSError):
             if partial != but and _is_abandoned(partial):
                 shutil.rmtree(partial, ignore_errors=True)
