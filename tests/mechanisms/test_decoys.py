@@ -7,11 +7,13 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+import deniable as dn
 from deniable.audit.posteriors import Posteriors, cells_from
 from deniable.core import memory
 from deniable.core.errors import OptionError, RequirementError, TableError
@@ -408,3 +410,15 @@ def test_more_kinds_of_groups_than_memory_holds_are_refused_with_the_size_they_n
     with pytest.raises(RequirementError, match=r"needs 14\.9 GB here: 100,000 values make 20,000 kinds .* 1\.0 GB are"):
         Decoys(c=5).plan(Histogram(tuple(range(100_000)), np.full(100_000, 10)), None)
     assert len(Decoys(c=5).plan(Histogram(tuple(range(1000)), np.full(1000, 10)), None).cells) >= 200
+
+
+@pytest.mark.parametrize(
+    ("rows", "grouping"), [([1, 1, 1], "mixed"), ([10, 10], "balanced"), ([10, 10, 10], "anatomy")]
+)
+def test_groups_of_one_kind_are_published_as_any_groups_are(rows, grouping):
+    jobs = np.repeat([f"job {number}" for number in range(len(rows))], rows)
+    mechanism = Decoys(c=len(rows), grouping=grouping)
+    release = dn.publish(pa.table({"job": jobs}), sensitive="job", mechanism=mechanism, key=bytes(32))
+    (part,) = release.manifest.parts
+    assert part.channels == ()
+    release.verify()

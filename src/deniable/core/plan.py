@@ -112,8 +112,8 @@ class PlannedPart:
 
     @property
     def hidden(self) -> bool:
-        """Whether there are several cells, and nobody sees which one a row fell into."""
-        return len(self.cells) > 1 and not self.cells_published
+        """Whether there are several cells, or groups, and nobody sees which one a row fell into."""
+        return self.groups is not None or (len(self.cells) > 1 and not self.cells_published)
 
     @property
     def keep(self) -> Counts:
