@@ -21,6 +21,9 @@ WITH_EXAMPLES = [
     ROOT / "README.md",
     ROOT / "docs" / "how-to" / "public-columns.md",
     ROOT / "docs" / "how-to" / "lists.md",
+    ROOT / "docs" / "how-to" / "many-columns.md",
+    ROOT / "docs" / "how-to" / "fit-models.md",
+    ROOT / "docs" / "how-to" / "survey-weights.md",
     *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
 ]
 
