@@ -271,3 +271,57 @@ def test_both_ways_state_their_spread_and_the_full_channel_is_unbiased(table):
             if method == "inverse" or free.all():
                 assert 0.65 < values.std() / np.sqrt((errors**2).mean()) < 1.35
                 assert abs(values.mean() - true) < 5 * values.std() / np.sqrt(40)
+
+
+def four_state_count(shown, shown_outside, rows, total, c, method):
+    """x of one value from how many rows of Q, and of the others, show it; with f_s and a_s."""
+    seen = shown + shown_outside
+    if method == "four-state exact":
+        f = seen
+        a = f * (c - 1) / (c * (total - f))
+    else:  # f/c + (f/N) (N - f) = seen
+        f = total / 2 * (1 + 1 / c - np.sqrt((1 + 1 / c) ** 2 - 4 * seen / total))
+        a = f / total
+    return (shown - a * rows) / (1 / c - a), f, a
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("most", [89, 85, 70, 55])
+def test_the_stated_variance_is_that_of_two_binomial_numbers(one, method, most):
+    """What Q shows of a value and what the others show of it move the estimate, also through a: with all rows in Q the
+    estimate is what was published, and its variance is not that of known groups."""
+    c, weight = 4, np.array(one.table["weight"])
+    inside = weight <= most
+    for job in (JOBS[0], JOBS[19]):
+        shows = np.array(one.table["job"]) == job
+        own, others = float((shows & inside).sum()), float((shows & ~inside).sum())
+        rows, total = float(inside.sum()), float(len(weight))
+        x, f, a = four_state_count(own, others, rows, total, c, method)
+        spread = [
+            n * (1 / c) * (1 - 1 / c) + (everyone - n) * a * (1 - a)
+            for n, everyone in ((x, rows), (f - x, total - rows))
+        ]
+        slopes = [
+            four_state_count(own + up, others + up_outside, rows, total, c, method)[0]
+            - four_state_count(own - up, others - up_outside, rows, total, c, method)[0]
+            for up, up_outside in ((0.5, 0.0), (0.0, 0.5))
+        ]
+        counted = one.count({"job": job, "weight": dn.between(0, most)}, method=method)
+        assert counted.value == pytest.approx(x, abs=1e-6)
+        expected = sum(slope**2 * variance for slope, variance in zip(slopes, spread, strict=True))
+        assert counted.variance == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_value_that_nobody_shows_may_have_rows(method):
+    """A value of one row is shown by nobody in (2/3)^3 = 30 % of the releases: 0 is not certain."""
+    jobs = pa.table({"job": np.repeat(JOBS[:6], [300, 250, 200, 150, 98, 1])})
+    unseen = 0
+    for key in range(20):
+        release = dn.publish(jobs, sensitive="job", mechanism=Decoys(c=3), key=bytes([key] * 32))
+        counted = release.count({"job": JOBS[5]}, method=method)
+        if JOBS[5] not in release.table["job"].to_pylist():
+            unseen += 1
+            assert counted.value == 0
+            assert 3 < counted.high < 4
+    assert unseen

@@ -10,12 +10,14 @@ of S, and a row of Q for the product of W over the sensitive columns asked about
 possible, is the fixed point of the iterative Bayesian rule; for single values that is computed as such.
 
 The variance is that of the sampling, by the delta method: a_s depends on f_s, which the whole table shows, so a row
-showing y has the influence I = [Q] W(y_1) .. W(y_k) + sum over columns of dx/da_y da_y/df_y, and
+showing y has the influence I = [Q] W(y_1) .. W(y_k) + sum over columns of d_y, d_s = dx/da_s da_s/df_s, and
 
-    Var = sum of I^2 - x
+    Var = sum of I^2 - E[I | x_1 .. x_k]^2,   E[I | x] = [Q, x in S] + sum over columns of sum_s d_s Pr[s is shown | x]
 
-It does not hold the bias: rows without s are not alike, and where Q is correlated with the value, those of Q show s
-more or less often than a_s. How much cannot be seen in the release.
+over the rows, whose values x are estimated likewise; for Q = all rows that is f_s (1 - 1/c^2) or less. A value that
+nobody shows may have rows all the same: all c f rows of its groups show others with probability e^-f at the most. The
+variance does not hold the bias: rows without s are not alike, and where Q is correlated with the value, those of Q show
+s more or less often than a_s. How much cannot be seen in the release.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from deniable.estimation.predicates import And, Leaf, Predicate
 from deniable.estimation.published import Bools, Floats, Ints, Published
 from deniable.estimation.questions import merged, require_column
 
+UNSEEN = (math.log(40) / 1.96) ** 2  # the variance whose 95 % end at ln 40 rows, all unseen once in 40
 Label = tuple[Hashable, ...]
 
 
@@ -127,11 +130,10 @@ class FourStates:
         rows = self.inside.sum(tuple(range(1, self.inside.ndim)))
         weights = [column.weights(chosen) for column, chosen in zip(self._weighing, sets, strict=True)]
         value = np.clip(_contracted(self.inside, weights) if fixed is None else fixed, 0.0, rows)
-        variance = np.maximum(self._influences(sets, weights) - value, 0.0)
-        if any(
-            (chosen[: len(weighing.lost)] & weighing.lost).any()
-            for weighing, chosen in zip(self._weighing, sets, strict=True)
-        ):
+        variance = np.maximum(self._spread(sets, weights), 0.0)
+        if self._any(sets, [weighing.unseen for weighing in self._weighing]):
+            variance = np.where(rows > 0, variance + UNSEEN, 0.0)
+        if self._any(sets, [weighing.lost for weighing in self._weighing]):
             variance = np.where(rows > 0, np.inf, 0.0)
         return Answers(value, variance, variance, np.zeros_like(rows) if sets else rows, rows)
 
@@ -167,19 +169,26 @@ class FourStates:
             inside, whole = (_two(x, axis, place) for x in (inside, whole))
         return np.stack([np.maximum(whole - inside, 0.0), inside], axis=1)
 
-    def _influences(self, sets: Sequence[Bools], weights: Sequence[Floats]) -> Floats:
-        """Sum of I^2 over the rows of the table, for each question."""
+    def _any(self, sets: Sequence[Bools], which: Sequence[Bools]) -> bool:
+        """Whether such values are among those asked for."""
+        return any((chosen[: len(such)] & such).any() for such, chosen in zip(which, sets, strict=True))
+
+    def _spread(self, sets: Sequence[Bools], weights: Sequence[Floats]) -> Floats:
+        """Sum over the rows of the table of I^2 - E[I | their values]^2, for each question."""
         axes = tuple(range(1, self.inside.ndim))
-        through = np.zeros_like(self.inside)  # what a row counts for through its columns' a
-        own = np.ones_like(self.inside)
+        own, member = np.ones((1,) * self.inside.ndim), np.ones((1,) * self.inside.ndim)
+        through, expected = np.zeros_like(own), np.zeros_like(own)  # what a row counts for through its columns' a
+        inside, whole = self.inside, self.total[None]
         for axis, (weighing, chosen) in enumerate(zip(self._weighing, sets, strict=True)):
-            along = tuple(len(chosen) if i == axis else 1 for i in range(len(sets)))
-            own *= weights[axis].reshape(along)
             others = [np.ones_like(w) if i == axis else w for i, w in enumerate(weights)]
-            rest = _contracted(self.inside, others, keep=axis)
-            through += (weighing.slopes(rest) * chosen).reshape(-1, *along)
+            slopes = weighing.slopes(_contracted(self.inside, others, keep=axis)) * chosen
+            own, through = own * _along(weights[axis][None], axis, len(sets)), through + _along(slopes, axis, len(sets))
+            member = member * _along(weighing.member(chosen)[None], axis, len(sets))
+            expected = expected + _along(weighing.expected(slopes, chosen), axis, len(sets))
+            inside, whole = (weighing.originals(x, chosen, axis + 1) for x in (inside, whole))
         outside = np.maximum(self.total[None] - self.inside, 0.0)
-        return (self.inside * (own + through) ** 2 + outside * through**2).sum(axes)
+        shown = (self.inside * (own + through) ** 2 + outside * through**2).sum(axes)
+        return shown - (inside * (member + expected) ** 2 + (whole - inside) * expected**2).sum(axes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +200,7 @@ class Weighing:
         share: f_s / N.
         spread: q - a_s; 1 where it is lost.
         lost: values in every group (f_s = N/c), which show nothing.
+        unseen: values that no row shows.
         exempt: 1 where a last state, missing, is published as it is.
     """
 
@@ -200,6 +210,7 @@ class Weighing:
     share: Floats
     spread: Floats
     lost: Bools
+    unseen: Bools
     exempt: int
 
     @classmethod
@@ -211,7 +222,7 @@ class Weighing:
         spread = 1 / c - a
         lost = spread < SINGULAR
         slope = chance_slope(f, rows, c, others)
-        return cls(c, a, slope, f / np.maximum(rows, 1.0), np.where(lost, 1.0, spread), lost, exempt)
+        return cls(c, a, slope, f / np.maximum(rows, 1.0), np.where(lost, 1.0, spread), lost, seen == 0, exempt)
 
     def weights(self, chosen: Bools) -> Floats:
         """W(y). A value that shows nothing is taken to be as frequent in every row as in the table."""
@@ -228,6 +239,33 @@ class Weighing:
         mine = rest[:, : len(self.a)]
         slopes = (mine - mine.sum(1, keepdims=True) / self.c) * np.where(self.lost, 0.0, self.slope / self.spread**2)
         return np.pad(slopes, ((0, 0), (0, self.exempt)))
+
+    def member(self, chosen: Bools) -> Floats:
+        """Which originals are asked for: the values of the set one by one, all others as one, and missing where it is
+        published as it is."""
+        mine, missing = chosen[: len(self.a)], chosen[len(self.a) :]
+        return np.concatenate([np.ones(mine.sum()), [0.0], missing])
+
+    def expected(self, slopes: Floats, chosen: Bools) -> Floats:
+        """What an original counts for through a, on average over what it shows [questions, originals]."""
+        mine = chosen[: len(self.a)]
+        d, a = slopes[:, : len(self.a)][:, mine], self.a[mine]
+        rest = (d * a).sum(1, keepdims=True)
+        return np.concatenate([rest + d * (1 / self.c - a), rest, np.zeros((len(d), self.exempt))], axis=1)
+
+    def originals(self, shown: Floats, chosen: Bools, axis: int) -> Floats:
+        """Rows by what they show along an axis, as rows by their estimated originals."""
+        by_value, mine = np.moveaxis(shown, axis, -1), chosen[: len(self.a)]
+        rows = by_value[..., : len(self.a)].sum(-1, keepdims=True)
+        inverse = (by_value[..., : len(self.a)][..., mine] - self.a[mine] * rows) / self.spread[mine]
+        own = np.where(self.lost[mine], self.share[mine] * rows, inverse)
+        every = [own, rows - own.sum(-1, keepdims=True), by_value[..., len(self.a) :]]
+        return np.moveaxis(np.concatenate(every, axis=-1), -1, axis)
+
+
+def _along(x: Floats, axis: int, k: int) -> Floats:
+    """[questions, states of one column] among the axes of k columns."""
+    return x.reshape(len(x), *(x.shape[1] if i == axis else 1 for i in range(k)))
 
 
 def _contracted(x: Floats, weights: Sequence[Floats], keep: int | None = None) -> Floats:
