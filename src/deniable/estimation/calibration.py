@@ -21,7 +21,7 @@ from deniable.core.arrays import Bools, Floats, Ints
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.estimation.model.states import States
 
-LAPLACE_TAIL = 0.3  # 1.96 sqrt(1.3 v) holds 95 % of discrete Laplace noise, 1.96 sqrt(v) only 93 %
+LAPLACE_TAIL = 0.3  # 1.96 sqrt(1.3 v) holds 96 % of discrete Laplace noise of epsilon 1/2, 1.96 sqrt(v) only 94 %
 
 
 @dataclass(frozen=True, eq=False)
