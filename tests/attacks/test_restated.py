@@ -75,9 +75,15 @@ def counted(raw: Json) -> None:
     raw["parts"][0]["marginal"]["counts"][7] += 400
 
 
+def whatever_was_believed(raw: Json) -> None:
+    for where in (raw["guarantee"], raw["privacy"]):
+        where["adversary"] = "any-prior"
+
+
 FORGED: dict[str, tuple[str, Callable[[Json], Any]]] = {
     "a bound without a belief": ("uniform", without_belief),
     "a bound without a belief, against any prior": ("any prior", without_belief),
+    "any prior, beside a noisy histogram": ("uniform", whatever_was_believed),
     "half of epsilon": ("uniform", lambda raw: raw["guarantee"].update(epsilon=raw["guarantee"]["epsilon"] / 2)),
     "an epsilon without gamma": ("uniform", lambda raw: raw["guarantee"].update(gamma=None)),
     "a bound in strata": ("strata", surer),

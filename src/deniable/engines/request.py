@@ -10,7 +10,7 @@ from deniable.core.privacy import Privacy
 from deniable.engines.base import Dataset, Domain, Progress, Scan
 from deniable.engines.randomness import Keystream, Secret
 
-ROW_NUMBER, ROW_ID = "row number", "row id"  # what a row's draws depend on
+ROW_NUMBER, ROW_ID, PERSON_AND_VALUE = "row number", "row id", "person and value"  # what a row's draws depend on
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deniable.core.errors import OptionError
 from deniable.core.guarantee import Guarantee
-from deniable.engines.request import ROW_ID, ROW_NUMBER, Request
+from deniable.engines.request import PERSON_AND_VALUE, ROW_ID, ROW_NUMBER, Request
 from deniable.publishing.looks import composed
 from deniable.publishing.parts import Prepared
 from deniable.publishing.series import Series
@@ -81,4 +81,4 @@ def drawn_by(who: str | None, by_value: bool) -> str:
     """What a row's draw depends on, beside the key."""
     if who is None:
         return ROW_NUMBER
-    return "person and value" if by_value else ROW_ID
+    return PERSON_AND_VALUE if by_value else ROW_ID

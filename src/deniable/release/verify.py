@@ -27,6 +27,7 @@ from deniable.engines import Engine, engine_named
 from deniable.engines.batch.lineup_columns import CODE, coded_part
 from deniable.engines.batch.parts import digest_of
 from deniable.engines.batch.recoding import fits
+from deniable.engines.request import PERSON_AND_VALUE
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.release import files
 from deniable.release import folder as folders
@@ -153,7 +154,8 @@ def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]
     try:
         if len(manifest.parts) == 1 and only.range is None:
             (block,) = counter.tally((), (), np.zeros(1, np.int64), states=True)
-            checks.append(counts_check(only, block.counts[0, 0][: only.m]))
+            by_person = manifest.randomness.row_identity == PERSON_AND_VALUE
+            checks.append(counts_check(only, block.counts[0, 0][: only.m], by_person=by_person))
             checks += _strata_checks(manifest, block.counts[0, 0])
         else:
             for part in manifest.parts:

@@ -23,10 +23,14 @@ from deniable.core.part import Part
 
 LEAST = 10.0  # expected rows of a value that is looked at by itself; rarer ones together
 IMPOSSIBLE = 1e-9
+ALIKE = "NOT CHECKED: rows of a person are published alike, and how many rows each person has is not"
 
 
-def counts_check(part: Part, shown: Floats) -> Check | None:
-    """Whether published counts by value can come from the channel and the noisy histogram; None where none is known."""
+def counts_check(part: Part, shown: Floats, *, by_person: bool) -> Check | None:
+    """Whether published counts by value can come from the channel and the noisy histogram; None where none is known.
+
+    Rows that are drawn ``by_person`` are published alike, so counts are off by whole people.
+    """
     matrix = part.mixture if part.groups is None else None
     if part.marginal is None or (len(part.channels) != 1 and matrix is None) or part.m < 2:
         return None
@@ -37,6 +41,8 @@ def counts_check(part: Part, shown: Floats) -> Check | None:
     if abs(together - float(shown.sum())) > room:
         detail = f"the noisy histogram counts {together:,.0f} rows in all, and noise explains {room:,.0f} rows at most"
         return Check("published counts", False, detail)
+    if by_person:
+        return Check("published counts", True, ALIKE)
     noisy *= float(shown.sum()) / max(noisy.sum(), 1.0)
     expected = part.channels[0].apply(noisy[part.cell_positions[0]]) if matrix is None else np.array(matrix) @ noisy
     spread = expected + part.marginal.variance
