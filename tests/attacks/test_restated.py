@@ -42,6 +42,9 @@ MADE: dict[str, Json] = {
     "matrix": {"mechanism": "optrr", "privacy": RARE},
     "cells": {"mechanism": "small-domain", "privacy": RARE},
     "sampled": {"mechanism": "perturbed-generalization", "privacy": PRIVACY},
+    "several cells": {"mechanism": "small-domain", "privacy": "1/3"},
+    "line-ups": {"mechanism": "lineup", "privacy": dn.Privacy(rho2="1/2")},
+    "columns": {"sensitive": None, "mechanism": "retention:job=0.4~identity,sex=0.7"},
 }
 
 
@@ -80,6 +83,10 @@ def whatever_was_believed(raw: Json) -> None:
         where["adversary"] = "any-prior"
 
 
+def missed(raw: Json) -> None:
+    raw["parts"][0]["marginal"]["counts"][0] -= 400
+
+
 FORGED: dict[str, tuple[str, Callable[[Json], Any]]] = {
     "a bound without a belief": ("uniform", without_belief),
     "a bound without a belief, against any prior": ("any prior", without_belief),
@@ -100,6 +107,12 @@ FORGED: dict[str, tuple[str, Callable[[Json], Any]]] = {
     "another sentence of samples": ("sampled", lambda raw: raw["guarantee"].update(sentence="Nobody learns a thing.")),
     "other edges": ("bins", lambda raw: raw["parts"][0]["bins"]["age"].update(edges=[18.0, 40.0, 80.0, 90.0])),
     "more rows in the histogram": ("uniform", counted),
+    "more rows in the histogram of cells": ("several cells", counted),
+    "more rows in the histogram of strata": ("strata", counted),
+    "more rows in the histogram of decoys": ("decoys", counted),
+    "another histogram of decoys": ("decoys", lambda raw: raw["parts"][0]["marginal"]["counts"].reverse()),
+    "fewer rows in the histogram of line-ups": ("line-ups", missed),
+    "fewer rows in the histogram of one of two columns": ("columns", missed),
     "a frequent value that is not named": ("frequent", lambda raw: raw["parts"][0]["promise"].update(above=[])),
     "a frequent value of a matrix": ("matrix", lambda raw: raw["parts"][0]["promise"].update(above=[])),
     "more frequent values in cells": ("cells", lambda raw: raw["guarantee"].update(rho1="1/2")),

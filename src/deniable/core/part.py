@@ -112,6 +112,11 @@ class Part:
         return self.missing == "exempt"
 
     @property
+    def beside_domain(self) -> bool:
+        """Whether missing values are published as they are, and none of the domain."""
+        return self.exempt and ((None,) * len(self.columns) if len(self.columns) > 1 else None) not in self.domain
+
+    @property
     def coin(self) -> int | None:
         """The coin out of 2^32, where one coin serves all values; None where there are several or none."""
         if self.range is not None:

@@ -84,7 +84,7 @@ class OnePart:
         domain, channels, positions = part.domain, part.channels, part.cell_positions
         mixture = None if part.mixture is None else np.asarray(part.mixture, np.float64)
         published = part.cells_published
-        if part.exempt and missing not in domain:
+        if part.beside_domain:
             domain = (*domain, missing)
             if part.channels:
                 channels = (*channels, Channel((missing,), np.array([SCALE]), np.array([SCALE])))

@@ -58,12 +58,12 @@ def _with_channels(release: Published) -> Published:
     counter, parts = release.counter(), []
     for part in manifest.parts:
         assert part.groups is not None
-        counts = np.maximum(_published_counts(part, manifest, counter), 1)
+        counts = np.maximum(published_counts(part, manifest, counter), 1)
         parts.append(replace(part, mixture=mixture_of(Histogram(part.domain, counts), part.groups)))
     return Completed(replace(manifest, parts=tuple(parts)), counter)
 
 
-def _published_counts(part: Part, manifest: Manifest, counter: Counter) -> Ints:
+def published_counts(part: Part, manifest: Manifest, counter: Counter) -> Ints:
     """How many rows show each value of the domain."""
     column = PerturbedColumn.of(part, manifest.types[part.columns[0]])
     shown = np.zeros(part.m + int(column.exempt), np.int64)

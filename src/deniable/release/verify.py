@@ -31,6 +31,7 @@ from deniable.engines.request import PERSON_AND_VALUE
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.release import files
 from deniable.release import folder as folders
+from deniable.release.answerer import published_counts
 from deniable.release.readme import analyst_readme
 from deniable.release.signature import SIGNATURE, signature_check
 from deniable.release.signing_key import known_fingerprint
@@ -151,16 +152,20 @@ def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]
     types = {column.name: column.type for column in manifest.columns}
     table = path if manifest.data.format == "parquet" else engine.read(path, manifest.data, types)
     counter, only, checks = engine.counter(table, manifest), manifest.parts[0], []
+    by_person = manifest.randomness.row_identity == PERSON_AND_VALUE
     try:
         if len(manifest.parts) == 1 and only.range is None:
             (block,) = counter.tally((), (), np.zeros(1, np.int64), states=True)
-            by_person = manifest.randomness.row_identity == PERSON_AND_VALUE
-            checks.append(counts_check(only, block.counts[0, 0][: only.m], by_person=by_person))
-            checks += _strata_checks(manifest, block.counts[0, 0])
+            by_state = block.counts[0, 0]
+            checks.append(counts_check(only, by_state[: len(by_state) - only.beside_domain], by_person=by_person))
+            checks += _strata_checks(manifest, by_state)
         else:
             for part in manifest.parts:
                 column = PerturbedColumn.of(part, manifest.types[part.columns[0]])
                 column.states(counter.distinct(column.name))
+                if part.marginal is not None:
+                    shown = published_counts(part, manifest, counter).astype(np.float64)
+                    checks.append(counts_check(part, shown, by_person=by_person))
     except ManifestError as problem:
         return [Check("values", False, str(problem))]
     known = Check("values", True, "every row holds a value that its column, or its cell, has")

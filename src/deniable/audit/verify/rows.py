@@ -27,24 +27,25 @@ ALIKE = "NOT CHECKED: rows of a person are published alike, and how many rows ea
 
 
 def counts_check(part: Part, shown: Floats, *, by_person: bool) -> Check | None:
-    """Whether published counts by value can come from the channel and the noisy histogram; None where none is known.
+    """Whether published counts, by value or by cell and value or by set, can come from the noisy histogram; None where
+    none is known. Where one channel serves all rows it says how many of each value to expect.
 
     Rows that are drawn ``by_person`` are published alike, so counts are off by whole people.
     """
-    matrix = part.mixture if part.groups is None else None
-    if part.marginal is None or (len(part.channels) != 1 and matrix is None) or part.m < 2:
+    if part.marginal is None or part.m < 2:
         return None
-    noisy = np.maximum(np.array(part.marginal.counts, dtype=np.float64), 0.0)
-    together = float(np.sum(part.marginal.counts))
+    together, rows = float(np.sum(part.marginal.counts)), float(shown.sum())
     # Noise of m counts: 7 standard deviations, or the tail of one; less likely than one in 10^9.
     room = math.sqrt(part.marginal.variance) * (7 * math.sqrt(part.m) + 15)
-    if abs(together - float(shown.sum())) > room:
+    room += 0 if part.groups is None else part.groups.c  # rows that could not be grouped were left out
+    if abs(together - rows) > room:
         detail = f"the noisy histogram counts {together:,.0f} rows in all, and noise explains {room:,.0f} rows at most"
         return Check("published counts", False, detail)
+    expected = _expected(part, rows)
+    if expected is None:
+        return Check("published counts", True, "as many rows in all as the noisy histogram counts, up to its noise")
     if by_person:
         return Check("published counts", True, ALIKE)
-    noisy *= float(shown.sum()) / max(noisy.sum(), 1.0)
-    expected = part.channels[0].apply(noisy[part.cell_positions[0]]) if matrix is None else np.array(matrix) @ noisy
     spread = expected + part.marginal.variance
     rare = expected < LEAST
     off = np.append((shown - expected)[~rare], (shown - expected)[rare].sum())
@@ -58,6 +59,18 @@ def counts_check(part: Part, shown: Floats, *, by_person: bool) -> Check | None:
         else statistics
     )
     return Check("published counts", likely >= IMPOSSIBLE, detail)
+
+
+def _expected(part: Part, rows: float) -> Floats | None:
+    """How many of the rows show each value, by the noisy histogram; None without one channel for all of them."""
+    assert part.marginal is not None
+    noisy = np.maximum(np.array(part.marginal.counts, dtype=np.float64), 0.0)
+    noisy *= rows / max(noisy.sum(), 1.0)
+    if part.groups is not None:  # c rows of a group show each of its c values once, on average
+        return noisy
+    if part.mixture is not None:
+        return np.array(part.mixture) @ noisy
+    return part.channels[0].apply(noisy[part.cell_positions[0]]) if len(part.channels) == 1 else None
 
 
 def table_columns(part: Part) -> tuple[str, ...]:

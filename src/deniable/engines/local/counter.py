@@ -73,7 +73,7 @@ def _sets(table: Rows, part: Part) -> Ints:
     assert part.lineups is not None
     known = pa.array(list(part.domain), arrow_type(part.types[0]))
     numbers = states_of(pa.chunked_array(_read(table, part.columns[0])), part.lineups, known)
-    if (numbers < 0).any() and not _has_exempt(part):
+    if (numbers < 0).any() and not part.beside_domain:
         raise ManifestError("The release's rows hold no line-up where its manifest says that they do.")
     return numbers
 
@@ -85,17 +85,12 @@ def _read(table: Rows, column: str) -> pa.ChunkedArray:
 def _count(part: Part) -> int:
     """How many states there are; of line-ups each set is one."""
     own = sum(len(cell) for cell in _cells(part)) if part.lineups is None else len(part.lineups.sets.lengths)
-    return own + int(_has_exempt(part))
+    return own + int(part.beside_domain)
 
 
 def _cells(part: Part) -> tuple[Ints, ...]:
     published = part.cells_published or len(part.cell_positions) == 1
     return part.cell_positions if published else (np.arange(part.m),)
-
-
-def _has_exempt(part: Part) -> bool:
-    missing = (None,) * len(part.columns) if len(part.columns) > 1 else None
-    return part.exempt and missing not in part.domain
 
 
 def _states(table: Rows, part: Part, places: Mapping[tuple[object, ...], int], rows: int) -> Codes:
@@ -143,7 +138,7 @@ def _positions(table: Rows, part: Part, places: Mapping[tuple[object, ...], int]
     shown = zip(
         *([own[digit] for digit in place.tolist()] for own, place in zip(lists, digits, strict=True)), strict=True
     )
-    after = part.m if _has_exempt(part) else -1
+    after = part.m if part.beside_domain else -1
     lookup = np.fromiter((places.get(value, after if None in value else -1) for value in shown), np.int64, len(used))
     positions: Ints = lookup[inverse]
     if (positions < 0).any():
