@@ -103,7 +103,8 @@ def test_honest_releases_of_times_with_a_zone_pass(mechanism: str, zone: str, tm
     times = pa.array([datetime.datetime(2026, 1, 1 + row % 5) for row in range(400)], pa.timestamp("us", zone))
     rows = pa.table({"sex": ["F", "M"] * 200, "seen": times})
     privacy = None if mechanism.startswith("decoys") else dn.Privacy(rho2="3/4")
-    dn.publish(rows, sensitive="seen", privacy=privacy, mechanism=mechanism, out=tmp_path / "release")
+    options = {"privacy": privacy, "mechanism": mechanism, "key": bytes(range(32))}
+    dn.publish(rows, sensitive="seen", out=tmp_path / "release", **options)
     assert dn.verify(tmp_path / "release").holds
     counted = dn.open_release(tmp_path / "release").count(where={"seen": times[0].as_py()})
     assert counted.low <= 80 <= counted.high
