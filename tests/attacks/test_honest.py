@@ -64,6 +64,8 @@ RELEASES: dict[str, Callable[[], dict[str, Any]]] = {
     "lineup, any prior": lambda: named("lineup", ANY_PRIOR, domain=list("abcdef")),
     "redraw": lambda: named("redraw"),
     "pram": lambda: named("pram"),
+    "pram, two columns without a requirement": lambda: named("pram:coin=0.2", None, sensitive=["job", "ill"]),
+    "redraw, two columns without a requirement": lambda: named("redraw", None, sensitive=["job", "ill"]),
     "retention, uniform and a range": lambda: replaced(job=dn.Replace(coin=0.4), age=AGES),
     "retention, identity": lambda: replaced(job=dn.Replace(coin=0.4, replacing="identity")),
     "retention, swapping": lambda: replaced(job=dn.Replace(privacy=FREQUENT, replacing="swapping")),

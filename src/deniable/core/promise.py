@@ -55,7 +55,7 @@ class Frequency:
         per_value: each value's own (rho1, rho2); values that it does not name are not covered.
         above: positions that are not covered, being more frequent than rho1.
         loose: of columns that are perturbed together, the single values (column, place among its values) that are not
-            covered: exempt ones, and those as frequent as rho1, or rho2, does not allow.
+            covered: exempt ones, those as frequent as rho1, or rho2, does not allow, and all where nothing is required.
     """
 
     kind: ClassVar[str] = "frequency"

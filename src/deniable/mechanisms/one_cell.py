@@ -98,7 +98,7 @@ def _promise(
 ) -> Promise:
     """What is required; where nothing is, the posterior that is reached, in whole per cent."""
     if privacy is None:
-        return Frequency(None, Fraction(math.ceil(100 * bound), 100))
+        return Frequency(None, Fraction(math.ceil(100 * bound), 100), loose=loose)
     return frequency_promise(histogram, privacy, beyond_rho1(histogram, privacy, public, sure), loose)
 
 

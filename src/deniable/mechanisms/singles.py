@@ -96,8 +96,12 @@ def channel_for_singles(
     histogram: Histogram, channel: Channel, privacy: Privacy | None, public: Histogram | None
 ) -> tuple[Channel, tuple[Single, ...]]:
     """The channel of a whole table that keeps single values, too, and which of them are not covered."""
+    if privacy is None:  # the bound that is reached is one for values of all columns together
+        return channel, loose_singles(
+            [(one, np.zeros(len(one.values), bool)) for one in single_values(histogram.domain)]
+        )
     covered = covered_singles(histogram, privacy, public)
-    if not covered or privacy is None or privacy.rho2 is None:
+    if not covered or privacy.rho2 is None:
         return channel, ()
     lowered = lowered_for_singles(channel, histogram.counts, None, covered, privacy.rho2)
     if lowered is None:

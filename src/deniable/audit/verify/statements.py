@@ -179,7 +179,9 @@ def _left_singles(promise: Cells | Frequency, part: Json, required: Json | None)
         if not (len(order) > 1 and 0 <= column < len(order) and 0 <= place < len(order[column])):
             yield "single values are left out that no column has"
             return
-        if order[column][place] not in exempt and not _can_be_frequent(promise, part, column, order[column][place]):
+        if required is None or order[column][place] in exempt:  # without a requirement none need be covered
+            continue
+        if not _can_be_frequent(promise, part, column, order[column][place]):
             yield "single values are left out that are neither exempt nor too frequent"
             return
 
