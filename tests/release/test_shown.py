@@ -20,12 +20,23 @@ def release() -> dn.Release:
 
 def test_a_notebook_shows_the_promise_and_the_columns(release, notebook):
     page = notebook(release)
-    assert page.paragraphs == [repr(release)[1:-1], release.manifest.guarantee["sentence"]]
+    warned = [f"Warning: {text}" for text in release.warnings]  # the sex tells the value, in this table
+    assert page.paragraphs == [repr(release)[1:-1], *warned, release.manifest.guarantee["sentence"]]
     assert page.rows == [
         ["column", "type", "role", "values"],
         ["sex", "string", "public", ""],
         [COLUMN, "string", "sensitive", f"3: {HOSTILE[:19]}…, flu, hiv"],
     ]
+
+
+def test_a_notebook_shows_its_owner_what_to_mind_and_nobody_else(notebook, tmp_path):
+    table = pa.table({"<i>number</i>": [f"P{row}" for row in range(300)], COLUMN: ["flu", HOSTILE, "hiv"] * 100})
+    out = tmp_path / "release"
+    mine = dn.publish(table, sensitive=COLUMN, privacy=dn.Privacy(rho2="1/2"), mechanism="uniform", out=out)
+    warned = [text for text in notebook(mine).paragraphs if text.startswith("Warning: ")]
+    assert len(warned) == 1
+    assert "The column '<i>number</i>' looks like an identifier" in warned[0]
+    assert not any("Warning" in text for text in notebook(dn.open_release(out)).paragraphs)
 
 
 def test_a_release_in_a_folder_is_shown_without_reading_its_rows(release, notebook, tmp_path):

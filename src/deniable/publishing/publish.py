@@ -83,6 +83,9 @@ def publish(
 ) -> Release:
     """Publish a table so that every sensitive value in it is deniable.
 
+    What its owner should know before anyone sees the release, such as public columns that name people, is in
+    ``release.warnings``; commands print it, and notebooks show it.
+
     Args:
         table: anything with the Arrow C stream interface (pandas, polars, pyarrow, DuckDB), or a path, a glob or a list
             of paths to files: CSV, Parquet, and with the extra ``files`` SPSS, Stata, SAS and Excel

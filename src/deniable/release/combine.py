@@ -62,7 +62,8 @@ def pool(releases: Sequence[Release]) -> Release:
         if problem:
             raise OptionError(
                 f"Release {number} cannot be pooled with release 1: {problem} Fix: let all owners publish with the "
-                "same columns, declared values (domain=) or ranges, coins and requirement."
+                "same columns, declared values (domain=) or ranges, coins and requirement; coins depend on no counts "
+                "with mechanism='uniform' and rho1, or where mechanism='retention' names them."
             )
     _require_others(several)
     table = pa.concat_tables([release.table for release in several]).combine_chunks()
@@ -188,7 +189,10 @@ def _check_joinable(side: str, release: Release, on: str) -> None:
         )
     ids = release.table[on]
     if ids.null_count or pc.count_distinct(ids).as_py() != len(ids):
-        raise ColumnError(f"{on!r} does not name the rows of the {side} release: it is missing or repeated somewhere.")
+        raise ColumnError(
+            f"{on!r} does not name the rows of the {side} release: it is missing or repeated somewhere. Fix: a column "
+            "that has one value for each row, and another for every other row."
+        )
     for part in manifest.parts:
         if part.item is not None:
             raise OptionError(

@@ -240,8 +240,9 @@ class Release(Questions, Modelling):
         return f"<Release of {self.manifest.rows:,} rows, {sensitive} by {self.manifest.mechanism}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks; no row is read for it."""
-        return html.title(repr(self)) + self.manifest.columns_html()
+        """For notebooks, with what its owner was told when it was published; no row is read for it."""
+        warned = "".join(html.paragraph(f"Warning: {text}") for text in self.warnings)
+        return html.title(repr(self)) + warned + self.manifest.columns_html()
 
 
 def open_release(path: str | os.PathLike[str], *, engine: str | Engine = "local") -> Release:
