@@ -100,6 +100,22 @@ def test_a_table_wider_than_the_terminal_is_shown_below_itself_with_every_name_w
     assert all(shown.count(f"{place}.5 %") == 2 for place in range(5))
 
 
+def test_rows_that_two_columns_name_keep_both_names_in_every_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    columns = ["mechanism", "estimator", *(f">= {place} % (1,081)" for place in range(4))]
+    rows = [
+        ["perturbed-generalization", name, *("7,648 % ± 522 % (7,598 %)" for _ in range(4))]
+        for name in ("inverse", "budget for each")
+    ]
+    console.show_table(columns, rows)
+    tables = BOLD.sub("", capsys.readouterr().out).split("\n\n")
+    assert len(tables) == 4
+    assert all("inverse" in table and "budget for each" in table for table in tables)
+
+
 def test_a_table_that_fits_the_terminal_is_one_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

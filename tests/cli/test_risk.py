@@ -17,6 +17,7 @@ def test_risk_is_said_before_and_after(run, patients: Path) -> None:
     plain = json.loads(run("risk", patients, "--columns", "age,sex", "--json").stdout)
     assert plain["after"] is None
     assert plain["before"]["rows"] == 3000
+    assert json.loads(run("risk", patients, "--columns", "age", "--columns", "sex", "--json").stdout) == plain
     done = run("risk", patients, "--columns", "age,sex", "--sensitive", "disease", "--recode", "age=bands:40")
     assert done.returncode == 0, done.stderr
     assert "Afterwards:" in done.stdout

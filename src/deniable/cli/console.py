@@ -22,6 +22,7 @@ from deniable.cli.words import in_options
 
 # Control characters but for tab and line feed, and the marks that turn the direction of text.
 _ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+NAMES = 0.6  # of a terminal's width, that columns which name a row may take where they are repeated
 GAP, NARROWED = 2, 30  # between columns of a table; the width that a column of words keeps in a narrow terminal
 Report = Callable[[int, int | None, str], None]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
@@ -116,7 +117,7 @@ def _side_by_side(widths: Sequence[int], words: Sequence[bool], room: int) -> li
     """
     needed = [min(width, NARROWED) if text else width for width, text in zip(widths, words, strict=True)]
     names = 1
-    while names < len(needed) and words[names] and sum(widths[: names + 1]) + GAP * names <= room // 2:
+    while names < len(needed) and words[names] and sum(widths[: names + 1]) + GAP * names <= room * NAMES:
         names += 1
     tables = [list(range(names))]
     for place in range(names, len(needed)):

@@ -18,7 +18,8 @@ def risk(
     *,
     files: options.Files,
     columns: Annotated[
-        str, typer.Option(metavar="COLUMNS", help="What an attacker may know of a person: age,sex,zip.")
+        list[str],
+        typer.Option(metavar="COLUMNS", help="What an attacker may know of a person: age,sex,zip. May be repeated."),
     ],
     sensitive: Annotated[
         str | None,
@@ -57,7 +58,7 @@ def risk(
 
     form = None if out is None else _form(out)
     recoding = options.recoding_of(recode, rare, suppress)
-    names = [name.strip() for name in columns.split(",") if name.strip()]
+    names = [name.strip() for given in columns for name in given.split(",") if name.strip()]
     if out is not None and not recoding and suppress_to_k is None:
         raise OptionError("--out writes the table made coarser, and nothing does. Fix: --recode, --suppress-to-k.")
     if out is not None:
