@@ -218,4 +218,4 @@ FUNCTIONS: dict[type, tuple[str, Made]] = {
     exp.Least: ("LEAST", _several(pc.min_element_wise)),
     exp.Nullif: ("NULLIF", _both(_nullif)),
 }
-NAMES = tuple(name for name, _ in FUNCTIONS.values() if name.isalpha() or "_" in name)
+NAMES = sorted({name for name, _ in FUNCTIONS.values() if name.isalpha() or "_" in name})

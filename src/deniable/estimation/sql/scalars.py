@@ -86,7 +86,7 @@ def scalar(node: Node | None, known_as: KnownAs) -> Scalar:
     if make is None:
         raise QuestionError(
             f"{shown(node)} is not a function that can be computed here: use +, -, *, /, %, CASE, CAST, COALESCE, "
-            f"comparisons, or one of {', '.join(sorted(NAMES))}."
+            f"comparisons, or one of {', '.join(NAMES)}."
         )
     inner, compute = make(node)
     parts = [scalar(part, known_as) for part in inner]
