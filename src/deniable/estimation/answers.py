@@ -20,9 +20,12 @@ from deniable.estimation.predicates import Where, conjunction
 from deniable.estimation.published import Published
 from deniable.estimation.question import Question
 
+NUMBERS = ("value", "stderr", "value_low", "value_high")
+
 
 def group_by(published: Published, columns: Sequence[str] | str, where: Where | None, options: Options) -> pa.Table:
-    """How many rows each group has: its columns, then value, stderr, value_low and value_high."""
+    """How many rows each group has: its columns, then value, stderr, value_low and value_high. A column may be called
+    like one of those: then they are told apart by their places (see ``unambiguous``)."""
     names = [columns] if isinstance(columns, str) else list(columns)
     if not names or len(set(names)) < len(names):
         raise QuestionError("group_by needs one or more different columns.")
@@ -34,9 +37,19 @@ def group_by(published: Published, columns: Sequence[str] | str, where: Where | 
 
 def counted_table(columns: Mapping[str, Any], counts: Answers, z: float) -> pa.Table:
     """Columns that say what was counted, then value, stderr, value_low and value_high."""
-    low, high = interval(counts, z)
-    numbers = {"value": counts.value, "stderr": np.sqrt(counts.variance), "value_low": low, "value_high": high}
-    return pa.table({**columns, **{name: array.reshape(-1) for name, array in numbers.items()}})
+    numbers = (counts.value, np.sqrt(counts.variance), *interval(counts, z))
+    return pa.table([*columns.values(), *(array.reshape(-1) for array in numbers)], [*columns, *NUMBERS])
+
+
+def unambiguous(table: pa.Table) -> pa.Table:
+    """A table of counts; refused where a column that was counted by is called like one of the numbers."""
+    for name in NUMBERS:
+        if table.column_names.count(name) > 1:
+            raise QuestionError(
+                f"The column {name!r} is called like a column of the result: {', '.join(NUMBERS)}. Fix: name the "
+                f'counts yourself, sql(\'SELECT "{name}", COUNT(*) AS n FROM release GROUP BY "{name}"\').'
+            )
+    return table
 
 
 def item_counts(manifest: Manifest, where: Where | None, count: Callable[[Where], Estimate], pairs: bool) -> pa.Table:

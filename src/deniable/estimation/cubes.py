@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from deniable.estimation.aggregates import count_of
 from deniable.estimation.answering import require_one_part_options
-from deniable.estimation.answers import counted_table
+from deniable.estimation.answers import NUMBERS, counted_table
 from deniable.estimation.asking import Options
 from deniable.estimation.many import linear_method
 from deniable.estimation.model.conditions import Conditions, Labels
@@ -85,4 +85,4 @@ def _cube_table(joint: Conditions, condition: And, of_patterns: tuple[Floats, Fl
         for place, leaf in enumerate(wanted)
     }
     low, high = np.minimum(ends[0], total), np.maximum(ends[1], total)
-    return pa.table({**columns, "value": total, "stderr": error, "value_low": low, "value_high": high})
+    return pa.table([*columns.values(), total, error, low, high], [*columns, *NUMBERS])

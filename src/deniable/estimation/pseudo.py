@@ -57,7 +57,7 @@ def pseudo_table(published: Published, columns: Sequence[str] | None) -> pa.Tabl
 
 def _margin(published: Published, columns: list[str]) -> pa.Table:
     counted = group_by(published, columns, None, Options(calibrate=False))
-    return counted.select([*columns, "value"]).rename_columns([*columns, WEIGHT])
+    return counted.select(list(range(len(columns) + 1))).rename_columns([*columns, WEIGHT])
 
 
 def _require_few(singles: dict[str, pa.Table], rows: int) -> None:

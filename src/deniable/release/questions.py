@@ -16,7 +16,7 @@ from deniable.core.manifest import Manifest
 from deniable.estimation import many
 from deniable.estimation.aggregates import Aggregate, Computed, Count, summed
 from deniable.estimation.answering import row_weights
-from deniable.estimation.answers import group_by, item_counts
+from deniable.estimation.answers import group_by, item_counts, unambiguous
 from deniable.estimation.asking import Method, Options, Simultaneous
 from deniable.estimation.cubes import cube
 from deniable.estimation.estimate import Estimate
@@ -172,7 +172,7 @@ class Questions(ABC):
             where, method, calibrate, confidence: as for ``count``.
             simultaneous: whether all intervals hold together with the given confidence: for picking groups by them.
         """
-        return group_by(self._rows, columns, where, Options(method, calibrate, confidence, simultaneous))
+        return unambiguous(group_by(self._rows, columns, where, Options(method, calibrate, confidence, simultaneous)))
 
     def histogram(
         self,
@@ -187,7 +187,9 @@ class Questions(ABC):
         Args:
             where, method, calibrate, confidence: as for ``count``.
         """
-        return group_by(self._rows, self.manifest.sensitive_columns, where, Options(method, calibrate, confidence))
+        return self.group_by(
+            self.manifest.sensitive_columns, where, method=method, calibrate=calibrate, confidence=confidence
+        )
 
     def items(self, where: Where | None = None, *, pairs: bool = False, confidence: float = 0.95) -> pa.Table:
         """Of a column of lists, how many rows have each item: item, value, stderr, value_low and value_high.
@@ -236,8 +238,8 @@ class Questions(ABC):
         """
         options = Options(method, calibrate, confidence)
         if isinstance(columns, Mapping):
-            return cube(self._rows, columns, where, options)
-        return group_by(self._rows, columns, where, options)
+            return unambiguous(cube(self._rows, columns, where, options))
+        return unambiguous(group_by(self._rows, columns, where, options))
 
     def weights(self, where: Where | str | None = None) -> Floats:
         """One weight a row, in the order of ``table``, for other tools: 1 or 0 on average, as the row satisfies or not.

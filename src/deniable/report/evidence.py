@@ -19,6 +19,8 @@ from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.privacy import Privacy
 from deniable.core.profile import SELECTIVITIES
+from deniable.estimation.answers import group_by
+from deniable.estimation.asking import Options
 from deniable.evaluation.rival_candidates import rival_candidates
 from deniable.planning.planner import compare, error_curve
 from deniable.planning.prediction import calibrated_variance, predicted_error
@@ -167,9 +169,10 @@ def labels(domain: Sequence[Any], most: int = 40) -> list[str]:
 
 
 def _estimates(release: Release, part: Part) -> Estimates | None:
-    names = list(part.columns)
+    names, published = list(part.columns), release.answerer.published
+    assert published is not None
     try:
-        best, raw = release.group_by(names), release.group_by(names, calibrate=False)
+        best, raw = (group_by(published, names, None, Options(calibrate=calibrate)) for calibrate in (None, False))
     except DeniableError:  # a mechanism that nothing can be estimated from
         return None
     keys = list(zip(*(best.column(place).to_pylist() for place in range(len(names))), strict=True))
