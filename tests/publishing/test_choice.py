@@ -11,6 +11,7 @@ import pytest
 import deniable as dn
 from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
+from deniable.core.probability import percent
 from deniable.mechanisms import Uniform
 from deniable.planning.planner import compare
 from deniable.publishing import choosing, parts
@@ -90,6 +91,23 @@ def test_the_next_best_is_taken_where_the_best_cannot_be_published() -> None:
     assert release.manifest.mechanism != best.name
     assert f"{best.label} meets the requirement on paper" in release.choice.chosen
     release.verify()
+
+
+def test_what_is_said_to_be_chosen_is_what_was_published() -> None:
+    table = pa.table({"sex": ["F", "M"] * 12, "v": ["a", "b", "c"] * 8})
+    for number in range(20):  # plans are chosen by noisy counts and made of exact ones, and so few rows differ
+        release = dn.publish(table, sensitive="v", privacy=dn.Privacy(rho2="2/3"), key=bytes([number] * 32))
+        design = release.manifest.parts[0].lineups
+        if design is not None:
+            assert f", truth {percent(design.share_true)}" in release.choice.chosen.partition(":")[0]
+
+
+def test_shares_that_a_refusal_names_are_said_to_have_noise() -> None:
+    table = pa.table({"sex": ["F", "M"] * 12, "v": ["a", "b", "c"] * 8})
+    with pytest.raises(RequirementError, match=r"shares are those that a plan is made from.*with noise"):
+        dn.publish(table, sensitive="v", privacy=dn.Privacy(rho2="1/6"))
+    with pytest.raises(RequirementError, match=r"^No mechanism meets this requirement:"):
+        dn.plan({"a": 8, "b": 8, "c": 8}, dn.Privacy(rho2="1/6"))
 
 
 def test_a_requirement_is_needed_to_choose_for() -> None:

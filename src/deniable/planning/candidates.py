@@ -39,6 +39,15 @@ TINY = 1e-9  # a coin that keeps no row
 LARGEST_MIXED = 2000  # values; hidden groups or line-ups of more are not inverted only to predict their error
 
 
+def label_of(name: str, plan: Plan) -> str:
+    """A mechanism's name; of line-ups also their size and truth, which tell them apart, and of decoys what to write
+    where the number of rows is no multiple of their size."""
+    design = plan.parts[0].lineups
+    if design is None:
+        return name if plan.parts[0].left_out is None else f"{name}:leftovers=drop"
+    return f"{name}, {design.size} value{'s'[: design.size != 1]}, truth {percent(design.share_true)}"
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A mechanism for this table.
@@ -78,13 +87,8 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """Its name; of line-ups also their size and truth, which tell them apart, and of decoys what to write where the
-        number of rows is no multiple of their size."""
-        design = self.lineups
-        if design is None:
-            rows_left_out = self.plan is not None and self.plan.parts[0].left_out is not None
-            return f"{self.name}:leftovers=drop" if rows_left_out else self.name
-        return f"{self.name}, {design.size} value{'s'[: design.size != 1]}, truth {percent(design.share_true)}"
+        """What it is called beside others."""
+        return self.name if self.plan is None else label_of(self.name, self.plan)
 
     @property
     def risk(self) -> float:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from deniable.core import html
+from deniable.core.plan import Plan
 from deniable.core.probability import percent
-from deniable.planning.candidates import Candidate
+from deniable.planning.candidates import Candidate, label_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,21 +43,22 @@ class Comparison:
         applying = tuple(one for one in self.candidates if one.guarantee is not None)
         return tuple(one for one in applying if not one.withheld) or applying
 
-    def in_one_line(self, taken: Candidate | None = None) -> str:
-        """What is taken, and why, beside the next best."""
+    def in_one_line(self, taken: Candidate | None = None, made: Plan | None = None) -> str:
+        """What is taken, and why, beside the next best; named by the plan that was ``made`` of it."""
         best = taken or self.recommended
+        label = best.label if made is None else label_of(best.name, made)
         others = [one for one in self.usable if one is not best]
         if not others:
-            return f"{best.label}, the only mechanism that meets the requirement"
+            return f"{label}, the only mechanism that meets the requirement"
         mine, next_ = best.score[0], others[0].score[0]
         if math.isinf(mine):
-            return f"{best.label}: no errors can be predicted here, and it lets the odds of any belief grow least"
+            return f"{label}: no errors can be predicted here, and it lets the odds of any belief grow least"
         if not next_ >= mine:
-            return f"{best.label}: {others[0].label} meets the requirement on paper, and not for this table"
+            return f"{label}: {others[0].label} meets the requirement on paper, and not for this table"
         larger = f", {next_ / mine:.2g} times as large" if mine > 0 and next_ < math.inf else ""
         larger = ", about as large" if larger.startswith(", 1 ") else larger
         return (
-            f"{best.label}: of {len(others) + 1} mechanisms that meet the requirement its predicted error is the "
+            f"{label}: of {len(others) + 1} mechanisms that meet the requirement its predicted error is the "
             f"smallest (next: {others[0].label}{larger})"
         )
 

@@ -29,6 +29,7 @@ from deniable.planning.pools import QuestionPool
 from deniable.planning.profiles import BySelectivity, Profile, profile_of
 
 RIVAL = " (rival"  # in the name of a line
+BY_NOISE = " (shares are those that a plan is made from, so that it gives no count away: with noise, or all alike)"
 Rivals = Callable[[Histogram, Privacy, Profile], list[Candidate]]
 
 
@@ -94,7 +95,7 @@ def compare(
     withheld = [one for one in every if one not in usable]
     refused = [one for one in candidates if one.plan is None]
     if not usable:
-        raise RequirementError(f"No mechanism meets this requirement{_refusals(refused)}")
+        raise RequirementError(f"No mechanism meets this requirement{BY_NOISE if noisy else ''}{_refusals(refused)}")
     others = with_informed([] if rivals is None or privacy.sums else rivals(counts, privacy, profile), attacker)
     ordered = sorted(others, key=lambda one: (one.guarantee is None, one.score))
     return Comparison(

@@ -55,7 +55,7 @@ class Ledger:
             raise RequirementError(
                 f"Another release named {name!r} was published under this key: of another table, or with other choices."
                 f" If it was about the same people, this is a second look at them: {composed(looks)}. Fix: series= to "
-                "publish them again as they were; name= if this is another table; again=True (--again) to insist."
+                "publish them again as they were; name= if this is another table; again=True to insist."
             )
         self.entries.append({"name": name, "draws": digest, "gamma": None if gamma is None else str(gamma)})
         self.changed = True

@@ -88,7 +88,7 @@ def prepared(mechanism: str | Mechanism, request: Request) -> Prepared:
             promised = ready.plan.guarantee
             promised = dataclasses.replace(promised, not_protected=(*promised.not_protected, MEASURED))
             ready = dataclasses.replace(ready, plan=dataclasses.replace(ready.plan, guarantee=promised))
-        return dataclasses.replace(ready, chosen=compared.in_one_line(one))
+        return dataclasses.replace(ready, chosen=compared.in_one_line(one, ready.plan))
     assert refused is not None
     raise refused
 
