@@ -30,6 +30,7 @@ def table(rows: int = 6_000) -> pa.Table:
 
 PRIVACY = dn.Privacy(rho1="1/4", rho2="1/3")
 RARE = dn.Privacy(rho1="1/10", rho2="1/5")  # a to d, of 22 to 14 % of the rows, are more frequent
+MUCH = dn.Privacy(rho1="1/10", rho2="3/4")
 MADE: dict[str, Json] = {
     "uniform": {"mechanism": "uniform", "privacy": PRIVACY},
     "any prior": {"mechanism": "uniform", "privacy": LISTED, "domain": list("abcdefgh")},
@@ -39,6 +40,8 @@ MADE: dict[str, Json] = {
     "bins": {"mechanism": "uniform", "sensitive": "age", "bins": {"age": [18, 40, 60, 90]}, "privacy": "1/2"},
     "decoys": {"mechanism": "decoys:c=4"},
     "frequent": {"mechanism": "uniform", "privacy": RARE},
+    "frequent, no histogram": {"mechanism": "uniform", "privacy": MUCH, "marginals": False},
+    "designed, no histogram": {"mechanism": "designed", "privacy": PRIVACY, "marginals": False},
     "matrix": {"mechanism": "optrr", "privacy": RARE},
     "cells": {"mechanism": "small-domain", "privacy": RARE},
     "sampled": {"mechanism": "perturbed-generalization", "privacy": PRIVACY},
@@ -68,6 +71,12 @@ def raised(raw: Json) -> None:
     for cell in raw["parts"][0]["cells"]:
         cell["keep"] = [2**31] * len(cell["keep"])
     raw["parts"][0]["promise"].update(gammas=[None] * len(raw["parts"][0]["cells"]), rows=2)
+
+
+def thrice(raw: Json) -> None:
+    (cell,) = raw["parts"][0]["cells"]
+    cell["keep"] = [min(3 * keep, 2**32 - 2**22) for keep in cell["keep"]]
+    raw["guarantee"].update(gamma=None, epsilon=None)
 
 
 def grouped(raw: Json) -> None:
@@ -114,6 +123,11 @@ FORGED: dict[str, tuple[str, Callable[[Json], Any]]] = {
     "fewer rows in the histogram of line-ups": ("line-ups", missed),
     "fewer rows in the histogram of one of two columns": ("columns", missed),
     "a frequent value that is not named": ("frequent", lambda raw: raw["parts"][0]["promise"].update(above=[])),
+    "a frequent value that the rows tell": (
+        "frequent, no histogram",
+        lambda raw: raw["parts"][0]["promise"].update(above=[]),
+    ),
+    "larger coins that the rows tell": ("designed, no histogram", thrice),
     "a frequent value of a matrix": ("matrix", lambda raw: raw["parts"][0]["promise"].update(above=[])),
     "more frequent values in cells": ("cells", lambda raw: raw["guarantee"].update(rho1="1/2")),
     "more frequent values in strata": ("strata", lambda raw: raw["guarantee"].update(rho1="1/2")),

@@ -14,6 +14,7 @@ import pyarrow as pa
 from deniable.audit.verify.cells import strata_checks
 from deniable.audit.verify.certificate import certificate
 from deniable.audit.verify.checks import Certificate, Check
+from deniable.audit.verify.frequencies import frequencies_check
 from deniable.audit.verify.group_tables import CELL, tables_problem
 from deniable.audit.verify.groups import box_checks, bucket_checks, sample_checks
 from deniable.audit.verify.rows import counts_check, table_check, table_columns
@@ -159,6 +160,9 @@ def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]
             by_state = block.counts[0, 0]
             checks.append(counts_check(only, by_state[: len(by_state) - only.beside_domain], by_person=by_person))
             checks += _strata_checks(manifest, by_state)
+            if not by_person:  # whose rows are not drawn independently
+                stated = {"rows": manifest.rows, "guarantee": manifest.guarantee, "privacy": manifest.privacy}
+                checks.append(frequencies_check(only, by_state[: only.m], stated))
         else:
             for part in manifest.parts:
                 column = PerturbedColumn.of(part, manifest.types[part.columns[0]])
