@@ -18,6 +18,7 @@ from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.core.promise_numbers import Single
 from deniable.core.singles import SingleValues, single_values
+from deniable.mechanisms.requirement import protected_values
 from deniable.mechanisms.view import margins_for, too_close
 
 STEPS = 12  # halvings of a coin: down to a 4,096th
@@ -105,8 +106,19 @@ def channel_for_singles(
         return channel, ()
     lowered = lowered_for_singles(channel, histogram.counts, None, covered, privacy.rho2)
     if lowered is None:
-        raise too_close(histogram, int(np.argmax(histogram.counts)), privacy.rho2)
+        raise too_close(most_frequent(histogram, protected_values(histogram, privacy), covered), privacy.rho2)
     return lowered, loose_singles(covered)
+
+
+def most_frequent(histogram: Histogram, protected: Bools, covered: Covered) -> Hashable:
+    """Of the values, and single values, that a plan protects, the one that comes nearest to rho2."""
+    place = int(np.argmax(histogram.counts * protected))
+    nearest: tuple[int, Hashable] = (int(histogram.counts[place] * protected[place]), histogram.domain[place])
+    for column, mask in covered:
+        counts = _counts(histogram, column) * mask
+        if counts.max() > nearest[0]:
+            nearest = int(counts.max()), column.values[int(np.argmax(counts))]
+    return nearest[1]
 
 
 def _counts(histogram: Histogram, column: SingleValues) -> Counts:

@@ -10,7 +10,7 @@ Without a noisy histogram (an owner who plans, and publishes nothing) everything
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -106,14 +106,14 @@ def largest_share(histogram: Histogram, public: Histogram | None, protected: Boo
     place = int(np.argmax(np.where(protected, counts, -1)))
     bound = Fraction(int(counts[place]), histogram.rows)
     if bound >= rho2:
-        raise too_close(histogram, place, rho2)
+        raise too_close(histogram.domain[place], rho2)
     return bound
 
 
-def too_close(histogram: Histogram, place: int, rho2: Fraction) -> RequirementError:
+def too_close(value: Hashable, rho2: Fraction) -> RequirementError:
     """What noise leaves no room for."""
     return RequirementError(
-        f"rho2 = {rho2} is too close to the share of rows of {shortened(histogram.domain[place])}: plans are made from "
+        f"rho2 = {rho2} is too close to the share of rows of {shortened(value)}: plans are made from "
         "a histogram with noise of a few rows, so that they give no count away, and that leaves no room. Fix: raise "
         "rho2, exempt that value with exempt=, or publish more rows."
     )

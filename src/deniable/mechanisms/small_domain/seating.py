@@ -18,7 +18,7 @@ from deniable.core.arrays import Bools, Counts, Floats
 from deniable.core.channel import Channel
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell
-from deniable.mechanisms.singles import Covered, lowered_for_singles
+from deniable.mechanisms.singles import Covered, lowered_for_singles, most_frequent
 from deniable.mechanisms.small_domain.balance import Group, joined
 from deniable.mechanisms.small_domain.channels import ChannelKind, fine_grain_channel, uniform_channel
 from deniable.mechanisms.view import OWN_MARGINS, too_close
@@ -58,7 +58,7 @@ class Seating:
             if len(channels) == len(planned):
                 break
             if len(planned) == 1:
-                raise too_close(self.histogram, int(np.argmax(self.histogram.counts * self.protected)), self.rho2)
+                raise too_close(most_frequent(self.histogram, self.protected, self.covered), self.rho2)
             first = min(len(channels), len(planned) - 2)
             planned[first : first + 2] = [joined(planned[first : first + 2])]
         return [

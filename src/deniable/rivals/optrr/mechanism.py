@@ -116,7 +116,7 @@ class OptRR(Mechanism):
             worst = surest(matrix, upper, spare)
             if all(belief <= rho2 for belief, own in zip(worst, covered, strict=True) if own):
                 return matrix
-        raise too_close(histogram, int(np.argmax(np.where(covered, upper, -1))), rho2)
+        raise too_close(histogram.domain[int(np.argmax(np.where(covered, upper, -1)))], rho2)
 
     def _guarantee(
         self,
