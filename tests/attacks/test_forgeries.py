@@ -103,6 +103,11 @@ CHANGES: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
     ),
     "a histogram that is too short": ("uniform", lambda m: m["parts"][0]["marginal"]["counts"].pop()),
     "weights that do not add up": ("uniform", lambda m: m["parts"][0]["cells"][0]["replace"].__setitem__(0, 5)),
+    "a gamma beyond all numbers": ("uniform", lambda m: m["guarantee"].update(gamma="1" + "0" * 400, epsilon=921.0)),
+    "a promised gamma beyond all numbers": (
+        "uniform",
+        lambda m: m["parts"][0]["promise"].update(gamma="1" + "0" * 400),
+    ),
     "a coin above 1": ("uniform", lambda m: m["parts"][0]["cells"][0]["keep"].__setitem__(0, 2**33)),
     "designed coins raised": (
         "designed",

@@ -458,3 +458,14 @@ def test_numbers_of_other_kinds_are_numbers():
     as_numpy = Replace(np.float32(0.5), np.int64(0), np.float64(9.5), step=np.float32(0.5))
     assert as_numpy == Replace(0.5, 0, 9.5, step=0.5)
     assert Replace(Fraction(1, 2), Decimal("0.5"), Decimal(9)) == Replace(0.5, 0.5, 9)
+
+
+def test_columns_that_together_hide_nothing_state_no_factor(tmp_path):
+    """The odds of 80 columns that are nearly as they were are beyond all floating-point numbers: Python's error."""
+    table = pa.table({f"c{number}": ["a", "b"] * 100 for number in range(80)})
+    kept = Retention({name: dn.Replace(coin=0.9999) for name in table.column_names})
+    dn.publish(table, mechanism=kept, out=tmp_path / "release")
+    release = dn.open_release(tmp_path / "release")
+    assert release.manifest.guarantee["gamma"] is None
+    assert release.manifest.guarantee["sentence"].startswith("Every value is kept with the probability of its column")
+    assert dn.verify(tmp_path / "release").holds

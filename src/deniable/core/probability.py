@@ -13,6 +13,7 @@ MOST_DIGITS = 100  # of a probability: exact arithmetic with it, and printing it
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)$")
 _COMMA = re.compile(r"\s*[0-9]{0,3},[0-9]{1,9}\s*%?\s*$")  # how many languages write decimals
 Probability = str | float | int | Fraction
+LARGEST_FACTOR = 10**300  # of odds: a computer's numbers end soon after, and nobody is kept from certainty before
 
 
 def probability(value: Probability, name: str) -> Fraction:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.core.errors import RequirementError
+from deniable.core.probability import LARGEST_FACTOR
 from deniable.core.sums import LargeSums, SmallSums
 
 Limit = tuple[int, Fraction, Fraction]  # position, rho1, rho2
@@ -18,7 +19,10 @@ Single = tuple[int, int]  # a column, and a place among its values
 def _fraction(value: Any) -> Fraction:
     if not isinstance(value, str) or not _FRACTION.fullmatch(value):
         raise TypeError
-    return Fraction(value)
+    number = Fraction(value)
+    if abs(number) >= LARGEST_FACTOR:
+        raise ValueError
+    return number
 
 
 def _optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -17,7 +17,7 @@ from deniable.core import lineup_exact
 from deniable.core.exact import SCALE, surest
 from deniable.core.items import list_sentence
 from deniable.core.part import Marginal, Part
-from deniable.core.probability import factor, percent
+from deniable.core.probability import LARGEST_FACTOR, factor, percent
 from deniable.core.promise import (
     Amplification,
     Cells,
@@ -173,7 +173,7 @@ def _retained(parts: Sequence[Part]) -> str:
     first = (
         f"A row's published values together can multiply the odds of any belief by at most {factor(total)} "
         f"(epsilon {math.log(total):.4g}). "
-        if len(known) == len(parts)
+        if len(known) == len(parts) and total < LARGEST_FACTOR
         else ""
     )
     apart = "each column on its own" if swapped else "each column and row on its own"

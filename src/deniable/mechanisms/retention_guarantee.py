@@ -12,7 +12,7 @@ from deniable.core.channel import SCALE, Channel
 from deniable.core.errors import listing
 from deniable.core.guarantee import Guarantee
 from deniable.core.privacy import Privacy
-from deniable.core.probability import percent
+from deniable.core.probability import LARGEST_FACTOR, percent
 from deniable.core.promise import Amplification, Nothing, Promise, RelativePrior
 from deniable.core.replace import Breach, NumberRange
 from deniable.core.swapping import swapping_coin
@@ -108,7 +108,7 @@ def guarantee(columns: Sequence[Perturbed]) -> Guarantee:
         rho1=None,
         rho2=None,
         worst=Fraction(1),  # without a rho1, a belief that was certain beforehand stays so
-        gamma=total if bounded else None,
+        gamma=total if bounded and total < LARGEST_FACTOR else None,
         also=(_epsilons(columns), *(_sentence(column) for column in columns), *_together(columns)),
         not_protected=(*EVERY_RELEASE, *_limits(columns)),
     )

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from deniable.core.channel import LARGEST_DOMAIN
+from deniable.core.probability import LARGEST_FACTOR
 from deniable.core.values import LARGEST_WHOLE
 
 Json = Mapping[str, Any]
@@ -212,10 +213,12 @@ def _is_place(place: Any, m: int) -> bool:
 
 
 def is_fraction(text: Any) -> bool:
-    """Whether a text is a fraction that can be read in a moment: Fraction itself reads 1e999999999, too."""
+    """Whether a text is a fraction that can be read in a moment (Fraction itself reads 1e999999999, too), and that
+    floating-point numbers reach."""
     if not isinstance(text, str) or len(text) > MOST_DIGITS or not _FRACTION.fullmatch(text):
         return False
-    return not text.partition("/")[2] or int(text.partition("/")[2]) > 0
+    whole, _, parts = text.partition("/")
+    return int(parts or 1) > 0 and abs(int(whole)) < int(parts or 1) * LARGEST_FACTOR
 
 
 def is_probability(text: Any) -> bool:
