@@ -250,3 +250,26 @@ def test_groups_by_functions_of_several_perturbed_columns_are_those_of_a_databas
     columns = {"disease": dn.Replace(coin=1), "age": dn.Replace(coin=1, low=18, high=89)}
     kept = dn.publish(people, mechanism=dn.mechanisms.Retention(columns), key=bytes(32))
     same(rows(kept, question), theirs(people, question))
+
+
+NAMED = [
+    "SELECT place, COUNT(*) AS c FROM release GROUP BY place ORDER BY place",
+    "SELECT place, n, COUNT(*) AS c FROM release GROUP BY ALL HAVING n > 0 ORDER BY place, n",
+    'SELECT COUNT(*) AS "group place", place FROM release GROUP BY place ORDER BY place',
+    'SELECT place, COUNT(*) AS "hidden 0" FROM release GROUP BY place HAVING SUM(n) > 0 ORDER BY "hidden 0", place',
+    "SELECT n AS k, COUNT(*) AS n FROM release GROUP BY n ORDER BY n DESC, k",
+    "SELECT n AS k, COUNT(*) AS n FROM release GROUP BY n HAVING n > 0 ORDER BY n + 0",
+    "SELECT place AS n, n AS place, COUNT(*) AS c FROM release GROUP BY 1, 2 ORDER BY n, place",
+    "SELECT upper(place) AS place, COUNT(*) AS c FROM release GROUP BY place ORDER BY place",
+]
+
+
+@pytest.mark.parametrize("question", NAMED)
+def test_columns_are_called_as_they_like(question):
+    """A column 'place' was answered with numbers of rows, and what is ordered by is a name of the result first."""
+    draw = np.random.default_rng(8)
+    table = pa.table(
+        {"place": draw.choice(["x", "y", "z"], 300), "n": draw.integers(0, 4, 300), "d": draw.choice(list("abc"), 300)}
+    )
+    release = dn.publish(table, sensitive="d", privacy="3/4", mechanism="uniform", key=bytes(32))
+    same(rows(release, question), theirs(table, question))

@@ -17,19 +17,19 @@ from deniable.estimation.aggregates import Aggregate, Computed, Count
 from deniable.estimation.answering import answer, group_columns, interval
 from deniable.estimation.asking import Options, asking
 from deniable.estimation.linear import Term
-from deniable.estimation.mapped import Grouped, name_of
+from deniable.estimation.mapped import Grouped
 from deniable.estimation.model.weighed import Answers
 from deniable.estimation.ordered import Extreme, Quantile, extremes, quantiles
 from deniable.estimation.published import Published, with_columns
 from deniable.estimation.question import Question
 from deniable.estimation.sql.expressions import Expression, has_aggregate, outermost
 from deniable.estimation.sql.literals import Node, is_literal, literal, shown
-from deniable.estimation.sql.parsing import Item, Query, columns_of, parse
+from deniable.estimation.sql.parsing import APART, Item, Query, columns_of, group_column, parse
 from deniable.estimation.sql.scalars import Scalar, scalar
 from deniable.estimation.sql.scope import Scope
 
 NOTE = "deniable note"  # of a result's schema: what to know before believing it
-PLACE = "group place"
+PLACE = f"{APART}place"
 
 
 def sql(published: Published, question: str, tables: Mapping[str, pa.Table], options: Options) -> pa.Table:
@@ -72,7 +72,7 @@ class Answering:
         full = full.slice(min(self.query.offset, kept), limit)
         if self.options.simultaneous == "selected" and full.num_rows < self.rows:
             full = self._adjusted(full)
-        shown = full.select([name for item in self.query.items for name in columns_of(item)])
+        shown = full.select(self._shown)
         note = self._note(shown.num_rows < self.rows)
         return shown if note is None else shown.replace_schema_metadata({NOTE: note})
 
@@ -110,6 +110,11 @@ class Answering:
         columns = {column.name for column in node.find_all(exp.Column)}
         return has_aggregate(node) or bool(columns & names)
 
+    @property
+    def _shown(self) -> list[str]:
+        """The columns of the result."""
+        return [name for item in self.query.items for name in columns_of(item)]
+
     def _items(self) -> list[Item]:
         return [*self.query.items, *self.hidden]
 
@@ -122,12 +127,12 @@ class Answering:
         question = Question(self.query.where, groups, tuple(wanted), self.options, first)
         answered = answer(self.published, question)
         columns = group_columns(asking(self.published), groups, answered)
-        arrays = {f"group {name}": column for name, column in columns.items()}
+        arrays = {group_column(name): column for name, column in columns.items()}
         rows = len(answered.keys) * len(answered.labels)
         arrays[PLACE] = pa.array(np.arange(rows))
         self.rows += rows
         for group in self.query.spelled.values():
-            arrays.setdefault(f"group {name_of(group)}", pa.nulls(rows))
+            arrays.setdefault(group_column(group), pa.nulls(rows))
         for item in self._items():
             if isinstance(item.what, Scalar):
                 arrays[item.name] = _spread(item.what, arrays, rows)
@@ -171,7 +176,7 @@ class Answering:
         for inner in outermost(node):
             expression = self.query.reader.read(inner)
             if expression not in known:
-                self.hidden.append(Item(f"hidden {len(self.hidden)}", expression))
+                self.hidden.append(Item(f"{APART}hidden {len(self.hidden)}", expression))
                 known.add(expression)
 
     def _result(self, node: Node, full: pa.Table) -> Scalar | None:
@@ -181,18 +186,18 @@ class Answering:
             return Scalar.named(next(item.name for item in self._items() if item.what == expression))
         group = self.query.spelled.get(self.query.scope.text(node))
         if group is not None:
-            return Scalar.named(f"group {name_of(group)}")
+            return Scalar.named(group_column(group))
         if not isinstance(node, exp.Column):
             return None
         own = None if not self.query.scope.is_column(node.name) else self.query.scope.plain(node)
-        for name in (node.name, f"group {node.name}", f"group {own}"):
+        for name in (node.name, group_column(node.name), *([] if own is None else [group_column(own)])):
             if name in full.column_names:
                 return Scalar.named(name)
-        same = [name for name in full.column_names if name.removeprefix("group ").lower() == node.name.lower()]
+        alike = (node.name.lower(), group_column(node.name).lower())
+        same = [name for name in full.column_names if name.lower() in alike]
         if same:
             return Scalar.named(same[0])
-        known = [name for item in self.query.items for name in columns_of(item)]
-        raise QuestionError(f"The result has no column {node.name!r}.{did_you_mean(node.name, known)}")
+        raise QuestionError(f"The result has no column {node.name!r}.{did_you_mean(node.name, self._shown)}")
 
     def _computed(self, node: Node, full: pa.Table) -> pa.Array:
         made = scalar(node, lambda inner: self._result(inner, full))
@@ -216,6 +221,8 @@ class Answering:
                 keys[str(place)] = full[self.query.items[position - 1].name]
             elif is_literal(inner):
                 raise QuestionError(f"ORDER BY {literal(inner)!r} orders nothing: name a column of the result.")
+            elif isinstance(inner, exp.Column) and not inner.table and inner.name in self._shown:
+                keys[str(place)] = full[inner.name]  # by itself, a name is one of the result before it is a column's
             else:
                 keys[str(place)] = self._computed(inner, full)
             if node.args.get("nulls_first"):

@@ -68,6 +68,7 @@ class Query:
         return plain and len(self.items) == 1 and self.groupings == ((),) and self.having is None
 
 
+APART = "\x1f"  # begins the names of columns that no question gives
 REFUSED: tuple[tuple[type, str], ...] = (
     (exp.SetOperation, "UNION and the like are not supported: ask one SELECT at a time."),
     (exp.Window, "Window functions need the order of true rows. Ask for counts, sums or averages by group."),
@@ -195,6 +196,11 @@ def _items(nodes: Sequence[Node], reader: Reader, scope: Scope, spelled: Mapping
     return tuple(items)
 
 
+def group_column(group: Grouped) -> str:
+    """What a group is called beside the columns of the result, whatever those are called."""
+    return f"{APART}group {name_of(group)}"
+
+
 def columns_of(item: Item) -> list[str]:
     """The result's columns of an item: an aggregate n comes with n_low and n_high."""
     return [item.name] if isinstance(item.what, Scalar) else [item.name, f"{item.name}_low", f"{item.name}_high"]
@@ -209,7 +215,7 @@ def _of_groups(node: Node, scope: Scope, spelled: Mapping[str, Grouped]) -> Scal
             raise _ungrouped(scope.plain(inner) or scope.text(inner), scope)
         if column is None:
             return None
-        return Scalar.named(f"group {name_of(column)}")
+        return Scalar.named(group_column(column))
 
     return scalar(node, group)
 
