@@ -72,6 +72,9 @@ def test_what_the_script_does_not_know_it_refuses(tmp_path):
         done = ran(str(folder), "Nurse")
         assert done.returncode != 0, words
         assert words in done.stderr, done.stderr
+    folder = tmp_path / "parquet"
+    dn.publish(table(), sensitive="job", privacy=PRIVACY, mechanism="uniform", key=bytes(32)).save(folder)
+    assert "the rows are Parquet. Fix: dn.open_release(..).save(.., format='csv')" in ran(str(folder), "Nurse").stderr
     folder = tmp_path / "plain"
     dn.publish(table(), sensitive="job", privacy=PRIVACY, mechanism="uniform", key=bytes(32)).save(folder, format="csv")
     for arguments, words in ((["Nrse"], "Not a value of job"), (["Nurse", "sexF"], "Not a condition"), ([], "usage")):

@@ -22,7 +22,9 @@ if (length(part$cells) == 0 || hidden) stop("This release hides its cells, which
 # Everything is read as text: a value is what it is written as. Missing values are empty, and a missing value of the domain is NA.
 as_text <- function(value) if (is.null(value[[1]])) NA_character_ else as.character(value[[1]])
 domain <- vapply(part$domain, as_text, "")
-rows <- read.csv(file.path(given[1], "data.csv"), colClasses = "character", na.strings = "", check.names = FALSE)
+file <- file.path(given[1], "data.csv")
+if (!file.exists(file)) stop("There is no ", file, ": the rows are Parquet. Fix: dn.open_release(..).save(.., format='csv').")
+rows <- read.csv(file, colClasses = "character", na.strings = "", check.names = FALSE)
 shown <- rows[[part$columns[[1]]]]
 cell <- if ("cell" %in% names(rows)) as.integer(rows$cell) else rep(0L, nrow(rows))
 
