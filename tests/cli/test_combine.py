@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -62,6 +63,21 @@ def test_what_can_be_believed_afterwards(owners: Path, run) -> None:
     assert run("breach", owners / "ages", "age=20..30", "--rho2", "11/100").returncode == 1
     value = json.loads(run("breach", owners / "north", "disease=hiv,flu", "--rho1", "1/2", "--json").stdout)
     assert value["columns"][0]["mass"] == pytest.approx(2 / 3, abs=1e-6)
+
+
+def test_days_and_single_numbers_of_a_range_are_asked_about(owners: Path, run, tmp_path: Path) -> None:
+    days = pa.array([date(1950, 1, 1) + timedelta(days=90 * row) for row in range(200)])
+    ranged = Retention({"born": dn.Replace(coin=0.5, low=date(1940, 1, 1), high=date(2009, 12, 31))})
+    release = dn.publish(pa.table({"born": days}), mechanism=ranged, out=tmp_path / "born")
+    for words, asked in (
+        ("born=1980-01-01..1985-12-31", dn.between(date(1980, 1, 1), date(1985, 12, 31))),
+        ("born=1980-01-01", date(1980, 1, 1)),
+    ):
+        answered = json.loads(run("breach", tmp_path / "born", words, "--json").stdout)
+        assert answered["posterior"] == pytest.approx(dn.breach(release, {"born": asked}).posterior), words
+    ages = dn.open_release(owners / "ages")
+    single = json.loads(run("breach", owners / "ages", "age=30", "--json").stdout)
+    assert single["posterior"] == pytest.approx(dn.breach(ages, {"age": 30}).posterior)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +25,8 @@ def breach(
         list[str],
         typer.Argument(
             metavar="COLUMN=VALUES..",
-            help="Perturbed columns and what is believed of them: job=judge, job=judge,cook or age=20..30.",
+            help="Perturbed columns and what is believed of them: job=judge, job=judge,cook, age=20..30 or "
+            "born=1980-01-01..1985-12-31.",
         ),
     ],
     rho1: Annotated[str, typer.Option(metavar="SHARE", help="How sure someone is before seeing a row.")] = "1/10",
@@ -66,23 +69,28 @@ def _conditions(manifest: Manifest, where: list[str]) -> dict[str, Any]:
             raise OptionError(f"{column!r} is named twice. Fix: {column}=.. once, with all its values.")
         low, dots, high = values.partition("..")
         if dots:
-            conditions[column] = dn.between(_number(column, low), _number(column, high))
+            conditions[column] = dn.between(_end(column, low), _end(column, high))
         else:
             conditions[column] = [_value(manifest, column, value) for value in values.split(",")]
     return conditions
 
 
-def _number(column: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise OptionError(f"{text!r} is no end of a range of {column!r}. Fix: {column}=20..30.") from None
+def _end(column: str, text: str) -> float | datetime.date:
+    """An end of a range: a number or a day."""
+    for read in (float, datetime.date.fromisoformat):
+        with suppress(ValueError):
+            return read(text)
+    raise OptionError(
+        f"{text!r} is no end of a range of {column!r}. Fix: {column}=20..30, or {column}=1980-01-01..1985-12-31."
+    )
 
 
 def _value(manifest: Manifest, column: str, text: str) -> Any:
     """The value of a perturbed column that is written so; anything is left to ``dn.breach`` where there is none."""
     part = next((part for part in manifest.parts if part.columns == (column,)), None)
     if part is None or not part.domain:
+        with suppress(ValueError):
+            return float(text)  # of a range of numbers
         return text
     written = {str(value): value for value in part.domain}
     if text not in written:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import os
 import sys
@@ -139,6 +140,15 @@ def is_unicode(text: str) -> bool:
 
 
 def shortened(value: object, most: int = 60) -> str:
-    """``repr`` cut to a length that fits into a message; a table may hold strings of megabytes."""
+    """``repr`` cut to a length that fits into a message; a table may hold strings of megabytes.
+
+    Dates are written as one writes them.
+
+    >>> import datetime
+    >>> shortened("flu"), shortened(datetime.date(2024, 12, 31))
+    ("'flu'", '2024-12-31')
+    """
+    if isinstance(value, datetime.date):
+        return str(value)
     text = repr(value[: most + 1] if isinstance(value, str | bytes) else value)
     return text if len(text) <= most + 2 else text[:most] + "..'"

@@ -255,7 +255,8 @@ def _refuse_undeclared(tally: _Tally, missing_occurs: bool, declared: pa.Array) 
     if outside:
         raise TableError(
             f"The column {tally.name!r} holds {_about(outside)} value{'s' * (outside != 1)} that the declared domain "
-            "does not. Fix: add to the domain every value that may occur."
+            "does not (in a series: that of its first publication). Fix: add to the domain every value that may occur; "
+            "in a series write it as one of the values that are known."
         )
     if missing_occurs and not declared.null_count:
         raise TableError(
