@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from deniable import report
 from deniable.cli.main import app
 from deniable.owner.audit import audit
+from deniable.report import played
 from deniable.report.page import Document
 
 Hostile = Callable[..., Any]
@@ -42,6 +43,22 @@ def test_the_page_draws_them_and_survives_hostile_names(attacked: Document) -> N
     page = report.render(attacked, "html")
     assert "How often attackers are right" in page
     assert "<script>alert" not in page
+
+
+def test_only_attackers_whom_this_release_helps_are_cautioned_of() -> None:
+    known = {"high": 1.0, "trials": 100, "note": "if the rows were published 10 times"}
+    attacks = [
+        {"name": "duplicates", "success": 0.9, "low": 0.89, "baseline": 0.92, **known},  # right without any release
+        {"name": "repeated publication", "success": 0.8, "low": 0.79, "baseline": 0.1, **known},  # which never were
+        {"name": "classifier", "success": 0.2, "low": 0.19, "baseline": 0.1, **known},
+    ]
+    (note,) = played._above(attacks, 0.25)
+    assert (note.grade, note.title) == ("info", "repeated publication")
+    assert note.text == "Right about 80 % of the people if the rows were published 10 times."
+    caution, note = played._above([*attacks, {**attacks[2], "name": "linking", "low": 0.3}], 0.25)
+    assert caution.text.startswith("linking: right more often than 25 %.")
+    assert (caution.grade, note.title) == ("caution", "repeated publication")
+    assert played._above(attacks, None) == []
 
 
 def test_without_attacks_there_is_no_such_section(hostile: Hostile) -> None:

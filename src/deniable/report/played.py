@@ -18,6 +18,8 @@ ABOUT = (
     "Right more often than without the release means that the release helped them; the promise bounds how sure anyone "
     "becomes of one person from one release, not what many releases or other people's answers say."
 )
+REPEATED = "repeated publication"
+ONCE = "Publish once, and a table that grows as a series."
 
 
 def attacks_section(evidence: Evidence) -> Section | None:
@@ -54,17 +56,27 @@ def attacks_section(evidence: Evidence) -> Section | None:
 
 
 def _above(attacks: Sequence[Mapping[str, Any]], rho2: float | None) -> list[Note]:
-    """A sentence about attackers who are right more often than rho2."""
-    names = [] if rho2 is None else [_name(attack) for attack in attacks if attack["low"] > rho2]
-    if rho2 is None or not names:
+    """A sentence about attackers whom the release helps to be right more often than rho2, and one about what never was:
+    the same rows published many times."""
+    if rho2 is None:
         return []
+    above = [attack for attack in attacks if attack["low"] > max(rho2, attack["baseline"])]
+    again = [
+        Note("info", REPEATED, f"Right about {percent(attack['success'])} of the people {attack['note']}.", ONCE)
+        for attack in above
+        if attack["name"] == REPEATED
+    ]
+    names = [_name(attack) for attack in above if attack["name"] != REPEATED]
+    if not names:
+        return again
     text = (
         f"{', '.join(names)}: right more often than {percent(rho2)}. That does not break the promise, which is about "
         "someone who knows how frequent values are and nothing more; these know more, of public columns or of other "
         "people."
     )
     return [
-        Note("caution", "attackers above rho2", text, "Coarsen or drop the columns they learn from, or lower rho2.")
+        Note("caution", "attackers above rho2", text, "Coarsen or drop the columns they learn from, or lower rho2."),
+        *again,
     ]
 
 
