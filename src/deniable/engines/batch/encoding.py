@@ -251,12 +251,11 @@ def _reordered(counts: np.ndarray, axis: int, known: pa.Array, values: pa.Array)
 
 def _refuse_undeclared(tally: _Tally, missing_occurs: bool, declared: pa.Array) -> None:
     known = tally.known.drop_null()
-    outside = len(known) - (pc.sum(pc.is_in(known, value_set=declared)).as_py() or 0)
-    if outside:
+    if len(known) > (pc.sum(pc.is_in(known, value_set=declared)).as_py() or 0):
         raise TableError(
-            f"The column {tally.name!r} holds {_about(outside)} value{'s' * (outside != 1)} that the declared domain "
-            "does not (in a series: that of its first publication). Fix: add to the domain every value that may occur; "
-            "in a series write it as one of the values that are known."
+            f"The column {tally.name!r} holds values that the declared domain does not (in a series: that of its first "
+            "publication). Fix: add to the domain every value that may occur; in a series write it as one of the "
+            "values that are known."
         )
     if missing_occurs and not declared.null_count:
         raise TableError(
@@ -290,9 +289,8 @@ def _with_null(array: pa.Array) -> pa.Array:
 
 
 def _about(number: int) -> str:
-    """A count for people: exact below 10, otherwise rounded to two digits."""
+    """How many rows, for people, and never exactly: messages are kept in logs."""
     if number < 10:
-        return str(number)
-    scale: int = 10 ** (len(str(number)) - 2)
-    rounded = (number + scale // 2) // scale * scale
-    return f"about {rounded:,}"
+        return "a few"
+    scale: int = 10 ** (len(str(number)) - 1)
+    return f"about {(number + scale // 2) // scale * scale:,}"
