@@ -166,3 +166,13 @@ def test_no_answers_take_a_belief_beyond_the_bound_and_some_take_it_there():
     bound = float(worst_posterior(Fraction(2, 6), gamma))
     for pair in ((lambda t: t[:3].count(x), lambda t: int(t[0] == x)), (lambda t: t[:2].count(x),) * 2):
         assert posteriors(known, np.full(len(known), 1 / len(known)), pair, share, x) <= bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("more", ["600000001/1000000000", "60000001/100000000", "60001/100000"])
+def test_a_requirement_that_leaves_next_to_nothing_is_answered_at_once(more):
+    privacy = Privacy("6/10", more)
+    budget = Laplace(questions=1)._largest(privacy.gamma, False)
+    assert Laplace(questions=1).amplification(budget) <= privacy.gamma
+    assert budget < 0.0001
+    with pytest.raises(OptionError, match="for each: allowed are"):
+        Laplace().guarantee(Histogram.of({"flu": 3, "hiv": 2}), privacy)

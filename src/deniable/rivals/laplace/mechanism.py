@@ -193,6 +193,8 @@ class Laplace(Rival):
         if coarse:  # mathematics 11.6: no exact count can be read off it
             step = 10.0 ** (math.floor(math.log10(budget)) - 2)
             budget = math.floor(budget / step) * step
+        if budget < 0.01:  # nine decimals of gamma are many steps of the loop below, or more than all of the budget
+            budget = min(budget, math.log1p(math.floor((limit - 1) * 10**9) / 10**9))
         while self.amplification(budget) > limit:
             budget *= 1 - 1e-11
         return budget
