@@ -341,3 +341,11 @@ def test_a_value_that_is_never_drawn_hides_no_others() -> None:
     assert not held_in_cells([cell])
     assert not held_in_cells([cell], (1,))
     assert held_in_cells([cell], (0, 1, 2))
+
+
+@pytest.mark.parametrize(("rho2", "holds"), [("9/10", False), ("1", True)])
+def test_a_cell_of_one_value_keeps_no_bound_below_certainty(rho2: str, holds: bool) -> None:
+    part = {"cells": [{"values": [0], "keep": [FULL], "replace": [FULL]}], "marginal": None, "columns": ["job"]}
+    said = promise.Cells(Fraction(rho2), (Fraction(1),))
+    checks = RECHECKS[promise.Cells](said, part, {})
+    assert [check.holds for check in checks if check.what == "posterior in cells"] == [holds]

@@ -62,6 +62,8 @@ def _kept_by_some(cell: Json, rho2: Fraction) -> bool:
     there are such frequencies where sum b_x (1-p_x) >= 1, and none elsewhere. With one coin for all values it says that
     equal frequencies keep the bound.
     """
+    if rho2 == 1:  # of which everybody may become sure
+        return True
     a, b = rho2.numerator, rho2.denominator
     total, whole = 0, 1 << 128  # rounded up by less than a value in 2^128, so that nothing honest fails
     for k, w in zip(cell["keep"], cell["replace"], strict=True):
