@@ -193,6 +193,8 @@ def test_a_channel_that_redraws_everything_claims_no_error_bound(new_release, ne
         (lambda r: r.count({"sexx": "F"}), "no column 'sexx'. Did you mean 'sex'"),
         (lambda r: r.count({"disease": "hivv"}), "'hivv' is not a value of column 'disease'. Did you mean 'hiv'"),
         (lambda r: r.count({"town": "Bael"}), "Did you mean 'Basel'"),
+        (lambda r: r.count({"town": "asel"}), "Did you mean 'Basel'"),
+        (lambda r: r.count({"disease": "zz"}), "is not a value of column 'disease'. Fix: ask for one of its values: '"),
         (
             lambda r: r.count({"age": "old"}),
             "on 'age': 'old' cannot be compared .* Fix: ask for values of type",

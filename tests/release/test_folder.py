@@ -187,6 +187,7 @@ def test_a_release_that_another_run_puts_back_is_no_error(tmp_path: Path, monkey
 
     monkeypatch.setattr(Path, "rename", gone)
     clear_away(tmp_path / "r")
+    assert [path.name for path in tmp_path.iterdir()] == [".r.replaced-0"]
 
 
 def test_a_release_that_was_being_replaced_comes_back(tmp_path: Path) -> None:

@@ -106,17 +106,23 @@ def warn_caller(words: str, kind: type[Warning]) -> None:
     warnings.warn(words, kind, stacklevel=level)
 
 
+SHORTEST_PART = 3  # letters of a word that are taken for the whole of it
+
+
 def did_you_mean(wrong: object, known: Iterable[object]) -> str:
     """A hint that names the nearest known words, or an empty string.
 
     >>> did_you_mean("diseas", ["disease", "age"])
     " Did you mean 'disease'?"
+    >>> did_you_mean("Nurse", ["Registered nurse", "Cook"])
+    " Did you mean 'Registered nurse'?"
     """
-    words = {str(word): word for word in known}
+    words, written = {str(word): word for word in known}, str(wrong).lower()
     near = difflib.get_close_matches(str(wrong), list(words), n=2, cutoff=0.6)
     if not near:
-        lowered = {word.lower(): word for word in words}
-        near = [lowered[str(wrong).lower()]] if str(wrong).lower() in lowered else []
+        near = [word for word in words if word.lower() == written]
+    if not near and len(written) >= SHORTEST_PART:
+        near = [word for word in words if written in word.lower()][:2]
     return f" Did you mean {' or '.join(repr(words[word]) for word in near)}?" if near else ""
 
 

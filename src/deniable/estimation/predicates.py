@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.arrays import Bools
-from deniable.core.errors import QuestionError, did_you_mean, shortened
+from deniable.core.errors import QuestionError, did_you_mean, listing, shortened
 from deniable.core.items import item_column
 from deniable.estimation.intervals import compare_intervals
 
@@ -278,5 +278,7 @@ def require_known(column: str, values: pa.Array, named: Iterable[Hashable], *, s
         with comparing(column, values.type):
             occurs = pc.any(among(values, [value])).as_py()
         if not occurs:
-            near = did_you_mean(value, values.to_pylist() if len(values) < 20_000 else [])
+            known = values.to_pylist()
+            near = did_you_mean(value, known if len(known) < 20_000 else [])
+            near = near or f" Fix: ask for one of its values: {listing(known)}."
             raise QuestionError(f"{shortened(value)} is not a value of column {column!r}.{near}")
