@@ -168,6 +168,24 @@ def test_sending_again_gives_nothing_new(opened: Opened, server: Server) -> None
     assert count(server) == before
 
 
+def test_a_second_tab_gives_no_second_response(opened: Opened, server: Server) -> None:
+    first = opened()
+    second = opened(context=first.context)
+    third = opened(context=first.context)
+    fill_in(third)
+    fill_in(first)
+    first.get_by_role("button", name="Send").click()
+    first.get_by_text("This was sent.").wait_for()
+    before = count(server)
+    fill_in(second)
+    second.get_by_text("This was sent.").wait_for()
+    third.get_by_role("button", name="Send").click()
+    third.get_by_text("This was sent.").wait_for()
+    assert second.locator("#done-list").inner_text() == first.locator("#done-list").inner_text()
+    assert [method for page in (second, third) for method, _, _ in page.asked if method == "POST"] == []
+    assert count(server) == before
+
+
 def test_offline_it_waits_and_online_it_sends(opened: Opened, server: Server) -> None:
     page = opened()
     page.locator("#form").wait_for()

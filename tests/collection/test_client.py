@@ -15,10 +15,10 @@ import pytest
 
 import deniable as dn
 from deniable.collection.certificate import CertificateError, certified
-from deniable.collection.client import Client, ClientError
+from deniable.collection.client import Client, ClientError, Submitted
 from deniable.collection.respondent import sent
 from deniable.core.errors import OptionError
-from tests.collection.surveys import answers, responses_of
+from tests.collection.surveys import EVERY_KIND, answers, responses_of
 
 RESPONSES = responses_of()
 
@@ -133,6 +133,17 @@ def test_the_same_key_and_answers_give_the_same_response(stand: Stand) -> None:
         client.submit(given, keys=[b"short"])
     with pytest.raises(OptionError, match="codes"):
         client.submit(given, codes=["ABCD-EFGH-IJKL-MNOP"])
+
+
+def test_a_code_that_is_none_is_refused_before_it_waits_in_the_queue(stand: Stand, tmp_path: Path) -> None:
+    """The server refuses the whole batch for it, and would for ever: everything behind it would wait, too."""
+    needs_codes = responses_of("codes = true\n" + EVERY_KIND)
+    stand.document = needs_codes.document
+    client = Client(stand.url, queue=tmp_path / "queue.db")
+    with pytest.raises(OptionError, match="ABCD-EFGH-IJKL-MNOP"):
+        client.submit(answers(1), codes=["abcd-efgh-ijkl-mnop"])
+    assert client.flush() == Submitted(0, 0, 0)
+    assert client.submit(answers(1), codes=["ABCD-EFGH-IJKL-MNOP"]).sent == 1
 
 
 def test_asyncio(stand: Stand) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 from deniable.collection.certificate import certified
 from deniable.collection.drawing import response_id
 from deniable.collection.respondent import sent
-from deniable.collection.wire import MOST_IN_BATCH, fingerprint
+from deniable.collection.wire import CODE, MOST_IN_BATCH, fingerprint
 from deniable.core.errors import DeniableError, OptionError
 from deniable.engines.randomness import KEY_BYTES
 
@@ -114,6 +114,10 @@ class Client:
             raise OptionError(f"keys needs {KEY_BYTES} bytes for each of the {len(several)} respondents.")
         if (codes is not None) != self.sheet.survey.codes or (codes is not None and len(codes) != len(several)):
             raise OptionError("codes: one for each respondent, where the survey needs them, and none elsewhere.")
+        if not all(isinstance(code, str) and CODE.fullmatch(code) for code in codes or []):
+            raise OptionError(
+                "codes has one that is no code such as ABCD-EFGH-IJKL-MNOP. Fix: as they were handed out."
+            )
         answers = sent(self.sheet, self.fingerprint, several, drawn)
         entries = [
             {"id": response_id(key, self.fingerprint), "answers": row} for key, row in zip(drawn, answers, strict=True)

@@ -212,8 +212,22 @@ function show(name) {
   if (name !== "ask") at(`${name}-title`).focus();
 }
 
+// Whether another tab has sent meanwhile: a second response would be a second look at the same answers.
+function sentElsewhere() {
+  const state = remembered();
+  if (page.state || !state.id) return false;
+  page.state = state;
+  page.key = page.row = null;
+  at("form").reset();
+  listed(at("done-list"), state.answers, state.sent ? "Sent" : "");
+  at("done-words").textContent = page.say(state.sent ? "doneWords" : "waiting");
+  show("done");
+  return true;
+}
+
 function review(event) {
   event.preventDefault();
+  if (sentElsewhere()) return;
   const answers = allAnswers();
   if (!answers) return;
   for (const question of page.survey.questions) {
@@ -268,6 +282,7 @@ function forget() {
 }
 
 async function send() {
+  if (sentElsewhere()) return;
   at("send").disabled = true;
   at("status").textContent = page.say("sending");
   // From here on the key is gone: only what is sent is kept, and sending it again gives nothing new.

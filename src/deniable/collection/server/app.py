@@ -62,7 +62,6 @@ def make_app(responses: Responses, store: Store, token_hash: str, rate: int = 60
     app.state.writer, app.state.store = Writer(store), store
     app.add_middleware(SecurityHeaders)
     app.add_exception_handler(StarletteHTTPException, _refused)
-    app.add_exception_handler(Exception, _failed)
     _add_pages(app, responses)
     _add_collection(app, responses, Rates(rate, MOST_IN_BATCH))
     _add_results(app, Results(responses.sheet, store), token_hash)
@@ -80,11 +79,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 async def _refused(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, StarletteHTTPException)
     return JSONResponse({"error": problem.detail}, problem.status_code, problem.headers)
-
-
-async def _failed(request: Request, problem: Exception) -> Response:
-    log.error("internal error: %s", type(problem).__name__)  # its words might hold an answer
-    return JSONResponse({"error": "Something went wrong inside. Nothing was stored; try again."}, 500)
 
 
 # -- pages -------------------------------------------------------------------------------------------------------------
@@ -142,9 +136,10 @@ def _add_collection(app: FastAPI, responses: Responses, rates: Rates) -> None:
 
     @app.post("/responses/batch", **openapi.batch(responses))
     async def respond_many(request: Request) -> Response:
+        rates.take(request)  # before megabytes are read: one that is refused counts, too
         raw = await json_body(request, MOST_BATCH_BYTES)
         entries = _batch(responses, raw)
-        rates.take(request, len(entries))
+        rates.take(request, len(entries) - 1)
         outcomes = await _stored(app.state.writer, entries)
         refused = [entry.id for entry, outcome in zip(entries, outcomes, strict=True) if outcome == "code"]
         return JSONResponse({"new": outcomes.count("new"), "known": outcomes.count("known"), "refused": refused})
@@ -215,6 +210,8 @@ def _add_results(app: FastAPI, results: Results, token_hash: str) -> None:
         raw = await json_body(request, MOST_BYTES)
         if not isinstance(raw, dict) or set(raw) != {"sql"} or not isinstance(raw["sql"], str):
             raise HTTPException(422, "A question is a JSON object with sql, a text; the table is called release.")
+        if any("\ud800" <= character <= "\udfff" for character in raw["sql"]):
+            raise HTTPException(422, "The question holds half a character. Fix: send it as UTF-8.")
         return JSONResponse(await run_in_threadpool(answered, results.ask, raw["sql"]))
 
     @app.get("/export", **openapi.EXPORT)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import ipaddress
 import json
+import logging
 import secrets
 import time
 from collections import OrderedDict
@@ -13,6 +15,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from fastapi import HTTPException, Request
+from fastapi.responses import JSONResponse
 
 from deniable.collection.codes import hashed
 
@@ -23,6 +26,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 MOST_BYTES, MOST_BATCH_BYTES = 64 * 1024, 4 * 1024 * 1024
 SLOWEST_BODY = 20.0  # seconds
 MOST_SENDERS = 50_000  # whose rates are remembered
+FAILED = "Something went wrong inside. Nothing was stored; try again."
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -36,21 +40,40 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
 ]
+NOT_KEPT = (b"cache-control", b"no-store")  # where an answer does not say itself how long it may be kept
+log = logging.getLogger("deniable.collect")
 
 
 class SecurityHeaders:
-    """Adds the headers of every answer; the page may load nothing from elsewhere, and no script that stands in it."""
+    """Adds the headers of every answer; the page may load nothing from elsewhere, and no script that stands in it.
+
+    A failure ends here, as an answer with the same headers: whoever is outside would log its words, which might hold
+    what was answered.
+    """
 
     def __init__(self, app: Any) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begun = False
+
         async def with_headers(message: MutableMapping[str, Any]) -> None:
+            nonlocal begun
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *HEADERS]
+                begun, own = True, message["headers"]
+                kept = [] if any(name.lower() == NOT_KEPT[0] for name, _ in own) else [NOT_KEPT]
+                message["headers"] = [*own, *HEADERS, *kept]
             await send(message)
 
-        await self.app(scope, receive, with_headers if scope["type"] == "http" else send)
+        try:
+            await self.app(scope, receive, with_headers)
+        except Exception as problem:
+            log.error("internal error: %s", type(problem).__name__)
+            if not begun:
+                await JSONResponse({"error": FAILED}, 500)(scope, receive, with_headers)
 
 
 async def json_body(request: Request, most: int) -> Any:
@@ -96,8 +119,8 @@ class Rates:
         """Count responses of a sender; refused where there are too many."""
         if not self.per_minute:
             return
-        address = "" if request.client is None else request.client.host
-        sender = hashlib.blake2b(address.encode(), key=self._key, digest_size=8).digest()
+        place = _place("" if request.client is None else request.client.host)
+        sender = hashlib.blake2b(place.encode(), key=self._key, digest_size=8).digest()
         now = time.monotonic()
         left, then = self._buckets.pop(sender, (float(self.burst), now))
         left = min(self.burst, left + (now - then) * self.per_minute / 60)
@@ -108,6 +131,17 @@ class Rates:
         if not enough:
             wait = int((number - left) * 60 / self.per_minute) + 1
             raise HTTPException(429, "Too many responses from one place.", {"Retry-After": str(wait)})
+
+
+def _place(address: str) -> str:
+    """One sender: an address, and of IPv6 the first half, since the other half is any sender's to choose."""
+    try:
+        known = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(known, ipaddress.IPv6Address) and known.ipv4_mapped is None:
+        return known.packed[:8].hex()
+    return str(getattr(known, "ipv4_mapped", None) or known)
 
 
 def require_token(request: Request, expected: str) -> None:
