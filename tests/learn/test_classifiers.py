@@ -4,6 +4,7 @@ import datetime
 import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -239,3 +240,23 @@ def test_a_column_whose_type_does_not_fit_is_refused_instead_of_taken_as_unknown
     fitted = NaiveBayesClassifier().fit(frame, ["a", "b"] * 40)
     with pytest.raises(dn.DeniableError, match="'kind' was learned from as bool"):
         fitted.predict(pd.DataFrame({"kind": ["perhaps"] * 3}))
+
+
+def test_a_tree_tells_missing_numbers_from_known_ones() -> None:
+    rows = pa.table({"x": [None, 1.0, None, 2.0] * 250})
+    model = TreeClassifier().fit(rows, ["gone", "here"] * 500)
+    assert model.predict(pa.table({"x": [None, 1.0, 2.0]})).tolist() == ["gone", "here", "here"]
+    assert export_text(model, show_rows=False).splitlines()[::2] == ["|--- x is known", "|--- x is missing"]
+
+
+@pytest.mark.parametrize("kind", [TreeClassifier, NaiveBayesClassifier])
+def test_rows_that_cannot_be_meant_are_refused(kind: Any) -> None:
+    two = np.array([[1.0, 2.0], [2.0, 1.0]] * 25)
+    with pytest.raises(dn.DeniableError, match="3 columns, and 2 were learned from"):
+        kind().fit(two, ["a", "b"] * 25).predict(np.ones((2, 3)))
+    with pytest.raises(dn.DeniableError, match="target is missing"):
+        kind().fit(two, [1.0, 2.0, np.nan, 1.0, 2.0] * 10)
+    with pytest.raises(dn.DeniableError, match="'x' more than once"):
+        kind().fit(pa.table([pa.array([1, 2] * 25)] * 2, names=["x", "x"]), ["a", "b"] * 25)
+    with pytest.raises(dn.DeniableError, match="not one value a row"):
+        kind().fit(pa.table({"x": [[1], [2]] * 25}), ["a", "b"] * 25)

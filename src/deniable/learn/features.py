@@ -8,6 +8,7 @@ shows y counts in state s for w_s(y), with E[w_s | original] = 1 if that is s, e
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -105,7 +106,9 @@ def as_table(X: Any, names: Sequence[str] | None = None) -> pa.Table:
     array = np.asarray(X)
     if array.ndim != 2:
         raise TableError(f"Expected rows and columns, got an array of {array.ndim} dimensions. Fix: reshape it to two.")
-    names = names if names is not None and len(names) == array.shape[1] else [f"x{i}" for i in range(array.shape[1])]
+    names = names if names is not None else [f"x{i}" for i in range(array.shape[1])]
+    if len(names) != array.shape[1]:
+        raise TableError(f"The rows have {array.shape[1]} columns, and {len(names)} were learned from.")
     return pa.table({name: pa.array(array[:, i].tolist()) for i, name in enumerate(names)})
 
 
@@ -141,6 +144,8 @@ def feature_of(name: str, column: pa.Array, source: Source | None, bins: int) ->
         shown = column if is_number(column.type) else known  # a set of numbers is none
         numbers = as_numbers(name, shown)
         feature = Feature(name, _edges(numbers[~np.isnan(numbers)], bins), ())
+    elif pa.types.is_nested(known.type):
+        raise ColumnError(f"The column {name!r} holds {known.type}, not one value a row. Fix: leave the column out.")
     else:
         values = pc.unique(known).drop_null()
         if len(values) > MOST_CATEGORIES:
@@ -228,9 +233,12 @@ def _source(release: Any, name: str, used: Sequence[str]) -> Source | None:
 def from_rows(X: Any, y: Any, bins: int) -> Training:
     """Training rows of originals."""
     table = as_table(X)
-    target = pa.array(np.asarray(y).tolist())
+    target = pa.array(np.asarray(y).tolist(), from_pandas=True)  # NaN is no class
     if len(target) != table.num_rows:
         raise TableError(f"X has {table.num_rows:,} rows and y has {len(target):,}: they must be as many.")
+    twice = [name for name, number in Counter(table.column_names).items() if number > 1]
+    if twice:
+        raise ColumnError(f"X has the columns {listing(twice)} more than once. Fix: give each a name of its own.")
     columns = {name: plain(table[name]) for name in table.column_names}
     name = "target"
     while name in columns:

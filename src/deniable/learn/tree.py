@@ -258,12 +258,10 @@ class _Grower:
 def _candidates(feature: Feature, allowed: Bools, table: Floats) -> Bools:
     """Sets of states for the left child: prefixes of the states in order (numbers by size, categories by class).
 
-    Missing takes part as a category; of a numeric split it goes right.
+    Missing takes part as a category; of a numeric split it goes right, alone where all numbers go left.
     """
     places = np.flatnonzero(allowed)
-    if feature.edges is not None:
-        places = places[places != feature.size - 1]
-    else:
+    if feature.edges is None:
         main = int(np.argmax(table.sum(axis=0)))
         places = places[np.argsort(table[places, main] / np.maximum(table[places].sum(axis=1), 1e-9), kind="stable")]
     masks = np.zeros((max(len(places) - 1, 0), feature.size), bool)
@@ -311,5 +309,8 @@ def _condition(feature: Feature, left_states: Bools, left: bool) -> str:
         states = left_states if left else ~left_states
         named = [str(value) for value, inside in zip((*feature.values, "missing"), states, strict=True) if inside]
         return f"{feature.name} in {{{', '.join(named)}}}"
-    end = feature.edges[np.flatnonzero(left_states)[-1]]
+    last = int(np.flatnonzero(left_states)[-1])
+    if last == len(feature.edges):
+        return f"{feature.name} is {'known' if left else 'missing'}"
+    end = feature.edges[last]
     return f"{feature.name} <= {end:g}" if left else f"{feature.name} > {end:g}"
