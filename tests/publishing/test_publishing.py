@@ -52,6 +52,33 @@ def test_public_columns_survive_and_the_sensitive_one_changes():
     assert abs(kept - diagonal) < 5 * np.sqrt(diagonal * (1 - diagonal) / 3000)
 
 
+def test_row_labels_in_files_of_pandas_are_left_out_and_it_is_said(tmp_path):
+    """They tell where each row stood in the original; a filtered frame has them in Parquet, any frame in CSV."""
+    frame = table().to_pandas()
+    some = frame[frame.index.to_series().mod(7).isin([1, 2, 5])]
+    some.to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "once.csv")
+    pd.read_csv(tmp_path / "once.csv").to_csv(tmp_path / "twice.csv")
+    labelled = {
+        "t.parquet": ["__index_level_0__"],
+        "once.csv": [""],
+        "twice.csv": ["", "Unnamed: 0"],
+    }
+    for file, labels in labelled.items():
+        for options in ({}, {"mechanism": "anatomy", "privacy": dn.Privacy(rho2="1/2")}):
+            release = publish(tmp_path / file, **options)
+            assert not set(labels) & set(release.table.column_names)
+            left_out = [words for words in release.warnings if "left out" in words]
+            assert [label for label, words in zip(labels, left_out, strict=True) if repr(label) in words] == labels
+        quiet = publish(tmp_path / file, drop=["name", *labels])
+        assert not [words for words in quiet.warnings if "left out" in words]
+    in_memory = publish(pa.Table.from_pandas(some), key=KEY)
+    assert "__index_level_0__" not in in_memory.table.column_names
+    assert publish(tmp_path / "t.parquet", row_id="__index_level_0__").table.num_rows == len(some)
+    redrawn = publish(tmp_path / "once.csv", sensitive="", drop=(), mechanism="redraw", privacy=None)
+    assert "" in redrawn.table.column_names
+
+
 def test_shuffling_keeps_rows_together_and_changes_their_order():
     """A coin of 1 keeps every value, so that rows can be compared; names are in the order of the table."""
     data = table()

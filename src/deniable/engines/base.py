@@ -6,6 +6,7 @@ where batches come from, who works on them, and where they go.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,8 +30,16 @@ from deniable.engines.randomness import Keystream
 CELL = "cell"  # the column that says which cell, or group, a row fell into
 BATCH_ROWS = 2**17
 ROW_GROUP = 2**18  # rows that are written at a time
+_UNNAMED = re.compile(r"(__index_level_\d+__|Unnamed: \d+(\.\d+)*)?")  # what pandas calls labels of rows in its files
 Progress = Callable[[int, int | None, str], None]
 Domain = Sequence[Hashable] | Mapping[str, Sequence[Hashable]] | None
+
+
+def row_labels(names: Iterable[str], named: Iterable[str | None]) -> tuple[str, ...]:
+    """The columns without a name of their own that nobody ``named``: in files of pandas they are labels of rows, which
+    tell where each row stood in the original."""
+    wanted = set(named)
+    return tuple(name for name in names if _UNNAMED.fullmatch(name) and name not in wanted)
 
 
 def no_progress(done: int, total: int | None, what: str) -> None:

@@ -18,7 +18,8 @@ class Request:
     """A table, its columns' roles, and what is required of the release. The attributes are those of ``publish``.
 
     ``context`` is a digest of the table's content and of all choices: what makes a release another one.
-    ``drawn_by`` says what a row's draws depend on, beside the key.
+    ``drawn_by`` says what a row's draws depend on, beside the key; ``unnamed`` are columns that are left out because
+    they are labels of rows.
     """
 
     dataset: Dataset
@@ -35,6 +36,7 @@ class Request:
     progress: Progress
     informed_limit: float | None = None
     drawn_by: str = ROW_NUMBER
+    unnamed: tuple[str, ...] = ()
 
     @cached_property
     def keys(self) -> Keystream:

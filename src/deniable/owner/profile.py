@@ -16,6 +16,7 @@ from deniable.engines.base import Dataset
 from deniable.mechanisms import Designed, Mechanism
 from deniable.planning.pools import QuestionPool, pools_named
 from deniable.planning.tables import CodedTable
+from deniable.publishing.arguments import public_columns
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
 
 # The mechanisms that can be made for an owner's questions, by name.
@@ -103,6 +104,6 @@ def as_read(
     """A table as it will be published: recoded, and numbers as intervals where they have bins."""
     dataset = engine_named("local").open(table)
     if recoding:
-        public = [name for name in dataset.names if name != sensitive and name not in drop]
+        public = public_columns(dataset, (sensitive,), tuple(drop), None)
         dataset = dataset.recoded(recoding.steps(dataset.schema, public, [sensitive]))
     return dataset.binned(bins or {})

@@ -13,7 +13,7 @@ from deniable.core.arrays import Codes, Ints
 from deniable.core.channel import Channel
 from deniable.core.errors import ColumnError, TableError, did_you_mean
 from deniable.core.histogram import Histogram
-from deniable.engines.base import Dataset, Progress, no_progress
+from deniable.engines.base import Dataset, Progress, no_progress, row_labels
 from deniable.engines.batch.columns import Encoded, coded_columns, encode, smallest
 
 PIECE = 2**20
@@ -109,7 +109,8 @@ def _counts(codes: Codes, size: int) -> Ints:
 
 
 def _kept(names: Sequence[str], sensitive: str, drop: Sequence[str]) -> list[str]:
-    return [name for name in names if name not in drop or name == sensitive]
+    left_out = {*drop, *row_labels(names, ())} - {sensitive}
+    return [name for name in names if name not in left_out]
 
 
 def _require(names: Sequence[str], known: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from deniable.core.errors import ColumnError, OptionError, did_you_mean
 from deniable.core.probability import Probability, probability
-from deniable.engines.base import CELL, Dataset
+from deniable.engines.base import CELL, Dataset, row_labels
 from deniable.engines.batch.values import is_askable
 from deniable.engines.randomness import Secret
 from deniable.mechanisms.registry import AUTO
@@ -74,7 +74,8 @@ def public_columns(
             problems.append(
                 f"The column {name!r} is named by {' and by '.join(roles)}: a column has one role. Fix: name it once."
             )
-    public = tuple(name for name in source.names if name not in (*sensitive, *drop, row_id))
+    left_out = {*sensitive, *drop, row_id, *row_labels(source.names, sensitive)}
+    public = tuple(name for name in source.names if name not in left_out)
     if CELL in (*public, *sensitive):
         problems.append(
             f"The column name {CELL!r} is reserved: a release uses it for the cell a row fell into. "

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from deniable.core.about import About
 from deniable.core.bins import BinsLike, require_fixed
 from deniable.core.privacy import Privacy, as_privacy
 from deniable.core.probability import Probability
 from deniable.engines import Engine, engine_for
-from deniable.engines.base import Progress, no_progress
+from deniable.engines.base import Progress, no_progress, row_labels
 from deniable.engines.randomness import Keystream
 from deniable.engines.request import Request
 from deniable.mechanisms import Mechanism, mechanism_named
@@ -97,7 +97,7 @@ def publish(
         privacy: the requirement, or rho2 alone (``"1/3"``): how sure an attacker may become.
         mechanism: a mechanism's name or object. Left out, or ``"auto"``, the planner takes the one that meets the
             requirement with the smallest predicted error; ``release.choice`` says which, and why.
-        drop: columns that are not published.
+        drop: columns that are not published. Labels of rows that pandas writes without a name never are.
         out: a folder to write to, in bounded memory when ``table`` is a path. Without it the release stays in memory.
         overwrite: replace the release that is in ``out``.
         format: of the published table: ``"parquet"`` or ``"csv"``.
@@ -203,12 +203,13 @@ def publish(
         progress,
         limit,
         drawn_by=drawn_by(who, by_value),
+        unnamed=row_labels(opened.names, (*names, *as_names(drop), who)),
     )
     inputs = (*files_of(table), *files_of_key(sign))
     where = Destination(runs_on, None if out is None else Path(out), format, overwrite, inputs, signer, said, resume)
     books = Books(log, key_file, again)
-    if isinstance(chosen, Rival):
-        return publish_rival(chosen, request, where, books, row_id=who)
+    if isinstance(chosen, Mechanism) and chosen.form != "rows":
+        return publish_rival(cast(Rival, chosen), request, where, books, row_id=who)
     if row_id is not None:
         dataset.require_distinct(row_id, request.keys)
     machine = Machine(threads or min(os.cpu_count() or 1, 4), batch_rows)

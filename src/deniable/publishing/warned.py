@@ -70,11 +70,21 @@ def distinct_warnings(parts: Iterable[tuple[Sequence[str], Counts]]) -> list[str
     return warnings
 
 
+def row_label_warnings(unnamed: Sequence[str]) -> list[str]:
+    """Columns that were left out because they tell where each row stood in the original."""
+    return [
+        f"The column {name!r} is left out: pandas calls labels of rows so, which tell where each row stood in the "
+        f"original. Fix: drop={name!r} if that is right; to publish it, give it a name of its own."
+        for name in unnamed
+    ]
+
+
 def warned(ready: Prepared, request: Request) -> list[str]:
     """The warnings about a table that is about to be published."""
     dataset, jobs = ready.dataset, ready.jobs
     domains = ((job.part.columns, job.part.histogram.domain) for job in jobs if job.part.histogram is not None)
     return [
+        *row_label_warnings(request.unnamed),
         *spelling_warnings(domains),
         *distinct_warnings(
             (job.part.columns, job.part.histogram.counts) for job in jobs if job.part.histogram is not None
@@ -90,8 +100,11 @@ def warned_of_groups(scan: Scan | None, part: Part, request: Request) -> list[st
     """The same for a release of groups or answers; public columns are published as they are where there is a
     ``scan``."""
     dataset = request.dataset
-    spelt = spelling_warnings([(part.columns, part.domain)])
-    said = [*spelt, *dataset.said_of_reading([*request.public, *request.sensitive])]
+    said = [
+        *row_label_warnings(request.unnamed),
+        *spelling_warnings([(part.columns, part.domain)]),
+        *dataset.said_of_reading([*request.public, *request.sensitive]),
+    ]
     if scan is None:
         return said
     assert isinstance(part.promise, Groups)
