@@ -66,6 +66,21 @@ def test_squares_are_the_same_kept_by_pairs_and_some_sets_at_a_time(monkeypatch)
     assert np.allclose(LineUpStates(design).squares(counts[:2]), kept[:2], rtol=1e-10)
 
 
+def test_the_inverse_of_few_values_gives_what_solving_gives(monkeypatch):
+    design = ArcDesign.of(np.linspace(1, 5, 60), 5, 0.5)
+    asked = np.random.default_rng(1).random((4, 60)) < 0.2
+    by_inverse = LineUpStates(design).weights(asked)
+    monkeypatch.setattr(lineup_algebra, "FEW", 10)
+    assert np.allclose(LineUpStates(design).weights(asked), by_inverse, atol=1e-9)
+
+
+def test_gradients_that_do_not_arrive_are_refused(monkeypatch):
+    monkeypatch.setattr(lineup_algebra, "DENSE", 10)
+    monkeypatch.setattr(lineup_algebra, "STEPS", 3)
+    with pytest.raises(QuestionError, match="hardly be told apart"):
+        LineUpStates(ArcDesign.of(np.linspace(1, 5, 60), 5, 0.5)).weights(np.arange(60) < 7)
+
+
 def test_without_a_matrix_the_same_comes_out(monkeypatch):
     design = ArcDesign.of(np.linspace(1, 5, 60), 5, 0.5)
     asked = np.random.default_rng(1).random((4, 60)) < 0.2

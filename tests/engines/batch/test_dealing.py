@@ -15,7 +15,7 @@ from deniable.core.errors import TableError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, PlannedPart
 from deniable.engines.batch import dealing
-from deniable.engines.batch.dealing import EXPLICIT, Dealer, require_all_dealt
+from deniable.engines.batch.dealing import EXPLICIT, Dealer, DrawnCells, require_all_dealt
 from deniable.engines.randomness import Keystream, Secret
 
 FALSE_ALARM = 1e-6
@@ -207,3 +207,16 @@ def test_thousands_of_cells_and_values_are_dealt():
     pairs = np.unique(np.stack([found, codes]), axis=1, return_counts=True)
     assert pairs[0].shape[1] == 30_000
     assert (pairs[1] == 3).all()
+
+
+def test_rows_that_draw_their_own_cells_do_so_in_the_planned_proportions():
+    """Words at equal distances meet every cell as often as its share of the value's rows says, to one word at each end:
+    what is promised of a cell rests on the frequencies in it."""
+    part = part_of({0: 3, 1: 1, 3: 7}, {0: 1, 1: 2, 3: 90}, {1: 5, 3: 903}, domain=4)
+    words = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
+    for code, rows in enumerate(
+        [(3, 1, 0), (1, 2, 5), (1, 0, 0), (7, 90, 903)]
+    ):  # nobody holds value 2: any cell will do
+        cells = DrawnCells(part).cells(np.full(len(words), code), words)
+        drawn = np.bincount(cells, minlength=3) / len(words)
+        assert np.abs(drawn - np.array(rows) / sum(rows)).max() <= 2 / len(words)

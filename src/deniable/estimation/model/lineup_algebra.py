@@ -27,7 +27,7 @@ from deniable.core.lineup_blocks import BlockDesign
 
 FEW, DENSE = 512, 4096
 BLOCK = 2**22  # entries of weights that are computed at a time
-TOLERANCE, STEPS = 1e-12, 2000
+TOLERANCE, LOOSE, STEPS = 1e-12, 1e-8, 2000  # gradients go on to the first, and what ends above the second is refused
 SINGULAR = 1e-9  # of the smallest pivot or eigenvalue of J, divided by pi
 FORMS = 4  # questions of which squared weights are added up pair by pair: m^3 a question, whatever the number of sets
 THIN = 8  # counts of which less than one in so many is not 0 are kept as sparse ones
@@ -159,6 +159,11 @@ class BySets:
             left -= step * applied
             before, size = size, float(left @ left)
             direction = left + size / before * direction
+        if size > LOOSE**2 * enough / TOLERANCE**2:
+            raise QuestionError(
+                f"The {self.design.m:,} values of these line-ups can hardly be told apart: no estimate was reached in "
+                f"{STEPS:,} steps. Fix: publish with larger truth, or with rare values joined."
+            )
         return x
 
 
