@@ -56,7 +56,15 @@ OTHERS: tuple[tuple[str, Any], ...] = (
     *(("row_id", name) for name in (None, "nowhere", "sex", "disease")),
     *(("person", name) for name in (None, "nowhere", "sex", "who")),
     *(("domain", values) for values in ([], ["a"], list("abcdefghz"), [None, "a"])),
-    *(("key", bytes(32)), ("seed", 1), ("again", True), ("shuffle", False), ("drop", "sex"), ("suppress", 20)),
+    *(
+        ("key", bytes(32)),
+        ("seed", 1),
+        ("again", True),
+        ("new_people", True),
+        ("shuffle", False),
+        ("drop", "sex"),
+        ("suppress", 20),
+    ),
 )
 
 

@@ -195,10 +195,79 @@ def test_people_under_ids_of_another_type_are_not_drawn_a_second_time(tmp_path: 
     table = people(3_000)
     publish(table, tmp_path, "uniform")
     before = (tmp_path / "people.series").read_bytes()
-    with pytest.raises(DeniableError, match=r"None of the people .* another type or spelling"):
+    with pytest.raises(DeniableError, match=r"one of its ids, written otherwise.* another type or spelling"):
         publish(table.set_column(0, "id", table["id"].cast(kind)), tmp_path, "uniform")
     assert (tmp_path / "people.series").read_bytes() == before  # nothing was noted
-    publish(people(4_000, drop=2_999), tmp_path, "uniform")  # one of them is enough
+
+
+SPELLINGS: dict[str, Any] = {
+    "capitals": str.lower,
+    "a blank behind": lambda name: name + " ",
+    "a blank inside": lambda name: name[:1] + "\u00a0" + name[1:],
+    "no padding": lambda name: f"Q{int(name[1:])}",
+    "more padding": lambda name: f"Q00{name[1:]}",
+    "wide letters": lambda name: "\uff31" + name[1:],
+    "a point": lambda name: name + ".0",
+    "bytes": str.encode,
+}
+
+
+@pytest.mark.parametrize("how", SPELLINGS)
+@pytest.mark.parametrize("rewritten", [1, 1_500, 2_999])
+def test_people_under_respelt_ids_are_not_drawn_a_second_time(tmp_path: Path, how: str, rewritten: int) -> None:
+    """One old id among respelt ones was enough to draw all the others afresh."""
+    names = [f"Q{number:05d}" for number in range(3_000)]
+    others = [SPELLINGS[how](name) if place < rewritten else name for place, name in enumerate(names)]
+    if how == "bytes":
+        others = [name if isinstance(name, bytes) else name.encode() for name in others]
+    table = people(3_000)
+    publish(table.set_column(0, "id", pa.array(names)), tmp_path, "uniform")
+    before = (tmp_path / "people.series").read_bytes()
+    with pytest.raises(DeniableError, match="one of its ids, written otherwise") as refused:
+        publish(table.set_column(0, "id", pa.array(others)), tmp_path, "uniform")
+    assert not any(str(name) in str(refused.value) for name in others[:rewritten])
+    assert (tmp_path / "people.series").read_bytes() == before
+
+
+def test_ids_that_are_alike_are_known_when_both_were_published(tmp_path: Path) -> None:
+    """Ids such as aB and Ab name two people; the owner says so when the second of them comes."""
+    names = [f"{number}x" for number in range(2_999)]
+    publish(people(3_000).set_column(0, "id", pa.array([*names, "aB"])), tmp_path, "uniform")
+    more = people(3_001).set_column(0, "id", pa.array([*names, "aB", "Ab"]))
+    with pytest.raises(DeniableError, match="new_people=True"):
+        publish(more, tmp_path, "uniform")
+    publish(more, tmp_path, "uniform", new_people=True)
+    publish(more, tmp_path, "uniform")  # both are known now
+
+
+def test_a_table_of_strangers_needs_the_owners_word(tmp_path: Path) -> None:
+    """Ids of another kind, such as other pseudonyms, cannot be compared; that hardly anyone is known can be seen."""
+    first = publish(people(3_000), tmp_path, "uniform")
+    for drop in (3_000, 2_999, 2_001):  # nobody, one, and fewer than half of 2,000 are known
+        with pytest.raises(
+            DeniableError, match=r"(few|none) of its people are in it, and most are new.*new_people=True"
+        ):
+            publish(people(drop + 2_000, drop=drop), tmp_path, "uniform")
+    publish(people(4_000, drop=2_000), tmp_path, "uniform")  # half of them
+    publish(people(6_000, drop=2_999), tmp_path, "uniform", new_people=True)
+    last = publish(people(6_000), tmp_path, "uniform")  # known or new, nobody is gone
+    assert shown(last)[:3_000] == shown(first)
+    with pytest.raises(DeniableError, match="new_people goes with series"):
+        publish(people(3_000), tmp_path, "uniform", series=None, new_people=True)
+
+
+def test_a_series_without_spellings_goes_on_and_gets_them(tmp_path: Path) -> None:
+    """Files that were written before spellings were kept, sealed or not, are read, and know the next ids."""
+    publish(people(3_000), tmp_path, "uniform")
+    path = tmp_path / "people.series"
+    raw = json.loads(path.read_text())
+    older = {name: entry for name, entry in raw.items() if name not in ("digest", "spellings")}
+    path.write_text(json.dumps({**older, "format": 1}))
+    publish(people(3_100), tmp_path, "uniform")
+    spelt = people(3_100).to_pydict()
+    spelt["id"] = [f"{number:08d}" for number in spelt["id"][:-1]] + ["last"]
+    with pytest.raises(DeniableError, match="written otherwise"):
+        publish(pa.table(spelt), tmp_path, "uniform")
 
 
 @pytest.mark.parametrize("mechanism", ["decoys", "anatomy"])

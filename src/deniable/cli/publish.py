@@ -106,6 +106,14 @@ def publish(
         int | None,
         typer.Option(metavar="NUMBER", help="Of a new series: how often a person's value may change (2)."),
     ] = None,
+    new_people: Annotated[
+        bool,
+        typer.Option(
+            "--new-people",
+            help="Of a series: every id that is new names someone whom the series has not published, however like "
+            "another id it is, and however few of the table are known.",
+        ),
+    ] = False,
     again: Annotated[
         bool,
         typer.Option(
@@ -223,6 +231,7 @@ def publish(
             person=person,
             series=series,
             changes=changes,
+            new_people=new_people,
             again=again,
             resume=resume,
             shuffle=not no_shuffle,

@@ -50,6 +50,7 @@ WRITTEN = (
     (r"leave out= out and ask the object", "ask it in Python (dn.publish)"),
     (r"marginals=False", "--no-marginals"),
     (r"again=True", "--again"),
+    (r"new_people=True", "--new-people"),
     (r"overwrite=True", "--overwrite"),
     (r"resume=True", "--resume"),
     (r"leave out shuffle=False", "leave out --no-shuffle"),

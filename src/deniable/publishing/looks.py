@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -30,11 +29,11 @@ class Looks:
     @classmethod
     def from_dict(cls, raw: Mapping[str, str]) -> Looks:
         """What ``to_dict`` wrote."""
-        return cls(_unpacked(raw["words"], "<u8").astype(np.uint64), _unpacked(raw["codes"], "<i8").astype(np.int64))
+        return cls(unpacked(raw["words"]), unpacked(raw["codes"]).astype(np.int64))
 
     def to_dict(self) -> dict[str, str]:
         """For a file: packed, since there are as many as people."""
-        return {"words": _packed(self.words, "<u8"), "codes": _packed(self.codes, "<i8")}
+        return {"words": packed(self.words), "codes": packed(self.codes)}
 
     @classmethod
     def of(cls, words: Words, codes: Ints) -> Looks:
@@ -68,9 +67,13 @@ def composed(gammas: Sequence[Fraction | None]) -> str:
     return f"{len(gammas)} looks together multiply the odds of a belief by up to {total:.4g}"
 
 
-def _packed(array: Any, kind: str) -> str:
-    return base64.b64encode(zlib.compress(np.ascontiguousarray(array, dtype=kind).tobytes())).decode()
+def packed(numbers: Words | Ints) -> str:
+    """Numbers of 64 bits as text."""
+    return base64.b64encode(
+        zlib.compress(np.ascontiguousarray(numbers, dtype=numbers.dtype.newbyteorder("<")).tobytes())
+    ).decode()
 
 
-def _unpacked(text: str, kind: str) -> Any:
-    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=kind)
+def unpacked(text: str) -> Words:
+    """What ``packed`` wrote, as words."""
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<u8").astype(np.uint64)

@@ -18,6 +18,7 @@ from deniable.publishing.series import Series
 def series_of(
     path: str | os.PathLike[str] | None,
     changes: int | None,
+    new_people: bool,
     who: str | None,
     key: bytes | None,
     key_file: str | os.PathLike[str] | None,
@@ -29,6 +30,8 @@ def series_of(
             raise OptionError(
                 "changes goes with series: how often a person's value may change in it. Fix: series=FILE."
             )
+        if new_people:
+            raise OptionError("new_people goes with series: it says who is new in it. Fix: series=FILE.")
         return None
     if any(given is not None for given in (key, key_file, seed)):
         raise OptionError("series has a key of its own. Fix: leave key, key_file and seed out.")
@@ -37,7 +40,7 @@ def series_of(
             "series needs to know who is who: a column that names the row or the person, and is not published. "
             "Fix: row_id=COLUMN, or person=COLUMN."
         )
-    return Series.open(Path(path), changes)
+    return Series.open(Path(path), changes, new_people)
 
 
 def said_of_looks(ready: Prepared, request: Request, series: Series | None, who: str) -> Prepared:

@@ -62,6 +62,7 @@ def publish(
     person: str | None = None,
     series: str | os.PathLike[str] | None = None,
     changes: int | None = None,
+    new_people: bool = False,
     again: bool = False,
     resume: bool = False,
     shuffle: bool = True,
@@ -113,6 +114,8 @@ def publish(
         series: a file that makes this a publication of a series: the first makes it, with a key, the plan and who was
             published; later ones publish whoever has not changed as before. It needs ``person`` or ``row_id``.
         changes: of a new series, how often a person's value may change; 2 if left out.
+        new_people: of a series: every id that it does not know names someone whom it has not published. Without it a
+            table is refused in which ids seem to be written otherwise than before, or hardly anyone is known.
         again: publish although the ledger beside ``key_file`` says that these people were published before.
         resume: keep finished parts of a run that is killed beside ``out``, and go on with those of an earlier run, of
             the same key, table and options, if there are some. It needs ``key_file``, or another key.
@@ -160,7 +163,7 @@ def publish(
     signer = signer_for(sign, out)
     limit = limit_of(informed_limit, mechanism)
     who = one_name(row_id, person)
-    log = series_of(series, changes, who, key, key_file, seed)
+    log = series_of(series, changes, new_people, who, key, key_file, seed)
     if log is not None:
         require_fixed(bins or {}, "the next publication of a series")
     secret = secret_of(key, key_file, seed) if log is None else log.secret

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from deniable.core import values
-from deniable.core.arrays import Ints
+from deniable.core.arrays import Ints, Words
 from deniable.core.errors import ManifestError, OptionError, RequirementError, SecretError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
@@ -37,9 +37,10 @@ from deniable.mechanisms import Mechanism
 from deniable.mechanisms.small_domain.balance import Group
 from deniable.mechanisms.small_domain.seating import split
 from deniable.publishing.kept import as_required, require_kept, with_room
-from deniable.publishing.looks import Looks, composed
+from deniable.publishing.looks import Looks, composed, packed, unpacked
 from deniable.publishing.marginal import COST, noisy
 from deniable.publishing.parts import Prepared, prepared
+from deniable.publishing.present import Present
 from deniable.release.folder import write_file
 
 FORMAT = 2
@@ -57,6 +58,9 @@ class Series:
         plan: what was fixed then; None before.
         looks: who was published with what, for each part.
         publications: what was published, for the owner to read.
+        spellings: words of the ids of everyone, the same for all spellings of an id; files that were written before
+            there were any have none, and get those of whoever is published next.
+        new_people: whether the owner says that all ids which are new name people who were not published before.
     """
 
     path: Path
@@ -66,18 +70,21 @@ class Series:
     plan: dict[str, Any] | None = None
     looks: list[Looks] = field(default_factory=list)
     publications: list[dict[str, Any]] = field(default_factory=list)
+    spellings: Words = field(default_factory=lambda: Looks.none().words)
+    new_people: bool = False
 
     @classmethod
-    def open(cls, path: Path, changes: int | None) -> Series:
+    def open(cls, path: Path, changes: int | None, new_people: bool) -> Series:
         """The series in this file, or a new one where there is no file."""
         if changes is not None and (isinstance(changes, bool) or not isinstance(changes, int) or changes < 0):
             raise OptionError(f"changes = {changes!r} is not allowed: it is a whole number from 0 on. Fix: changes=2.")
         if not path.exists():
             made = Secret(Secret.generate().key, "series")
-            return cls(path, made, CHANGES if changes is None else changes)
+            return cls(path, made, CHANGES if changes is None else changes, new_people=new_people)
         if os.name == "posix" and path.stat().st_mode & 0o077:
             raise SecretError(f"{path} can be read by others: it holds the key of the series. Fix: chmod 600 {path}.")
         series = cls._read(path)
+        series.new_people = new_people
         if changes is not None and changes != series.changes:
             raise OptionError(
                 f"changes = {changes}, and the series in {path} was begun with {series.changes}: the total that was "
@@ -93,7 +100,8 @@ class Series:
                 raise ValueError
             looks = [Looks.from_dict(one) for one in raw["looks"]]
             secret = Secret(bytes.fromhex(raw["key"]), "series")
-            return cls(path, secret, raw["changes"], raw["choices"], raw["plan"], looks, raw["publications"])
+            kept = (raw["changes"], raw["choices"], raw["plan"], looks, raw["publications"])
+            return cls(path, secret, *kept, unpacked(raw["spellings"]) if "spellings" in raw else Looks.none().words)
         except (OSError, ValueError, KeyError, TypeError, RecursionError, zlib.error):
             raise ManifestError(
                 f"{path} is no file of a series, or was changed or damaged after it was written: who was published "
@@ -111,6 +119,7 @@ class Series:
             "plan": self.plan,
             "looks": [one.to_dict() for one in self.looks],
             "publications": self.publications,
+            "spellings": packed(self.spellings),
         }
         raw["digest"] = _digest(raw)
         write_file(self.path, json.dumps(raw, indent=1) + "\n", private=True)
@@ -220,47 +229,30 @@ class Series:
 
     def note(self, request: Request, jobs: Sequence[PartJob], who: str, date: str) -> dict[str, Any]:
         """Take in who is published now; refused where someone changed too often. Nothing is written yet."""
-        now = [self._seen(request, job, who) for job in jobs]
-        joined = [before.joined(looks) for before, looks in zip(self.looks, now, strict=True)]
+        present = Present.in_table(request, jobs, who, self.keys)
+        joined = [before.joined(looks) for before, looks in zip(self.looks, present.looks, strict=True)]
         if any(looks.above(self.changes + 1) for looks in joined):
             raise RequirementError(
                 f"At least one person has changed their value more than {self.changes} times since the series began, "
                 "and each change is another look at them. Fix: leave the rows of those who did out, or begin a new "
                 "series, with changes= for as many as are to be expected."
             )
-        before, after = np.unique(self.looks[0].words), np.unique(now[0].words)
-        new = int(np.isin(after, before, invert=True).sum())
-        if len(before) and len(after) and new == len(after):
-            raise self._strangers(who)
+        now = present.compared(np.unique(self.looks[0].words), self.spellings)
+        if not self.new_people:
+            now.require_known(
+                f"By the column {who!r} this table does not fit the series in {self.path}", self._second_look
+            )
         entry = {
             "number": len(self.publications) + 1,
             "date": date,
-            "people": len(after),
-            "new": new,
-            "gone": int(np.isin(before, after, invert=True).sum()),
+            "people": now.people,
+            "new": now.new,
+            "gone": now.gone,
             "most_values_of_a_person": max(looks.most for looks in joined),
         }
-        self.looks = joined
+        self.looks, self.spellings = joined, np.union1d(self.spellings, present.spellings)
         self.publications.append(entry)
         return entry
-
-    def _strangers(self, who: str) -> RequirementError:
-        """A table of strangers is refused: ids of another type or spelling would draw everyone a second time."""
-        return RequirementError(
-            f"None of the people of the series in {self.path} is in this table by its column {who!r}: if they are, "
-            "under ids of another type or spelling (5, 5.0, '5', '005'), everyone would be drawn afresh, which is "
-            "a second look at them. Fix: write the ids as in the first publication; begin a new series for a table "
-            "of other people."
-        )
-
-    def _seen(self, request: Request, job: PartJob, who: str) -> Looks:
-        keys, words, codes = self.keys.subkey("people"), [], []
-        for batch in request.dataset.batches([*job.part.columns, who]):
-            words.append(keys.words_of(batch.column(who)))
-            codes.append(job.encoder.encode(batch).astype(np.int64))
-        if not words:
-            return Looks.none()
-        return Looks.of(np.concatenate(words), np.concatenate(codes))
 
     def said(self, promised: Guarantee, histograms: bool) -> Guarantee:
         """The guarantee of this publication, with what all of them promise together."""
