@@ -290,30 +290,6 @@ def test_the_file_of_a_series_is_private_and_a_damaged_one_is_refused(tmp_path: 
         publish(people(3_000), tmp_path, "designed")
 
 
-def test_a_second_look_under_one_key_is_refused_with_its_bound(tmp_path: Path) -> None:
-    key = tmp_path / "key"
-    key.write_bytes(bytes(range(32)))
-    os.chmod(key, 0o600)
-
-    def look(table: pa.Table, **options: Any) -> dn.Release:
-        return dn.publish(
-            table,
-            sensitive="ill",
-            privacy=dn.Privacy("1/3", "1/2"),
-            key_file=key,
-            **{"mechanism": "uniform", "drop": "id", **options},
-        )
-
-    gamma = Fraction(look(people(3_000)).manifest.guarantee["gamma"])
-    look(people(3_000))  # the same release once more is nothing new
-    with pytest.raises(DeniableError, match=f"up to {float(gamma**2):.4g}"):
-        look(people(3_001))
-    look(people(3_001), name="another table")
-    look(people(3_001), again=True)
-    with pytest.raises(DeniableError, match=f"up to {float(gamma**3):.4g}"):
-        look(people(3_002))
-
-
 def test_a_column_of_a_pair_that_becomes_too_frequent_is_refused(tmp_path: Path) -> None:
     """Every pair stays as rare as it was; one column alone does not."""
     rng = np.random.default_rng(3)

@@ -155,7 +155,7 @@ def publish(
         typer.Option(metavar="NUMBER", help="For experiments only: anyone who guesses the seed can undo the release."),
     ] = None,
     name: Annotated[
-        str, typer.Option(metavar="NAME", help="A name for the release; tables under one key need different ones.")
+        str, typer.Option(metavar="NAME", help="A name for the release; other people under one key need another one.")
     ] = "release",
     publisher: Publisher = None,
     contact: Contact = None,

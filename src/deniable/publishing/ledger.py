@@ -10,22 +10,31 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
-from deniable.core.errors import ManifestError, RequirementError
+from deniable.core.errors import ManifestError, RequirementError, listing
+from deniable.engines.base import Dataset
+from deniable.engines.randomness import Keystream, Secret
 from deniable.publishing.looks import composed
 from deniable.publishing.series import Series
+from deniable.publishing.sketch import Sketch
 from deniable.release.folder import write_file
+
+FIELDS = {"name", "draws", "gamma"}
 
 
 @dataclass
 class Ledger:
-    """What was published under a key: by name, a digest of what decided the draws, and the amplification."""
+    """What was published under a key: by name, a digest of what decided the draws, the amplification, and a sketch of
+    the table's rows. Older entries have no sketch, and neither have tables that are not on this machine."""
 
     path: Path
-    entries: list[dict[str, str | None]] = field(default_factory=list)
+    entries: list[dict[str, Any]] = field(default_factory=list)
     changed: bool = False
 
     @classmethod
@@ -36,34 +45,63 @@ class Ledger:
             return cls(path)
         try:
             entries = json.loads(path.read_text(encoding="utf-8"))
-            if not all(set(entry) == {"name", "draws", "gamma"} for entry in entries):
+            if not all(FIELDS <= set(entry) <= {*FIELDS, "rows"} for entry in entries):
                 raise ValueError
-        except (OSError, ValueError, TypeError):
+            for entry in entries:
+                _sketch(entry)
+        except (OSError, ValueError, TypeError, KeyError, zlib.error):
             raise ManifestError(
                 f"{path} is damaged: it is the ledger of a key. Fix: move it away to begin anew."
             ) from None
         return cls(path, entries)
 
-    def note(self, name: str, draws: tuple[str, ...], gamma: Fraction | None, *, again: bool) -> None:
-        """Take a release in; a second look at what has this name is refused, unless the owner insists."""
+    def note(
+        self,
+        name: str,
+        draws: tuple[str, ...],
+        gamma: Fraction | None,
+        sketched: Callable[[], Sketch | None],
+        *,
+        again: bool,
+    ) -> None:
+        """Take a release in; a second look at what has this name, or at rows that were published under another one, is
+        refused, unless the owner insists."""
         digest = hashlib.sha256("\n".join(draws).encode()).hexdigest()
-        mine = [entry for entry in self.entries if entry["name"] == name]
-        if any(entry["draws"] == digest for entry in mine):
+        if any((entry["name"], entry["draws"]) == (name, digest) for entry in self.entries):
             return  # the same release once more
-        if mine and not again:
-            looks = [None if entry["gamma"] is None else Fraction(entry["gamma"]) for entry in mine] + [gamma]
+        rows = sketched()
+        alike = [entry for entry in self.entries if _alike(rows, _sketch(entry))]
+        looked = [entry for entry in self.entries if entry["name"] == name or entry in alike]
+        if looked and not again:
+            looks = [None if entry["gamma"] is None else Fraction(entry["gamma"]) for entry in looked] + [gamma]
+            named = listing(list(dict.fromkeys(entry["name"] for entry in alike or looked)))
+            if alike:
+                raise RequirementError(
+                    f"Rows of this table were published under this key before, as {named}: this is a second look at "
+                    f"the same people, {composed(looks)}. Fix: series= to publish them again as they were; again=True "
+                    "to insist, or if they are other people whose rows are alike."
+                )
             raise RequirementError(
-                f"Another release named {name!r} was published under this key: of another table, or with other choices."
+                f"Another release named {named} was published under this key: of another table, or with other choices."
                 f" If it was about the same people, this is a second look at them: {composed(looks)}. Fix: series= to "
-                "publish them again as they were; name= if this is another table; again=True to insist."
+                "publish them again as they were; name= if this is about other people; again=True to insist."
             )
-        self.entries.append({"name": name, "draws": digest, "gamma": None if gamma is None else str(gamma)})
+        entry = {"name": name, "draws": digest, "gamma": None if gamma is None else str(gamma)}
+        self.entries.append(entry if rows is None else {**entry, "rows": rows.to_dict()})
         self.changed = True
 
     def save(self) -> None:
         """Write it down, if there is something new."""
         if self.changed:
             write_file(self.path, json.dumps(self.entries, indent=1) + "\n", private=True)
+
+
+def _sketch(entry: Mapping[str, Any]) -> Sketch | None:
+    return Sketch.from_dict(entry["rows"]) if "rows" in entry else None
+
+
+def _alike(one: Sketch | None, other: Sketch | None) -> bool:
+    return one is not None and other is not None and one.same_people(other)
 
 
 @dataclass(frozen=True)
@@ -74,11 +112,15 @@ class Books:
         log: the series, if it is one of a series.
         key_file: the ledger lies beside it.
         again: whether people that were published before are published once more.
+        table: as its owner has it, before anything is made coarser; None where its rows are not on this machine.
+        secret: the key.
     """
 
     log: Series | None
     key_file: str | os.PathLike[str] | None
     again: bool
+    table: Dataset | None
+    secret: Secret
 
     def opened(self, name: str, draws: tuple[str, ...], gamma: Fraction | None) -> Ledger | None:
         """The ledger with what is about to be published in it, which refuses people that were published before; None
@@ -86,8 +128,11 @@ class Books:
         if self.key_file is None:
             return None
         ledger = Ledger.beside(Path(self.key_file))
-        ledger.note(name, draws, gamma, again=self.again)
+        ledger.note(name, draws, gamma, self._sketched, again=self.again)
         return ledger
+
+    def _sketched(self) -> Sketch | None:
+        return None if self.table is None else Sketch.of(self.table, Keystream(self.secret, "ledger"))
 
     def keep(self, ledger: Ledger | None) -> None:
         """Remember what is published."""

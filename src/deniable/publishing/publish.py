@@ -168,7 +168,7 @@ def publish(
         require_fixed(bins or {}, "the next publication of a series")
     secret = secret_of(key, key_file, seed) if log is None else log.secret
     runs_on = engine_for(engine, table)
-    opened = runs_on.open(table)
+    source = opened = runs_on.open(table)
     require_resumable(resume, out, secret, opened, chosen, shuffle=shuffle, series=log is not None)
     public = public_columns(opened, names, as_names(drop), who)
     said = about_of(about, opened.names, [*public, *names])
@@ -210,7 +210,7 @@ def publish(
     )
     inputs = (*files_of(table), *files_of_key(sign))
     where = Destination(runs_on, None if out is None else Path(out), format, overwrite, inputs, signer, said, resume)
-    books = Books(log, key_file, again)
+    books = Books(log, key_file, again, None if runs_on.name == "spark" else source, secret)
     if isinstance(chosen, Mechanism) and chosen.form != "rows":
         return publish_rival(cast(Rival, chosen), request, where, books, row_id=who)
     if row_id is not None:

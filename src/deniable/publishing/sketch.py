@@ -1,0 +1,120 @@
+"""Which rows a table has, in some thousand keyed words: enough to see whether two tables are about the same people.
+
+A row has a word, a keyed sum over its columns; rows whose word is below a limit are kept, so rows that are alike are
+kept or left out together. If two tables were independent samples of one population, of n and n' rows, the expected
+number of rows that each has once and both have is at most twice the number that one of them repeats, times n' / n:
+
+    sum_r (n p_r)(n' p_r) e^(-(n + n') p_r)  <=  (n' / n) sum_r (n p_r)^2 e^(-n p_r)
+
+as the sum on the right is twice the number of rows that one has exactly twice [good1953population]. More of them are no
+chance: they are the same people.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from deniable.core.arrays import Words
+from deniable.core.errors import TableError
+from deniable.engines.base import Dataset
+from deniable.engines.randomness import Keystream
+from deniable.publishing.looks import packed, unpacked
+
+KEPT = 4096  # different rows at most
+ALL = 2**64 - 1
+CHANCE = 8  # rows that are never enough
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """Some rows of a table, as words.
+
+    Attributes:
+        once: of rows that no other row is like.
+        repeated: of rows that others are like.
+        limit: all rows with words up to it are here.
+        rows: of the whole table.
+        content: the sum of the words of all rows, in whatever order they stand.
+    """
+
+    once: Words
+    repeated: Words
+    limit: int
+    rows: int
+    content: int
+
+    @classmethod
+    def of(cls, dataset: Dataset, keys: Keystream) -> Sketch:
+        """Of all columns of a table, in one pass and bounded memory."""
+        words, counts, limit = np.zeros(0, np.uint64), np.zeros(0, np.int64), ALL
+        rows, content = 0, 0
+        for batch in dataset.batches(list(dataset.names)):
+            drawn = _words(keys, batch)
+            rows, content = rows + len(drawn), (content + int(drawn.sum(dtype=np.uint64))) % 2**64
+            both, places = np.unique(np.concatenate([words, drawn[drawn <= limit]]), return_inverse=True)
+            weights = np.concatenate([counts, np.ones(len(places) - len(counts), np.int64)])
+            words, counts = both, np.bincount(places, weights).astype(np.int64)
+            if len(words) > KEPT:
+                limit = int(words[KEPT - 1])
+                words, counts = words[:KEPT], counts[:KEPT]
+        return cls(words[counts == 1], words[counts > 1], limit, rows, content)
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> Sketch:
+        """What ``to_dict`` wrote."""
+        numbers = (int(raw[name]) for name in ("limit", "rows", "content"))
+        return cls(unpacked(raw["once"]), unpacked(raw["repeated"]), *numbers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a file."""
+        words = {"once": packed(self.once), "repeated": packed(self.repeated)}
+        return {**words, "limit": self.limit, "rows": self.rows, "content": self.content}
+
+    def same_people(self, other: Sketch) -> bool:
+        """Whether two tables have the same rows, or more of them in common than chance makes of different people."""
+        if not self.rows or not other.rows:
+            return False
+        limit = np.uint64(min(self.limit, other.limit))
+        common = len(np.intersect1d(self.once[self.once <= limit], other.once[other.once <= limit]))
+        chance = 2 * max(  # both bound it; few rows tell little of how many are repeated
+            int((one.repeated <= limit).sum()) * two.rows / one.rows for one, two in ((self, other), (other, self))
+        )
+        same = self.rows > CHANCE and (self.rows, self.content) == (other.rows, other.content)
+        return same or common > chance + 6 * math.sqrt(chance) + CHANCE
+
+
+def _words(keys: Keystream, batch: pa.RecordBatch) -> Words:
+    """A word for each row, whatever the order of the columns."""
+    total = np.zeros(batch.num_rows, np.uint64)
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        total += _column_words(keys.subkey("column", name), column)
+    return total
+
+
+def _column_words(keys: Keystream, column: pa.Array) -> Words:
+    """A word for each value, and 0 for a missing one."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_float64(column.type):  # by their bits: texts of them are slow
+        column = pa.array(column.fill_null(math.nan).to_numpy(zero_copy_only=False).view(np.int64))
+    known, values = column.is_valid().to_numpy(zero_copy_only=False), column.drop_null()
+    words = np.zeros(len(column), np.uint64)
+    if not len(values):
+        return words
+    if pa.types.is_integer(values.type):
+        words[known] = keys.words_of(values)
+        return words
+    try:
+        folded = values.dictionary_encode()  # a text is hashed once, however many rows have it
+        drawn = keys.words_of(folded.dictionary)
+    except (TableError, pa.ArrowNotImplementedError):  # lists, and other types that have no text
+        folded = pa.array([repr(value) for value in values.to_pylist()]).dictionary_encode()
+        drawn = keys.words_of(folded.dictionary)
+    words[known] = drawn[folded.indices.to_numpy()]
+    return words
