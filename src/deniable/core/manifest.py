@@ -38,12 +38,19 @@ class Column:
 
 @dataclass(frozen=True)
 class Randomness:
-    """Where the draws came from. A seed is recorded because whoever knows it can undo the release."""
+    """Where the draws came from. A seed is recorded because whoever knows it can undo the release, and a series because
+    its publications are about the same people."""
 
     source: str
     seed: int | None
     shuffled: bool
     row_identity: str
+    series: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        raw = {name: entry for name, entry in asdict(self).items() if name != "series"}
+        return {**raw, "series": list(self.series)} if self.series else raw
 
 
 @dataclass(frozen=True)
@@ -165,7 +172,7 @@ class Manifest:
             "parts": [part_dict(part) for part in self.parts],
             "privacy": None if self.privacy is None else dict(self.privacy),
             "guarantee": dict(self.guarantee),
-            "randomness": asdict(self.randomness),
+            "randomness": self.randomness.to_dict(),
             "data": None if self.data is None else asdict(self.data),
             "groups": None if self.groups is None else asdict(self.groups),
             **({} if self.lineups is None else {"lineups": asdict(self.lineups)}),
@@ -200,7 +207,7 @@ class Manifest:
             parts=tuple(part_of(part) for part in raw["parts"]),
             privacy=raw["privacy"],
             guarantee=raw["guarantee"],
-            randomness=Randomness(**raw["randomness"]),
+            randomness=Randomness(**{**raw["randomness"], "series": tuple(raw["randomness"].get("series", ()))}),
             data=None if raw["data"] is None else DataFile(**raw["data"]),
             groups=None if raw["groups"] is None else DataFile(**raw["groups"]),
             lineups=DataFile(**raw["lineups"]) if raw.get("lineups") else None,

@@ -84,7 +84,8 @@ def publish_rows(
     schema = ready.dataset.published_schema(job)
     if where.format == "csv":
         require_readable_csv(schema)
-    manifest = replace(_manifest(ready, job, request, schema), about=with_expected(where.about, ready))
+    series = () if log is None else (log.name,)
+    manifest = replace(_manifest(ready, job, request, schema, series), about=with_expected(where.about, ready))
     if where.out is None:
         published = pa.concat_tables(piece.cast(schema) for piece in ready.dataset.execute(job)).combine_chunks()
         books.keep(ledger)
@@ -107,7 +108,7 @@ def _with_advice(release: Release, ready: Prepared, warnings: Sequence[str]) -> 
     return release
 
 
-def _manifest(ready: Prepared, job: Job, request: Request, schema: pa.Schema) -> Manifest:
+def _manifest(ready: Prepared, job: Job, request: Request, schema: pa.Schema, series: tuple[str, ...]) -> Manifest:
     roles = {CELL: "cell", **dict.fromkeys(job.sensitive, "sensitive")}
     promised, parts = ready.plan.guarantee, ready.published(request.missing)
     said = replace(promised, not_protected=(*promised.not_protected, *ready.dataset.said))
@@ -122,7 +123,7 @@ def _manifest(ready: Prepared, job: Job, request: Request, schema: pa.Schema) ->
         parts=parts,
         privacy=privacy_dict(ready.plan.privacy),
         guarantee=guarantee_dict(said),
-        randomness=Randomness(request.secret.source, request.secret.seed, job.shuffle, request.drawn_by),
+        randomness=Randomness(request.secret.source, request.secret.seed, job.shuffle, request.drawn_by, series),
         recoded=ready.dataset.recodes,
         labels=of_columns(ready.dataset.labels, schema.names),
     )

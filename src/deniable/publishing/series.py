@@ -129,6 +129,11 @@ class Series:
         """The randomness of all publications: the plan is fixed, so it is part of no derivation."""
         return Keystream(self.secret, "series")
 
+    @property
+    def name(self) -> str:
+        """What its publications say that they belong to: a word of the key that tells nothing else of it."""
+        return self.keys.subkey("name").words(0, 2).astype("<u8").tobytes().hex()
+
     def require_choices(self, choices: str) -> None:
         """Refuse to publish otherwise than at first: that would be a second look at everyone."""
         if self.plan is not None and choices != self.choices:

@@ -40,8 +40,9 @@ def pool(releases: Sequence[Release]) -> Release:
     Questions are then answered about all rows together, with the accuracy of all of them.
 
     Args:
-        releases: two or more, of different people, each published under a key of its own: draws of one key for two
-            tables are not independent, and errors are then larger than is said.
+        releases: two or more, of different people: whoever is in two of them counts twice, and errors are then larger
+            than is said. Publications of one series are refused, since they have the same people; who else is in two
+            releases, no release tells.
 
     >>> import pyarrow as pa
     >>> import deniable as dn
@@ -86,10 +87,15 @@ def pool(releases: Sequence[Release]) -> Release:
 
 
 def _require_others(releases: Sequence[Release]) -> None:
-    """Refuse a release that is there twice: its rows would count twice, and so would their errors."""
+    """Refuse people who are known to be there twice: their rows would count twice, and so would their errors."""
     for number, release in enumerate(releases, start=1):
         for earlier, other in enumerate(releases[: number - 1], start=1):
             rows = release.manifest.rows
+            if set(release.manifest.randomness.series) & set(other.manifest.randomness.series):
+                raise OptionError(
+                    f"Releases {earlier} and {number} are publications of one series: their people are the same, who "
+                    "must not count twice. Fix: pool the latest of each series."
+                )
             if release is other or (rows >= NO_CHANCE and release.table.equals(other.table)):
                 raise OptionError(
                     f"Release {number} has the same rows as release {earlier}: people must not count twice. Fix: pool "
@@ -100,7 +106,8 @@ def _require_others(releases: Sequence[Release]) -> None:
 def _randomness(sources: Sequence[Randomness]) -> Randomness:
     """The weakest of all sources: one seed is enough to undo a share of the rows."""
     weakest = next((one for one in sources if one.source == "seed"), sources[0])
-    return replace(weakest, shuffled=all(one.shuffled for one in sources))
+    series = tuple(dict.fromkeys(name for one in sources for name in one.series))
+    return replace(weakest, shuffled=all(one.shuffled for one in sources), series=series)
 
 
 def join(left: Release, right: Release, on: str) -> Release:
