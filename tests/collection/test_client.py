@@ -29,6 +29,7 @@ class Stand(ThreadingHTTPServer):
     document = RESPONSES.document
     failing = 0
     status = 503
+    most = 10**9  # bytes
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -47,7 +48,11 @@ class Handler(BaseHTTPRequestHandler):
         self._told(200, self.server.document.encode())
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        size = int(self.headers["Content-Length"])
+        body = json.loads(self.rfile.read(size))
+        if size > self.server.most:
+            self._told(413, b'{"error": "too large"}')
+            return
         self.server.requests.append(body)
         if self.server.failing:
             self.server.failing -= 1
@@ -144,6 +149,51 @@ def test_a_code_that_is_none_is_refused_before_it_waits_in_the_queue(stand: Stan
         client.submit(answers(1), codes=["abcd-efgh-ijkl-mnop"])
     assert client.flush() == Submitted(0, 0, 0)
     assert client.submit(answers(1), codes=["ABCD-EFGH-IJKL-MNOP"]).sent == 1
+
+
+def long_survey(questions: int) -> str:
+    """A survey whose responses are large: choices of many letters that JSON escapes."""
+    choices = ", ".join(f'"{letter * 99}"' for letter in "äöüß")
+    asks = "".join(
+        f'[[question]]\nname = "q{number}"\nkind = "choice"\ntext = {{ en = "?" }}\nchoices = [{choices}]\n'
+        for number in range(questions)
+    )
+    start = 'name = "long"\nlanguages = ["en"]\ntitle = { en = "." }\nconsent = { en = "." }\n'
+    return f'{start}privacy = {{ rho1 = "1/10", rho2 = "1/3" }}\n{asks}'
+
+
+def test_responses_that_are_too_large_for_one_batch_are_sent_in_several(stand: Stand) -> None:
+    """A batch of more than four megabytes was refused, and stayed at the head of the queue for ever."""
+    stand.document, stand.most = responses_of(long_survey(30)).document, 4 * 1024 * 1024
+    given = {f"q{number}": "ä" * 99 for number in range(30)}
+    done = Client(stand.url, tries=1).submit([given] * 400)
+    assert done == Submitted(400, 400, 0)
+    sizes = [len(one["responses"]) for one in stand.requests]
+    assert sum(sizes) == 400
+    assert sizes == sorted(sizes, reverse=True)  # as many as fit, and the rest
+
+
+def test_a_response_that_no_server_takes_is_refused_before_it_waits_in_the_queue(
+    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deniable.collection.client.MOST_ENTRIES_BYTES", 500)
+    client = Client(stand.url, queue=tmp_path / "queue.db")
+    stand.document = responses_of(long_survey(1)).document
+    large = Client(stand.url, queue=tmp_path / "queue.db")
+    with pytest.raises(OptionError, match=r"larger than the 4,194,304 bytes.* shorter choices"):
+        large.submit({"q0": "ä" * 99})
+    assert large.flush() == Submitted(0, 0, 0)
+    assert client.submit(answers(1)).sent == 1
+
+
+def test_what_waits_for_another_version_of_the_survey_is_counted(stand: Stand, tmp_path: Path) -> None:
+    """It cannot be sent to the new version, and nobody was told that it waits."""
+    client = Client(stand.url, queue=tmp_path / "queue.db", tries=1)
+    stand.failing = 1
+    client.submit(answers(4))
+    stand.document = changed(text=True)
+    assert Client(stand.url, queue=tmp_path / "queue.db").submit(answers(2)) == Submitted(2, 2, 0, (), others=4)
+    assert client.flush().sent == 4
 
 
 def test_asyncio(stand: Stand) -> None:

@@ -16,18 +16,20 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from deniable.collection.certificate import certified
 from deniable.collection.drawing import response_id
 from deniable.collection.respondent import sent
-from deniable.collection.wire import CODE, MOST_IN_BATCH, fingerprint
+from deniable.collection.wire import CODE, MOST_BATCH_BYTES, MOST_IN_BATCH, fingerprint
 from deniable.core.errors import DeniableError, OptionError
 from deniable.engines.randomness import KEY_BYTES
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0  # seconds between tries, doubled each time
 LARGEST_SURVEY = 16 * 1024 * 1024
+MOST_ENTRIES_BYTES = MOST_BATCH_BYTES - 200  # the rest is for what stands around them
 
 
 class ClientError(DeniableError):
@@ -43,12 +45,15 @@ class Submitted:
         new: those of them that it did not have before.
         queued: responses that wait for the next try.
         refused: ids that the server refused, by one-time codes that are unknown or used.
+        others: responses in the queue to other surveys, or to other versions of this one, which this server does not
+            take: they wait for a client of theirs.
     """
 
     sent: int
     new: int
     queued: int
     refused: tuple[str, ...] = ()
+    others: int = 0
 
 
 class Client:
@@ -59,7 +64,7 @@ class Client:
         fingerprint: of the survey, from its owner; a survey that has another one is refused.
         most_epsilon: the largest epsilon of a whole sheet that you accept.
         queue: a file that keeps what is not yet sent; left out: kept in memory.
-        batch: responses in one request.
+        batch: responses in one request, at most; fewer where they are large.
         tries: how often a request is tried before it stays in the queue.
         timeout: seconds that one request may take.
 
@@ -139,7 +144,8 @@ class Client:
             refused += answer["refused"]
             arrived += len(waiting) - len(answer["refused"])
             new += answer["new"]
-        return Submitted(arrived, new, len(self._queue), tuple(refused))
+        queued, others = self._queue.counts()
+        return Submitted(arrived, new, queued, tuple(refused), others)
 
     async def asubmit(self, rows: Mapping[str, Any] | Sequence[Mapping[str, Any]], **options: Any) -> Submitted:
         """The same for asyncio: the loop goes on while this waits.
@@ -234,18 +240,29 @@ class _Queue:
 
     def add(self, entries: Sequence[Mapping[str, Any]]) -> None:
         rows = [(entry["id"], self._survey, json.dumps(entry)) for entry in entries]
+        if any(len(text) + len(", ") > MOST_ENTRIES_BYTES for _, _, text in rows):
+            raise OptionError(
+                f"A response is larger than the {MOST_BATCH_BYTES:,} bytes that a server takes at once. Fix: a survey "
+                "of fewer questions, or of shorter choices."
+            )
         self._db.execute("BEGIN")
         self._db.executemany("INSERT OR IGNORE INTO waiting VALUES (?, ?, ?)", rows)
         self._db.execute("COMMIT")
 
     def first(self, number: int) -> list[dict[str, Any]]:
+        """The first so many, or as many of them as a server takes at once."""
         query = "SELECT entry FROM waiting WHERE survey = ? ORDER BY rowid LIMIT ?"
-        return [json.loads(row[0]) for row in self._db.execute(query, (self._survey, number))]
+        texts = [row[0] for row in self._db.execute(query, (self._survey, number))]
+        sizes = accumulate(len(text) + len(", ") for text in texts)
+        return [json.loads(text) for text, size in zip(texts, sizes, strict=True) if size <= MOST_ENTRIES_BYTES]
 
     def remove(self, ids: Sequence[str]) -> None:
         self._db.execute("BEGIN")
         self._db.executemany("DELETE FROM waiting WHERE id = ? AND survey = ?", [(one, self._survey) for one in ids])
         self._db.execute("COMMIT")
 
-    def __len__(self) -> int:
-        return int(self._db.execute("SELECT count(*) FROM waiting WHERE survey = ?", (self._survey,)).fetchone()[0])
+    def counts(self) -> tuple[int, int]:
+        """How many wait for this survey, and how many for others."""
+        query = "SELECT count(*) FILTER (WHERE survey = ?), count(*) FILTER (WHERE survey <> ?) FROM waiting"
+        own, others = self._db.execute(query, (self._survey, self._survey)).fetchone()
+        return int(own), int(others)

@@ -24,7 +24,7 @@ FORMAT, FORMAT_VERSION = "deniable-survey", 1
 FINGERPRINT_BYTES = 20
 ID = re.compile(r"[0-9a-f]{32}")
 CODE = re.compile(r"[A-Z2-7]{4}(-[A-Z2-7]{4}){3}")
-MOST_IN_BATCH = 1000
+MOST_IN_BATCH, MOST_BATCH_BYTES = 1000, 4 * 1024 * 1024
 
 
 class ResponseError(DeniableError):

@@ -7,10 +7,13 @@ import difflib
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
+_heard: ContextVar[dict[str, None] | None] = ContextVar("heard", default=None)
 
 
 class DeniableError(Exception):
@@ -100,10 +103,31 @@ def table_changed(how: str = "") -> TableError:
 
 def warn_caller(words: str, kind: type[Warning]) -> None:
     """A warning about what was asked of the package: it points to the line that asked, not to one of ours."""
+    heard = _heard.get()
+    if heard is not None:
+        heard[words] = None
+        return
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         level, frame = level + 1, frame.f_back
     warnings.warn(words, kind, stacklevel=level)
+
+
+@contextmanager
+def warnings_heard() -> Iterator[dict[str, None]]:
+    """What ``warn_caller`` says in this thread, once each, instead of to Python's warnings, which all threads share.
+
+    >>> with warnings_heard() as heard:
+    ...     warn_caller("much noise", UserWarning)
+    >>> list(heard)
+    ['much noise']
+    """
+    heard: dict[str, None] = {}
+    before = _heard.set(heard)
+    try:
+        yield heard
+    finally:
+        _heard.reset(before)
 
 
 SHORTEST_PART = 3  # letters of a word that are taken for the whole of it

@@ -17,7 +17,6 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from deniable.collection.codes import hashed
 from deniable.collection.server import openapi
 from deniable.collection.server.guards import (
-    MOST_BATCH_BYTES,
     MOST_BYTES,
     Rates,
     SecurityHeaders,
@@ -27,7 +26,7 @@ from deniable.collection.server.guards import (
 from deniable.collection.server.results import Results
 from deniable.collection.server.writer import Writer
 from deniable.collection.store.base import Entry, Outcome, Store, StoreError
-from deniable.collection.wire import MOST_IN_BATCH, ResponseError, Responses
+from deniable.collection.wire import MOST_BATCH_BYTES, MOST_IN_BATCH, ResponseError, Responses
 from deniable.core.errors import DeniableError, TableError
 
 TYPES = {

@@ -23,7 +23,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-MOST_BYTES, MOST_BATCH_BYTES = 64 * 1024, 4 * 1024 * 1024
+MOST_BYTES = 64 * 1024
 SLOWEST_BODY = 20.0  # seconds
 MOST_SENDERS = 50_000  # whose rates are remembered
 FAILED = "Something went wrong inside. Nothing was stored; try again."

@@ -6,7 +6,6 @@ import io
 import tempfile
 import threading
 import time
-import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +17,7 @@ from deniable.collection.collected import release_of
 from deniable.collection.sheet import Sheet, SheetColumn
 from deniable.collection.store.base import Store
 from deniable.core import values
-from deniable.core.errors import QuestionError, did_you_mean
+from deniable.core.errors import QuestionError, did_you_mean, warnings_heard
 from deniable.estimation.predicates import Between
 from deniable.release.release import Release
 
@@ -93,12 +92,10 @@ class Results:
 
     def ask(self, sql: str) -> dict[str, Any]:
         """A question in SQL; what the estimator warns of is told with the answer."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings_heard() as heard:
             table = self.release().sql(sql)
         rows = [[values.to_json(value) for value in row.values()] for row in table.to_pylist()]
-        said = list(dict.fromkeys(str(warning.message) for warning in caught))
-        return {"columns": table.column_names, "rows": rows, "warnings": said}
+        return {"columns": table.column_names, "rows": rows, "warnings": list(heard)}
 
     def export(self) -> bytes:
         """The release as a ZIP archive of its folder; ``deniable verify`` accepts it."""
