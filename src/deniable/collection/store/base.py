@@ -52,7 +52,7 @@ class Store(Protocol):
     def count(self) -> int: ...
 
     def add_codes(self, hashes: Iterable[str]) -> None:
-        """Keep the hashes of one-time codes."""
+        """Keep the hashes of one-time codes; one that is used is forgotten, so that nothing ties it to a response."""
         ...
 
     def codes(self) -> tuple[int, int]:

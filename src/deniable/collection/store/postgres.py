@@ -13,7 +13,23 @@ from deniable.collection.store.base import Entry, Outcome, Store, StoreError
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS deniable_settings (name text PRIMARY KEY, value text NOT NULL);
 CREATE TABLE IF NOT EXISTS deniable_responses (id text PRIMARY KEY, day text NOT NULL, answers text NOT NULL);
-CREATE TABLE IF NOT EXISTS deniable_codes (hash text PRIMARY KEY, used boolean NOT NULL DEFAULT false);
+CREATE TABLE IF NOT EXISTS deniable_codes (hash text PRIMARY KEY);
+"""
+# Stores that kept codes after they were used told by xmin which response had used which.
+FORGET_USED = """
+DO $$ BEGIN
+IF EXISTS (SELECT FROM information_schema.columns
+           WHERE table_name = 'deniable_codes' AND column_name = 'used' AND table_schema = current_schema()) THEN
+    LOCK TABLE deniable_codes;
+    INSERT INTO deniable_settings SELECT 'codes', count(*)::text FROM deniable_codes ON CONFLICT DO NOTHING;
+    DELETE FROM deniable_codes WHERE used;
+END IF;
+END $$
+"""
+COUNT_CODES = """
+WITH added AS (INSERT INTO deniable_codes (hash) SELECT unnest(%s::text[]) RETURNING 1)
+INSERT INTO deniable_settings SELECT 'codes', count(*)::text FROM added
+ON CONFLICT (name) DO UPDATE SET value = (deniable_settings.value::bigint + excluded.value::bigint)::text
 """
 INSERT = """
 INSERT INTO deniable_responses SELECT * FROM unnest(%s::text[], %s::text[], %s::text[])
@@ -29,6 +45,7 @@ class PostgresStore(Store):
         self._lock = threading.Lock()
         self._connection = self._connect()
         self._run(SCHEMA)
+        self._run(FORGET_USED)
 
     def _connect(self) -> psycopg.Connection[Any]:
         try:
@@ -64,11 +81,12 @@ class PostgresStore(Store):
     def _add(self, entry: Entry) -> Outcome:
         execute = self._connection.execute
         if entry.code is not None:
-            if execute("SELECT 1 FROM deniable_responses WHERE id = %s", (entry.id,)).fetchone():
+            known = "SELECT 1 FROM deniable_responses WHERE id = %s"
+            if execute(known, (entry.id,)).fetchone():
                 return "known"
-            use = "UPDATE deniable_codes SET used = true WHERE hash = %s AND NOT used"
-            if not execute(use, (entry.code,)).rowcount:
-                return "code"
+            if not execute("DELETE FROM deniable_codes WHERE hash = %s", (entry.code,)).rowcount:
+                # Another server may have stored this very response while this one waited for its code.
+                return "known" if execute(known, (entry.id,)).fetchone() else "code"
         return "new" if execute(INSERT, ([entry.id], [entry.day], [entry.answers])).fetchall() else "known"
 
     def rows(self) -> list[str]:
@@ -82,11 +100,13 @@ class PostgresStore(Store):
         return int(self._run("SELECT count(*) FROM deniable_responses")[0][0])
 
     def add_codes(self, hashes: Iterable[str]) -> None:
-        self._run("INSERT INTO deniable_codes (hash) SELECT unnest(%s::text[])", (list(hashes),))
+        self._run(COUNT_CODES, (list(hashes),))
 
     def codes(self) -> tuple[int, int]:
-        ((made, used),) = self._run("SELECT count(*), count(*) FILTER (WHERE used) FROM deniable_codes")
-        return int(made), int(used)
+        ((made, left),) = self._run(
+            "SELECT (SELECT value FROM deniable_settings WHERE name = 'codes'), (SELECT count(*) FROM deniable_codes)"
+        )
+        return int(made or 0), int(made or 0) - int(left)
 
     def setting(self, name: str, value: str | None = None) -> str | None:
         if value is not None:

@@ -15,7 +15,11 @@ from deniable.collection.store.base import Entry, Outcome, Store, StoreError
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS responses (id TEXT PRIMARY KEY, day TEXT NOT NULL, answers TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS codes (hash TEXT PRIMARY KEY, used INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS codes (hash TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+COUNT_CODES = """
+INSERT INTO settings VALUES ('codes', ?)
+ON CONFLICT (name) DO UPDATE SET value = CAST(value AS INTEGER) + excluded.value
 """
 
 
@@ -32,6 +36,8 @@ class SqliteStore(Store):
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
                 self._connection.execute(f"PRAGMA {pragma}")
             self._connection.executescript(SCHEMA)
+            if "used" in [row[1] for row in self._run("PRAGMA table_info(codes)")]:
+                self._forget_used()
         except (OSError, sqlite3.Error) as problem:
             words = problem.strerror if isinstance(problem, OSError) else str(problem)
             raise StoreError(
@@ -48,6 +54,9 @@ class SqliteStore(Store):
             except BaseException:
                 execute("ROLLBACK")
                 raise
+            if any(entry.code is not None for entry in entries):
+                # The log would tell what was written together: a response, and the code that it used up.
+                execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return outcomes
 
     def _add(self, entry: Entry) -> Outcome:
@@ -55,7 +64,7 @@ class SqliteStore(Store):
         if entry.code is not None:
             if execute("SELECT 1 FROM responses WHERE id = ?", (entry.id,)).fetchone():
                 return "known"
-            if not execute("UPDATE codes SET used = 1 WHERE hash = ? AND used = 0", (entry.code,)).rowcount:
+            if not execute("DELETE FROM codes WHERE hash = ?", (entry.code,)).rowcount:
                 return "code"
         row = (entry.id, entry.day, entry.answers)
         stored = execute("INSERT INTO responses VALUES (?, ?, ?) ON CONFLICT DO NOTHING", row).rowcount
@@ -78,12 +87,24 @@ class SqliteStore(Store):
         with self._lock:
             execute = self._connection.execute
             execute("BEGIN IMMEDIATE")
-            self._connection.executemany("INSERT INTO codes (hash) VALUES (?)", ((one,) for one in hashes))
+            added = self._connection.executemany("INSERT INTO codes (hash) VALUES (?)", ((one,) for one in hashes))
+            execute(COUNT_CODES, (added.rowcount,))
             execute("COMMIT")
 
     def codes(self) -> tuple[int, int]:
-        ((made, used),) = self._run("SELECT count(*), coalesce(sum(used), 0) FROM codes")
-        return int(made), int(used)
+        ((made, left),) = self._run(
+            "SELECT (SELECT CAST(value AS INTEGER) FROM settings WHERE name = 'codes'), (SELECT count(*) FROM codes)"
+        )
+        return int(made or 0), int(made or 0) - int(left)
+
+    def _forget_used(self) -> None:
+        """In stores that kept codes after they were used: they were tied to the responses that used them."""
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        if not execute("SELECT 1 FROM settings WHERE name = 'codes'").fetchone():
+            execute(COUNT_CODES, execute("SELECT count(*) FROM codes").fetchone())
+        execute("DELETE FROM codes WHERE used")
+        execute("COMMIT")
 
     def setting(self, name: str, value: str | None = None) -> str | None:
         if value is not None:
