@@ -229,6 +229,17 @@ def test_people_under_respelt_ids_are_not_drawn_a_second_time(tmp_path: Path, ho
     assert (tmp_path / "people.series").read_bytes() == before
 
 
+@pytest.mark.parametrize("first", [1, 10**18, 2**63 - 3_000])
+def test_long_numbers_are_known_as_texts(tmp_path: Path, first: int) -> None:
+    """Ids of 19 digits are usual; floats do not hold them, so a program that reads them as such makes texts of them."""
+    table, ids = people(3_000), [first + number for number in range(3_000)]
+    publish(table.set_column(0, "id", pa.array([*map(str, ids)])), tmp_path, "uniform")
+    for kind in (pa.int64(), pa.uint64()):
+        some = pa.array([*ids[:-1], 0], kind)
+        with pytest.raises(DeniableError, match="one of its ids, written otherwise"):
+            publish(table.set_column(0, "id", some), tmp_path, "uniform")
+
+
 def test_ids_that_are_alike_are_known_when_both_were_published(tmp_path: Path) -> None:
     """Ids such as aB and Ab name two people; the owner says so when the second of them comes."""
     names = [f"{number}x" for number in range(2_999)]

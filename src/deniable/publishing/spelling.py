@@ -15,7 +15,7 @@ from deniable.engines.randomness import Keystream
 BLANKS = re.compile(r"\s+")
 LEADING_ZEROS = re.compile(r"(?<![\d.])0+(?=\d)")  # of every number in a text, but not behind a point: 1.05 is not 1.5
 WHOLE = re.compile(r"(?<=\d)\.0+$")
-NUMBER = re.compile(r"-?[0-9]{1,18}")
+NUMBER = re.compile(r"[0-9]{1,20}")
 
 
 def plain(text: str) -> str:
@@ -34,9 +34,9 @@ def words_of_spellings(keys: Keystream, ids: pa.Array | pa.ChunkedArray) -> Word
         return keys.words_of(ids)
     texts = [plain(text) for text in _texts(ids)]
     words = keys.words_of(pa.array(texts, pa.string()))
-    places = [place for place, text in enumerate(texts) if NUMBER.fullmatch(text)]
-    if places:
-        words[places] = keys.words_of(pa.array([int(texts[place]) for place in places], pa.int64()))
+    numbers = {place: int(text) for place, text in enumerate(texts) if NUMBER.fullmatch(text) and int(text) < 2**64}
+    if numbers:  # as a column of numbers has them
+        words[list(numbers)] = keys.words_of(pa.array(numbers.values(), pa.uint64()))
     return words
 
 
