@@ -251,6 +251,19 @@ def test_ids_that_are_alike_are_known_when_both_were_published(tmp_path: Path) -
     publish(more, tmp_path, "uniform")  # both are known now
 
 
+@pytest.mark.parametrize("who", ["row_id", "person"])
+def test_one_person_under_two_spellings_in_a_table_is_refused(tmp_path: Path, who: str) -> None:
+    """Rows of a person with one value are one look only where they have one id."""
+    names = [f"{number}x" for number in range(2_998)]
+    twice = people(3_000).set_column(0, "id", pa.array([*names, "Q7", "q07 "]))
+    columns = {"row_id": None, who: "id"}
+    with pytest.raises(DeniableError, match=r"one id, written in two ways.*new_people=True"):
+        publish(twice, tmp_path, "uniform", **columns)
+    assert not (tmp_path / "people.series").exists()
+    publish(twice, tmp_path, "uniform", **columns, new_people=True)
+    publish(twice, tmp_path, "uniform", **columns)
+
+
 def test_a_table_of_strangers_needs_the_owners_word(tmp_path: Path) -> None:
     """Ids of another kind, such as other pseudonyms, cannot be compared; that hardly anyone is known can be seen."""
     first = publish(people(3_000), tmp_path, "uniform")

@@ -54,8 +54,9 @@ class Present:
         people, unknown = np.unique(self.words), ~np.isin(self.words, before)
         gone = int(np.isin(before, people, invert=True).sum())
         new = int(np.isin(people, before, invert=True).sum())
-        respelt = bool(np.isin(self.spellings[unknown], spellings).any())
-        return Compared(len(people), new, gone, len(before) - gone, respelt)
+        spelt = np.unique(self.spellings[unknown])
+        respelt = bool(np.isin(spelt, spellings).any())
+        return Compared(len(people), new, gone, len(before) - gone, respelt, len(spelt) < new)
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Compared:
         gone: people of the publications who are not in the table.
         kept: those who are.
         respelt: whether an id that is new is one of the publications' ids in another spelling.
+        twice: whether two ids that are new are spellings of one.
     """
 
     people: int
@@ -75,21 +77,26 @@ class Compared:
     gone: int
     kept: int
     respelt: bool
+    twice: bool
 
     def require_known(self, unfit: str, bound: Callable[[], str]) -> None:
         """Refuse a table in which people seem to have other ids than before: they would be drawn a second time.
 
-        An id that the series has in another spelling is enough; so are more people who are new than known, where more
-        are gone than known. ``unfit`` begins the message, and ``bound`` says what two looks come to.
+        An id that the series, or the table itself, has in another spelling is enough; so are more people who are new
+        than known, where more are gone than known. ``unfit`` begins the message, and ``bound`` says what two looks
+        come to.
         """
         if self.respelt:
             seen = "at least one id that is new to it is one of its ids, written otherwise"
+        elif self.twice:
+            seen = "at least two of its ids that are new are one id, written in two ways"
         elif self.kept < min(self.new, self.gone):
             seen = f"{'few' if self.kept else 'none'} of its people are in it, and most are new"
         else:
             return
         raise RequirementError(
             f"{unfit}: {seen}. Under an id of another type or spelling (5, 5.0, '5', '005', 'P5', 'p5 ') a person is "
-            f"drawn afresh, which is a second look: {bound()}. Fix: write ids as in the first publication; "
-            "new_people=True, if every id that is new names someone whom the series has not published."
+            f"drawn afresh, which is a second look: {bound()}. Fix: write every id in one way, that of the first "
+            "publication; new_people=True, if every id that is new names another person, whom the series has not "
+            "published."
         )
