@@ -12,7 +12,7 @@ from deniable.core.errors import RequirementError
 from deniable.engines.base import PartJob
 from deniable.engines.randomness import Keystream
 from deniable.engines.request import Request
-from deniable.publishing.looks import Looks
+from deniable.publishing.looks import Looks, among, distinct
 from deniable.publishing.spelling import words_of_spellings
 
 
@@ -50,13 +50,12 @@ class Present:
         return [Looks.of(self.words, codes) for codes in self.codes]
 
     def compared(self, before: Words, spellings: Words) -> Compared:
-        """With those who were published before."""
-        people, unknown = np.unique(self.words), ~np.isin(self.words, before)
-        gone = int(np.isin(before, people, invert=True).sum())
-        new = int(np.isin(people, before, invert=True).sum())
-        spelt = np.unique(self.spellings[unknown])
-        respelt = bool(np.isin(spelt, spellings).any())
-        return Compared(len(people), new, gone, len(before) - gone, respelt, len(spelt) < new)
+        """With those who were published before; both sorted, and everyone once."""
+        people = distinct(self.words)
+        new, kept = int((~among(people, before)).sum()), int(among(before, people).sum())
+        spelt = distinct(self.spellings[~among(self.words, before)])
+        respelt = bool(among(spelt, spellings).any())
+        return Compared(len(people), new, len(before) - kept, kept, respelt, len(spelt) < new)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from deniable.mechanisms import Mechanism
 from deniable.mechanisms.small_domain.balance import Group
 from deniable.mechanisms.small_domain.seating import split
 from deniable.publishing.kept import as_required, require_kept, with_room
-from deniable.publishing.looks import Looks, composed, packed, unpacked
+from deniable.publishing.looks import Looks, composed, distinct, packed, unpacked
 from deniable.publishing.marginal import COST, noisy
 from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.present import Present
@@ -242,7 +242,7 @@ class Series:
                 "and each change is another look at them. Fix: leave the rows of those who did out, or begin a new "
                 "series, with changes= for as many as are to be expected."
             )
-        now = present.compared(np.unique(self.looks[0].words), self.spellings)
+        now = present.compared(distinct(self.looks[0].words), self.spellings)
         if not self.new_people:
             now.require_known(
                 f"By the column {who!r} this table does not fit the series in {self.path}", self._second_look
@@ -255,7 +255,7 @@ class Series:
             "gone": now.gone,
             "most_values_of_a_person": max(looks.most for looks in joined),
         }
-        self.looks, self.spellings = joined, np.union1d(self.spellings, present.spellings)
+        self.looks, self.spellings = joined, distinct(np.concatenate([self.spellings, present.spellings]))
         self.publications.append(entry)
         return entry
 
