@@ -23,6 +23,14 @@ def test_each_number_falls_into_the_one_bin_that_holds_it(edges, numbers):
         assert ([place] if place >= 0 else []) == inside
 
 
+def test_an_edge_is_what_its_label_prints():
+    bins = Bins.equal_width(0, 1, 10)
+    assert bins.places(np.arange(10) / 10).tolist() == list(range(10))
+    assert Bins((0, 0.1 + 0.2, 1)).places(np.array([0.3])).tolist() == [1]
+    with pytest.raises(OptionError, match="overlap"):
+        Bins((0, 0.3, 0.1 + 0.2))
+
+
 @pytest.mark.parametrize(
     ("edges", "words"),
     [

@@ -192,6 +192,21 @@ def test_files_that_say_something_else_are_refused(tmp_path: Path) -> None:
         dn.hierarchy(tmp_path / "h.csv")
 
 
+@pytest.mark.parametrize(
+    ("text", "leaves"),
+    [
+        ("Bonaire, Saba, Statia;Americas\nPeru;Americas\n", ["Bonaire, Saba, Statia", "Peru"]),
+        ('"a; b";x\n"c";x\n', ["a; b", "c"]),
+        ('"two\nlines",x\nc,x\n', ["two\nlines", "c"]),
+        ("a\u2028b\tx\nc\tx\n", ["a\u2028b", "c"]),
+        ("\ufeffa,x\r\n\r\nb,x\r\n", ["a", "b"]),
+    ],
+)
+def test_hierarchies_are_read_whatever_their_values_hold(tmp_path: Path, text: str, leaves: list) -> None:
+    (tmp_path / "h.csv").write_bytes(text.encode())
+    assert [value for value, _ in dn.hierarchy(tmp_path / "h.csv").map] == leaves
+
+
 def test_releases_are_pooled_only_if_they_are_equally_coarse(table: pa.Table) -> None:
     how = {"domain": ["cold", "flu", "gout", "scurvy"], "privacy": dn.Privacy(rho1="1/2", rho2="3/4")}
     one, other = published(table, **how), published(table, recode={"age": dn.bands(20)}, **how)

@@ -12,6 +12,7 @@ import numpy as np
 
 from deniable.core.arrays import Floats, Ints
 from deniable.core.errors import OptionError, shortened
+from deniable.core.numbers import as_printed
 
 MOST = 10_000
 # Rows for each bin and each edge, where edges are drawn: the noise of a rank is then a tenth of a bin, and numbers far
@@ -39,11 +40,11 @@ class Bins:
     open_ends: bool = False
 
     def __post_init__(self) -> None:
-        edges = tuple(self.edges)
-        if len(edges) < 3 or len(edges) > MOST + 1:
-            raise OptionError(f"bins need 3 to {MOST + 1:,} edges (2 bins or more); got {len(edges)}.")
-        if not all(math.isfinite(edge) for edge in edges):
+        if not 3 <= len(self.edges) <= MOST + 1:
+            raise OptionError(f"bins need 3 to {MOST + 1:,} edges (2 bins or more); got {len(self.edges)}.")
+        if not all(math.isfinite(edge) for edge in self.edges):
             raise OptionError("bins: every edge must be a finite number.")
+        edges = tuple(as_printed(edge) for edge in self.edges)
         wrong = next((i for i in range(1, len(edges)) if edges[i] <= edges[i - 1]), None)
         if wrong is not None:
             raise OptionError(

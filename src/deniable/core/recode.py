@@ -6,15 +6,14 @@ have a value. Steps are plain data: a manifest records them, and whoever has the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, get_args
 
 from deniable.core.errors import OptionError, shortened
+from deniable.core.numbers import Number, as_printed, number_text, require_number, require_whole, stepped
 
-Number = int | float
 Unit = Literal["year", "quarter", "month"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
 MOST_EDGES = 10_000
@@ -32,8 +31,16 @@ class Bands:
     start: Number = 0
 
     def __post_init__(self) -> None:
-        _require_number(self.width, "bands: the width", above=0)
-        _require_number(self.start, "bands: the start")
+        require_number(self.width, "bands: the width", above=0)
+        require_number(self.start, "bands: the start")
+
+    def edge(self, place: int) -> Number:
+        """Where an interval begins, reckoned in decimals: 3 * 0.1 is 0.3.
+
+        >>> Bands(0.1, -0.3).edge(3)
+        0.0
+        """
+        return stepped(self.start, place, self.width)
 
     def label(self, place: int) -> str:
         """The text of an interval.
@@ -41,10 +48,10 @@ class Bands:
         >>> Bands(10).label(3)
         '[30, 40)'
         """
-        return f"[{_text(self.start + place * self.width)}, {_text(self.start + (place + 1) * self.width)})"
+        return f"[{number_text(self.edge(place))}, {number_text(self.edge(place + 1))})"
 
     def __str__(self) -> str:
-        return f"in bands of {_text(self.width)}, such as {self.label(0)}"
+        return f"in bands of {number_text(self.width)}, such as {self.label(0)}"
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,8 @@ class Edges:
         if not 1 <= len(self.edges) <= MOST_EDGES:
             raise OptionError(f"bands take 1 to {MOST_EDGES:,} edges; got {len(self.edges):,}.")
         for edge in self.edges:
-            _require_number(edge, "bands: an edge")
+            require_number(edge, "bands: an edge")
+        object.__setattr__(self, "edges", tuple(as_printed(edge) for edge in self.edges))
         if any(low >= high for low, high in pairwise(self.edges)):
             raise OptionError(f"bands {shortened(self.edges)} do not rise. Fix: give edges in rising order.")
 
@@ -69,7 +77,7 @@ class Edges:
         >>> Edges((18, 65)).labels
         ('below 18', '[18, 65)', '65 and above')
         """
-        text = [_text(edge) for edge in self.edges]
+        text = [number_text(edge) for edge in self.edges]
         inner = (f"[{low}, {high})" for low, high in pairwise(text))
         return (f"below {text[0]}", *inner, f"{text[-1]} and above")
 
@@ -86,9 +94,9 @@ class Prefix:
     pad: int | None = None
 
     def __post_init__(self) -> None:
-        _require_whole(self.length, "prefix: the length", 1, 1000)
+        require_whole(self.length, "prefix: the length", 1, 1000)
         if self.pad is not None:
-            _require_whole(self.pad, "prefix: pad", self.length, 30)
+            require_whole(self.pad, "prefix: pad", self.length, 30)
 
     def __str__(self) -> str:
         of = "" if self.pad is None else f" of {self.pad} digits"
@@ -103,10 +111,10 @@ class Top:
     limit: Number
 
     def __post_init__(self) -> None:
-        _require_number(self.limit, "top: the limit")
+        require_number(self.limit, "top: the limit")
 
     def __str__(self) -> str:
-        return f"{_text(self.limit)} stands for that and more"
+        return f"{number_text(self.limit)} stands for that and more"
 
 
 @dataclass(frozen=True)
@@ -117,10 +125,10 @@ class Bottom:
     limit: Number
 
     def __post_init__(self) -> None:
-        _require_number(self.limit, "bottom: the limit")
+        require_number(self.limit, "bottom: the limit")
 
     def __str__(self) -> str:
-        return f"{_text(self.limit)} stands for that and less"
+        return f"{number_text(self.limit)} stands for that and less"
 
 
 @dataclass(frozen=True)
@@ -131,10 +139,10 @@ class Snap:
     grid: Number
 
     def __post_init__(self) -> None:
-        _require_number(self.grid, "snap: the grid", above=0)
+        require_number(self.grid, "snap: the grid", above=0)
 
     def __str__(self) -> str:
-        return f"rounded to multiples of {_text(self.grid)}"
+        return f"rounded to multiples of {number_text(self.grid)}"
 
 
 @dataclass(frozen=True)
@@ -198,7 +206,7 @@ class Rare:
     into: str | None = OTHER
 
     def __post_init__(self) -> None:
-        _require_whole(self.below, "rare: the number of rows", 2, 2**31)
+        require_whole(self.below, "rare: the number of rows", 2, 2**31)
         if not isinstance(self.into, str | None):
             raise OptionError("rare: values are merged into a text, or into None for missing.")
 
@@ -296,25 +304,9 @@ def step_of(raw: Mapping[str, Any]) -> Step:
     return kind(**{name: _tuples(value) for name, value in raw.items() if name != "kind"})
 
 
-def _text(number: Number) -> str:
-    return str(number) if isinstance(number, int) else f"{number:.15g}"
-
-
 def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _tuples(value: Any) -> Any:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
-
-
-def _require_number(value: Any, what: str, above: float | None = None) -> None:
-    right = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not right or abs(value) > 1e18 or (above is not None and value <= above):
-        beyond = "" if above is None else f" above {above:g}"
-        raise OptionError(f"{what} must be a number{beyond}, and {shortened(value)} is none.")
-
-
-def _require_whole(value: Any, what: str, low: int, high: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise OptionError(f"{what} must be a whole number from {low} to {high:,}, and {shortened(value)} is none.")

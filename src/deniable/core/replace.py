@@ -24,6 +24,7 @@ from deniable.core.breach import requirement
 from deniable.core.channel import LARGEST_DOMAIN
 from deniable.core.errors import ManifestError, OptionError, did_you_mean
 from deniable.core.exact import SCALE
+from deniable.core.numbers import as_written
 from deniable.core.privacy import Adversary, Privacy
 from deniable.core.probability import Probability
 
@@ -32,7 +33,6 @@ REPLACING: tuple[Replacing, ...] = ("uniform", "identity", "swapping")
 Kind = Literal["integer", "number", "date"]
 End = int | float | datetime.date
 Breach = tuple[Fraction, Fraction, Fraction]
-MOST_DECIMALS = 12
 
 
 @dataclass(frozen=True)
@@ -277,9 +277,7 @@ class NumberRange:
         """The number (of dates: the ordinal) at grid points; decimals as people write them."""
         if self.kind != "number":
             return places.astype(np.int64) * int(self.step) + int(self._origin)
-        values = self._origin + places.astype(np.float64) * self.step
-        decimals = max(_decimals(self._origin), _decimals(self.step))
-        return np.round(values, decimals) if decimals <= MOST_DECIMALS else values
+        return as_written(self._origin + places.astype(np.float64) * self.step, self._origin, self.step)
 
     def to_dict(self) -> dict[str, Any]:
         ends = [end.isoformat() if isinstance(end, datetime.date) else end for end in (self.low, self.high)]
@@ -308,8 +306,3 @@ def range_amplification(keep: int, points: int) -> Fraction | None:
         return None
     least = SCALE // points
     return Fraction(keep * SCALE + (SCALE - keep) * least, (SCALE - keep) * least)
-
-
-def _decimals(number: float) -> int:
-    exponent = Decimal(repr(float(number))).normalize().as_tuple().exponent
-    return max(0, -exponent) if isinstance(exponent, int) else MOST_DECIMALS + 1

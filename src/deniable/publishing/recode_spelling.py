@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import re
 import tomllib
@@ -11,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from deniable.core.errors import OptionError, did_you_mean, shortened
+from deniable.core.numbers import Number
 from deniable.core.reading import small_text
-from deniable.core.recode import KINDS, MOST_LEAVES, MOST_STEPS, UNITS, Calendar, Hierarchy, Number, Step, bands
+from deniable.core.recode import KINDS, MOST_LEAVES, MOST_STEPS, UNITS, Calendar, Hierarchy, Step, bands
 from deniable.core.recode import bottom as bottom_of
 from deniable.core.recode import prefix as prefix_of
 from deniable.core.recode import snap as snap_of
@@ -43,15 +45,13 @@ def hierarchy(
     ('Europe', 'Americas')
     """
     if isinstance(source, Mapping):
-        return Hierarchy(tuple((str(value), category) for value, category in source.items()), other)
+        return Hierarchy(tuple((_leaf(value), category) for value, category in source.items()), other)
     path = Path(source)
     try:
         text = small_text(path)
     except (OSError, UnicodeDecodeError):
         raise OptionError(f"The hierarchy {str(path)!r} cannot be read as text. Fix: a CSV file in UTF-8.") from None
-    first = text.partition("\n")[0]
-    separator = max(";\t,", key=first.count)
-    lines = [line for line in csv.reader(text.splitlines(), delimiter=separator) if line]
+    lines = _lines(text, level)
     if not 1 <= len(lines) <= MOST_LEAVES:
         raise OptionError(f"The hierarchy {str(path)!r} has no line, or more than {MOST_LEAVES:,}.")
     short = next((number for number, line in enumerate(lines, 1) if len(line) <= level), None)
@@ -61,6 +61,25 @@ def hierarchy(
             "in each line, and a level that all lines have."
         )
     return Hierarchy(tuple((line[0].strip(), line[level].strip()) for line in lines), other)
+
+
+def _lines(text: str, level: int) -> list[list[str]]:
+    """The fields of all lines, by the first separator that gives each of them the level, else by that of most fields:
+    a value may hold commas.
+
+    >>> _lines("Korea, Republic, of;Asia\\nPeru;Americas\\n", 1)
+    [['Korea, Republic, of', 'Asia'], ['Peru', 'Americas']]
+    """
+    read = [[line for line in csv.reader(io.StringIO(text, newline=""), delimiter=by) if line] for by in ";\t,"]
+    whole = [lines for lines in read if all(len(line) > level for line in lines)]
+    return whole[0] if whole else max(read, key=lambda lines: sum(map(len, lines)))
+
+
+def _leaf(value: Any) -> str:
+    """A value of a mapping as the text that a column has for it: 1.0 is the whole number 1."""
+    if value is None:
+        raise OptionError("hierarchy: None is no value: what is missing stays missing. Fix: leave it out.")
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def steps_spelled(text: str, home: Path | None = None) -> tuple[Step, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
+from decimal import Decimal
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -40,6 +42,11 @@ WORKED = [
     ([-1.5, 0.0, 2.5], dn.bottom(0), [0.0, 0.0, 2.5]),
     ([1_499, 1_500, -400, None], dn.snap(1000), [1_000, 2_000, 0, None]),
     ([0.24, 0.26], dn.snap(0.5), [0.0, 0.5]),
+    ([0.31, 0.15, -0.26, 0.66, None], dn.snap(0.1), [0.3, 0.2, -0.3, 0.7, None]),
+    ([0.0, -0.1, -0.4], dn.bands(0.1, start=-0.3), ["[0, 0.1)", "[-0.1, 0)", "[-0.4, -0.3)"]),
+    ([0.29, 0.3], dn.bands([0.1 + 0.2]), ["below 0.3", "0.3 and above"]),
+    ([True, False], dn.hierarchy({True: "yes"}, other="else"), ["yes", "else"]),
+    ([1, 2], dn.hierarchy({1.0: "odd", 2.0: "even"}), ["odd", "even"]),
     (BORN, dn.year, [1999, None, 2024]),
     (BORN, dn.quarter, ["1999-Q4", None, "2024-Q1"]),
     (BORN, dn.month, ["1999-12", None, "2024-03"]),
@@ -80,6 +87,17 @@ def test_a_band_of_fractions_holds_its_number_as_it_is_written(number: object, w
     assert fits(pa.array([label]), Bands(width))
 
 
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.decimal128(9, 2)])
+@pytest.mark.parametrize("start", ["0", "-0.3", "0.05", "1.1"])
+@pytest.mark.parametrize("width", ["0.1", "0.25", "0.3", "0.07"])
+def test_every_edge_opens_its_band(width: str, start: str, kind: pa.DataType) -> None:
+    step = Bands(float(width), float(start))
+    edges = [Decimal(start) + place * Decimal(width) for place in range(-60, 61)]
+    texts = [f"{float(edge):.15g}" for edge in edges]
+    made = recoded([edge if pa.types.is_decimal(kind) else float(edge) for edge in edges[:-1]], step, kind=kind)
+    assert made == [f"[{low}, {high})" for low, high in pairwise(texts)]
+
+
 @given(st.lists(st.sampled_from([*"aaaabbbccdefg", None]), max_size=60), st.integers(2, 12))
 def test_what_is_rare_is_merged_until_it_is_not(values: list, below: int) -> None:
     made = recoded(values, Rare(below), kind=pa.string())
@@ -107,6 +125,20 @@ def test_rare_looks_at_what_the_steps_before_it_gave() -> None:
     assert recoded([1, 2, 11, 12, 25, 26], dn.bands(10), Rare(2))[-1] == "[20, 30)"
 
 
+def test_numbers_of_narrow_and_wide_types_are_recoded() -> None:
+    assert recoded([127, -128, None], dn.snap(50), kind=pa.int8()) == [150, -150, None]
+    assert recoded([0.31, 0.7], dn.snap(0.1), kind=pa.float32()) == [0.3, 0.7]
+    assert recoded([5, 300], dn.top(1000), kind=pa.int16()) == [5, 300]
+    cents = [Decimal(n) / 100 for n in range(1000)]
+    assert recoded(cents, dn.top(9), kind=pa.decimal128(9, 2)) == [min(n / 100, 9) for n in range(1000)]
+    assert recoded([2**63 + 5, 7], dn.top(10), kind=pa.uint64()) == [10, 7]
+    assert recoded([2**63 - 1, -(2**63)], dn.top(90), dn.bottom(0), dn.bands(10)) == ["[90, 100)", "[0, 10)"]
+    for step in (dn.bands(10), dn.snap(10)):
+        for number, kind in ((2**63 + 5, pa.uint64()), (2**63 - 1, pa.int64()), (-(2**63), pa.int64())):
+            with pytest.raises(TableError, match="beyond 2\\^62"):
+                recoded([number], step, kind=kind)
+
+
 @pytest.mark.parametrize(
     ("values", "step", "message"),
     [
@@ -116,6 +148,9 @@ def test_rare_looks_at_what_the_steps_before_it_gave() -> None:
         ([1], dn.prefix(2), "pad=5"),
         ([1], dn.top(1.5), "whole numbers"),
         ([1], Rare(2), "no place for"),
+        (pa.array([1], pa.int8()), dn.bottom(200), "does not fit the column 'x', whose type int8 holds -128 to 127"),
+        (pa.array([1], pa.uint8()), dn.top(-1), "does not fit"),
+        ([123456], dn.prefix(3, pad=5), "more than pad = 5 digits"),
     ],
 )
 def test_a_step_that_does_not_fit_its_column_is_refused(values: list, step: object, message: str) -> None:
@@ -150,6 +185,7 @@ def test_values_that_cannot_be_recoded_are_refused_without_being_named() -> None
         (lambda: dn.top(True), "number"),
         (lambda: dn.hierarchy({}), "lists 1 to"),
         (lambda: dn.hierarchy({"a": 1}), "texts to texts"),
+        (lambda: dn.hierarchy({None: "a"}), "missing stays missing"),
         (lambda: Rare(1), "whole number"),
         (lambda: step_of({"kind": "bands", "width": 1}), "other fields"),
         (lambda: step_of({"kind": "x"}), "not known"),

@@ -20,6 +20,7 @@ from deniable.core.arrays import Bools, Codes
 from deniable.core.errors import ColumnError, OptionError, TableError
 from deniable.core.replace import Kind, NumberRange, Replace
 from deniable.engines.base import RangeScan
+from deniable.engines.batch.binning import numbers_in
 from deniable.engines.batch.kernel import Kernel, WholeDomain
 from deniable.engines.batch.values import decoded, plain_type
 
@@ -117,7 +118,9 @@ class RangeScanner:
             step = _step(self._kind, self._replace, self._fitting, pa.types.is_decimal(self._dtype))
         with_missing = bool(self._lost) and missing == "value"
         grid = NumberRange(self._kind, self._ends.low, self._ends.high, step, 0, with_missing)
-        encoder = RangeEncoder(self._column, self._dtype, grid, exempt=missing == "exempt")
+        # Points of a grid are decimals, which shorter floats do not hold: 0.3 would be published as 0.30000001.
+        dtype = pa.float64() if pa.types.is_floating(self._dtype) else self._dtype
+        encoder = RangeEncoder(self._column, dtype, grid, exempt=missing == "exempt")
         return RangeScan(grid, self._rows, encoder)
 
 
@@ -190,10 +193,8 @@ def numbers_of(column: str, values: pa.Array, kind: Kind) -> tuple[npt.NDArray[A
     """A column as numbers (dates as ordinals) and which rows are missing; NaN is missing, infinities are refused."""
     values = decoded(values)
     gone = np.asarray(values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False), dtype=bool)
-    if pa.types.is_decimal(values.type):
-        values = values.cast(pa.string())  # Arrow's way from decimals to floats is off by a last digit at times
     if kind == "number":
-        numbers = pc.fill_null(values.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
+        numbers = numbers_in(values)
         if np.isinf(numbers).any():
             raise TableError(
                 f"The column {column!r} holds infinite numbers, which no range holds. Fix: make them missing, or "

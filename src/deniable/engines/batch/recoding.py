@@ -13,9 +13,9 @@ from deniable.core.errors import ColumnError, OptionError, TableError, did_you_m
 from deniable.core.recode import Bands, Bottom, Calendar, Edges, Hierarchy, Prefix, Rare, Snap, Step, Steps, Top
 from deniable.engines.base import Scan
 from deniable.engines.batch.binning import numbers_in
+from deniable.engines.batch.recoding_numbers import number_recoded, snapped
 from deniable.engines.batch.values import column_type, in_words, is_number, is_text, other_way
 
-LARGEST_WHOLE = 2**62
 SAID = (
     "Which values of {column!r} are read as {into} depends on the table: those that fewer than {below:,} rows "
     "have{also}. That a value is shown says that so many rows have it."
@@ -104,7 +104,12 @@ def recoded_type(column: str, kind: pa.DataType, step: Resolved) -> pa.DataType:
         whole = [getattr(step, name, 0) for name in ("limit", "grid")]
         if t.is_integer(kind) and not all(float(number).is_integer() for number in whole):
             raise OptionError(f"recode: {column!r} holds whole numbers, and {step.kind} has another. Fix: round it.")
-        return pa.string() if isinstance(step, Bands | Edges) else pa.float64() if t.is_decimal(kind) else kind
+        if isinstance(step, Bands | Edges):
+            return pa.string()
+        if isinstance(step, Snap):  # a multiple of the grid need not fit a narrower type
+            return pa.int64() if t.is_integer(kind) else pa.float64()
+        _require_fits(column, kind, step)
+        return pa.float64() if t.is_decimal(kind) else kind
     if isinstance(step, Calendar):
         if not (t.is_date(kind) or t.is_timestamp(kind)):
             raise _unfit(column, kind, step, "dates")
@@ -127,6 +132,18 @@ def recoded_type(column: str, kind: pa.DataType, step: Resolved) -> pa.DataType:
     return column_type(column, kind)
 
 
+def _require_fits(column: str, kind: pa.DataType, step: Top | Bottom) -> None:
+    """Refuse a limit that stands for other numbers, and is none of the column's type."""
+    if not pa.types.is_integer(kind):
+        return
+    whole = np.iinfo(kind.to_pandas_dtype())
+    if step.limit < whole.min if isinstance(step, Top) else step.limit > whole.max:
+        raise OptionError(
+            f"recode: {step.kind}:{step.limit} does not fit the column {column!r}, whose type {kind} holds {whole.min} "
+            f"to {whole.max}. Fix: another limit, or convert the column to int64."
+        )
+
+
 def fits(values: pa.Array, step: Step) -> bool:
     """Whether a published column can be what the last step of its recoding gives; ``values`` are its distinct ones."""
     known = values.drop_null()
@@ -141,7 +158,7 @@ def fits(values: pa.Array, step: Step) -> bool:
         return bool(pc.all(compared(known, step.limit), min_count=0).as_py())
     if isinstance(step, Snap):
         numbers = numbers_in(known)
-        return bool((np.abs(numbers - _snapped(numbers, step.grid)) <= 1e-9 * np.maximum(np.abs(numbers), 1)).all())
+        return bool((np.abs(numbers - snapped(numbers, step.grid)) <= 1e-9 * np.maximum(np.abs(numbers), 1)).all())
     if isinstance(step, Hierarchy):
         return {*known.to_pylist()} <= {*step.categories}
     if isinstance(step, Calendar) and step.unit != "year":
@@ -171,60 +188,14 @@ def _taken(column: str, array: pa.Array, step: Resolved) -> pa.Array:
         return _calendar(array, step.unit)
     if isinstance(step, Prefix):
         text = array.cast(pa.string())
-        padded = text if step.pad is None else pc.utf8_lpad(_unsigned(column, text), width=step.pad, padding="0")
+        if step.pad is not None:
+            _require_digits(column, text, step.pad if pa.types.is_integer(array.type) else None)
+        padded = text if step.pad is None else pc.utf8_lpad(text, width=step.pad, padding="0")
         return pc.utf8_slice_codeunits(padded, 0, step.length)
     if isinstance(step, Hierarchy):
-        return _mapped(column, array.cast(pa.string()), step)
-    if isinstance(step, Bands | Edges):
-        return _in_bands(column, array, step)
+        return _mapped(column, array, step)
     assert not isinstance(step, Rare), "resolved before"
-    return _numbers(array, step)
-
-
-def _numbers(array: pa.Array, step: Top | Bottom | Snap) -> pa.Array:
-    wide = array.cast(pa.float64()) if pa.types.is_decimal(array.type) else array
-    if isinstance(step, Snap):
-        if not pa.types.is_integer(wide.type):
-            return pa.array(_snapped(numbers_in(wide), step.grid), mask=np.asarray(wide.is_null())).cast(wide.type)
-        grid, whole = int(step.grid), wide.cast(pa.int64())
-        numbers = whole.fill_null(0).to_numpy(zero_copy_only=False)
-        rounded = (numbers + grid // 2) // grid * grid
-        return pa.array(rounded, mask=np.asarray(whole.is_null()))
-    limit = pa.scalar(int(step.limit) if pa.types.is_integer(wide.type) else float(step.limit))
-    beyond = (pc.greater if isinstance(step, Top) else pc.less)(wide, limit)
-    return pc.if_else(beyond, limit, wide)
-
-
-def _snapped(numbers: np.ndarray, grid: float) -> np.ndarray:
-    snapped: np.ndarray = np.floor(numbers / grid + 0.5) * grid
-    return snapped
-
-
-def _in_bands(column: str, array: pa.Array, step: Bands | Edges) -> pa.Array:
-    numbers = numbers_in(array)
-    known = ~np.isnan(numbers)
-    if np.isinf(numbers).any():
-        raise TableError(f"recode: {column!r} holds infinite numbers, which no band holds. Fix: top before bands.")
-    if isinstance(step, Edges):
-        places = np.searchsorted(np.array(step.edges, np.float64), numbers, side="right")
-        return pa.array(step.labels).take(pa.array(places, mask=~known))
-    whole = pa.types.is_integer(array.type) and isinstance(step.width, int) and isinstance(step.start, int)
-    if whole:
-        exact = array.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
-        places = (exact - step.start) // step.width
-    else:
-        places = _floored(np.where(known, numbers, step.start), step)
-    used, own = np.unique(places, return_inverse=True)
-    return pa.array([step.label(int(place)) for place in used], pa.string()).take(pa.array(own, mask=~known))
-
-
-def _floored(numbers: np.ndarray, step: Bands) -> np.ndarray:
-    """The band of each number, by the edges that its label prints: 0.3 lies in [0.3, 0.4), whatever 0.3 / 0.1 is."""
-    places = np.floor((numbers - step.start) / step.width)
-    if np.abs(places).max(initial=0) > LARGEST_WHOLE:
-        raise OptionError(f"bands of {step.width:g} are too narrow for these numbers. Fix: a larger width.")
-    places += numbers >= (step.start + (places + 1) * step.width) * (1 - 1e-15)
-    return places.astype(np.int64)
+    return number_recoded(column, array, step)
 
 
 def _calendar(array: pa.Array, unit: str) -> pa.Array:
@@ -237,14 +208,19 @@ def _calendar(array: pa.Array, unit: str) -> pa.Array:
     return pc.binary_join_element_wise(text, pc.utf8_lpad(pc.month(array).cast(pa.string()), width=2, padding="0"), "-")
 
 
-def _unsigned(column: str, text: pa.Array) -> pa.Array:
+def _require_digits(column: str, text: pa.Array, most: int | None) -> None:
+    """Refuse what has no prefix of so many digits: negative numbers, and whole numbers of more than ``most`` digits."""
     if pc.any(pc.starts_with(text, "-"), min_count=0).as_py():
         raise TableError(f"recode: {column!r} holds negative numbers, whose first digits are no prefix. Fix: bands.")
-    return text
+    if most is not None and (pc.max(pc.utf8_length(text)).as_py() or 0) > most:
+        raise TableError(f"recode: {column!r} holds numbers of more than pad = {most} digits. Fix: a larger pad.")
 
 
-def _mapped(column: str, text: pa.Array, step: Hierarchy) -> pa.Array:
+def _mapped(column: str, array: pa.Array, step: Hierarchy) -> pa.Array:
+    text = array.cast(pa.string())
     leaves, categories = (pa.array(side, pa.string()) for side in zip(*step.map, strict=True))
+    if pa.types.is_boolean(array.type):
+        leaves = pc.utf8_lower(leaves)  # Arrow writes true, Python True
     places = pc.index_in(text, value_set=leaves)
     unknown = pc.and_(places.is_null(), text.is_valid())
     if pc.any(unknown, min_count=0).as_py():
