@@ -101,6 +101,22 @@ def test_what_is_said_of_all_columns_together_holds_for_the_values_that_there_ar
         assert prior * (p + (1 - p) * b) / (prior * p + (1 - p) * b) < 0.95
 
 
+def test_what_is_said_of_a_set_holds_for_whoever_sees_which_of_its_values_is_shown():
+    """A tenth in {0, 1} of 74 values, all of it in 0: the set is 3.7 times as likely as it is drawn, 0 7.4 times."""
+    m, s, rho1, rho2 = 74, 5, 0.1, 0.9
+    mechanism = Retention({"a": Replace(privacy=(s, rho1, rho2))})
+    planned = mechanism.plan_column("a", Histogram.of(dict.fromkeys(range(m), 1)), None).cells[0].channel
+    coin = float(planned.coins[0])
+
+    def surest(first: float) -> float:
+        return max((coin * p + (1 - coin) / m * rho1) / (coin * p + (1 - coin) / m) for p in (first, rho1 - first))
+
+    assert surest(0.1) > rho2
+    assert surest(0.9999 * s / m) < rho2
+    said = guarantee([mechanism.perturbed("a", planned)]).also[1]
+    assert "a set of values believed at up to 10 %, each of them less than 5 times as likely as its share" in said
+
+
 def test_the_coin_follows_from_a_breach_that_must_not_be():
     assert channel(Replace(privacy=(68, 0.1, 0.95))).coins[0] == pytest.approx(0.2)
     assert channel(Replace(privacy=(1, 0.1, 0.5), replacing="identity")).coins[0] == pytest.approx(4 / 9)

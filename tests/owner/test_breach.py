@@ -63,6 +63,26 @@ def test_no_prior_exceeds_the_posterior_and_one_reaches_it():
     assert after(worst, sets, (0.63, 0.3)) > found.posterior + 0.01  # a coin 5 % larger would be seen
 
 
+def test_whoever_sees_which_value_of_a_set_is_shown_is_no_surer_than_said():
+    """A belief may lie on one value of the set, which the row then shows: Pr[X in S | y] for every y."""
+    asked = dn.breach(release("exempt"), {"age": dn.between(2, 4), "job": ["a", "b"]}, rho1="1/5", rho2="4/5")
+    ages, jobs = (coin * np.eye(m) + (1 - coin) / m for coin, m in ((0.6, 10), (0.3, 4)))
+    inside = np.outer(np.isin(np.arange(10), [2, 3, 4]), np.isin(np.arange(4), [0, 1]))
+    rng = np.random.default_rng(1)
+    priors = [np.zeros((10, 4)), *(rng.dirichlet(np.full(40, 0.1)).reshape(10, 4) for _ in range(200))]
+    priors[0][2, 0], priors[0][9, 3] = 0.2, 0.8
+    surest = []
+    for prior in priors:
+        share = prior[inside].sum()
+        belief = np.where(inside, prior * 0.2 / share, prior * 0.8 / (1 - share))
+        shown = np.einsum("ax,by,xy->abxy", ages, jobs, belief)
+        surest.append((shown[..., inside].sum(-1) / shown.sum((-1, -2))).max())
+    assert max(surest) <= asked.seen + 1e-9
+    assert surest[0] == pytest.approx(asked.seen, abs=1e-6)
+    assert asked.posterior < asked.rho2 < asked.seen
+    assert not asked.holds
+
+
 def test_what_is_covered_is_where_rho2_is_reached():
     found = dn.breach(release(), {"job": "a"}, rho1="1/10", rho2="1/2")
     assert found.masses == pytest.approx((0.25,))

@@ -44,7 +44,7 @@ def breach(
     manifest = dn.open_release(release).manifest
     about = dn.breach(manifest, _conditions(manifest, where), rho1=rho1, rho2=rho2)
     if as_json:
-        figures = {"posterior": about.posterior, "limit": about.limit, "covered": about.covered}
+        figures = {"seen": about.seen, "posterior": about.posterior, "limit": about.limit, "covered": about.covered}
         columns = [
             {"column": name, "coin": coin, "mass": mass}
             for name, coin, mass in zip(about.columns, about.coins, about.masses, strict=True)

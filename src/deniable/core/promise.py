@@ -118,7 +118,9 @@ class Strata:
 
 @dataclass(frozen=True)
 class RelativePrior:
-    """A set believed at up to rho1, less than s times likelier than its replacements, stays below rho2 (OLAP Thm 4).
+    """A set believed at up to rho1, each value less than s times likelier than its replacements, stays below rho2.
+
+    OLAP Thm 4 asks that of the set as a whole, and bounds what Y in S says; whoever sees y needs it of y.
 
     ``like_column`` says that replacements are drawn like the column itself, and no value is s times likelier (Lemma 1).
     """

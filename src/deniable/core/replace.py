@@ -37,8 +37,8 @@ Breach = tuple[Fraction, Fraction, Fraction]
 
 @dataclass(frozen=True)
 class Requirement:
-    """What was required of one column: beliefs of up to rho1 stay at rho2; with s, of sets less than s times likelier
-    than their replacements (OLAP Def. 5)."""
+    """What was required of one column: beliefs of up to rho1 stay at rho2; with s, of values less than s times likelier
+    than their replacements, and sets of them (OLAP Def. 5)."""
 
     rho1: Fraction
     rho2: Fraction

@@ -152,8 +152,8 @@ def _sentence(column: Perturbed) -> str:
         s = Fraction(relative_prior_limit(column.coin, rho1, rho2))
         source = "OLAP Thm 4"
     return (
-        f"{column.column!r}: a set of values believed at up to {percent(rho1)}, and less than {_times(s)} times "
-        f"as likely as its share of the replacements, is believed below {percent(rho2)} afterwards ({source})."
+        f"{column.column!r}: a set of values believed at up to {percent(rho1)}, each of them less than {_times(s)} "
+        f"times as likely as its share of the replacements, is believed below {percent(rho2)} afterwards ({source})."
     )
 
 

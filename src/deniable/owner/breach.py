@@ -5,7 +5,9 @@ For S = S_1 x..x S_k over perturbed columns with coins p_i and replacing masses 
 
     U b / (U b + L (1 - b)),    U = prod ((1-p_i) m_i + p_i),    L = prod (1-p_i) m_i
 
-however the columns are correlated. Nothing of the rows is looked at: the manifest says it all.
+however the columns are correlated, to whoever is told that a row shows one of S. Whoever sees which one may be surer,
+where the belief lies on that one alone: then m_i is its own mass. Nothing of the rows is looked at: the manifest says
+it all.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from deniable.core.arrays import Floats
 from deniable.core.breach import joint_limit, joint_posterior
 from deniable.core.errors import ColumnError, OptionError, QuestionError, did_you_mean, listing
 from deniable.core.manifest import Manifest
@@ -34,6 +37,7 @@ class SetGuarantee:
         columns: the perturbed columns that are asked about.
         coins: their p; of swapped columns what swapping among their rows comes to (mathematics 6).
         masses: the share of each column's replacements that falls into its set.
+        singles: the share of the rarest value of each set.
         rho1, rho2: the belief before, and the one that must not be reached afterwards.
         swapped: columns that are swapped among rows.
     """
@@ -41,30 +45,37 @@ class SetGuarantee:
     columns: tuple[str, ...]
     coins: tuple[float, ...]
     masses: tuple[float, ...]
+    singles: tuple[float, ...]
     rho1: Fraction
     rho2: Fraction
     swapped: tuple[str, ...] = ()
 
     @property
     def posterior(self) -> float:
-        """What a belief of rho1 becomes at most."""
+        """What a belief of rho1 becomes at most, on average over the values of the set that rows may show."""
         return float(joint_posterior(float(self.rho1), self.coins, self.masses))
 
     @property
+    def seen(self) -> float:
+        """What it becomes at most to whoever sees which of the values a row shows, wherever in the set it lay."""
+        return float(joint_posterior(float(self.rho1), self.coins, self.singles))
+
+    @property
     def holds(self) -> bool:
-        """Whether rho2 is not reached from rho1."""
-        return self.posterior < self.rho2
+        """Whether rho2 is not reached from rho1, whichever of the values a row shows."""
+        return self.seen < self.rho2
 
     @property
     def limit(self) -> float:
-        """No (s, rho1, rho2)-breach for s below this: by so much the set may be likelier than its replacements."""
+        """No (s, rho1, rho2)-breach for s below this: by so much the set may be likelier than its replacements (on
+        average over the set, as OLAP Def. 5 has it)."""
         return float(joint_limit(self.coins, self.masses, float(self.rho1), float(self.rho2)))
 
     @property
     def covered(self) -> float:
-        """Beliefs below this stay below rho2: rho2 L / (rho2 L + (1 - rho2) U)."""
+        """Beliefs below this stay below rho2, whichever value is seen: rho2 L / (rho2 L + (1 - rho2) U)."""
         # The posterior's odds are U / L times the prior's, so those of the belief are rho2's times L / U.
-        high = float(joint_posterior(0.5, self.coins, self.masses))
+        high = float(joint_posterior(0.5, self.coins, self.singles))
         rho2 = float(self.rho2)
         return rho2 * (1 - high) / (rho2 * (1 - high) + (1 - rho2) * high)
 
@@ -73,13 +84,14 @@ class SetGuarantee:
             f"{name!r} (coin {percent(coin)}, {percent(mass)} of the replacements)"
             for name, coin, mass in zip(self.columns, self.coins, self.masses, strict=True)
         )
+        several = f", and {percent(self.posterior)} on average over them" if self.singles != self.masses else ""
         correlated = ", however these columns are correlated" if len(self.columns) > 1 else ""
         swapped = f" {listing(list(self.swapped))} is swapped: the coin is that of its rows." if self.swapped else ""
         return (
             f"Believed at {percent(self.rho1)} before, the values asked about of {sets} are believed at "
-            f"{percent(self.posterior)} at most afterwards{correlated}; beliefs below {percent(self.covered)} stay "
-            f"below {percent(self.rho2)}. No (s, {float(self.rho1):g}, {float(self.rho2):g})-breach for s below "
-            f"{self.limit:.4g} (OLAP Theorem 5).{swapped}"
+            f"{percent(self.seen)} at most afterwards, whichever of them is shown{several}{correlated}; beliefs below "
+            f"{percent(self.covered)} stay below {percent(self.rho2)}. No (s, {float(self.rho1):g}, "
+            f"{float(self.rho2):g})-breach for s below {self.limit:.4g} (OLAP Theorem 5).{swapped}"
         )
 
 
@@ -91,6 +103,9 @@ def breach(
     rho2: Probability = "95/100",
 ) -> SetGuarantee:
     """What someone who believed the values of ``where`` at rho1 believes them at, at most, after seeing a row.
+
+    Someone who takes a range for likely may mean one number of it, and sees it: ``seen`` covers them, ``posterior`` is
+    what the paper bounds, on average over what a row may show of the range.
 
     Args:
         release: a release whose columns are perturbed one by one, or its manifest.
@@ -114,15 +129,16 @@ def breach(
     leaves = [leaf for leaf in conjunction(where).parts if isinstance(leaf, Leaf)]
     if not leaves:
         raise QuestionError("where names no column. Fix: where={'job': 'nurse'}.")
-    named = {leaf.column: (column := _column(manifest, leaf), _mass(column, leaf)) for leaf in leaves}
+    named = {leaf.column: (column := _column(manifest, leaf), _masses(column, leaf)) for leaf in leaves}
     swapped = {
         part.columns[0]: float(swapping_coin(int(part.channels[0].keep[0]), part.swapped))
         for part in manifest.parts
         if part.swapped is not None and part.columns[0] in named
     }
     coins = tuple(swapped.get(name, column.coin) for name, (column, _) in named.items())
-    masses = tuple(mass for _, mass in named.values())
-    return SetGuarantee(tuple(named), coins, masses, first, second, tuple(swapped))
+    masses = tuple(float(inside.sum()) for _, inside in named.values())
+    singles = tuple(float(inside.min()) for _, inside in named.values())
+    return SetGuarantee(tuple(named), coins, masses, singles, first, second, tuple(swapped))
 
 
 def _column(manifest: Manifest, leaf: Leaf) -> PerturbedColumn:
@@ -140,9 +156,9 @@ def _column(manifest: Manifest, leaf: Leaf) -> PerturbedColumn:
     return column
 
 
-def _mass(column: PerturbedColumn, leaf: Leaf) -> float:
+def _masses(column: PerturbedColumn, leaf: Leaf) -> Floats:
     inside = column.mask(leaf)
     if not inside.any() or inside.all():
         every = "every value" if inside.all() else "no value"
         raise QuestionError(f"The condition on {column.name!r} holds for {every}. Fix: ask about some of its values.")
-    return float(column.masses[inside].sum())
+    return column.masses[inside]
