@@ -212,7 +212,16 @@ def test_a_model_is_a_mapping_a_table_and_readable():
         (lambda r: r.logit("kilos", ["age"]), "other values than 0 and 1"),
         (lambda r: r.linear("kilos", ["age", "age"]), "given twice"),
         (lambda r: r.linear("kilos", [{"state": "il"}]), "is not a value of column 'state'"),
-        (lambda r: r.linear("kilos", ["sex", {"sex": "F"}]), "say the same"),
+        (lambda r: r.linear("kilos", ["sex", {"sex": "F"}]), "^'sex = M', 'sex = F' say the same"),
+        (
+            lambda r: r.linear("kilos", ["age", {}]),
+            "^'everybody' says the same as other regressors, or is the same for all",
+        ),
+        (lambda r: r.linear("kilos", ["age"], where={"age": dn.between(200, 300)}), "no row is left"),
+        (lambda r: r.logit({"sex": ["F", "M"]}, ["age"]), "holds in all of the rows"),
+        (lambda r: r.logit({"sex": "F"}, ["age"], where={"sex": "M"}), "holds in none of the rows"),
+        (lambda r: r.logit({"sex": "F"}, ["age", "sex"]), "no finite coefficients: a regressor seems to decide"),
+        (lambda r: r.chi_square("sex", "state", where={"sex": "F"}), "a single value among these rows"),
         (lambda r: r.logit({"state": "ill"}, ["age"])["aeg"], "no coefficient 'aeg'"),
         (lambda r: r.chi_square("age", "kilos"), "more than can be tested"),
         (lambda r: r.correlation("kilos", "state"), "not a number"),
@@ -222,8 +231,9 @@ def test_a_model_is_a_mapping_a_table_and_readable():
     ],
 )
 def test_what_makes_no_sense_is_refused(ask, words):
-    with pytest.raises(dn.DeniableError, match=words):
+    with pytest.raises(dn.DeniableError, match=words) as refused:
         ask(EXACT)
+    assert not str(refused.value).startswith("The perturbation")  # which has no part in it
 
 
 def test_what_the_perturbation_drowns_is_refused():

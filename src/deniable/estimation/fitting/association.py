@@ -134,5 +134,10 @@ def chi_square(published: Published, one: Named, other: Named, where: Where | No
     values, vectors = np.linalg.eigh(sums.everything * np.outer(scale, scale))
     used = values > ENOUGH * max(values[-1], 1e-300)
     along = vectors[:, used].T @ (sums.total * scale)
+    if not used.any() or not np.diag(sums.everything).any():
+        raise QuestionError(
+            "By the estimate one of the two has a single value among these rows, so there is nothing to test. Fix: ask "
+            "about more rows."
+        )
     statistic, degrees = float((along**2 / values[used]).sum()), int(used.sum())
     return ChiSquare(statistic, degrees, float(chdtrc(degrees, statistic)), n)

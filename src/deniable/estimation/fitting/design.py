@@ -116,8 +116,8 @@ def _indicators(column: str, values: pa.Array) -> list[Variable]:
     known = sorted(values.to_pylist(), key=lambda value: (str(type(value)), value))
     if not 2 <= len(known) <= MOST_INDICATORS:
         raise QuestionError(
-            f"Column {column!r} has {len(known):,} different values: as a regressor it needs 2 to {MOST_INDICATORS}. "
-            f"Fix: name those that matter as conditions, {{{column!r}: value}}."
+            f"Column {column!r} has {len(known):,} different value{'s' * (len(known) != 1)}: categories are 2 to "
+            f"{MOST_INDICATORS}. Fix: name those that matter as conditions, {{{column!r}: value}}."
         )
     return [Variable(f"{column} = {value}", (Atom(column, _indicator(value)),)) for value in known[1:]]
 

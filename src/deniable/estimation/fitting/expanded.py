@@ -107,6 +107,12 @@ class Expanded:
                 "or conditions on them in place of the columns themselves."
             )
 
+    @property
+    def perturbed(self) -> set[str]:
+        """The columns whose rows do not show what they are, in what the model sees of them."""
+        noisy = [levels for levels in self.levels if not np.isin(levels.weights, (0.0, 1.0)).all()]
+        return {atom.column for levels in noisy for atom in levels.atoms}
+
     def __iter__(self) -> Iterator[Combination]:
         for places in product(*(range(len(levels.numbers)) for levels in self.levels)):
             numbers = dict(self._public)

@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit
 
-from deniable.core.errors import QuestionError
+from deniable.core.errors import QuestionError, listing
 from deniable.estimation.fitting.design import Atom, Variable
 from deniable.estimation.fitting.expanded import Combination, Expanded
 from deniable.estimation.fitting.sums import Sums, summed
@@ -32,6 +32,10 @@ Kind = Literal["linear", "logit"]
 NOISY = (
     "The perturbation drowns this model: what it adds up of the regressors may be anything, zero included. "
     "Fix: fewer regressors, fewer perturbed columns among them, or more rows."
+)
+ENDLESS = (
+    "The logistic model has no finite coefficients: a regressor seems to decide the outcome, or the perturbation "
+    "drowns it. Fix: fewer regressors, or more rows."
 )
 
 
@@ -86,6 +90,7 @@ class Model:
     def fitted(self, z: float, population: bool) -> Fit:
         """Coefficients in the units of the columns."""
         start = np.zeros(len(self.regressors) + 1)
+        self._require_rows()
         theta = self._newton(start) if self.kind == "linear" else self._logit(start)
         slopes, rows = self._slopes(theta)
         values, vectors = self._directions(slopes)
@@ -146,6 +151,25 @@ class Model:
             rows += float(own.sum())
         return total, rows
 
+    def _require_rows(self) -> None:
+        """Refuse a model of no row, or of an outcome that is the same in all of them."""
+        counts, rows, held = self.rows.counts, 0.0, 0.0
+        for combination in self.rows:
+            kept, _, y = self.at(combination)
+            rows += float((counts * combination.weight) @ kept)
+            held += float((counts * combination.weight) @ (kept * y))
+        if rows <= 0:
+            raise QuestionError(
+                "By the estimate no row is left for this model: rows in which a column of it is missing are left out, "
+                "too. Fix: another condition, or fewer columns."
+            )
+        if self.kind == "logit" and not 0 < held < rows:
+            share = "none" if held <= 0 else "all"
+            raise QuestionError(
+                f"By the estimate the outcome {self.outcome.name!r} holds in {share} of the rows of this model: there "
+                "is nothing to explain. Fix: another outcome, or more rows."
+            )
+
     def _total(self, theta: Floats) -> Floats:
         """sum psi*."""
         total = np.zeros(len(theta))
@@ -158,16 +182,22 @@ class Model:
     def _directions(self, slopes: Floats) -> tuple[Floats, Floats]:
         """The eigenvalues and -vectors of A, which must all be positive; vectors carry the scaling of A's diagonal."""
         diagonal = np.diag(slopes)
-        if (diagonal <= 0).any():
-            raise QuestionError(NOISY)
-        scale = 1 / np.sqrt(diagonal)
+        scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         values, vectors = np.linalg.eigh(slopes * np.outer(scale, scale))
         if values[0] <= 1e-9:
-            raise QuestionError(
-                f"{NOISY} Or regressors say the same: one of them can be computed from the others, or is the same for "
-                "all rows."
-            )
+            raise self._alike(vectors[:, 0])
         return values, vectors * scale[:, None]
+
+    def _alike(self, direction: Floats) -> QuestionError:
+        """No spread in a direction of the regressors: they say the same there, or the perturbation makes it seem so."""
+        said = [one.name for one, part in zip(self.regressors, direction[1:], strict=True) if abs(part) > 1e-3]
+        verbs = ("say", "are") if said[1:] else ("says", "is")
+        alike = (
+            f"{listing(said)} {verbs[0]} the same as other regressors, or {verbs[1]} the same for all rows of the "
+            "model. Fix: leave one out."
+        )
+        columns = {atom.column for one in (*self.regressors, self.inside) for atom in one.atoms}
+        return QuestionError(f"{NOISY} Or: {alike}" if columns & self.rows.perturbed else alike)
 
     def _doubt(self, theta: Floats, values: Floats, vectors: Floats, z: float) -> Floats:
         """g of each direction: how far the perturbation may have moved its eigenvalue."""
@@ -186,10 +216,7 @@ class Model:
             if np.abs(step).max() < CLOSE:
                 return theta
             theta, step = self._nearer(theta, step)
-        raise QuestionError(
-            "The logistic model has no finite coefficients: a regressor seems to decide the outcome, or the "
-            "perturbation drowns it. Fix: fewer regressors, or more rows."
-        )
+        raise QuestionError(ENDLESS)
 
     def _nearer(self, theta: Floats, step: Floats) -> tuple[Floats, Floats]:
         size, before = 1.0, float(np.abs(step).max())
@@ -202,7 +229,7 @@ class Model:
             if np.abs(following).max() < before or (size == 1.0 and before < CLOSE):
                 return ahead, following
             size /= 2
-        raise QuestionError(NOISY)
+        raise QuestionError(ENDLESS)
 
     def _newton(self, theta: Floats) -> Floats:
         """Newton's step, which leads a linear model from zero to its coefficients."""
