@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.sparse import csr_array
 
 import deniable as dn
 from deniable.core.replace import Replace
@@ -260,3 +261,23 @@ def test_rows_that_cannot_be_meant_are_refused(kind: Any) -> None:
         kind().fit(pa.table([pa.array([1, 2] * 25)] * 2, names=["x", "x"]), ["a", "b"] * 25)
     with pytest.raises(dn.DeniableError, match="not one value a row"):
         kind().fit(pa.table({"x": [[1], [2]] * 25}), ["a", "b"] * 25)
+
+
+@pytest.mark.parametrize("kind", [TreeClassifier, NaiveBayesClassifier])
+def test_classes_and_arrays_of_other_shapes_and_kinds_are_read_or_refused(kind: Any) -> None:
+    two, y = np.array([[1.0, 2.0], [2.0, np.nan]] * 25), np.array([0, 1] * 25)
+    assert kind(bins=np.int64(8)).fit(two, y[:, None]).predict(two[:2]).tolist() == [0, 1]
+    for X, classes, words in (
+        (two, np.column_stack([y, y]), "has 2 dimensions"),
+        (two, 1, "has 0 dimensions"),
+        (two, y + 0.5, "numbers with fractions"),
+        (two, np.where(y, np.inf, 0.0), "infinite"),
+        (two, np.array(["a", 1] * 25, object), "y holds values of several kinds"),
+        (np.array([[1, "a"], ["b", 2]] * 25, object), y, "'x0' holds values of several kinds"),
+        (two + 1j, y, "such as no column has"),
+        (csr_array(np.nan_to_num(two)), y, "X.toarray"),
+        (two[:, :0], y, "no column to learn from"),
+        (two[:0], y[:0], "has no class"),
+    ):
+        with pytest.raises(dn.DeniableError, match=words):
+            kind().fit(X, classes)

@@ -30,7 +30,7 @@ class ReleaseClassifier(ClassifierMixin, BaseEstimator):
             target: the column of a release that holds the classes; it may be public or perturbed.
             columns: the columns of a release to learn from; default: all others.
         """
-        if not isinstance(self.bins, int) or isinstance(self.bins, bool) or not 2 <= self.bins <= 256:
+        if not isinstance(self.bins, int | np.integer) or isinstance(self.bins, bool) or not 2 <= self.bins <= 256:
             raise OptionError(f"bins = {self.bins!r} is not allowed: a whole number from 2 to 256.")
         if hasattr(X, "manifest"):
             if target is None or y is not None:

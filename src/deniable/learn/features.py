@@ -25,6 +25,7 @@ from deniable.estimation.fitting.sources import Source, sources_of
 
 Codes = npt.NDArray[np.intp]
 MOST_CATEGORIES = 1000
+NO_COLUMN = "There is no column to learn from."
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,13 +104,40 @@ def as_table(X: Any, names: Sequence[str] | None = None) -> pa.Table:
         return pa.table(X)
     if hasattr(X, "to_dict") and hasattr(X, "columns"):
         return pa.Table.from_pandas(X, preserve_index=False)
+    if hasattr(X, "toarray"):
+        raise TableError("Sparse rows are not supported: classifiers look at all of them. Fix: X.toarray().")
     array = np.asarray(X)
     if array.ndim != 2:
         raise TableError(f"Expected rows and columns, got an array of {array.ndim} dimensions. Fix: reshape it to two.")
     names = names if names is not None else [f"x{i}" for i in range(array.shape[1])]
     if len(names) != array.shape[1]:
         raise TableError(f"The rows have {array.shape[1]} columns, and {len(names)} were learned from.")
-    return pa.table({name: pa.array(array[:, i].tolist()) for i, name in enumerate(names)})
+    return pa.table({name: _of_one_kind(f"The column {name!r}", array[:, i]) for i, name in enumerate(names)})
+
+
+def _of_one_kind(what: str, values: npt.NDArray[Any]) -> pa.Array:
+    """Values of Python as Arrow has them; NaN of a column is a number that is missing, and no class."""
+    try:
+        return pa.array(values.tolist(), from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        raise TableError(
+            f"{what} holds values of several kinds, or such as no column has. Fix: numbers, texts, dates or truth "
+            "values, of one kind each."
+        ) from None
+
+
+def _classes(y: Any) -> pa.Array:
+    """The classes of originals; a column of them is read as its only column."""
+    array = np.asarray(y)
+    array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    if array.ndim != 1:
+        raise TableError(f"y is one class a row, and has {array.ndim} dimensions. Fix: y of one dimension.")
+    known = array[~np.isnan(array)] if array.dtype.kind == "f" else np.zeros(0)
+    if (np.isinf(known) | (np.floor(known) != known)).any():
+        raise TableError(
+            "y holds numbers with fractions, or infinite ones, which are no classes. Fix: name the classes."
+        )
+    return _of_one_kind("y", array)
 
 
 def plain(column: Any) -> pa.Array:
@@ -233,7 +261,9 @@ def _source(release: Any, name: str, used: Sequence[str]) -> Source | None:
 def from_rows(X: Any, y: Any, bins: int) -> Training:
     """Training rows of originals."""
     table = as_table(X)
-    target = pa.array(np.asarray(y).tolist(), from_pandas=True)  # NaN is no class
+    target = _classes(y)
+    if not table.num_columns:
+        raise OptionError(NO_COLUMN)
     if len(target) != table.num_rows:
         raise TableError(f"X has {table.num_rows:,} rows and y has {len(target):,}: they must be as many.")
     twice = [name for name, number in Counter(table.column_names).items() if number > 1]
@@ -249,13 +279,14 @@ def from_rows(X: Any, y: Any, bins: int) -> Training:
 def _training(columns: Mapping[str, pa.Array], target: str, sources: Mapping[str, Source], bins: int) -> Training:
     names = [name for name in columns if name != target]
     if not names:
-        raise OptionError("There is no column to learn from.")
+        raise OptionError(NO_COLUMN)
     features = [feature_of(name, columns[name], sources.get(name), bins) for name in names]
     goal, classes = _target(target, columns[target], sources.get(target))
     if goal.weights is None and (classes == goal.size - 1).any():
         raise TableError("The target is missing in some rows. Fix: remove those rows.")
     if goal.size - 1 < 2:
-        raise TableError("The target has one single class: there is nothing to learn.")
+        held = "has one single class" if goal.size > 1 else "has no class"
+        raise TableError(f"The target {held}: there is nothing to learn.")
     return Training(tuple(feature for feature, _ in features), tuple(codes for _, codes in features), goal, classes)
 
 
