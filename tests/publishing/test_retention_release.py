@@ -425,6 +425,15 @@ def test_floats_of_32_bits_are_asked_about_as_they_are_written():
     assert perturbed.verify().holds
 
 
+@pytest.mark.parametrize("kind", [pa.decimal32(6, 2), pa.decimal64(10, 2), pa.decimal256(60, 2)])
+def test_decimals_of_any_width_have_ranges(kind):
+    tenths = [Decimal(n % 11) / 10 for n in range(550)]
+    release = publish(pa.table({"x": pa.array(tenths, kind)}), {"x": Replace(coin=1, low=0, high=1)}, drop=())
+    assert release.count({"x": dn.between(0, Decimal("0.3"))}).value == 200
+    assert release.sum("x").value == pytest.approx(275)
+    assert release.verify().holds
+
+
 def test_public_decimals_are_compared_as_decimals():
     """19.99 as a float is not 1999 / 100 as Arrow divides it: rows at the end of a range would be lost."""
     data, cents = prices()

@@ -28,6 +28,7 @@ EPOCH = datetime.date(1970, 1, 1).toordinal()
 FINE_STEPS = 2**16  # the grid of numbers that have no common number of decimals
 MOST_STEPS = 16 * FINE_STEPS
 DECIMALS = range(7)
+MOST_DIGITS = 38  # of decimals of 128 bits
 
 
 class RangeEncoder:
@@ -118,10 +119,16 @@ class RangeScanner:
             step = _step(self._kind, self._replace, self._fitting, pa.types.is_decimal(self._dtype))
         with_missing = bool(self._lost) and missing == "value"
         grid = NumberRange(self._kind, self._ends.low, self._ends.high, step, 0, with_missing)
-        # Points of a grid are decimals, which shorter floats do not hold: 0.3 would be published as 0.30000001.
-        dtype = pa.float64() if pa.types.is_floating(self._dtype) else self._dtype
-        encoder = RangeEncoder(self._column, dtype, grid, exempt=missing == "exempt")
+        encoder = RangeEncoder(self._column, _published_type(self._dtype), grid, exempt=missing == "exempt")
         return RangeScan(grid, self._rows, encoder)
+
+
+def _published_type(dtype: pa.DataType) -> pa.DataType:
+    """Points of a grid are decimals, which shorter floats do not hold: 0.3 would be 0.30000001. Of the types of
+    decimals Arrow looks up one."""
+    if pa.types.is_decimal(dtype):
+        return pa.decimal128(min(dtype.precision, MOST_DIGITS), dtype.scale)
+    return pa.float64() if pa.types.is_floating(dtype) else dtype
 
 
 def kind_of(column: str, dtype: pa.DataType, replace: Replace) -> Kind:
@@ -177,7 +184,7 @@ def _require_type_holds(column: str, dtype: pa.DataType, replace: Replace) -> No
 
 def _require_decimals(column: str, dtype: pa.DataType, replace: Replace) -> None:
     """The grid must consist of decimals that the column's type holds."""
-    most = 10.0 ** (dtype.precision - dtype.scale)
+    most = 10.0 ** (min(dtype.precision, MOST_DIGITS) - dtype.scale)
     for name, number in (("low", replace.low), ("high", replace.high), ("step", replace.step)):
         if number is None:
             continue
