@@ -210,6 +210,10 @@ def test_dates_and_real_numbers_are_asked_by_their_distance(table: pa.Table) -> 
     assert release.count({"pay": dn.between(low, high)}).value == pytest.approx(N)
     halves = [release.count({"pay": dn.between(low, 900)}).value, release.count({"pay": dn.between(900, high)}).value]
     assert sum(halves) == pytest.approx(N)
+    for single in (900.0, [low, 900.0], dn.not_(900.0), dn.between(900, 900)):  # answered "0 (95 %: 0 to 0)"
+        with pytest.raises(dn.DeniableError, match="do not tell how many rows have exactly"):
+            release.count({"pay": single})
+    assert release.count({"pay": high + 1}).value == 0
 
 
 def test_suppressed_rows_are_of_the_most_frequent_value_and_the_share_holds(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.arrays import Bools, Floats
+from deniable.core.errors import QuestionError
 from deniable.core.manifest import Manifest
 from deniable.engines.base import CELL
 from deniable.engines.batch.values import lookup
@@ -79,7 +80,7 @@ def share_of(groups: pa.Table, leaf: Leaf) -> Floats:
     ranges = ranges_of(groups, leaf.column)
     kind = groups.schema.field(leaf.column + boxes.LOW).type
     with comparing(leaf.column, kind):
-        return ranges.share(_covered(ranges, kind, leaf.condition), leaf.missing)
+        return ranges.share(_covered(ranges, kind, leaf.condition, leaf.column), leaf.missing)
 
 
 def ranges_of(groups: pa.Table, name: str) -> Ranges:
@@ -102,15 +103,29 @@ def sets_of(groups: pa.Table, name: str) -> tuple[Sets, pa.Array]:
     return Sets(box, place.astype(np.int64), len(lists)), values
 
 
-def _covered(ranges: Ranges, kind: pa.DataType, condition: Any) -> Floats:
+def _covered(ranges: Ranges, kind: pa.DataType, condition: Any, column: str) -> Floats:
     """The share of each box that a condition covers, missing rows apart."""
     if isinstance(condition, Not):
-        return 1.0 - _covered(ranges, kind, condition.condition)
+        return 1.0 - _covered(ranges, kind, condition.condition, column)
     if isinstance(condition, Between):
-        return ranges.covered([[_place(kind, condition.low), _place(kind, condition.high)]])
-    several = isinstance(condition, Iterable) and not isinstance(condition, str | bytes | Mapping)
-    places = {_place(kind, value) for value in (condition if several else [condition]) if value is not None}
-    return ranges.covered([[place, place] for place in sorted(places)])
+        intervals = [[_place(kind, condition.low), _place(kind, condition.high)]]
+    else:
+        several = isinstance(condition, Iterable) and not isinstance(condition, str | bytes | Mapping)
+        places = {_place(kind, value) for value in (condition if several else [condition]) if value is not None}
+        intervals = [[place, place] for place in sorted(places)]
+    if not ranges.whole:
+        _require_width(ranges, intervals, column)
+    return ranges.covered(intervals)
+
+
+def _require_width(ranges: Ranges, intervals: list[list[float]], column: str) -> None:
+    """Refuse single numbers inside a box: of no width, they would be nobody's for certain."""
+    for low, high in intervals:
+        if low == high and ((ranges.low <= low) & (low <= ranges.high) & (ranges.low < ranges.high)).any():
+            raise QuestionError(
+                f"Of {column!r} ranges are published, which do not tell how many rows have exactly {low:g}. Fix: ask "
+                f"for a range, {{{column!r}: dn.between(..)}}."
+            )
 
 
 def _place(kind: pa.DataType, literal: Any) -> float:
