@@ -43,7 +43,7 @@ def weighed(states, sets, control, tally, **moments):
 
 
 def counts_of(states, sets, control, tally):
-    return Count().estimate(weighed(states, sets, control, tally), "inverse", 0.0, {})
+    return Count().estimate(weighed(states, sets, control, tally), "inverse", 0.0, lambda _: (0.0, 0.0))
 
 
 def draws_of(rng, states, rows, number):
@@ -84,13 +84,13 @@ def test_sums_and_averages_are_right(name):
     pay = Moments(rows=one + three, sums=one + 3 * three, squares=one + 9 * three)
     rows = weighed(states, SETS, None, one + three, pay=pay)
     total, present = summed("pay", None)
-    sums = Computed(total).estimate(rows, "inverse", 0.0, {"pay": (1.0, 3.0)})
+    sums = Computed(total).estimate(rows, "inverse", 0.0, lambda _: (1.0, 3.0))
     truth = truth_of(states, small) + 3 * truth_of(states, large)
     spread = sums.value.std(axis=0)
     assert (np.abs(sums.value.mean(axis=0) - truth) < 5 * spread / np.sqrt(DRAWS)).all()
     np.testing.assert_allclose(sums.variance.mean(axis=0), spread**2, rtol=0.016)
-    means = Computed(Ratio(total, present, average=True)).estimate(
-        rows, "inverse", normal_quantile(0.95), {"pay": (1.0, 3.0)}
+    means = Computed(Ratio(total, present, (total,))).estimate(
+        rows, "inverse", normal_quantile(0.95), lambda _: (1.0, 3.0)
     )
     ratio = truth / (truth_of(states, small) + truth_of(states, large))
     covered = (np.abs(means.value - ratio) <= normal_quantile(0.95) * np.sqrt(means.variance)).mean(axis=0)

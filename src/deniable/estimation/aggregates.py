@@ -13,7 +13,7 @@ import numpy as np
 from deniable.core.part import Part
 from deniable.estimation.formula import Formula, Ranges, Widened, evaluate, terms_of
 from deniable.estimation.linear import Linear, Narrowed, Term
-from deniable.estimation.mapped import Mapped, middles, plain
+from deniable.estimation.mapped import edges_of, plain
 from deniable.estimation.model.weighed import Answers, Weighed
 from deniable.estimation.predicates import EVERYTHING, Leaf, everything
 
@@ -54,19 +54,13 @@ def summed(column: str, part: Part | None) -> tuple[Formula, Formula]:
     present, bins = Term("rows", None, Narrowed(Leaf(column, everything, False))), part.bins.get(column)
     if bins is None:
         return Term("rows", None, Narrowed(EVERYTHING, plain(column))), present
-    middle, half = (Term("rows", None, Narrowed(EVERYTHING, numbers)) for numbers in middles(column, bins))
-    return Widened(middle, half), present
+    lower, upper = (Term("rows", None, Narrowed(EVERYTHING, numbers)) for numbers in edges_of(column, bins))
+    return Widened(lower, upper), present
 
 
 def columns_of(aggregate: Aggregate) -> list[str]:
     """The public numeric columns that an aggregate adds up."""
     return list(dict.fromkeys(term.column for term in terms_of(aggregate.formula) if term.column is not None))
-
-
-def numbers_of(aggregate: Aggregate) -> list[Mapped]:
-    """The numbers of sensitive columns that an aggregate adds up."""
-    every = (term.narrowed.numbers for term in terms_of(aggregate.formula) if term.narrowed is not None)
-    return [numbers for numbers in every if numbers is not None]
 
 
 def conditions_of(aggregate: Aggregate) -> list[Narrowed]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from deniable.core.arrays import Floats, Ints
 from deniable.core.errors import OptionError, QuestionError
-from deniable.estimation.aggregates import Aggregate, Count, columns_of, conditions_of, numbers_of
+from deniable.estimation.aggregates import Aggregate, Count, columns_of, conditions_of
 from deniable.estimation.asking import Asking, Options, asking
 from deniable.estimation.estimate import Estimate, reach
 from deniable.estimation.formula import Ranges
@@ -21,13 +21,13 @@ from deniable.estimation.four_state import answer_four_state
 from deniable.estimation.linear import Linear, Narrowed, paired
 from deniable.estimation.mapped import Grouped, Mapped, column_of, name_of
 from deniable.estimation.model import one_part, several
-from deniable.estimation.model.columns import sensitive_values
 from deniable.estimation.model.conditions import is_joint
 from deniable.estimation.model.weighed import Answers, Weighed
+from deniable.estimation.possible import Possible
 from deniable.estimation.predicates import And, Predicate
 from deniable.estimation.published import Published, with_columns
 from deniable.estimation.question import Answer, Question
-from deniable.estimation.questions import as_numbers, ends_of, is_number, require_column
+from deniable.estimation.questions import is_number, require_column
 
 Labels = tuple[tuple[Hashable, ...], ...]
 
@@ -58,20 +58,21 @@ def answer(published: Published, question: Question) -> Answer:
     if options.four_state:
         return _four_state(published, question)
     together = list(dict.fromkeys(column for one in question.aggregates for column in columns_of(one)))
-    ranges = {column: number_bounds(ask, column) for column in together}
-    ranges |= {
-        numbers.name: _sensitive_bounds(ask, numbers) for one in question.aggregates for numbers in numbers_of(one)
-    }
+    for column in together:
+        require_numbers(ask, column)
     narrowed = list(dict.fromkeys(condition for one in question.aggregates for condition in conditions_of(one)))
     pairs = {column.name: column for one in question.aggregates for column in paired(columns_of(one))}
     counted = with_columns(published, tuple(pairs.values()))
     labels, blocks = _weighed(counted, question, narrowed, [*together, *pairs])
     keys, numbers, missing = [], [], _groups_wanted(question, labels)
     for block in blocks:  # one after the other: the tallies and weights of all groups and labels may not fit
-        pieces = []
+        pieces: list[tuple[Ints, Mapping[Aggregate, Answers]]] = []
+        start = 0
         for rows in block:
             linear = Linear(dict(zip([None, *narrowed], rows, strict=True)))
-            pieces.append((rows[0].keys[:missing], _estimated(question, linear, ranges)))
+            here = labels[start : (start := start + rows[0].shape[1])]
+            possible = Possible(counted, question, rows[0].keys, here)
+            pieces.append((rows[0].keys[:missing], _estimated(question, linear, possible.range)))
         keys.append(pieces[0][0])
         joined = _joined([estimated for _, estimated in pieces], axis=1)
         numbers.append({aggregate: answers.first(missing) for aggregate, answers in joined.items()})
@@ -147,7 +148,7 @@ def row_weights(published: Published, where: Predicate, numbers: Mapped | None =
 
 def row_numbers(published: Published, column: str, missing: float) -> Floats:
     """A public column of numbers, of every row in the order of the table; refused where it holds none."""
-    number_bounds(asking(published), column)
+    require_numbers(asking(published), column)
     counter = published.counter()
     values = pc.cast(counter.distinct(column), pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return np.append(values, missing)[counter.coded((column,), ()).keys[:, 0]]
@@ -167,8 +168,8 @@ def require_one_part_options(options: Options) -> None:
         )
 
 
-def number_bounds(ask: Asking, column: str) -> tuple[float, float]:
-    """The smallest and largest value of a public numeric column."""
+def require_numbers(ask: Asking, column: str) -> None:
+    """Refuse to add up a column that is not public, or holds no numbers."""
     require_column(ask.manifest, column)
     if column in ask.manifest.sensitive_columns:
         raise QuestionError(
@@ -181,14 +182,6 @@ def number_bounds(ask: Asking, column: str) -> tuple[float, float]:
             f"Column {column!r} is of type {values.type}: only numbers can be added up or averaged. Ask for counts by "
             f"value instead: group by {column!r}."
         )
-    return ends_of(values)
-
-
-def _sensitive_bounds(ask: Asking, numbers: Mapped) -> tuple[float, float]:
-    """The smallest and largest number that is added up of a sensitive column."""
-    values = sensitive_values(ask.published, numbers.column)
-    as_numbers(numbers, values[:0])
-    return ends_of(numbers.compute(values))
 
 
 def interval(numbers: Answers, z: float) -> tuple[Floats, Floats]:

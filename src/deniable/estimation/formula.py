@@ -8,8 +8,9 @@ A ratio whose lower part B is uncertain itself has its variance enlarged by 1 / 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -17,8 +18,8 @@ from deniable.core.arrays import Floats
 from deniable.estimation.linear import Linear, Term
 from deniable.estimation.model.weighed import Answers
 
-Ranges = Mapping[str, tuple[float, float]]  # of numeric columns and functions of them: smallest and largest value
 Number = Floats | float
+Ranges = Callable[[Term], tuple[Number, Number]]  # of what a term adds up: the smallest and the largest number
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,11 @@ class Added:
 
 @dataclass(frozen=True)
 class Ratio:
-    """One formula divided by another; an average lies among the numbers that the term above the line adds up."""
+    """One formula divided by another; an average lies among the numbers that some terms above the line add up."""
 
     above: Formula
     below: Formula
-    average: bool = False
+    averaged: tuple[Formula, ...] = ()
 
     @property
     def is_share(self) -> bool:
@@ -86,10 +87,10 @@ class Spread:
 
 @dataclass(frozen=True)
 class Widened:
-    """A formula that may be off by as much as another one even without noise: numbers that are known to their bin."""
+    """The middle of two terms, between which the truth lies even without noise: numbers that are known to their bin."""
 
-    of: Term
-    slack: Term
+    lower: Term
+    upper: Term
 
 
 Formula = Term | Constant | Scaled | Added | Ratio | Present | Spread | Widened
@@ -155,14 +156,13 @@ class Traced:
 
 def evaluate(formula: Formula, linear: Linear, z: float, ranges: Ranges) -> Answers:
     """The formula's value [groups, labels] with its variance and what is possible; NaN where it has none."""
-    shape = linear.rows[None].first(linear.rows[None].counts).shape
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         traced = _Tracing(linear, z, ranges).traced(formula)
         grown = np.where(np.less(traced.doubt, 1), 1 / (1 - traced.doubt) ** 2, np.inf)
         known = np.maximum(traced.slack, 0.0) / z if z > 0 else 0.0  # as if it were z standard errors less
         errors = [np.square(np.sqrt(x * grown) + known) for x in linear.variance(traced.slopes)]
         errors = [np.where(np.isfinite(x), x, np.inf) for x in errors]
-    columns = (traced.value, *errors, traced.smallest, traced.largest)
+    columns, shape = (traced.value, *errors, traced.smallest, traced.largest), linear.rows[None].shape
     return Answers(*(np.broadcast_to(np.asarray(column, np.float64), shape).copy() for column in columns))
 
 
@@ -185,15 +185,18 @@ class _Tracing:
         if isinstance(formula, Spread):
             return self._spread(formula)
         if isinstance(formula, Widened):
-            return replace(self._term(formula.of), slack=self.linear.value(formula.slack))
+            lower, upper = self._term(formula.lower), self._term(formula.upper)
+            middle = lower.plus(upper).scaled(0.5)
+            half = np.subtract(upper.value, lower.value) / 2
+            return replace(middle, smallest=lower.smallest, largest=upper.largest, slack=half)
         return self._term(formula) if isinstance(formula, Term) else self._ratio(formula)
 
     def _term(self, term: Term) -> Traced:
         ends = self.linear.bounds(term)
         if term.adds == "values":
-            low, high = self.ranges[term.number or ""]
-            if low < 0 < high or (term.narrowed is not None and term.narrowed.numbers is not None):
-                ends = np.full_like(ends[0], -np.inf), np.full_like(ends[1], np.inf)
+            low, high = self.ranges(term)
+            either_sign = np.less(low, 0) & np.less(0, high)
+            ends = np.where(either_sign, -np.inf, ends[0]), np.where(either_sign, np.inf, ends[1])
         return Traced(self.linear.value(term), {term: 1.0}, np.minimum(*ends), np.maximum(*ends))
 
     def _ratio(self, formula: Ratio) -> Traced:
@@ -207,15 +210,25 @@ class _Tracing:
             for term in combined.slopes
         }
         doubt = np.maximum(np.maximum(above.doubt, below.doubt), self._doubt(below))
-        if formula.average:  # an average lies among what is averaged
-            value = np.clip(value, *self._range(formula.above))
+        possible = self._possible(formula, above, below)
+        if formula.averaged:  # an average lies among what is averaged
+            value = np.clip(value, *possible)
         slack = np.divide(above.slack + np.abs(value) * below.slack, np.abs(below.value))
-        return Traced(value, slopes, *self._possible(formula, above, below), doubt, slack)
+        return Traced(value, slopes, *possible, doubt, slack)
 
-    def _range(self, above: Formula) -> tuple[float, float]:
-        above = above.of if isinstance(above, Widened) else above
-        assert isinstance(above, Term)
-        return self.ranges[above.number or ""]
+    def _range(self, averaged: tuple[Formula, ...]) -> tuple[Number, Number]:
+        """The smallest and the largest number that rows count for in one of some sums."""
+        lows, highs = zip(*map(self._ends, averaged), strict=True)
+        return reduce(np.fmin, lows), reduce(np.fmax, highs)
+
+    def _ends(self, added_up: Formula) -> tuple[Number, Number]:
+        if isinstance(added_up, Scaled):
+            low, high = (added_up.factor * end for end in self._ends(added_up.of))
+            return np.minimum(low, high), np.maximum(low, high)
+        if isinstance(added_up, Widened):
+            return self.ranges(added_up.lower)[0], self.ranges(added_up.upper)[1]
+        assert isinstance(added_up, Term)
+        return (1.0, 1.0) if added_up.number is None else self.ranges(added_up)
 
     def _spread(self, formula: Spread) -> Traced:
         """dV/dS2 = 1/d, dV/dS1 = -2 (S1/N) / d, dV/dN = (S1^2/N^2 - V) / d with d = N - 1 or N."""
@@ -227,8 +240,15 @@ class _Tracing:
         for part, slope in ((second, 1.0), (first, -2 * mean), (rows, mean**2 - value)):
             for term, own in part.slopes.items():
                 slopes[term] = slopes.get(term, 0.0) + own * slope / below
-        spread = Traced(value, slopes, 0.0, np.inf, self._doubt(rows))
-        return self._root(spread) if formula.root else spread
+        spread = Traced(value, slopes, 0.0, self._widest(formula, rows), self._doubt(rows))
+        return self._root(spread) if formula.root else replace(spread, value=np.clip(value, 0.0, spread.largest))
+
+    def _widest(self, formula: Spread, rows: Traced) -> Number:
+        """The largest variance of numbers from a to b, half of them at each end: (b - a)^2 / 4, of a sample times
+        N / (N - 1) (Popoviciu's)."""
+        low, high = self._ends(formula.first)
+        few = np.maximum(rows.smallest, 2.0)
+        return np.square(np.subtract(high, low)) / 4 * (few / (few - 1) if formula.sample else 1.0)
 
     def _root(self, spread: Traced) -> Traced:
         """The root of a variance V: from sqrt(V - h) to sqrt(V + h) where V itself is known to h = z stderr. A tangent
@@ -238,7 +258,9 @@ class _Tracing:
         most = np.add(spread.value, half)
         high = np.sqrt(np.where(np.isfinite(most), np.maximum(most, 0.0), np.inf))
         low = np.sqrt(np.maximum(np.where(np.isfinite(half), spread.value - half, 0.0), 0.0))
-        value = np.where(np.greater_equal(most, 0), np.sqrt(np.maximum(spread.value, 0.0)), np.nan)
+        widest = np.sqrt(spread.largest)
+        low, high = np.minimum(low, widest), np.minimum(high, widest)
+        value = np.where(np.greater_equal(most, 0), np.sqrt(np.clip(spread.value, 0.0, spread.largest)), np.nan)
         scale = 1 / np.where(np.greater(value, 0), 2 * value, np.inf)
         slopes = {term: slope * scale for term, slope in spread.slopes.items()}
         by_tangent = np.where(np.greater(value, 0), half * scale, 0.0)
@@ -253,8 +275,8 @@ class _Tracing:
     def _possible(self, formula: Ratio, above: Traced, below: Traced) -> tuple[Number, Number]:
         if formula.is_share:
             return 0.0, 1.0
-        if formula.average:
-            return self._range(formula.above)
+        if formula.averaged:
+            return self._range(formula.averaged)
         sure = np.greater_equal(above.smallest, 0) & np.greater_equal(below.smallest, 0)
         low = np.where(sure & np.greater(below.largest, 0), np.divide(above.smallest, below.largest), -np.inf)
         low = np.where(sure, np.maximum(low, 0.0), -np.inf)

@@ -34,8 +34,8 @@ def plain(column: str) -> Mapped:
     return Mapped(column, column, lambda values: values)
 
 
-def middles(column: str, bins: Bins) -> tuple[Mapped, Mapped]:
-    """The middles of a column's bins, and how far numbers of a bin may be from its middle."""
+def edges_of(column: str, bins: Bins) -> tuple[Mapped, Mapped]:
+    """The lower and the upper edges of a column's bins, between which its numbers lie."""
     if bins.open_ends:
         raise QuestionError(
             f"The first and the last bin of {column!r} are open: what its numbers add up to is not known. Ask for "
@@ -43,12 +43,12 @@ def middles(column: str, bins: Bins) -> tuple[Mapped, Mapped]:
         )
     edges = np.asarray(bins.edges, np.float64)
     known = pa.array(bins.labels)
-    middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
 
     def looked_up(numbers: Floats) -> Callable[[pa.Array], pa.Array]:
         return lambda values: pa.array(numbers).take(pc.index_in(values, value_set=known, skip_nulls=True))
 
-    return Mapped(column, column, looked_up(middle)), Mapped(f"half the bins of {column}", column, looked_up(half))
+    lower, upper = (f"{end} edges of the bins of {column}" for end in ("lower", "upper"))
+    return Mapped(lower, column, looked_up(edges[:-1])), Mapped(upper, column, looked_up(edges[1:]))
 
 
 Grouped = str | Mapped  # what answers are grouped by: a column, or a function of a sensitive one

@@ -20,12 +20,13 @@ import pyarrow.compute as pc
 from deniable.core.arrays import Floats
 from deniable.core.errors import QuestionError
 from deniable.estimation.aggregates import Computed, Count
-from deniable.estimation.answering import answer, number_bounds, places_among
+from deniable.estimation.answering import answer, places_among, require_numbers
 from deniable.estimation.asking import Options, asking
 from deniable.estimation.linear import Narrowed, Term
 from deniable.estimation.mapped import Grouped, Mapped, column_of, plain
 from deniable.estimation.model.columns import sensitive_values
 from deniable.estimation.model.conditions import leaves_of
+from deniable.estimation.possible import Possible, values_left, with_missing
 from deniable.estimation.predicates import And, Predicate
 from deniable.estimation.published import Published
 from deniable.estimation.question import Answer, Question
@@ -108,7 +109,7 @@ def quantiles(published: Published, question: Question, what: Quantile, answered
 
 def _of_public(published: Published, question: Question, what: Quantile, answered: Answer) -> list[Floats]:
     column, options = column_of(what.column), Options("inverse", False, question.options.confidence)
-    number_bounds(asking(published), column)
+    require_numbers(asking(published), column)
     public = [g for g in question.groups if column_of(g) not in published.manifest.sensitive_columns]
     hidden = [g for g in question.groups if g not in public]
     groups = (*public, column, *hidden)
@@ -172,7 +173,9 @@ def _of_sensitive(published: Published, question: Question, what: Quantile, answ
     numbers = what.column if isinstance(what.column, Mapped) else plain(what.column)
     values = sensitive_values(published.manifest, numbers.column)
     as_numbers(numbers, values[:0])
-    every = np.unique(pc.cast(numbers.compute(values), pa.float64(), safe=False).drop_null().to_numpy())
+    left = pa.array(values_left(_where(question, what.narrowed), numbers.column, values))
+    computed = numbers.compute(with_missing(values).filter(left))
+    every = np.unique(pc.cast(computed, pa.float64(), safe=False).drop_null().to_numpy())
     if not len(every):  # a function that has no value
         return list(np.full((3, len(answered.keys), len(answered.labels)), np.nan))
     places = np.unique(np.linspace(0, len(every) - 1, min(len(every), MOST_PLACES)).astype(np.int64))
@@ -189,7 +192,9 @@ def _of_sensitive(published: Published, question: Question, what: Quantile, answ
             result[at] = crossing(every[places], off[at], error[at], question.options.z, lowest)
         else:
             result[at] = np.nan
-    return list(result)
+    possible = Possible(published, question, answered.keys, answered.labels)
+    condition = And(()) if what.narrowed is None else what.narrowed.condition
+    return list(np.clip(result, *possible.range(Term("rows", None, Narrowed(condition, numbers)))))
 
 
 def _step(what: Quantile, numbers: Mapped, t: float) -> Narrowed:

@@ -5,8 +5,8 @@ A protocol, so that estimation depends on no engine: any store that can tally ro
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,10 +43,11 @@ class Published(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Completed:
-    """The rows of a release, with a manifest that says more than the published one."""
+    """The rows of a release, with a manifest that says more than the published one, and columns that are computed."""
 
     manifest: Manifest
     counted: Counter
+    derived: Mapping[str, Derived] = field(default_factory=dict)
 
     def counter(self) -> Counter:
         return self.counted
@@ -58,7 +59,15 @@ def with_columns(published: Published, derived: Sequence[Derived]) -> Published:
         return published
     counter = published.counter().with_columns(derived)
     more = [Column(column.name, str(counter.distinct(column.name).type), "public") for column in derived]
-    return Completed(replace(published.manifest, columns=(*published.manifest.columns, *more)), counter)
+    known = published.derived if isinstance(published, Completed) else {}
+    manifest = replace(published.manifest, columns=(*published.manifest.columns, *more))
+    return Completed(manifest, counter, {**known, **{column.name: column for column in derived}})
+
+
+def source_of(published: Published, column: str) -> Derived | None:
+    """How a public column is computed from one other; None where it is not."""
+    derived = published.derived.get(column) if isinstance(published, Completed) else None
+    return derived if derived is not None and len(derived.sources) == 1 else None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

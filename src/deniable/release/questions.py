@@ -99,7 +99,8 @@ class Questions(ABC):
             column: the column, as for ``sum``.
             where, calibrate, confidence: as for ``count``.
         """
-        aggregate = Computed(Ratio(*summed(column, self.manifest.part_of(column)), average=True))
+        total, present = summed(column, self.manifest.part_of(column))
+        aggregate = Computed(Ratio(total, present, (total,)))
         average = self._ask(where, aggregate, Options("inverse", calibrate, confidence))
         if np.isnan(average.value):
             raise QuestionError(

@@ -115,13 +115,16 @@ def test_single_values_are_answered_as_sets_of_one_value(
     sets = Linear({None: ValueSets(ask, block, member & asked, control)})
     rows = block.counts.sum() * VALUES.max() ** 2
     for method in ("inverse", "mle", "shrunk"):
-        single, other = (Count().estimate(one, method, 1.96, {}) for one in (values, sets))
+        single, other = (Count().estimate(one, method, 1.96, lambda _: (0.0, 0.0)) for one in (values, sets))
         assert single.value.shape == (groups, len(chosen))
         assert_same(single, other, rows)
     for bounds in ((-3.0, 7.0), (1.0, 7.0)):
         total, present = summed("pay", None)
-        for aggregate in (Computed(total), Computed(Ratio(total, present, average=True))):
-            assert_same(*(aggregate.estimate(one, "inverse", 1.96, {"pay": bounds}) for one in (values, sets)), rows)
+        for aggregate in (Computed(total), Computed(Ratio(total, present, (total,)))):
+            estimates = [
+                aggregate.estimate(one, "inverse", 1.96, lambda _, ends=bounds: ends) for one in (values, sets)
+            ]
+            assert_same(*estimates, rows)
 
 
 @pytest.mark.parametrize("marginal", [True, False])

@@ -148,7 +148,7 @@ def _answered(releases, condition, value):
     aggregates = (Count(),)
     if value is not None:
         total, present = summed(value, None)
-        aggregates = (Computed(total), Computed(Ratio(total, present, average=True)))
+        aggregates = (Computed(total), Computed(Ratio(total, present, (total,))))
     question = Question(query.where, aggregates=aggregates)
     answers = [answer(release, question).by_aggregate for release in releases]
     pairs = [[(one.value[0, 0], one.variance[0, 0]) for one in numbers.values()] for numbers in answers]

@@ -135,6 +135,10 @@ class ValueSets(_OnePart):
             self._follow = SetControl(states, control, sets[place], weight[place])
             self.control = self._follow.with_other(self._follow)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.keys), len(self.sets)
+
     def first(self, tally: Floats) -> Floats:
         return _added(tally, self._weight)
 
@@ -195,6 +199,10 @@ class SingleValues(_OnePart):
         variance = self.states.squares(tally) - inverted
         self._known = [*self._known[-1:], (tally, inverted, variance)]
         return inverted, variance
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.keys), len(self._chosen)
 
     def first(self, tally: Floats) -> Floats:
         return self._of_labels(self._moments(tally)[0])

@@ -197,6 +197,10 @@ class Patterns(Weighed):
         weights = self.rows.conditions.weights_of(truth).reshape(self.counts.shape[1], -1)
         return weights[:, self.rows.wide].T
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.keys), len(self.rows.chosen)
+
     def first(self, tally: Floats) -> Floats:
         return self.rows.picked(self._every_first(tally)) * self.inside
 

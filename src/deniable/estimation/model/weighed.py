@@ -97,6 +97,11 @@ class Weighed(ABC):
     unbiased: bool = True
     control: Calibration | None = None
 
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """How many groups and labels."""
+
     @abstractmethod
     def first(self, tally: Floats) -> Floats:
         """Sum of w, [groups, labels]."""

@@ -9,7 +9,7 @@ from sqlglot import exp
 from deniable.core.errors import QuestionError
 from deniable.estimation.formula import Constant, Formula, Present, Ratio, Spread, Widened, added, times
 from deniable.estimation.linear import Narrowed, Term
-from deniable.estimation.mapped import Mapped, middles, plain
+from deniable.estimation.mapped import Mapped, edges_of, plain
 from deniable.estimation.ordered import Extreme, Quantile
 from deniable.estimation.predicates import And, Predicate, complement
 from deniable.estimation.sql.conditions import Conditions
@@ -81,7 +81,7 @@ class Aggregates:
         if function == "sum":
             return Present(total, present)
         if function == "avg":
-            return Ratio(total, present, average=True)
+            return Ratio(total, present, (total,))
         _, sample, root = SPREADS[type(node)]
         return Spread(*self._powers(inner, inside), present, sample, root)
 
@@ -102,8 +102,8 @@ class Aggregates:
         present = Term("rows", None, self.narrowed([*inside, self._present(node)]))
         bins = self.scope.bins.get(column) if isinstance(column, str) else None
         if bins is not None and isinstance(column, str):
-            middle, half = (Term("rows", None, self.narrowed(inside, numbers)) for numbers in middles(column, bins))
-            return Widened(middle, half), present
+            lower, upper = (Term("rows", None, self.narrowed(inside, numbers)) for numbers in edges_of(column, bins))
+            return Widened(lower, upper), present
         numbers = column if isinstance(column, Mapped) else plain(column)
         return Term("rows", None, self.narrowed(inside, numbers)), present
 
@@ -121,6 +121,7 @@ class Aggregates:
                 f"{function.upper()} of {shown(case)}: ask for it with FILTER (WHERE ..) instead of CASE."
             )
         totals: list[Formula] = []
+        averaged: list[Formula] = []
         counts: list[Formula] = []
         earlier: list[Condition] = []
         branches = [(when.this, when.args["true"]) for when in case.args["ifs"]]
@@ -138,8 +139,10 @@ class Aggregates:
                 if function == "count" and is_literal(then)
                 else self._sum(then, here)
             )
-            if total is not None and not (isinstance(then, exp.Literal) and literal(then) == 0):
-                totals.append(total)
+            if total is not None:
+                averaged.append(total)
+                if not (isinstance(then, exp.Literal) and literal(then) == 0):
+                    totals.append(total)
             counts.append(present)
         if not counts:
             raise QuestionError(f"{shown(case)} is always NULL.")
@@ -148,7 +151,7 @@ class Aggregates:
         if function == "count":
             return rows
         total = added(*totals) if totals else Constant(0.0)
-        return Present(total, rows) if function == "sum" else Ratio(total, rows)
+        return Present(total, rows) if function == "sum" else Ratio(total, rows, tuple(averaged))
 
     # -- order ---------------------------------------------------------------------------------------------------------
 

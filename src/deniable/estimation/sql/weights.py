@@ -50,8 +50,10 @@ def _expression(text: str) -> Node:
 
 
 def _weights(published: Published, formula: Formula) -> Floats:
-    if isinstance(formula, Present | Widened):
+    if isinstance(formula, Present):
         return _weights(published, formula.of)
+    if isinstance(formula, Widened):
+        return (_weights(published, formula.lower) + _weights(published, formula.upper)) / 2
     if isinstance(formula, Scaled):
         return formula.factor * _weights(published, formula.of)
     if isinstance(formula, Added):
