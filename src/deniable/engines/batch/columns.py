@@ -15,7 +15,7 @@ from deniable.core.arrays import Codes, Ints
 from deniable.core.errors import QuestionError
 from deniable.core.tally import Derived
 from deniable.engines.base import Dataset, Progress, no_progress
-from deniable.engines.batch.values import plain_type
+from deniable.engines.batch.values import normal, plain_type
 
 BLOCK = 64  # batches whose codes are joined at a time
 
@@ -33,7 +33,7 @@ class Encoded:
 
 
 def encode(column: pa.ChunkedArray) -> Encoded:
-    """A column as dictionary codes of the smallest type; missing gets the last code."""
+    """A column as dictionary codes of the smallest type; missing, NaN included, gets the last code."""
     if isinstance(column, pa.Array):
         column = pa.chunked_array([column])
     if len(column) == 0:
@@ -49,10 +49,12 @@ def encode(column: pa.ChunkedArray) -> Encoded:
         indices = chunk.indices.cast(pa.int64()).fill_null(size)
         codes[start : start + len(chunk)] = indices.to_numpy(zero_copy_only=False)
         start += len(chunk)
-    if dictionary.null_count:  # a dictionary may itself hold a missing value
-        known = pc.drop_null(dictionary)
-        place = pc.index_in(dictionary, known).fill_null(len(known)).to_numpy(zero_copy_only=False)
-        return Encoded(known, np.append(place, len(known)).astype(kind)[codes])
+    floating = pa.types.is_floating(dictionary.type)
+    if dictionary.null_count or floating:  # a dictionary may itself hold a missing value, or 0.0 and -0.0
+        own = normal(dictionary.cast(pa.float64())) if floating else dictionary
+        known = pc.drop_null(own).unique()
+        place = pc.index_in(own, known).fill_null(len(known)).to_numpy(zero_copy_only=False)
+        return Encoded(known.cast(dictionary.type), np.append(place, len(known)).astype(kind)[codes])
     return Encoded(dictionary, codes)
 
 

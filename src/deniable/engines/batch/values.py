@@ -128,7 +128,7 @@ def factorise(column: pa.Array, dtype: pa.DataType) -> tuple[np.ndarray, pa.Arra
         indices = column.indices
         if indices.null_count:
             indices = indices.cast(pa.int64()).fill_null(len(values) - 1)
-    return indices.to_numpy(zero_copy_only=False), _normal(values)
+    return indices.to_numpy(zero_copy_only=False), normal(values)
 
 
 def lookup(column: pa.Array, known: pa.Array) -> np.ndarray | None:
@@ -141,7 +141,7 @@ def lookup(column: pa.Array, known: pa.Array) -> np.ndarray | None:
         if not pa.types.is_floating(dtype):
             return None
     if pa.types.is_dictionary(column.type) and not column.indices.null_count:
-        places = pc.index_in(_normal(_cast(column.dictionary, dtype)), value_set=known)
+        places = pc.index_in(normal(_cast(column.dictionary, dtype)), value_set=known)
         if not places.null_count:  # in as few bytes as they need: new memory costs more than looking up
             narrow = places.cast(pa.from_numpy_dtype(np.min_scalar_type(len(known))))
             return np.asarray(narrow.take(column.indices))
@@ -227,7 +227,7 @@ def _declared(name: str, given: list[Any], dtype: pa.DataType, exempt: bool) -> 
     texts = all(value is None or isinstance(value, str) for value in given)
     try:
         # A list from a file is texts, whatever the column holds.
-        array = _normal(pa.array(given, pa.string()).cast(dtype) if texts else pa.array(given, type=dtype))
+        array = normal(pa.array(given, pa.string()).cast(dtype) if texts else pa.array(given, type=dtype))
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise OptionError(
             f"domain of {name!r} holds a value that is no {dtype}, the type of the column. "
@@ -246,7 +246,7 @@ def _cast(array: pa.Array, dtype: pa.DataType) -> pa.Array:
     return array if array.type == dtype else array.cast(dtype)
 
 
-def _normal(values: pa.Array) -> pa.Array:
+def normal(values: pa.Array) -> pa.Array:
     """NaN as null and -0.0 as 0.0, so that each number has one code."""
     if not pa.types.is_floating(values.type):
         return values

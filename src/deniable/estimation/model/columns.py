@@ -108,9 +108,9 @@ class PerturbedColumn:
         return replace(self, values=values, masses=masses.astype(np.float64), source=(self, places))
 
     def numbers(self, numbers: Mapped) -> Floats:
-        """What is added up for each state; 0 for missing."""
-        without = np.zeros(len(self.masses) - len(self.values) + int(self.exempt))
-        return np.append(as_numbers(numbers, self.values), without)
+        """What is added up for each state; 0 where there is no number."""
+        missing = len(self.masses) - len(self.values) + int(self.exempt)
+        return as_numbers(numbers, pa.concat_arrays([self.values, pa.nulls(missing, self.values.type)]))
 
     def mask(self, leaf: Leaf) -> Bools:
         """Which of the values, missing last where it is one, satisfy a condition."""

@@ -135,9 +135,9 @@ def _divided(arrays: list[pa.Array]) -> pa.Array:
 
 
 def _whole_division(arrays: list[pa.Array]) -> pa.Array:
-    """Towards zero, as DuckDB divides whole numbers."""
-    if not all(pa.types.is_integer(array.type) for array in arrays):
-        return pc.floor(_divided(arrays))
+    """Towards zero, as DuckDB divides whole numbers; of others it says a / b, and other databases its floor."""
+    if not all(pa.types.is_integer(array.type) or pa.types.is_null(array.type) for array in arrays):
+        raise QuestionError("a // b divides whole numbers, and these are not. Fix: FLOOR(a / b).")
     above, below = (array.cast(pa.int64()) for array in arrays)
     return pc.divide(above, pc.if_else(pc.equal(below, 0), pa.scalar(None, pa.int64()), below))
 

@@ -199,10 +199,13 @@ def _cast(node: Node) -> Computed:
     if kind is None:
         raise QuestionError(f"{shown(node)}: CAST to INTEGER, DOUBLE, VARCHAR, DATE, TIMESTAMP or BOOLEAN.")
     gentle = isinstance(node, exp.TryCast)
+    decimals = any(not one.is_string and not one.is_int for one in node.find_all(exp.Literal))
 
     def cast(arrays: list[pa.Array]) -> pa.Array:
         (values,) = arrays
         if pa.types.is_integer(kind) and pa.types.is_floating(values.type):
+            if decimals and pc.any(pc.equal(pc.subtract(values, pc.floor(values)), 0.5)).as_py():
+                raise QuestionError(f"{shown(node)} rounds halves, which databases do in two ways. Fix: FLOOR.")
             values = pc.round(values, round_mode="half_to_even")
         try:
             return values.cast(kind)

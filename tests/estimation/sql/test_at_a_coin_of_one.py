@@ -1,0 +1,105 @@
+"""Of columns that are all kept, SQL gives what DuckDB gives; what databases compute in two ways is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deniable as dn
+from deniable.core.errors import QuestionError
+
+N = 400
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    rng = np.random.default_rng(8)
+    return pa.table(
+        {
+            "g": rng.choice(["x", "y"], N),
+            "f": np.where(rng.random(N) < 0.3, -0.0, rng.integers(-2, 3, N) / 2),
+            "s": pa.array(rng.choice(["flu", "cold", "ok"], N), mask=rng.random(N) < 0.2),
+            "v": pa.array(rng.integers(-3, 8, N), mask=rng.random(N) < 0.2),
+        }
+    )
+
+
+KEPT: dict[str, dict[str, dn.Replace]] = {
+    "values": {"s": dn.Replace(coin=1.0), "v": dn.Replace(coin=1.0)},
+    "a range": {"v": dn.Replace(coin=1.0, low=-3, high=7)},
+    "missing as it is": {"s": dn.Replace(coin=1.0), "v": dn.Replace(coin=1.0)},
+}
+
+
+@pytest.fixture(scope="module", params=KEPT)
+def release(request: pytest.FixtureRequest, table: pa.Table) -> dn.Release:
+    missing = "exempt" if request.param == "missing as it is" else "value"
+    return dn.publish(table, mechanism=dn.mechanisms.Retention(KEPT[request.param]), missing=missing, key=bytes(32))
+
+
+def theirs(table: pa.Table, question: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect() as connection:
+        connection.register("release", table)
+        return connection.execute(question).fetchall()
+
+
+AGGREGATES = [
+    "SUM(COALESCE(v, 4))",
+    "AVG(COALESCE(v, 10))",
+    "SUM(GREATEST(v, -2))",
+    "AVG(CASE WHEN v > 2 THEN 10 ELSE v * 2 END)",
+    "AVG(CASE WHEN v = v THEN 1 ELSE -5 END)",
+    "SUM(NULLIF(2, v))",
+    "AVG(LENGTH(COALESCE(s, 'missing')))",
+    "STDDEV(COALESCE(v, 5))",
+    "SUM(COALESCE(v, 4)) FILTER (WHERE s = 'flu' OR s IS NULL)",
+    "AVG(v) FILTER (WHERE v BETWEEN 1 AND 4)",
+    "COUNT(*) FILTER (WHERE NOT (v > 3))",
+]
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_numbers_made_of_missing_ones_count(release: dn.Release, table: pa.Table, aggregate: str) -> None:
+    """Missing values counted as 0, whatever an expression made of them, where several columns are perturbed."""
+    question = f"SELECT g, {aggregate} AS a FROM release GROUP BY g ORDER BY g"
+    answered = release.sql(question).to_pydict()
+    for ours, (_, exact) in zip(answered["a"], theirs(table, question), strict=True):
+        assert ours == pytest.approx(float(exact))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT f, COUNT(*) AS n FROM release GROUP BY f ORDER BY f",
+        "SELECT CEIL(f / 3) AS c, COUNT(*) AS n FROM release GROUP BY 1 ORDER BY 1",
+        "SELECT f * 0 AS c, COUNT(*) AS n FROM release GROUP BY 1",
+        "SELECT COUNT(*) AS n, COUNT(DISTINCT f) AS m FROM release WHERE f = 0",
+        "SELECT COUNT(*) AS n FROM release WHERE f <> 0",
+        "SELECT COUNT(*) AS n FROM release WHERE f IN (0, 1)",
+    ],
+)
+def test_minus_zero_is_zero(release: dn.Release, table: pa.Table, question: str) -> None:
+    answered = release.sql(question)
+    names = [name for name in answered.column_names if not name.endswith(("_low", "_high"))]
+    ours = list(zip(*(answered[name].to_pylist() for name in names), strict=True))
+    assert ours == theirs(table, question)
+
+
+def test_not_a_number_is_missing() -> None:
+    numbers = pa.array([1.0, float("nan"), None, 3.0] * 50)
+    table = pa.table({"f": numbers, "ill": ["a", "b", "c", "d", "e"] * 40})
+    release = dn.publish(table, sensitive="ill", privacy=dn.Privacy(rho2="1/2"), mechanism="uniform", key=bytes(32))
+    (row,) = release.sql("SELECT COUNT(f) AS n, AVG(f) AS a, MAX(f) AS m FROM release").to_pylist()
+    assert (row["n"], row["a"], row["m"]) == (100, 2, 3)
+    assert release.count({"f": None}).value == 100
+    assert release.group_by("f").num_rows == 3
+
+
+@pytest.mark.parametrize("what", ["f // 2", "v // 2.5", "CAST(v * 0.5 AS INTEGER)", "CAST(2.5 AS INTEGER)"])
+def test_what_databases_compute_in_two_ways_is_refused(release: dn.Release, what: str) -> None:
+    with pytest.raises(QuestionError, match="FLOOR"):
+        release.sql(f"SELECT SUM({what}) AS a FROM release")
