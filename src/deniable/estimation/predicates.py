@@ -219,8 +219,9 @@ def everything(values: pa.Array) -> pa.Array:
 def among(values: pa.Array, wanted: Iterable[Any]) -> pa.Array:
     """Which values are one of those wanted."""
     wanted = list(wanted)
-    if any(isinstance(value, float | bool) for value in wanted) and not pa.types.is_floating(values.type):
-        return _one_by_one(values, wanted)  # Arrow would read 30.5 as 30 and True as 1
+    coarse = int | float if pa.types.is_temporal(values.type) else float | bool
+    if any(isinstance(value, coarse) for value in wanted) and not pa.types.is_floating(values.type):
+        return _one_by_one(values, wanted)  # Arrow would read 30.5 as 30, True as 1 and 3 as the third day of 1970
     try:
         return pc.is_in(values, pa.array(wanted, values.type)) if wanted else nothing(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
@@ -257,13 +258,23 @@ def compare(operator: str, values: pa.Array, literal: Any) -> pa.Array:
             if inside is not None:
                 return inside
         scalar = pa.scalar(literal)
-        if pa.types.is_temporal(kind):
+        if pa.types.is_temporal(kind) and not isinstance(literal, int | float):
             scalar = scalar.cast(kind)
         elif _is_text(kind) != _is_text(scalar.type) or pa.types.is_boolean(kind) != pa.types.is_boolean(scalar.type):
             raise pa.ArrowInvalid("texts, numbers and truth values do not compare")
         return COMPARISONS[operator](values, scalar).fill_null(False)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         raise _OfOtherKindError(f"{shortened(literal)} cannot be compared with values of type {kind}.") from None
+
+
+def matches(values: pa.Array, pattern: str, any_case: bool) -> pa.Array:
+    """Which texts are LIKE a pattern."""
+    if "\\" in pattern:
+        raise QuestionError(
+            f"LIKE {shortened(pattern)} holds a backslash, which some databases take for an escape. Fix: CONTAINS, "
+            "STARTS_WITH, = or IN, which have no wildcards."
+        )
+    return pc.match_like(values, pattern, ignore_case=any_case)
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -22,6 +22,8 @@ def table() -> pa.Table:
         {
             "g": rng.choice(["x", "y"], N),
             "f": np.where(rng.random(N) < 0.3, -0.0, rng.integers(-2, 3, N) / 2),
+            "d": pa.array(rng.integers(18_000, 18_400, N).astype(np.int32)).cast(pa.date32()),
+            "half": pa.array([0.25] * N),
             "s": pa.array(rng.choice(["flu", "cold", "ok"], N), mask=rng.random(N) < 0.2),
             "v": pa.array(rng.integers(-3, 8, N), mask=rng.random(N) < 0.2),
         }
@@ -80,9 +82,12 @@ def test_numbers_made_of_missing_ones_count(release: dn.Release, table: pa.Table
         "SELECT COUNT(*) AS n, COUNT(DISTINCT f) AS m FROM release WHERE f = 0",
         "SELECT COUNT(*) AS n FROM release WHERE f <> 0",
         "SELECT COUNT(*) AS n FROM release WHERE f IN (0, 1)",
+        "SELECT COUNT(*) AS n, AVG(d - DATE '2019-06-01') AS a FROM release WHERE d - DATE '2019-06-01' > 100",
+        "SELECT COUNT(*) AS n FROM release WHERE d >= TIMESTAMP '2019-09-01 00:00:00'",
+        "SELECT ROUND(SUM(half) / 40) AS a, ROUND(-SUM(half) / 40) AS b, ROUND(SUM(half) / 400, 1) AS c FROM release",
     ],
 )
-def test_minus_zero_is_zero(release: dn.Release, table: pa.Table, question: str) -> None:
+def test_answers_are_those_of_a_database(release: dn.Release, table: pa.Table, question: str) -> None:
     answered = release.sql(question)
     names = [name for name in answered.column_names if not name.endswith(("_low", "_high"))]
     ours = list(zip(*(answered[name].to_pylist() for name in names), strict=True))
@@ -103,3 +108,25 @@ def test_not_a_number_is_missing() -> None:
 def test_what_databases_compute_in_two_ways_is_refused(release: dn.Release, what: str) -> None:
     with pytest.raises(QuestionError, match="FLOOR"):
         release.sql(f"SELECT SUM({what}) AS a FROM release")
+
+
+@pytest.mark.parametrize(
+    ("condition", "named"),
+    [
+        ("d = 3", "date32"),
+        ("d > 18000", "date32"),
+        ("d IN (1, 2)", "date32"),
+        ("d - DATE '2019-06-01' > DATE '2019-06-01'", "int64"),
+        ("g LIKE 'a\\%b'", "backslash"),
+        ("LOWER(g) ILIKE 'a\\_b'", "backslash"),
+    ],
+)
+def test_what_would_be_read_in_another_way_is_refused(release: dn.Release, condition: str, named: str) -> None:
+    """3 was read as the third day of 1970, and a backslash as an escape."""
+    with pytest.raises(QuestionError, match=named):
+        release.sql(f"SELECT COUNT(*) AS n FROM release WHERE {condition}")
+
+
+def test_a_number_is_no_date_in_python(release: dn.Release) -> None:
+    with pytest.raises(QuestionError, match="date32"):
+        release.count({"d": 18_000})

@@ -240,9 +240,11 @@ def _spread(made: Scalar, columns: Mapping[str, pa.Array | pa.ChunkedArray], row
 
 
 def _rounded(column: Floats, decimals: int | None, towards: int) -> Floats:
-    """A value to the nearest, the ends of an interval outwards."""
+    """A value to the nearest, halves away from 0 as in SQL, the ends of an interval outwards."""
     if decimals is None:
         return column
     scale = 10.0**decimals
-    whole = (np.round, np.ceil, np.floor)[towards](np.round(column * scale, 6))
+    scaled = np.round(column * scale, 6)
+    away = np.copysign(np.floor(np.abs(scaled) + 0.5), scaled)
+    whole = away if towards == 0 else np.floor(scaled) if towards < 0 else np.ceil(scaled)
     return np.asarray(whole / scale, np.float64)

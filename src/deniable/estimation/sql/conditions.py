@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from deniable.core.errors import QuestionError
-from deniable.estimation.predicates import And, Leaf, Or, Predicate, among, compare, everything, nothing
+from deniable.estimation.predicates import And, Leaf, Or, Predicate, among, compare, everything, matches, nothing
 from deniable.estimation.sql.literals import NEGATED, OPERATORS, SWAPPED, Node, is_literal, literal, shown
 from deniable.estimation.sql.lookups import listed, matched
 from deniable.estimation.sql.scalars import Scalar
@@ -175,7 +175,7 @@ def _like(node: exp.Like | exp.ILike, column: str, negated: bool) -> Predicate |
 
     def test(values: pa.Array) -> pa.Array:
         try:
-            holds = pc.match_like(values, pattern, ignore_case=any_case)
+            holds = matches(values, pattern, any_case)
         except pa.ArrowNotImplementedError:
             raise QuestionError(f"LIKE needs a column of texts; {column!r} is of type {values.type}.") from None
         return pc.invert(holds) if negated else holds

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from deniable.core.errors import QuestionError, shortened
-from deniable.estimation.predicates import COMPARISONS, compare
+from deniable.estimation.predicates import COMPARISONS, compare, matches
 from deniable.estimation.sql.functions import FUNCTIONS, NAMES, Computed, Made
 from deniable.estimation.sql.literals import OPERATORS, SWAPPED, Node, is_literal, literal, shown
 
@@ -35,6 +35,7 @@ KINDS: dict[Any, pa.DataType] = {
     exp.DataType.Type.VARCHAR: pa.string(),
     exp.DataType.Type.DATE: pa.date32(),
     exp.DataType.Type.TIMESTAMP: pa.timestamp("us"),
+    exp.DataType.Type.TIMESTAMPNTZ: pa.timestamp("us"),  # what the parser calls the same
     exp.DataType.Type.BOOLEAN: pa.bool_(),
 }
 
@@ -162,8 +163,7 @@ def _like(node: Node) -> Computed:
     pattern = literal(node.expression) if is_literal(node.expression) else None
     if not isinstance(pattern, str):
         raise QuestionError(f"{shown(node)}: LIKE goes with a pattern in quotes.")
-    any_case = isinstance(node, exp.ILike)
-    return [node.this], lambda a: _flipped(pc.match_like(a[0], pattern, ignore_case=any_case), negate)
+    return [node.this], lambda a: _flipped(matches(a[0], pattern, isinstance(node, exp.ILike)), negate)
 
 
 def _case(node: Node) -> Computed:
@@ -255,6 +255,15 @@ def _widened(values: pa.Array) -> pa.Array:
     )
 
 
+def _subtracted(one: pa.Array, other: pa.Array) -> pa.Array:
+    """Numbers, or two dates: the days between them."""
+    if one.type == other.type == pa.date32():
+        return pc.subtract(*(array.cast(pa.int32()).cast(pa.int64()) for array in (one, other)))
+    if pa.types.is_temporal(one.type) or pa.types.is_temporal(other.type):
+        raise pa.ArrowTypeError("a duration, which is no number")
+    return pc.subtract(one, other)
+
+
 def _repeated(value: Any, values: Values) -> pa.Array:
     length = len(next(iter(values.values())))
     try:
@@ -281,7 +290,7 @@ MADE: dict[type, Made] = {
     exp.Or: _of_truths(pc.or_kleene),
     exp.Neg: lambda node: ([node.this], lambda a: pc.negate(_widened(a[0]))),
     exp.Add: _of_numbers(pc.add),
-    exp.Sub: _of_numbers(pc.subtract),
+    exp.Sub: _of_numbers(_subtracted),
     exp.Mul: _of_numbers(pc.multiply),
     **dict.fromkeys(OPERATORS, _comparison),
     exp.Between: _between,
