@@ -148,3 +148,15 @@ def test_values_left_are_those_of_some_row() -> None:
         assert held <= {value for value, kept in zip(values, left, strict=True) if kept}
         if isinstance(node, Leaf) and node.column == "a":
             assert held == {value for value, kept in zip(values, left, strict=True) if kept}
+
+
+def test_sums_of_nobody_are_missing_where_that_is_certain_and_else_add_up(release: dn.Release) -> None:
+    (nobody,) = release.sql("SELECT SUM(pay) AS s, AVG(pay) AS a FROM release WHERE pay > 1000").to_pylist()
+    assert nobody == dict.fromkeys(("s", "s_low", "s_high", "a", "a_low", "a_high"))
+    assert release.sum("pay", {"pay": dn.between(1000, 2000)}).value == 0
+    asked = "SUM(pay) AS s, AVG(pay) AS a FROM release WHERE age < 3"
+    by_town = release.sql(f"SELECT town, {asked} GROUP BY town", calibrate=False).to_pydict()
+    (whole,) = release.sql(f"SELECT {asked}", calibrate=False).to_pylist()
+    assert None in by_town["a"]
+    assert None not in by_town["s"]
+    assert sum(by_town["s"]) == pytest.approx(whole["s"])

@@ -6,6 +6,7 @@ What differs between releases, one part or several, is in ``model``; methods oth
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -65,14 +66,15 @@ def answer(published: Published, question: Question) -> Answer:
     counted = with_columns(published, tuple(pairs.values()))
     labels, blocks = _weighed(counted, question, narrowed, [*together, *pairs])
     keys, numbers, missing = [], [], _groups_wanted(question, labels)
+    possible = Possible(counted, question)
     for block in blocks:  # one after the other: the tallies and weights of all groups and labels may not fit
         pieces: list[tuple[Ints, Mapping[Aggregate, Answers]]] = []
         start = 0
         for rows in block:
             linear = Linear(dict(zip([None, *narrowed], rows, strict=True)))
             here = labels[start : (start := start + rows[0].shape[1])]
-            possible = Possible(counted, question, rows[0].keys, here)
-            pieces.append((rows[0].keys[:missing], _estimated(question, linear, possible.range)))
+            ranges = partial(possible.range, rows[0].keys, here)
+            pieces.append((rows[0].keys[:missing], _estimated(question, linear, ranges)))
         keys.append(pieces[0][0])
         joined = _joined([estimated for _, estimated in pieces], axis=1)
         numbers.append({aggregate: answers.first(missing) for aggregate, answers in joined.items()})

@@ -192,9 +192,9 @@ def _of_sensitive(published: Published, question: Question, what: Quantile, answ
             result[at] = crossing(every[places], off[at], error[at], question.options.z, lowest)
         else:
             result[at] = np.nan
-    possible = Possible(published, question, answered.keys, answered.labels)
     condition = And(()) if what.narrowed is None else what.narrowed.condition
-    return list(np.clip(result, *possible.range(Term("rows", None, Narrowed(condition, numbers)))))
+    term = Term("rows", None, Narrowed(condition, numbers))
+    return list(np.clip(result, *Possible(published, question).range(answered.keys, answered.labels, term)))
 
 
 def _step(what: Quantile, numbers: Mapped, t: float) -> Narrowed:

@@ -7,7 +7,7 @@ hold; so an average lies among the numbers of the values that are left, and no e
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -43,24 +43,18 @@ class Possible:
     Attributes:
         published: the release, with the columns that the question computes.
         question: its condition and its groups.
-        keys: the public groups of the answer, as codes.
-        labels: its sensitive groups.
     """
 
     published: Published
     question: Question
-    keys: Ints
-    labels: Labels
+    _known: dict[Term, tuple[str, Floats, Bools, Range]] = field(default_factory=dict)
 
-    def range(self, term: Term) -> Range:
-        """The smallest and the largest number that a term adds up."""
-        narrowed = term.narrowed or Narrowed(And(()))
-        column, compute = self._read(term.column or narrowed.numbers or "")
-        every = self._values(column)
-        numbers = pc.cast(compute(with_missing(every)), pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        left = values_left(And((self.question.where, narrowed.condition)), column, every) & ~np.isnan(numbers)
-        low, high = np.full((1, 1), -np.inf), np.full((1, 1), np.inf)
-        for axis, own, theirs in [(0, np.zeros(len(numbers), np.int64), np.zeros(1, np.int64)), *self._groups(column)]:
+    def range(self, keys: Ints, labels: Labels, term: Term) -> Range:
+        """The smallest and the largest number that a term adds up, in public groups (codes) and sensitive ones."""
+        if term not in self._known:  # answers come in blocks
+            self._known[term] = self._left(term)
+        column, numbers, left, (low, high) = self._known[term]
+        for axis, own, theirs in self._groups(column, keys, labels):
             ends = [np.full(max(own.max(), theirs.max(initial=0)) + 1, end) for end in (np.inf, -np.inf)]
             np.minimum.at(ends[0], own[left], numbers[left])
             np.maximum.at(ends[1], own[left], numbers[left])
@@ -68,7 +62,17 @@ class Possible:
             low, high = np.maximum(low, lower), np.minimum(high, upper)
         return np.where(low <= high, low, np.nan), np.where(low <= high, high, np.nan)
 
-    def _groups(self, column: str) -> list[tuple[int, Ints, Ints]]:
+    def _left(self, term: Term) -> tuple[str, Floats, Bools, Range]:
+        """The column that a term adds up, a number for each value, which of them conditions leave, and their ends."""
+        narrowed = term.narrowed or Narrowed(And(()))
+        column, compute = self._read(term.column or narrowed.numbers or "")
+        every = self._values(column)
+        numbers = pc.cast(compute(with_missing(every)), pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        left = values_left(And((self.question.where, narrowed.condition)), column, every) & ~np.isnan(numbers)
+        ends = numbers[left].min(initial=np.inf), numbers[left].max(initial=-np.inf)
+        return column, numbers, left, (np.full((1, 1), ends[0]), np.full((1, 1), ends[1]))
+
+    def _groups(self, column: str, keys: Ints, labels: Labels) -> list[tuple[int, Ints, Ints]]:
         """Of the groups that are functions of a column: their axis, and the codes of its values and of the answer's."""
         result = []
         for axis, groups in enumerate(self._by_axis):
@@ -80,11 +84,11 @@ class Possible:
                 if axis == 0:
                     known = self.published.counter().distinct(str(group))
                     own = pc.index_in(computed, value_set=known, skip_nulls=True).fill_null(len(known))
-                    result.append((axis, own.to_numpy().astype(np.int64), self.keys[:, place]))
+                    result.append((axis, own.to_numpy().astype(np.int64), keys[:, place]))
                     continue
                 code: dict[Hashable, int] = {}
                 own_codes = [code.setdefault(value, len(code)) for value in computed.to_pylist()]
-                theirs = [code.setdefault(label[place], len(code)) for label in self.labels]
+                theirs = [code.setdefault(label[place], len(code)) for label in labels]
                 result.append((axis, np.array(own_codes, np.int64), np.array(theirs, np.int64)))
         return result
 
