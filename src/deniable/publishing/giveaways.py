@@ -16,6 +16,7 @@ from deniable.audit.giveaways import fix_of, sentence_about, serious_ones
 from deniable.core.arrays import Floats
 from deniable.core.privacy import Privacy
 from deniable.engines.base import Dataset, PartJob
+from deniable.engines.batch.columns import plain
 from deniable.engines.batch.range_intervals import IntervalEncoder, interval_channel
 from deniable.engines.request import Request
 from deniable.planning.informed import classes_of, shown_by_part
@@ -125,7 +126,7 @@ def is_function(dataset: Dataset, column: str, one: Sensitive, *, inverse: bool)
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
         size = len(encoded.dictionary)
         own = encoded.indices.cast(pa.int64()).fill_null(size).to_numpy(zero_copy_only=False)
-        values = [*encoded.dictionary.to_pylist(), None]
+        values = [*_distinct(encoded.dictionary), None]
         for pair in np.unique((own * (m + 1) + codes)[codes < m]).tolist():
             value, code = values[pair // (m + 1)], pair % (m + 1)
             argument, result = (code, value) if inverse else (value, code)
@@ -134,6 +135,14 @@ def is_function(dataset: Dataset, column: str, one: Sensitive, *, inverse: bool)
         if len(known) > MOST_VALUES:
             return False
     return True
+
+
+def _distinct(values: pa.Array) -> list[Any]:
+    """Values by which rows of several batches can be compared: dates and times, which may lie outside of the years that
+    Python has, as their numbers."""
+    if pa.types.is_temporal(values.type):
+        values = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
+    return [plain(value) for value in values.to_pylist()]
 
 
 def rho2_of(job: PartJob, privacy: Privacy | None) -> float | None:

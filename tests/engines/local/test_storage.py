@@ -62,3 +62,27 @@ def test_pieces_of_dictionaries_are_texts(tmp_path: Path, form: str, values: lis
     assert read["ill"].to_pylist() == expected
     largest = pq.ParquetFile(path).metadata.row_group(0).column(0).statistics.max
     assert largest == max(value for value in expected if value is not None), "of values that rows have"
+
+
+@pytest.mark.parametrize("values", [["a", "", None, "b"], [1, 2, None, 3]], ids=["texts", "numbers"])
+def test_a_missing_value_of_the_only_column_is_a_row_of_csv(tmp_path: Path, values: list[object]) -> None:
+    only = pa.table({"ill": values * 100})
+    dn.publish(
+        only, sensitive="ill", mechanism="uniform", privacy=PRIVACY, key=bytes(32), out=tmp_path / "r", format="csv"
+    )
+    held = dn.publish(only, sensitive="ill", mechanism="uniform", privacy=PRIVACY, key=bytes(32)).table
+    assert dn.open_release(tmp_path / "r").table.equals(held)
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+def test_what_is_no_number_is_not_missing_in_csv_either(tmp_path: Path, kind: pa.DataType) -> None:
+    numbers = pa.array([float("nan"), None, -0.0, float("-inf")] * 100, kind, from_pandas=False)
+    people = pa.table({"income": numbers, "ill": ["a", "b", "c", "d"] * 100})
+    for form in ("parquet", "csv"):
+        out = tmp_path / form
+        dn.publish(people, sensitive="ill", mechanism="uniform", privacy=PRIVACY, out=out, format=form, shuffle=False)
+        release = dn.open_release(out)
+        read = release.table["income"]
+        assert read.null_count == 100
+        assert list(map(str, read.to_pylist())) == list(map(str, numbers.to_pylist()))
+        assert release.count({"income": None}).value == pytest.approx(100)

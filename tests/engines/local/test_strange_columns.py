@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
-from deniable.core.errors import ColumnError
+from deniable.core.errors import ColumnError, OptionError, OutputError
 
 N = 200
 VALUES = pa.array(["a", "b", "c", "d"] * (N // 4))
+RANGE = dn.mechanisms.Retention({"v": dn.Replace(coin=0.5, low=-5, high=5, step=0.01)})
+MECHANISMS = {
+    "uniform": {"mechanism": "uniform"},
+    "lineup": {"mechanism": "lineup"},
+    "range": {"mechanism": RANGE, "sensitive": None, "privacy": None},
+}
+
+
+class Named(pa.ExtensionType):
+    """A type of others, as Arrow's own manual makes them: it cannot be looked up by a hash."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.string(), "tests.named")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
 
 
 def publish(columns: dict[str, pa.Array], out, **options):
     pq.write_table(pa.table(columns), out / "t.parquet")
-    privacy = dn.Privacy(rho2="9/10")
-    return dn.publish(
-        str(out / "t.parquet"), sensitive="v", privacy=privacy, out=out / "r", **{"mechanism": "uniform", **options}
-    )
+    common = {"sensitive": "v", "privacy": dn.Privacy(rho2="9/10"), "mechanism": "uniform", "out": out / "r"}
+    return dn.publish(str(out / "t.parquet"), **{**common, **options})
 
 
 @pytest.mark.parametrize("name", ["sort key", "a.b", "x[0]", "group a", "rows", " "])
@@ -58,6 +73,57 @@ def test_public_columns_that_cannot_be_compared_are_refused(tmp_path, column: pa
 def test_sensitive_values_that_could_not_be_asked_are_refused(tmp_path, values, kind, message: str) -> None:
     with pytest.raises(ColumnError, match=message):
         publish({"v": pa.array(values * (N // 2), kind)}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([(1, 2, 3)] * N, pa.month_day_nano_interval()),
+        pa.ExtensionArray.from_storage(Named(), pa.array(["x"] * N)),
+    ],
+    ids=["months and days", "extension without a hash"],
+)
+def test_columns_that_no_file_holds_are_refused(column: pa.Array) -> None:
+    with pytest.raises(ColumnError, match="could not be asked"):
+        dn.publish(pa.table({"p": column, "v": VALUES}), sensitive="v", mechanism="uniform", privacy="9/10")
+    with pytest.raises(ColumnError, match="cannot be sensitive"):
+        dn.publish(pa.table({"p": VALUES, "v": column}), sensitive="v", mechanism="uniform", privacy="9/10")
+
+
+def test_public_dates_may_lie_outside_of_the_years_that_python_has(tmp_path) -> None:
+    days = pa.array([-800_000, 0, 1, 5_000_000] * (N // 4), pa.int32()).cast(pa.date32())
+    release = publish({"p": days, "v": VALUES}, tmp_path, shuffle=False)
+    assert release.table["p"].combine_chunks().equals(days)
+    with pytest.raises(OptionError, match=r"'p'.*before the year 0"):
+        publish({"p": days, "v": VALUES}, tmp_path, format="csv", overwrite=True)
+    assert dn.open_release(tmp_path / "r").manifest.data.format == "parquet"
+
+
+def test_a_time_that_parquet_does_not_hold_is_refused_without_its_value(tmp_path) -> None:
+    times = pa.array([0, 1, 2, 2**62] * (N // 4), pa.timestamp("s"))
+    with pytest.raises(OutputError, match="cannot hold") as refused:
+        dn.publish(
+            pa.table({"p": times, "v": VALUES}),
+            sensitive="v",
+            mechanism="uniform",
+            privacy=dn.Privacy("1/3", "1/2"),
+            out=tmp_path / "r",
+        )
+    assert str(2**62) not in str(refused.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("width", [32, 64, 128, 256])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_decimals_of_any_width_may_be_public_and_sensitive(tmp_path, width: int, mechanism: str) -> None:
+    kind = getattr(pa, f"decimal{width}")(7, 2)
+    values = pa.array([Decimal("1.10"), Decimal("-2.00"), Decimal("0.01"), Decimal("0.00")] * (N // 4), kind)
+    release = publish({"p": values, "v": values}, tmp_path, key=bytes(32), **MECHANISMS[mechanism])
+    assert sorted(release.table["p"].to_pylist()) == sorted(values.to_pylist())
+    assert release.count({"p": Decimal("1.10")}).value == pytest.approx(N / 4)
+    dn.verify(tmp_path / "r")
+    estimate = release.count({"v": Decimal("1.10")})
+    assert estimate.low <= N / 4 <= estimate.high
 
 
 def test_dates_outside_of_the_calendar_are_refused(tmp_path) -> None:

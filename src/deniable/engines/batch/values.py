@@ -16,8 +16,9 @@ from deniable.core.values import LARGEST_WHOLE
 
 LIST = "list<element: "  # how the type of line-ups prints
 _ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=(.+)\]")
+_DECIMAL = re.compile(r"(decimal\d+)\((\d+), (-?\d+)\)")
 # Types that Arrow cannot look up, and the nearest that holds the same values.
-_WIDER = {pa.string_view(): pa.large_string(), pa.float16(): pa.float32()}
+_WIDER = ((pa.string_view(), pa.large_string()), (pa.float16(), pa.float32()))
 
 
 def column_type(name: str, dtype: pa.DataType) -> pa.DataType:
@@ -27,8 +28,7 @@ def column_type(name: str, dtype: pa.DataType) -> pa.DataType:
         return column_type(name, dtype.value_type)
     if t.is_null(dtype):
         return pa.string()
-    if dtype in _WIDER:
-        return _WIDER[dtype]
+    dtype = next((wider for narrow, wider in _WIDER if dtype == narrow), dtype)
     plain = (t.is_boolean, t.is_integer, t.is_floating, t.is_decimal, t.is_string, t.is_large_string)
     if any(test(dtype) for test in (*plain, t.is_date, t.is_timestamp, t.is_time)):
         return dtype
@@ -102,10 +102,11 @@ def decoded(column: pa.Array) -> pa.Array:
 
 
 def is_askable(dtype: pa.DataType) -> bool:
-    """Whether a public column of this type can be asked about: lists, structs and the like cannot be compared."""
-    if pa.types.is_dictionary(dtype):
+    """Whether a public column of this type can be asked about: lists, months and days, and the like have no order."""
+    t = pa.types
+    if t.is_dictionary(dtype):
         return is_askable(dtype.value_type)
-    return not pa.types.is_nested(dtype) and not isinstance(dtype, pa.BaseExtensionType)
+    return not (t.is_nested(dtype) or t.is_interval(dtype) or isinstance(dtype, pa.BaseExtensionType))
 
 
 def require_columns(columns: Sequence[str], names: Sequence[str]) -> None:
@@ -257,10 +258,10 @@ def normal(values: pa.Array) -> pa.Array:
 
 
 def arrow_type(name: str) -> pa.DataType:
-    """The Arrow type that prints as ``name``, for the types a CSV release can hold, and times with a zone."""
-    if name.startswith("decimal128("):
-        precision, scale = (int(part) for part in name[len("decimal128(") : -1].split(","))
-        return pa.decimal128(precision, scale)
+    """The Arrow type that prints as ``name``, for the types that a sensitive column or a CSV release can have."""
+    if decimal := _DECIMAL.fullmatch(name):
+        kind, precision, scale = decimal.groups()
+        return getattr(pa, kind)(int(precision), int(scale))
     if name.startswith(LIST):
         return pa.list_(pa.field("element", arrow_type(name[len(LIST) : -1])))
     if zoned := _ZONED.fullmatch(name):
@@ -271,8 +272,9 @@ def arrow_type(name: str) -> pa.DataType:
 def _is_lost_in_csv(dtype: pa.DataType) -> bool:
     t = pa.types
     zoned = t.is_timestamp(dtype) and dtype.tz is not None
+    narrow_or_wide = t.is_decimal(dtype) and not t.is_decimal128(dtype)
     lost = (t.is_binary, t.is_large_binary, t.is_float16, t.is_duration, t.is_null)
-    return zoned or any(test(dtype) for test in lost)
+    return zoned or narrow_or_wide or any(test(dtype) for test in lost)
 
 
 def require_readable_csv(schema: pa.Schema) -> None:

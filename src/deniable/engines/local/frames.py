@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from deniable.core.errors import ColumnError, TableError
 
-_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+_VIEWS = ((pa.string_view(), pa.large_string()), (pa.binary_view(), pa.large_binary()))
 
 
 def to_table(value: Any) -> pa.Table:
@@ -61,16 +61,18 @@ def _from_narwhals(value: Any) -> pa.Table:
 
 
 def _without_views(table: pa.Table) -> pa.Table:
-    """Replace string and binary views, for which Arrow has few functions, and drop notes that other libraries left."""
+    """Replace types for which Arrow has few functions, and drop notes that other libraries left."""
     plain = pa.schema([pa.field(field.name, without_view(field.type)) for field in table.schema])
     return table.cast(plain)
 
 
 def without_view(dtype: pa.DataType) -> pa.DataType:
-    """The type that holds the same values as a view, for which Arrow has few functions."""
-    if pa.types.is_dictionary(dtype) and dtype.value_type in _VIEWS:
-        return pa.dictionary(dtype.index_type, _VIEWS[dtype.value_type], dtype.ordered)
-    return _VIEWS.get(dtype, dtype)
+    """The type that holds the same values as a view or a short decimal, for which Arrow has few functions."""
+    if pa.types.is_dictionary(dtype):
+        return pa.dictionary(dtype.index_type, without_view(dtype.value_type), dtype.ordered)
+    if pa.types.is_decimal(dtype) and dtype.bit_width < 128:
+        return pa.decimal128(dtype.precision, dtype.scale)
+    return next((wide for view, wide in _VIEWS if dtype == view), dtype)  # not every type can be looked up by its hash
 
 
 def _unsupported(value: Any) -> TableError:

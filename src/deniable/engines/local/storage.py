@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from deniable.core.errors import ManifestError
+from deniable.core.errors import ManifestError, OptionError, OutputError
 from deniable.engines.base import ROW_GROUP
 from deniable.engines.batch import lineups
 from deniable.engines.batch.parts import digest_of, parts_of
@@ -23,7 +24,7 @@ def write_table(pieces: Iterable[pa.Table], schema: pa.Schema, path: Path, form:
     """Write pieces of a table as one Parquet or CSV file, in which dictionaries are texts; returns its SHA-256."""
     if form == "csv":
         require_readable_csv(schema)
-        pieces = (_as_text(piece.cast(schema)) for piece in pieces)
+        pieces = (_as_text(_with_short_years(piece.cast(schema))) for piece in pieces)
         writer: pq.ParquetWriter | pa.csv.CSVWriter = pa.csv.CSVWriter(str(path), _as_text(schema.empty_table()).schema)
     else:
         some = (_without_null_entries(piece, schema) for piece in pieces)
@@ -31,8 +32,27 @@ def write_table(pieces: Iterable[pa.Table], schema: pa.Schema, path: Path, form:
         pieces, writer = chain([first], some), _parquet_writer(path, schema, first.schema)
     with writer:
         for piece in pieces:
-            writer.write_table(piece, ROW_GROUP)
+            try:
+                writer.write_table(piece, ROW_GROUP)
+            except pa.ArrowInvalid:  # whose words name a value
+                raise OutputError(
+                    f"{path.name} cannot be written: a column has a value that {form} cannot hold, such as a time "
+                    "300 million years away. Fix: replace such values by missing ones, or drop the column."
+                ) from None
     return digest_of(path)
+
+
+def _with_short_years(piece: pa.Table) -> pa.Table:
+    """A piece whose dates and times come back from CSV, where a year has four digits."""
+    for field in piece.schema:
+        if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type):
+            years = pc.min_max(pc.year(piece[field.name])).as_py()
+            if years["min"] is not None and not 0 <= years["min"] <= years["max"] <= 9999:
+                raise OptionError(
+                    f"format = 'csv' cannot hold the column {field.name!r}, which has dates before the year 0 or after "
+                    "9999. Fix: format='parquet', or drop the column."
+                )
+    return piece
 
 
 def _without_null_entries(piece: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -58,8 +78,10 @@ def read_table(path: Path, form: str, types: Mapping[str, str]) -> pa.Table:
             return _read_parquet(path)
         lists = {name: arrow_type(kind) for name, kind in types.items() if kind.startswith(LIST)}
         named = {name: pa.string() if name in lists else arrow_type(kind) for name, kind in types.items()}
-        convert = pa.csv.ConvertOptions(column_types=named, strings_can_be_null=True, quoted_strings_can_be_null=False)
-        parse = pa.csv.ParseOptions(newlines_in_values=True)
+        # Nothing at all is missing, and nothing else: NaN is a number, and an empty line a row of the only column.
+        missing = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
+        convert = pa.csv.ConvertOptions(column_types=named, **missing)
+        parse = pa.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
         # One block as large as the file: a value may be of any length, and the table is held in memory anyway.
         read = pa.csv.ReadOptions(block_size=min(path.stat().st_size + 1, 2**31 - 1))
         table = pa.csv.read_csv(path, read_options=read, convert_options=convert, parse_options=parse)

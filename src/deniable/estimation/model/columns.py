@@ -156,9 +156,9 @@ def values_of(part: Part, column: str, kind: str) -> pa.Array:
     if part.range is None:
         return pa.array(list(dict.fromkeys(value for value in part.column_values(column) if value is not None)))
     points = grid_values(part.range)
-    if kind.startswith("decimal128"):
-        precision, scale = map(int, kind[len("decimal128(") : -1].split(","))
-        points = points.cast(pa.decimal128(precision, scale))
+    if kind.startswith("decimal"):
+        width, _, digits = kind.removesuffix(")").partition("(")
+        points = points.cast(getattr(pa, width)(*map(int, digits.split(","))))
     return points
 
 
