@@ -206,9 +206,11 @@ def test_the_digest_of_files_and_frames_is_that_of_their_rows(tmp_path, monkeypa
     assert opened([tmp_path / "1.parquet", tmp_path / "2.parquet"]).digest() == expected
     assert opened([tmp_path / "2.parquet", tmp_path / "1.parquet"]).digest() != expected
     assert opened(PEOPLE.to_pandas(types_mapper=pd.ArrowDtype)).digest() == expected
-    batches = LocalDataset.batches
-    monkeypatch.setattr(LocalDataset, "batches", lambda self, columns: batches(self, columns, 13))
+    in_order = opened(PEOPLE).digest(by="pay")
+    folded = LocalDataset._folded
+    monkeypatch.setattr(LocalDataset, "_folded", lambda self, columns: folded(self, columns, 13))
     assert opened(PEOPLE).digest() == expected
+    assert opened(PEOPLE).digest(by="pay") == in_order
 
 
 def test_a_digest_of_more_rows_than_one_piece(monkeypatch):
@@ -218,3 +220,20 @@ def test_a_digest_of_more_rows_than_one_piece(monkeypatch):
     assert opened(chunks).digest() == opened(table).digest()
     assert opened(table.slice(1)).digest() != opened(table).digest()
     assert opened(table.slice(0, 960)).digest() != opened(table).digest()
+
+
+def test_the_digest_in_the_order_of_ids_is_that_of_the_sorted_rows_and_holds_them_once(tmp_path):
+    rows = 300_000
+    ids = np.random.default_rng(0).permutation(rows)
+    jobs = pa.array([f"an occupation of {number} letters" for number in range(40)]).take(pa.array(ids % 40))
+    table = pa.table({"id": ids, "age": pa.array(ids % 90, pa.int16()), "job": jobs})
+    pq.write_table(table, tmp_path / "people.parquet")
+    before, counted = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(counted)
+    try:
+        digest = opened(tmp_path / "people.parquet").digest(by="id")
+    finally:
+        pa.set_memory_pool(before)
+    assert digest == opened(table.sort_by("id")).digest()
+    held = rows * (8 + 2 + 4)  # the numbers, and a place in the list of occupations
+    assert counted.max_memory() < 3 * held + 16 * 2**20, "two copies while they are joined, an order, and a piece"

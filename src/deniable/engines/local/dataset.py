@@ -84,19 +84,25 @@ class LocalDataset:
         """
         wanted = list(self.names if columns is None else columns)
         schema = content_schema(pa.schema([self.schema.field(name) for name in wanted]))
-        plain: Iterable[pa.Table] = (pa.Table.from_batches([batch]).cast(schema) for batch in self.batches(wanted))
-        if by is not None:
-            whole = pa.concat_tables([schema.empty_table(), *plain])
-            try:
-                order = pc.sort_indices(whole[by])
-            except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
-                raise ColumnError(
-                    f"The column {by!r} has the type {self.schema.field(by).type}, whose values have no order, so it "
-                    "cannot name people or rows. Fix: convert it to strings or whole numbers first."
-                ) from None
-            plain = [whole.take(order)]
+        tables = map(pa.Table.from_batches, ([batch] for batch in self._folded(wanted)))
+        plain = (table.cast(schema) for table in (tables if by is None else self._sorted(tables, schema, by)))
         pieces = enumerate(rechunked(plain, schema, PIECE_ROWS))
         return digest_of_pieces(digest_of_piece(piece, number == 0) for number, piece in pieces)
+
+    def _sorted(self, tables: Iterable[pa.Table], schema: pa.Schema, by: str) -> Iterator[pa.Table]:
+        """All rows in the order of a column, piece by piece; what is held is one copy of them, texts folded."""
+        held = list(tables)
+        whole = pa.concat_tables(held).combine_chunks() if held else schema.empty_table()
+        held.clear()
+        try:
+            order = pc.sort_indices(whole[by].cast(schema.field(by).type))
+        except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
+            raise ColumnError(
+                f"The column {by!r} has the type {self.schema.field(by).type}, whose values have no order, so it "
+                "cannot name people or rows. Fix: convert it to strings or whole numbers first."
+            ) from None
+        for start in range(0, whole.num_rows, PIECE_ROWS):
+            yield whole.take(order.slice(start, PIECE_ROWS))
 
     def batches(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The columns in the order asked for, in row order."""
