@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import threading
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from deniable.core.errors import InternalError
 QUARTER_BITS = 16  # of a draw: its quarter of a word is read without arithmetic
 STRETCHES = 64  # for each edge of a step function, so that few of them hold one
 CACHED, LARGEST = 2**17, 2**20  # stretches that the second-level cache holds; above the largest there is no guide
+INSIDE: Literal["wrap"] = "wrap"  # how NumPy looks up places that are in a table: two thirds of the time of "clip"
 UNKNOWN, ALWAYS = 1, 2**64 - 2  # limits that no keep below 2^32 has: of a pair that is none, of a coin that is 1
 _32 = np.uint64(32)
 _LOW = np.uint64(SCALE - 1)
@@ -109,7 +110,7 @@ class Guide:
         """Perturb a chunk; codes are of the guide's type."""
         count = len(codes)
         self._toss(codes, draws, cells, work)
-        np.take(self._guide, self._stretch(draws, cells, work.index[:count]), out=out, mode="clip")
+        np.take(self._guide, self._stretch(draws, cells, work.index[:count]), out=out, mode=INSIDE)
         searched = np.flatnonzero(np.equal(out, self._searched, out=work.spare[:count].view(bool)[:count]))
         if len(searched):
             out[searched] = self._steps.drawn(draws[searched] & _LOW, None if cells is None else cells[searched])
@@ -139,12 +140,12 @@ class Guide:
             narrow[count:] = 0
             self._key(codes, cells, narrow[:count])
             np.copyto(work.keys[: even // 2], narrow.view(np.uint16))
-            np.take(self._limits, work.keys[: even // 2], out=work.limits[:even].view(np.complex128), mode="clip")
+            np.take(self._limits, work.keys[: even // 2], out=work.limits[:even].view(np.complex128), mode=INSIDE)
         else:
             keys = work.keys[:count]
             alone = cells is None and self._width
             np.copyto(keys, codes if alone else self._key(codes, cells, work.narrow.view(self._key_type)[:count]))
-            np.take(self._limits, keys, out=limits, mode="clip")
+            np.take(self._limits, keys, out=limits, mode=INSIDE if self._full else "clip")  # beyond the last: unknown
         np.less(draws, limits, out=kept)
         self._require_known(codes, cells, limits)
         if self._some_always:

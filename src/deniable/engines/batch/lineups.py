@@ -18,6 +18,7 @@ from deniable.core import values
 from deniable.core.arrays import Codes, Ints, Words
 from deniable.core.errors import ManifestError
 from deniable.core.lineup import COIN, ORDER_BITS, POINT_BITS, POINTS, Lines, LineUpDesign
+from deniable.engines.batch.guide import INSIDE
 from deniable.engines.randomness import Keystream
 
 CHUNK = 64 * 1024  # rows; all work buffers of a chunk fit into the second-level cache
@@ -81,7 +82,7 @@ class LineUpKernel:
         count = len(codes)
         line, point = work.line[:count], work.point[:count]
         self._around(codes, draws, line, work)
-        np.take(self._lines, line.view(np.int64), out=line, mode="clip")
+        np.take(self._lines, line.view(np.int64), out=line, mode=INSIDE)
         np.bitwise_and(draws, np.uint64(POINTS - 1), out=point)
         np.right_shift(line, _START_BITS, out=work.arc[:count])
         np.multiply(point, work.arc[:count], out=point)
@@ -89,7 +90,7 @@ class LineUpKernel:
         np.bitwise_and(line, _START, out=line)
         np.add(point, line, out=point)
         np.right_shift(point, self._stretch, out=line)
-        np.take(self._guide, line.view(np.int64), out=out, mode="clip")
+        np.take(self._guide, line.view(np.int64), out=out, mode=INSIDE)
         crowded = np.flatnonzero(np.less(out, 0, out=work.heads[:count]))
         if len(crowded):
             out[crowded] = self._searched(point[crowded].view(np.int64), ~out[crowded].astype(np.int64))
