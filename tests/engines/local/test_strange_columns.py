@@ -134,3 +134,32 @@ def test_dates_outside_of_the_calendar_are_refused(tmp_path) -> None:
 def test_views_of_strings_are_strings(tmp_path) -> None:
     release = publish({"p": pa.array(["x", "y"] * (N // 2), pa.string_view()), "v": VALUES}, tmp_path)
     assert release.count({"p": "x"}).value == pytest.approx(N / 2)
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+def test_a_range_of_short_floats_holds_the_numbers_that_its_manifest_lists(tmp_path, kind) -> None:
+    values = pa.array([0.1, 0.2, 0.3, 0.7] * (N // 4), kind)
+    tenths = dn.mechanisms.Retention({"v": dn.Replace(coin=0.5, low=0, high=1, step=0.1)})
+    whole = {"mechanism": tenths, "sensitive": None, "privacy": None, "key": bytes(32)}
+    release = publish({"p": VALUES, "v": values}, tmp_path, **whole)
+    assert release.table["v"].type == pa.float64()  # points are decimals, which shorter floats do not hold
+    assert set(release.table["v"].to_pylist()) <= {number / 10 for number in range(11)}
+    dn.verify(tmp_path / "r")
+    estimate = release.count({"v": dn.between(0.05, 0.35)})
+    assert estimate.low <= 3 * N / 4 <= estimate.high
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high", "step"),
+    [
+        (pa.array([2**53, 2**53 + 3] * (N // 2)), 2**53, 2**53 + 3, None),
+        (pa.array([2**63 - 10, 2**63 - 1] * (N // 2), pa.uint64()), 2**63 - 10, 2**63 - 1, None),
+        (pa.array([Decimal("0.10"), Decimal("9" * 25)] * (N // 2), pa.decimal128(30, 2)), 0, Decimal("9" * 25), None),
+        (pa.array([1e17, 1e17 + 64] * (N // 2)), 1e17, 1e17 + 64, 1),
+    ],
+    ids=["int64", "uint64", "decimal", "double"],
+)
+def test_ranges_whose_points_answers_could_not_tell_apart_are_refused(tmp_path, values, low, high, step) -> None:
+    wanted = dn.mechanisms.Retention({"v": dn.Replace(coin=0.5, low=low, high=high, step=step)})
+    with pytest.raises(OptionError, match=r"'v'.* 53 bits"):
+        publish({"p": VALUES, "v": values}, tmp_path, mechanism=wanted, sensitive=None, privacy=None)

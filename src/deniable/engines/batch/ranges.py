@@ -29,6 +29,7 @@ FINE_STEPS = 2**16  # the grid of numbers that have no common number of decimals
 MOST_STEPS = 16 * FINE_STEPS
 DECIMALS = range(7)
 MOST_DIGITS = 38  # of decimals of 128 bits
+LARGEST_EXACT = 2**53  # the whole numbers up to here are doubles
 
 
 class RangeEncoder:
@@ -119,7 +120,9 @@ class RangeScanner:
             step = _step(self._kind, self._replace, self._fitting, pa.types.is_decimal(self._dtype))
         with_missing = bool(self._lost) and missing == "value"
         grid = NumberRange(self._kind, self._ends.low, self._ends.high, step, 0, with_missing)
-        encoder = RangeEncoder(self._column, _published_type(self._dtype), grid, exempt=missing == "exempt")
+        kind = _published_type(self._dtype)
+        _require_exact(self._column, kind, grid)
+        encoder = RangeEncoder(self._column, kind, grid, exempt=missing == "exempt")
         return RangeScan(grid, self._rows, encoder)
 
 
@@ -180,6 +183,19 @@ def _require_type_holds(column: str, dtype: pa.DataType, replace: Replace) -> No
                 f"{name} = {number} does not fit the column {column!r}, whose type {dtype} holds {whole.min} to "
                 f"{whole.max}. Fix: a narrower range, or convert the column to int64."
             )
+
+
+def _require_exact(column: str, dtype: pa.DataType, grid: NumberRange) -> None:
+    """Points are doubles, which must tell them apart and hold the ends as they are."""
+    if isinstance(grid.low, datetime.date) or isinstance(grid.high, datetime.date):
+        return
+    end = max(abs(grid.low), abs(grid.high))
+    if (not pa.types.is_floating(dtype) and end > LARGEST_EXACT) or np.spacing(float(end)) > grid.step:
+        raise OptionError(
+            f"The range {grid.low} to {grid.high} of the column {column!r} in steps of {grid.step:g} needs more than "
+            "the 53 bits of the numbers that it is computed in. Fix: a larger step=, or subtract a constant from the "
+            "column."
+        )
 
 
 def _require_decimals(column: str, dtype: pa.DataType, replace: Replace) -> None:
