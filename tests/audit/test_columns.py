@@ -162,3 +162,18 @@ def test_a_swapped_column_has_no_epsilon() -> None:
     found = dn.audit(table(), published({"school": Replace(coin=0.5, replacing="swapping"), "eye": Replace(coin=0.5)}))
     assert math.isinf(found.epsilon)
     assert any("exact histogram of 'school'" in finding.detail for finding in found.findings)
+
+
+def test_two_swapped_columns_of_few_rows_say_what_enumeration_of_coins_and_permutations_gives() -> None:
+    """Six rows, both columns alike: a value comes back to its own row more often than the coin keeps it."""
+    rows = pa.table({"one": list("xyxyxy"), "other": list("xyxyxy")})
+    swapped = Replace(coin=0.5, replacing="swapping")
+    found = dn.audit(rows, dn.publish(rows, mechanism=Retention({"one": swapped, "other": swapped}), key=KEY))
+    own = Fraction(0)
+    for kept in product([True, False], repeat=6):
+        moved = [row for row in range(6) if not kept[row]]
+        from_x = Fraction(sum(row % 2 == 0 for row in moved), max(len(moved), 1))
+        own += (Fraction(1) if kept[0] else from_x) / 2**6  # row 0 holds x and shows x
+    for pair in found.pairs:
+        assert pair.alone == pytest.approx(float(own), abs=1e-6)
+        assert pair.together == pytest.approx(float(own**2 / (own**2 + (1 - own) ** 2)), abs=1e-6)

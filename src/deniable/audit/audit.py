@@ -22,11 +22,11 @@ from deniable.audit.cells import FINE, CellReport, cell_report, expected_rows
 from deniable.audit.columns import (
     PairBelief,
     about_pairs,
-    as_channel,
     limits_of_part,
     of_column,
     pairs_of,
     requirement_of,
+    row_channel,
     swapped_finding,
 )
 from deniable.audit.dependence import Dependence
@@ -231,7 +231,7 @@ def _part(
     if dropped is not None:
         rows[dropped] = np.zeros_like(rows[dropped])
     source = "histogram" if len(part.channels) == 1 else "estimate" if plan is None else "plan"
-    channels = part.channels if part.swapped is None else (as_channel(part),)
+    channels = part.channels if part.swapped is None else (row_channel(part),)
     posteriors = Posteriors(cells_from(channels, part.cell_positions, rows), published=part.cells_published)
     limits = limits_of_part(manifest, part, histogram)
     cells = cell_report(posteriors.cells, unit, part.domain, categories) if part.cells_published else None

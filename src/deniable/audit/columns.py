@@ -128,8 +128,7 @@ def pairs_of(
     for (i, j), joint in joints.items():
         for one, other, counts in ((i, j, joint), (j, i, joint.T)):
             names = parts[one].columns[0], parts[other].columns[0]
-            channels = parts[one].channels[0], parts[other].channels[0]
-            made.append(pair_beliefs(names, counts, channels, limits[one]))
+            made.append(pair_beliefs(names, counts, (row_channel(parts[one]), row_channel(parts[other])), limits[one]))
     return tuple(pair for pair in made if pair is not None)
 
 
@@ -159,10 +158,12 @@ def about_pairs(pairs: Sequence[PairBelief]) -> list[Finding]:
     return findings
 
 
-def as_channel(part: Part) -> Channel:
-    """What swapping among the rows comes to for one of them: a coin that is larger the fewer rows there are."""
-    assert part.swapped is not None
+def row_channel(part: Part) -> Channel:
+    """What one row of a column goes through. Swapping among the rows comes to a coin that is larger the fewer there
+    are."""
     channel = part.channels[0]
+    if part.swapped is None:
+        return channel
     keep = math.ceil(swapping_coin(int(channel.keep[0]), part.swapped) * SCALE)
     return Channel(channel.values, np.full(channel.m, keep, dtype=np.int64), channel.replace)
 

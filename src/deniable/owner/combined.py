@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from deniable.audit.audit import Audit
-from deniable.audit.columns import as_channel, of_column
+from deniable.audit.columns import of_column, row_channel
 from deniable.audit.findings import Finding, namer
 from deniable.audit.joint import about_joint, joint_beliefs
 from deniable.audit.together import about_rows_together, surest
@@ -72,7 +72,7 @@ def _of_columns(beside: Beside, figures: Audit) -> list[Finding]:
     held, shown = (_different(looks, several, sizes) for looks in (beside.original(), beside.published()))
     if not len(held[0]) or not len(shown[0]):
         return []
-    channels = [part.channels[0] if part.swapped is None else as_channel(part) for part in parts]
+    channels = [row_channel(part) for part in parts]
     alone = [np.zeros(part.m) for part in parts]
     for highest, part in zip(alone, parts, strict=True):
         for belief in known[part.columns].beliefs:
