@@ -202,7 +202,7 @@ def audit(
         findings += _part_findings(parts[-1], part, manifest)
     report = None
     if rows is not None and parts:
-        report = row_report(rows, parts[0].beliefs)
+        report = row_report(rows, parts[0].posteriors)
         says = DENIABLE if groups is None else "Its value is one of its group's."
         findings += about_rows(report, parts[0].rho2, manifest.randomness.shuffled, manifest.sensitive_columns, says)
     known = {part.columns for part in parts}

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from deniable.core.arrays import Floats
 from deniable.core.channel import SCALE, Channel
 from deniable.core.exact import Distinct, distinct
 
@@ -70,6 +71,19 @@ class CellRows:
     def seen(self, y: int) -> int:
         """The rows that show y, times S^2."""
         return self.rows[y] * self.keep[y] * SCALE + self.replace[y] * self.replaced
+
+    def as_shown(self, position: int) -> tuple[Floats, float]:
+        """How many rows of each value show the value at a position, and how many of its own: of all that a row can
+        show, this is what rows of other values show least, next to its own. Where no row shows it, what any other
+        replacement comes to."""
+        x = self.positions.index(position)
+        kept, drawn = self.rows[x] * self.channel.coins[x], self._drawn
+        share = self.channel.replacing[x] if kept or self.replace[x] else 1.0
+        return drawn * share, float(kept + drawn[x] * share)
+
+    @cached_property
+    def _drawn(self) -> Floats:
+        return np.array(self.rows) * (1 - self.channel.coins)
 
 
 Side = list[tuple[Fraction, int]]  # the two smallest, or the two largest N_y K_y / W_y, each with its y

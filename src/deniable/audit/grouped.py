@@ -16,10 +16,12 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from deniable.audit.cells import CellReport
 from deniable.audit.extremes import View
 from deniable.audit.posteriors import Belief
+from deniable.audit.repeats import least_likely
 from deniable.core.arrays import Floats, Ints
 
 
@@ -104,6 +106,20 @@ class GroupRows:
     def totals_of(self, m: int) -> Ints:
         """The rows of each value of a domain of m."""
         return np.r_[self.totals, np.zeros(m - len(self.totals), np.int64)]
+
+    @property
+    def held(self) -> Ints:
+        """The rows of each value."""
+        return self.totals
+
+    def against(self, x: int) -> Floats:
+        """Of every value, how little its rows are in a group that has x (``repeats``)."""
+        inside = self._likelihood[self.group[self.value == x]]
+        return least_likely(inside, inside[:, [x]].toarray()[:, 0])
+
+    @cached_property
+    def _likelihood(self) -> sparse.csr_array:
+        return sparse.csr_array((self.rows / self.totals[self.value], (self.group, self.value)))
 
     def report(self, domain: Sequence[Hashable], categories: Mapping[Hashable, Hashable] | None) -> CellReport:
         """What the groups reveal together: entropy before and after, the smallest of them, those that agree."""

@@ -17,9 +17,11 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from deniable.audit.extremes import CellRows, Extremes, View, cell_extremes
-from deniable.core.arrays import Counts
+from deniable.audit.repeats import least_likely
+from deniable.core.arrays import Counts, Floats, Ints
 from deniable.core.channel import Channel
 from deniable.core.errors import InternalError
 from deniable.core.exact import posterior_of_sets
@@ -110,6 +112,32 @@ class Posteriors:
             return
         for index, cell in enumerate(self.cells):
             yield from ((index, y) for y in cell.positions)
+
+    @cached_property
+    def held(self) -> Ints:
+        """The rows of each value, by position."""
+        return np.array([self.totals.get(x, 0) for x in range(max(self.totals, default=-1) + 1)], dtype=np.int64)
+
+    def against(self, x: int) -> Floats:
+        """Of every value, how rarely it shows what a row of x can show (``repeats``)."""
+        if not self._apart:
+            shown = self._hidden[self._hidden[:, [x]].nonzero()[0]]
+            return least_likely(shown, shown[:, [x]].toarray()[:, 0])
+        rows, own = zip(*(cell.as_shown(x) for cell in self.cells if cell.takes(x)), strict=True)
+        places = np.concatenate([cell.positions for cell in self.cells if cell.takes(x)])
+        per_row = np.concatenate(rows) / np.maximum(self.held[places], 1)
+        ends = np.cumsum([0, *map(len, rows)])
+        shown = sparse.csr_array((per_row, places, ends), shape=(len(rows), len(self.held)))
+        return least_likely(shown, np.array(own) / self.held[x])
+
+    @cached_property
+    def _hidden(self) -> sparse.csr_array:
+        """Pr[y | x], [views, values], where nobody sees the cells."""
+        entries = [
+            (y, x, weight / self.totals[x]) for y, row in self._mixture.items() for x, weight in row.items() if weight
+        ]
+        y, x, shares = (np.array(column) for column in zip(*entries, strict=True))
+        return sparse.csr_array((shares, (y, x)), shape=(len(self.held), len(self.held)))
 
     @cached_property
     def beliefs(self) -> tuple[Belief, ...]:

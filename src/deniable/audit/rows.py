@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 from scipy.special import chdtrc
 
-from deniable.audit.posteriors import Belief
+from deniable.audit.repeats import Views, surest_after
 from deniable.core.arrays import Codes, Counts
 
 BLOCKS = 10
@@ -136,12 +134,10 @@ def counts_of(rows: Rows) -> RowCounts:
     )
 
 
-def row_report(rows: RowCounts, beliefs: Sequence[Belief]) -> RowReport:
+def row_report(rows: RowCounts, views: Views) -> RowReport:
     """What the rows reveal. The table's own values are used: this is for the owner's eyes."""
-    by_position = {belief.position: belief for belief in beliefs}
-    # Combinations whose rows all have one value: k draws of it, if they are one person; odds grow by L^k.
-    after = [_after(by_position[value], draws) for value, draws in rows.draws.items() if value in by_position]
-    return replace(rows.report, repeated_posterior=max(after, default=0.0))
+    # Combinations whose rows all have one value: as many draws of it, if they are one person.
+    return replace(rows.report, repeated_posterior=surest_after(views, rows.draws))
 
 
 def depends_on_order(codes: Codes) -> bool:
@@ -178,12 +174,3 @@ def is_ordered(table: Counts) -> bool:
     statistic = float((((table - expected) ** 2 / expected)[:, enough]).sum())
     degrees = (BLOCKS - 1) * (int(enough.sum()) - 1 + int(not enough.all()))
     return bool(chdtrc(degrees, statistic) < CHANCE)
-
-
-def _after(belief: Belief, draws: int) -> float:
-    """The posterior after that many independent rows that all show the most telling view."""
-    if belief.highest == 1 or belief.prior == 1:
-        return 1.0
-    ratio = belief.highest / (1 - belief.highest) / (belief.prior / (1 - belief.prior))
-    odds = math.log(belief.prior / (1 - belief.prior)) + draws * math.log(max(ratio, Fraction(1, 10**9)))
-    return 1 / (1 + math.exp(-odds)) if odds > -700 else 0.0
