@@ -109,3 +109,37 @@ def test_two_answers_of_a_row_are_drawn_apart(folder, lists):
     shown = np.column_stack([rows[f"d={item}"].to_numpy() for item in "abcde"]).astype(float)[empty]
     correlations = np.corrcoef(shown.T)[np.triu_indices(5, 1)]
     assert np.abs(correlations).max() < 5.2 / np.sqrt(empty.sum())
+
+
+def test_items_beyond_those_that_count_are_believed_in_too():
+    """Only the first item counts, and whoever has it has others: beliefs are about the whole list."""
+    rng = np.random.default_rng(3)
+    lists = [[("a", "c"), ("b", "c"), ("b",), ("c", "a", "b")][kind] for kind in rng.integers(0, 4, 2_000)]
+    table = pa.table({"d": [list(one) for one in lists]})
+    release = dn.publish(
+        table,
+        sensitive="d",
+        mechanism=Items(most=1, beyond="first"),
+        privacy=dn.Privacy(rho1="1/5", rho2="4/5"),
+        key=bytes(32),
+        shuffle=False,
+    )
+    channel = release.manifest.parts[0].channels[0]
+    keep, yes = int(channel.keep[0]) / 2**32, int(channel.replace[1]) / 2**32
+    lacks, has = (1 - keep) * yes, keep + (1 - keep) * yes
+    often = Counter(lists)
+    rows = {tuple(row.values()) for row in release.table.to_pylist()}
+    for belief in dn.audit(table, release).lists.beliefs:
+        surest = 0.0
+        for row in rows:
+            joint = {}
+            for kind, number in often.items():
+                yes = [has if item == kind[0] else lacks for item in "abc"]
+                joint[kind] = number * np.prod([p if y else 1 - p for y, p in zip(row, yes, strict=True)])
+            holds = sum(weight for kind, weight in joint.items() if belief.item in kind)
+            surest = max(surest, holds / sum(joint.values()))
+        assert belief.together == pytest.approx(surest, abs=1e-9)
+        assert belief.prior == pytest.approx(sum(belief.item in one for one in lists) / len(lists))
+        answered = {kind: has if kind[0] == belief.item else lacks for kind in often}
+        own = sum(number * answered[kind] for kind, number in often.items() if belief.item in kind)
+        assert belief.alone == pytest.approx(own / sum(number * answered[kind] for kind, number in often.items()))

@@ -4,7 +4,8 @@ With n_L people of list L, and a row y of answers,
 
     Pr[item | y] = sum over lists with the item of n_L P(y | L) / sum over all lists of n_L P(y | L)
 
-Items that go together speak for each other, so this is more than an item's own answer says.
+where P(y | L) may depend on the first items of L only: those that count. Items that go together speak for each other,
+so this is more than an item's own answer says.
 """
 
 from __future__ import annotations
@@ -138,21 +139,26 @@ def item_beliefs(
     items: list[str],
     chances: tuple[float, float],
     limits: tuple[Fraction, Fraction] | None,
+    whole: Bools | None = None,
 ) -> tuple[int, tuple[ItemBelief, ...]]:
     """How many different lists there are, and how sure a row makes someone of each item.
 
     Args:
-        held: which people have which items.
+        held: which people have which items, as far as they count.
         shown: what published rows say.
         items: their names.
         chances: a and b, of a yes with the item and without it.
         limits: rho1 and rho2, where they are required.
+        whole: which people have which items, where only the first of longer lists count.
     """
     present, absent = chances
-    lists, often = np.unique(held, axis=0, return_counts=True)
-    prior = held.mean(0)
-    alone = prior * present / (prior * present + (1 - prior) * absent)
-    together = _by_rows(lists.astype(np.float64), often / often.sum(), shown.astype(np.float64), present, absent)
+    whole = held if whole is None else whole
+    lists, often = np.unique(np.concatenate([held, whole], axis=1), axis=0, return_counts=True)
+    counting, every = np.split(lists.astype(np.float64), 2, axis=1)
+    prior, counted = whole.mean(0), held.mean(0)
+    yes = counted * present + (prior - counted) * absent
+    alone = yes / (yes + (1 - prior) * absent)
+    together = _by_rows(counting, every, often / often.sum(), shown.astype(np.float64), present, absent)
     beliefs = [
         ItemBelief(item, float(p), float(a), float(t), _allowed(float(p), limits))
         for item, p, a, t in zip(items, prior, alone, together, strict=True)
@@ -160,16 +166,16 @@ def item_beliefs(
     return len(lists), tuple(sorted(beliefs, key=lambda one: (-one.together, one.item)))
 
 
-def _by_rows(lists: Floats, shares: Floats, shown: Floats, present: float, absent: float) -> Floats:
-    """The largest Pr[item | row] over some rows. An item of a list changes ln P(row) by ln(a / b) where the row says
-    yes, and by ln((1 - a) / (1 - b)) where it says no; what a list has not is the same for all."""
+def _by_rows(counting: Floats, every: Floats, shares: Floats, shown: Floats, present: float, absent: float) -> Floats:
+    """The largest Pr[item | row] over some rows, of every item of a list. One that counts changes ln P(row) by
+    ln(a / b) where the row says yes, and by ln((1 - a) / (1 - b)) where it says no; the others are the same for all."""
     yes, no = math.log(present / absent), math.log((1 - present) / (1 - absent))
-    surest = np.zeros(lists.shape[1])
-    step = max(AT_ONCE // max(len(lists), 1), 1)
+    surest = np.zeros(every.shape[1])
+    step = max(AT_ONCE // max(len(every), 1), 1)
     for start in range(0, len(shown), step):
-        weights = (shown[start : start + step] * (yes - no) + no) @ lists.T + np.log(shares)
+        weights = (shown[start : start + step] * (yes - no) + no) @ counting.T + np.log(shares)
         weights = np.exp(weights - weights.max(1, keepdims=True))
-        surest = np.maximum(surest, ((weights @ lists) / weights.sum(1, keepdims=True)).max(0))
+        surest = np.maximum(surest, ((weights @ every) / weights.sum(1, keepdims=True)).max(0))
     return surest
 
 

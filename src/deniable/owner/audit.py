@@ -81,12 +81,13 @@ def audit(
     [info] requirement: holds: nobody who knows the frequencies becomes surer of a protected value than 75 %.
     """
     opened = release if isinstance(release, Release) else open_release(release)
-    source = as_published(opened.engine.open(original), opened.manifest)
+    table = opened.engine.open(original)
+    source = as_published(table, opened.manifest)
     if source.rows == 0:
         raise TableError("The table has no rows: it is not the one that was published. Fix: name that one.")
     item = opened.manifest.parts[0].item
     if item is not None:
-        return audit_of_lists(source, opened, item, attacks, progress)
+        return audit_of_lists(table, source, opened, item, attacks, progress)
     if opened.manifest.form == "samples":
         return audit_of_samples(source, opened, attacks, progress)
     if opened.manifest.form != "rows":

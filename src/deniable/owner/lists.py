@@ -9,9 +9,9 @@ from deniable.audit.audit import Audit
 from deniable.audit.findings import Finding, about_randomness, by_grade
 from deniable.audit.lists import ROWS, ListAudit, item_beliefs
 from deniable.core.arrays import Bools
-from deniable.core.items import ListItem
+from deniable.core.items import ListItem, Unfolding
 from deniable.core.promise import OneOfItems
-from deniable.engines.base import Dataset, Progress
+from deniable.engines.base import Dataset, Progress, Unfolds
 from deniable.owner.giveaways import giveaways_beside_items
 from deniable.owner.matching import read_original
 from deniable.release.release import Release
@@ -25,8 +25,11 @@ NOT_PLAYED_ON_LISTS = Finding(
 )
 
 
-def audit_of_lists(source: Dataset, release: Release, item: ListItem, attacks: bool, progress: Progress) -> Audit:
-    """What someone becomes sure of who knows how often every list occurs, and sees a row."""
+def audit_of_lists(
+    table: Dataset, source: Dataset, release: Release, item: ListItem, attacks: bool, progress: Progress
+) -> Audit:
+    """What someone becomes sure of who knows how often every list occurs, and sees a row; ``source`` is the table as it
+    was published."""
     manifest = release.manifest
     columns, promise = list(manifest.sensitive_columns), manifest.parts[0].promise
     assert isinstance(promise, OneOfItems)
@@ -36,7 +39,8 @@ def audit_of_lists(source: Dataset, release: Release, item: ListItem, attacks: b
     channel = manifest.parts[0].channels[0].matrix()
     limits = None if promise.rho1 is None or promise.rho2 is None else (promise.rho1, promise.rho2)
     names = [part.item.item for part in manifest.parts if part.item is not None]
-    different, beliefs = item_beliefs(held, shown[rows], names, (channel[1, 1], channel[1, 0]), limits)
+    chances = channel[1, 1], channel[1, 0]
+    different, beliefs = item_beliefs(held, shown[rows], names, chances, limits, _whole(table, item, names, columns))
     audited = ListAudit(item.list, item.most, different, len(rows), promise.gamma, beliefs)
     given_away, about_columns = giveaways_beside_items(original, manifest, source.schema)
     findings = [
@@ -46,6 +50,15 @@ def audit_of_lists(source: Dataset, release: Release, item: ListItem, attacks: b
         *([NOT_PLAYED_ON_LISTS] if attacks else []),
     ]
     return Audit(manifest.name, manifest.mechanism, (), None, by_grade(findings), lists=audited, dependence=given_away)
+
+
+def _whole(table: Dataset, item: ListItem, items: list[str], columns: list[str]) -> Bools | None:
+    """Which people have which items, of lists that are longer than what counts; None where all of a list counts, or
+    the table has no lists any more."""
+    if item.beyond != "first" or item.list not in table.names or not isinstance(table, Unfolds):
+        return None
+    every = table.unfolded(item.list, Unfolding(separator=item.separator), items)
+    return _truths(pa.Table.from_batches(every.batches(columns)), columns)
 
 
 def _truths(table: pa.Table, columns: list[str]) -> Bools:
