@@ -168,14 +168,15 @@ def drawn_plans(mechanism: Mechanism, counts: Histogram, privacy: Privacy | None
 
     Releases are planned from counts with noise (mathematics 13.4). Where all values are frequent that changes nothing
     one can see. Where some are rare, a coin for all of them must do for the one that the noise understates most, and
-    rows are kept far less often than exact counts would allow, in some releases half as often as in others.
+    rows are kept far less often than exact counts would allow, in some releases half as often as in others; and cells
+    are others for every draw.
     """
     knows = privacy is None or marginal_variance(privacy) is not None
     if not (knows and counts.counts.min() < SPARSE):
         return [mechanism.plan(counts, privacy)]
     noisy = _with_noise(counts)
     middle = mechanism.plan(counts, privacy, public=noisy[len(noisy) // 2])
-    if len(middle.cells) != 1:  # line-ups and groups: there is no coin for all values
+    if len(middle.cells) != 1 and not middle.cells_published:  # line-ups and groups: coins say nothing of their errors
         return [middle]
     unkind = mechanism.plan(counts, privacy, public=noisy[len(noisy) * 9 // 10])
     if 1 / STEADY <= unkind.average_coin / max(middle.average_coin, TINY) <= STEADY:
