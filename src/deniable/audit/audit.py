@@ -32,6 +32,7 @@ from deniable.audit.columns import (
 from deniable.audit.dependence import Dependence
 from deniable.audit.findings import (
     DENIABLE,
+    FREQUENCIES,
     GRADES,
     Finding,
     about_any_prior,
@@ -292,7 +293,15 @@ def _part_findings(audited: PartAudit, part: Part, manifest: Manifest) -> list[F
     name = namer(audited.domain)
     privacy = requirement_of(manifest, part)
     noise = 0.0 if part.marginal is None else part.marginal.cost
-    findings = about_breaches(audited.upward, audited.downward, audited.worst_protected, audited.rho2 is not None, name)
+    in_intervals = part.range is not None and len(part.domain) < part.range.points
+    findings = about_breaches(
+        audited.upward,
+        audited.downward,
+        audited.worst_protected,
+        audited.rho2 is not None,
+        name,
+        f"{FREQUENCIES} of these intervals" if in_intervals else FREQUENCIES,
+    )
     if part.swapped is not None:
         findings.append(swapped_finding(part))
     else:

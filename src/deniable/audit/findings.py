@@ -23,6 +23,7 @@ SURE = Fraction(1, 2)
 OFTEN_UNIQUE = 0.05
 SHOWN = 6  # values of a line-up
 DENIABLE = "Its value stays deniable."
+FREQUENCIES = "the frequencies"
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,9 @@ def view_in_words(view: View, name: Name) -> str:
 
 
 def about_breaches(
-    up: Sequence[Breach], down: Sequence[Breach], worst: Fraction, required: bool, name: Name
+    up: Sequence[Breach], down: Sequence[Breach], worst: Fraction, required: bool, name: Name, known: str = FREQUENCIES
 ) -> list[Finding]:
-    """The stated requirement, upward and downward, against the frequency adversary."""
+    """The stated requirement, upward and downward, against the frequency adversary; ``known`` is what they know."""
     findings = []
     if not required:
         findings.append(
@@ -92,7 +93,7 @@ def about_breaches(
             Finding(
                 "info",
                 "requirement",
-                f"holds: nobody who knows the frequencies becomes surer of a protected value than {percent(worst)}.",
+                f"holds: nobody who knows {known} becomes surer of a protected value than {percent(worst)}.",
                 "",
             )
         )

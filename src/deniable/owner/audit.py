@@ -30,7 +30,7 @@ from deniable.mechanisms import MECHANISMS
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.owner.beside import Beside
 from deniable.owner.combined import combined_findings
-from deniable.owner.giveaways import giveaways, giveaways_beside_groups, heaps
+from deniable.owner.giveaways import giveaways, giveaways_beside_groups, single_numbers
 from deniable.owner.group_scenes import attacks_on_groups
 from deniable.owner.lists import audit_of_lists
 from deniable.owner.looking import looked_at
@@ -119,7 +119,8 @@ def audit(
     progress(2, STEPS, AUDITING)
     given_away, more = giveaways(beside, looked, source.schema, result)
     result = dataclasses.replace(result, dependence=given_away)
-    result = dataclasses.replace(result, findings=by_grade((*result.findings, *more, *heaps(source, manifest, result))))
+    more += single_numbers(source, manifest, result)
+    result = dataclasses.replace(result, findings=by_grade((*result.findings, *more)))
     progress(3, STEPS, AUDITING)
     stage = Stage(beside, looked, result)
     result = dataclasses.replace(result, informed=stage.informed())

@@ -17,7 +17,8 @@ from deniable.audit.dependence import Dependence, dependence
 from deniable.audit.findings import Finding
 from deniable.audit.functional import functions_of
 from deniable.audit.giveaways import about_dependence
-from deniable.audit.heaping import about_heap
+from deniable.audit.heaping import about_heap, heap_of
+from deniable.audit.numbers import about_numbers, surest_numbers
 from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors
 from deniable.core.arrays import Codes, Floats, Ints
@@ -31,7 +32,7 @@ from deniable.owner.looking import Looked
 from deniable.owner.scanning import Scanned
 from deniable.planning.informed import classes_of, frequencies_of, shown_by_groups, surest_of_groups
 from deniable.publishing.giveaways import ROWS, fix
-from deniable.publishing.warned import heaped
+from deniable.publishing.warned import rows_of_points
 
 ENTRIES = 2**22  # beliefs at once: people x values
 LISTED = 3  # items that have a finding of their own
@@ -54,8 +55,9 @@ def giveaways(beside: Beside, looked: Looked, schema: pa.Schema, figures: Audit)
     return tuple(results), findings
 
 
-def heaps(source: Dataset, manifest: Manifest, figures: Audit) -> list[Finding]:
-    """Findings about numbers that pile up, at the points of their grids: intervals would hide them."""
+def single_numbers(source: Dataset, manifest: Manifest, figures: Audit) -> list[Finding]:
+    """Findings about numbers that pile up, and about each of them, at the points of their grids: intervals would hide
+    them."""
     parts = {part.columns: part for part in figures.parts}
     findings = []
     for part in manifest.parts:
@@ -65,7 +67,10 @@ def heaps(source: Dataset, manifest: Manifest, figures: Audit) -> list[Finding]:
         encoder = RangeEncoder(column, source.schema.field(column).type, part.range, exempt=part.missing == "exempt")
         audited = parts.get(part.columns)
         rho2 = None if audited is None or audited.rho2 is None else float(audited.rho2)
-        findings += about_heap(heaped(source, column, encoder, part.range), rho2)
+        counts = rows_of_points(source, column, encoder, part.range)
+        findings += about_heap(heap_of(column, counts[: part.range.grid], part.range), rho2)
+        if len(part.domain) < part.range.points:
+            findings += about_numbers(column, surest_numbers(counts, part.range, part.requirement))
     return findings
 
 

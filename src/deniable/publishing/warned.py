@@ -10,9 +10,9 @@ import numpy as np
 
 from deniable.audit.columns import limits_of_part
 from deniable.audit.findings import namer
-from deniable.audit.heaping import Heap, about_heap, heap_of
+from deniable.audit.heaping import about_heap, heap_of
 from deniable.audit.together import surest
-from deniable.core.arrays import Counts
+from deniable.core.arrays import Counts, Ints
 from deniable.core.choice import Choice
 from deniable.core.errors import shortened
 from deniable.core.part import Part
@@ -122,7 +122,8 @@ def heaping_warnings(dataset: Dataset, jobs: Sequence[PartJob]) -> list[str]:
         if job.part.grid is None:
             continue
         rho2 = None if job.part.requirement is None else float(job.part.requirement.rho2)
-        heap = heaped(dataset, job.part.columns[0], job.encoder, job.part.grid)
+        column, grid = job.part.columns[0], job.part.grid
+        heap = heap_of(column, rows_of_points(dataset, column, job.encoder, grid)[: grid.grid], grid)
         warnings += [
             f"Heaped numbers: {finding.detail} Fix: {finding.advice}"
             for finding in about_heap(heap, rho2)
@@ -131,12 +132,12 @@ def heaping_warnings(dataset: Dataset, jobs: Sequence[PartJob]) -> list[str]:
     return warnings
 
 
-def heaped(dataset: Dataset, column: str, encoder: Any, grid: NumberRange) -> Heap | None:
-    """The heaps of a column, counted in one pass: eight bytes for each point of its grid."""
+def rows_of_points(dataset: Dataset, column: str, encoder: Any, grid: NumberRange) -> Ints:
+    """How many rows are at each point of a range, counted in one pass: eight bytes for each."""
     counts = np.zeros(grid.grid + 2, np.int64)  # missing, and exempt, come after all points
     for batch in dataset.batches([column]):
         counts += np.bincount(encoder.encode(batch), minlength=len(counts))
-    return heap_of(column, counts[: grid.grid], grid)
+    return counts[: grid.points]
 
 
 def hopeless_warnings(choice: Choice) -> list[str]:
