@@ -77,3 +77,20 @@ def test_rows_and_people_are_not_both_named() -> None:
         dn.publish(visits(10), sensitive="ill", privacy=PRIVACY, person="person", row_id="person", mechanism="uniform")
     with pytest.raises(DeniableError, match="does not go with mechanism 'decoys'"):
         dn.publish(visits(100), sensitive="ill", privacy=dn.Privacy(rho2="1/2"), person="person", mechanism="decoys")
+
+
+def test_an_audit_does_not_take_rows_of_a_person_that_are_published_alike_for_draws_of_their_own() -> None:
+    """Sixty people of five rows, each with a value of their own. Whoever knows that weighs people against each other:
+    by rows a person's value was said to be believed at far less, and five equal rows at far more."""
+    table = pa.table({"person": np.repeat(np.arange(60), 5), "town": np.repeat(np.arange(60), 5)})
+    table = table.append_column("ill", [[f"v{place}" for place in table["person"].to_pylist()]])
+    how = {"sensitive": "ill", "privacy": dn.Privacy(rho2="3/4"), "mechanism": "uniform", "key": bytes(32)}
+    by_person = dn.audit(table, dn.publish(table, person="person", **how))
+    (together,) = [one for one in by_person.findings if one.what == "rows together"]
+    assert "not looked at" in together.detail
+    (repeated,) = [one for one in by_person.findings if one.what == "repeated rows"]
+    assert repeated.grade == "info"
+    assert "one draw" in repeated.detail
+    by_row = dn.audit(table, dn.publish(table, drop="person", **how))
+    (repeated,) = [one for one in by_row.findings if one.what == "repeated rows"]
+    assert repeated.grade == "caution"

@@ -205,7 +205,7 @@ def audit(
     if rows is not None and parts:
         report = row_report(rows, parts[0].posteriors)
         says = DENIABLE if groups is None else "Its value is one of its group's."
-        findings += about_rows(report, parts[0].rho2, manifest.randomness.shuffled, manifest.sensitive_columns, says)
+        findings += about_rows(report, parts[0].rho2, manifest.randomness, manifest.sensitive_columns, says)
     known = {part.columns for part in parts}
     for part in manifest.parts:
         if part.columns not in known:

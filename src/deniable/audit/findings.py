@@ -13,6 +13,7 @@ from deniable.audit.cells import CellReport
 from deniable.audit.extremes import View
 from deniable.audit.rows import FEW, RowReport
 from deniable.core.errors import shortened
+from deniable.core.manifest import Randomness
 from deniable.core.privacy import worst_posterior
 from deniable.core.probability import percent
 
@@ -213,7 +214,7 @@ def about_groups(report: CellReport, rows: int) -> list[Finding]:
 
 
 def about_rows(
-    report: RowReport, rho2: Fraction | None, shuffled: bool, sensitive: Sequence[str], deniable: str = DENIABLE
+    report: RowReport, rho2: Fraction | None, drawn: Randomness, sensitive: Sequence[str], deniable: str = DENIABLE
 ) -> list[Finding]:
     """Rows of another table, order, rare combinations, repeated rows."""
     findings = []
@@ -228,7 +229,7 @@ def about_rows(
     if telling:
         detail = f"{', '.join(map(repr, telling))} depends on where in the release a row stands."
         findings.append(Finding("serious", "row order", detail, "Publish with shuffling (leave --no-shuffle away)."))
-    elif report.ordered or report.same_order or not shuffled:
+    elif report.ordered or report.same_order or not drawn.shuffled:
         detail = (
             "the rows stand in the order of the table." if report.same_order else "the rows are not in random order."
         )
@@ -250,13 +251,18 @@ def about_rows(
             )
         )
     if report.repeated >= 2:
-        bad = rho2 is not None and report.repeated_posterior > rho2
+        bad = rho2 is not None and report.repeated_posterior > rho2 and not drawn.by_person
+        person = (
+            "Those of one name are published alike, which is one draw; if others of them are one person"
+            if drawn.by_person
+            else "If they are one person"
+        )
         findings.append(
             Finding(
                 "caution" if bad else "info",
                 "repeated rows",
-                f"up to {report.repeated} rows share all public columns and the sensitive value. If they are one "
-                f"person, that is as many draws: up to {percent(report.repeated_posterior)} sure.",
+                f"up to {report.repeated} rows share all public columns and the sensitive value. {person}, that is as "
+                f"many draws: up to {percent(report.repeated_posterior)} sure.",
                 "Publish one row per person." if bad else "",
             )
         )

@@ -36,6 +36,9 @@ class Column:
     role: str
 
 
+ROW_NUMBER, ROW_ID, PERSON_AND_VALUE = "row number", "row id", "person and value"  # what a row's draws depend on
+
+
 @dataclass(frozen=True)
 class Randomness:
     """Where the draws came from. A seed is recorded because whoever knows it can undo the release, and a series because
@@ -51,6 +54,11 @@ class Randomness:
         """As JSON has it."""
         raw = {name: entry for name, entry in asdict(self).items() if name != "series"}
         return {**raw, "series": list(self.series)} if self.series else raw
+
+    @property
+    def by_person(self) -> bool:
+        """Whether rows of one name that hold the same value are published alike."""
+        return self.row_identity == PERSON_AND_VALUE
 
 
 @dataclass(frozen=True)

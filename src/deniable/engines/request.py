@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from deniable.core.arrays import Ints
+from deniable.core.manifest import ROW_NUMBER
 from deniable.core.privacy import Privacy
 from deniable.engines.base import Dataset, Domain, Progress, Scan
 from deniable.engines.randomness import Keystream, Secret
-
-ROW_NUMBER, ROW_ID, PERSON_AND_VALUE = "row number", "row id", "person and value"  # what a row's draws depend on
 
 
 @dataclass(frozen=True)

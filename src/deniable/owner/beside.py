@@ -73,6 +73,7 @@ class Beside:
     Attributes:
         numberings: of the values of each public column, complete after the first pass over both.
         rows, people: how many rows the release and the table have.
+        by_person: whether rows of one person are published alike.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Beside:
         self.numberings = {
             name: Numbering.of(name, published.field(name).type, source) for name in manifest.public_columns
         }
-        self.rows = manifest.rows
+        self.rows, self.by_person = manifest.rows, manifest.randomness.by_person
         counted = source.rows
         if counted is None:
             counted = sum(batch.num_rows for batch in source.batches(self.sensitive[:1]))

@@ -27,6 +27,13 @@ TOO_MANY = Finding(
     f"{MOST_ROWS:,} rows; it was not looked at here.",
     "Audit a release of a part of the table to see it.",
 )
+BY_PERSON = Finding(
+    "info",
+    "rows together",
+    "what someone concludes who knows every count and weighs all rows against each other was not looked at: rows of "
+    "one name are published alike, so that there are fewer draws than rows, and the release does not say how many.",
+    "Audit a release of one row per person to see it.",
+)
 
 
 def combined_findings(beside: Beside, looked: Looked, plans: Sequence[Plan | None], figures: Audit) -> list[Finding]:
@@ -40,8 +47,9 @@ def combined_findings(beside: Beside, looked: Looked, plans: Sequence[Plan | Non
         part = scan.part
         if part.range is not None or part.swapped is not None or part.groups is not None:
             continue
-        if beside.rows > MOST_ROWS:
-            findings.append(of_column(TOO_MANY, part) if len(plans) > 1 else TOO_MANY)
+        left_out = BY_PERSON if beside.by_person else TOO_MANY if beside.rows > MOST_ROWS else None
+        if left_out is not None:
+            findings.append(of_column(left_out, part) if len(plans) > 1 else left_out)
             continue
         cells = _counted(scan, plan, shown[:, :-1])
         if cells is None:

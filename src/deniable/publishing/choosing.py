@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from deniable.core.histogram import Histogram
-from deniable.engines.request import ROW_ID, ROW_NUMBER, Request
+from deniable.core.manifest import ROW_ID, ROW_NUMBER
+from deniable.engines.request import Request
 from deniable.mechanisms import SmallDomain
 from deniable.planning.comparison import Comparison
 from deniable.planning.plan import planners_choice, require_something

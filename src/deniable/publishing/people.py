@@ -9,7 +9,8 @@ from pathlib import Path
 
 from deniable.core.errors import OptionError
 from deniable.core.guarantee import Guarantee
-from deniable.engines.request import PERSON_AND_VALUE, ROW_ID, ROW_NUMBER, Request
+from deniable.core.manifest import PERSON_AND_VALUE, ROW_ID, ROW_NUMBER
+from deniable.engines.request import Request
 from deniable.publishing.looks import composed
 from deniable.publishing.parts import Prepared
 from deniable.publishing.series import Series

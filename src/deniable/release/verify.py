@@ -28,7 +28,6 @@ from deniable.engines import Engine, engine_named
 from deniable.engines.batch.lineup_columns import CODE, coded_part
 from deniable.engines.batch.parts import digest_of
 from deniable.engines.batch.recoding import fits
-from deniable.engines.request import PERSON_AND_VALUE
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.release import files
 from deniable.release import folder as folders
@@ -153,7 +152,7 @@ def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]
     types = {column.name: column.type for column in manifest.columns}
     table = path if manifest.data.format == "parquet" else engine.read(path, manifest.data, types)
     counter, only, checks = engine.counter(table, manifest), manifest.parts[0], []
-    by_person = manifest.randomness.row_identity == PERSON_AND_VALUE
+    by_person = manifest.randomness.by_person
     try:
         if len(manifest.parts) == 1 and only.range is None:
             (block,) = counter.tally((), (), np.zeros(1, np.int64), states=True)
