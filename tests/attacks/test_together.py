@@ -188,3 +188,23 @@ def test_columns_that_have_nothing_to_do_with_each_other_are_not_warned_about() 
     release = dn.publish(rows, mechanism=Retention(columns), key=bytes(32))
     findings = [finding for finding in dn.audit(rows, release).findings if finding.what == "all columns together"]
     assert all(finding.grade == "info" for finding in findings)
+
+
+def test_two_columns_in_decoy_groups_that_say_the_same_are_reported() -> None:
+    """Each column has groups of its own: who shows the same in both is believed far above a third."""
+    rng = np.random.default_rng(8)
+    held = rng.choice(20, 3_000)
+    rows = pa.table({"one": [f"a{value}" for value in held], "other": [f"b{value}" for value in held]})
+    decoys = dn.mechanisms.Decoys(c=3)
+    release = dn.publish(rows, sensitive=["one", "other"], mechanism=decoys, key=bytes(32), shuffle=False)
+    shown = [np.array([int(value[1:]) for value in release.table[name].to_pylist()]) for name in ("one", "other")]
+    agree = shown[0] == shown[1]
+    right = float((shown[0] == held)[agree].mean())
+    assert right > 0.7
+    found = [one for one in dn.audit(rows, release).findings if one.what == "all columns together"]
+    assert [one.grade for one in found] == ["caution", "caution"]
+    # P[x][x] = 1/3, and a row of z shows x with 1/3 of the share of its groups that have x: 2/19 on average.
+    by_hand = (1 / 9) / (1 / 9 + 19 * (2 / 19 / 3) ** 2)
+    assert abs(right - by_hand) < 5 * math.sqrt(by_hand * (1 - by_hand) / agree.sum()) + 0.03
+    for one in found:
+        assert by_hand - 0.02 < figure(one.detail) < by_hand + 0.15  # the worst value is above the average

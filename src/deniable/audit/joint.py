@@ -20,11 +20,12 @@ from scipy import sparse
 
 from deniable.audit.breaches import Limits, protects
 from deniable.audit.findings import Finding, Name
+from deniable.audit.posteriors import Posteriors
 from deniable.core.arrays import Bools, Floats, Ints
-from deniable.core.channel import Channel
 from deniable.core.probability import percent
 
 MOST = 3 * 10**8  # comparisons of a published row with a combination, in one column
+NEVER = 1e-300  # rows that hidden groups made again from the table cannot have shown
 CHUNK, ENTRIES = 256, 2**23  # published rows at a time; of many combinations fewer, so that not more is held
 
 
@@ -51,7 +52,7 @@ class JointBelief:
 
 
 def joint_beliefs(
-    channels: Sequence[Channel],
+    channels: Sequence[Posteriors],
     held: tuple[Ints, Ints],
     shown: Ints,
     limits: Sequence[Limits],
@@ -60,7 +61,7 @@ def joint_beliefs(
     """For each column the protected value (any, where nothing is required) of which a row's columns say most.
 
     Args:
-        channels: of each column.
+        channels: of each column, what rows show of it.
         held: the different combinations of codes in original rows, [combinations, columns], and the rows of each.
         shown: the different combinations in published rows.
         limits: (rho1, rho2) of each value of each column.
@@ -70,18 +71,18 @@ def joint_beliefs(
     looked_at = _sample(shown, MOST // (len(combinations) * len(channels)))
     chunk = max(1, min(CHUNK, ENTRIES // len(combinations)))
     weights = [
-        sparse.csr_matrix((counts.astype(float), (column, np.arange(len(counts)))), shape=(channel.m, len(counts)))
-        for column, channel in zip(combinations.T, channels, strict=True)
+        sparse.csr_matrix((counts.astype(float), (column, np.arange(len(counts)))), shape=(len(limit), len(counts)))
+        for column, limit in zip(combinations.T, limits, strict=True)
     ]
     rows = [
-        np.bincount(column, weights=counts, minlength=channel.m).astype(np.int64)
-        for column, channel in zip(combinations.T, channels, strict=True)
+        np.bincount(column, weights=counts, minlength=len(limit)).astype(np.int64)
+        for column, limit in zip(combinations.T, limits, strict=True)
     ]
     covered = [_covered(one, of) for one, of in zip(limits, rows, strict=True)]
-    best = [np.zeros(channel.m) for channel in channels]
+    best = [np.zeros(len(limit)) for limit in limits]
     for first in range(0, len(looked_at), chunk):
         likelihood = _likelihood(channels, combinations, looked_at[first : first + chunk])
-        whole = likelihood @ counts
+        whole = np.maximum(likelihood @ counts, NEVER)
         for column, weight in enumerate(weights):
             beliefs = (weight @ likelihood.T) / whole
             best[column] = np.maximum(best[column], beliefs.max(axis=1))
@@ -97,13 +98,11 @@ def joint_beliefs(
     return made
 
 
-def _likelihood(channels: Sequence[Channel], combinations: Ints, rows: Ints) -> Floats:
+def _likelihood(channels: Sequence[Posteriors], combinations: Ints, rows: Ints) -> Floats:
     """prod_j P_j[y_j][x_j] for rows y and combinations x."""
     product = np.ones((len(rows), len(combinations)))
     for column, channel in enumerate(channels):
-        coins, replacing = channel.coins, channel.replacing
-        y, x = rows[:, column], combinations[:, column]
-        product *= replacing[y][:, None] * (1 - coins[x])[None, :] + (y[:, None] == x[None, :]) * coins[x][None, :]
+        product *= channel.chances(rows[:, column], combinations[:, column])
     return product
 
 

@@ -130,6 +130,14 @@ class Posteriors:
         shown = sparse.csr_array((per_row, places, ends), shape=(len(rows), len(self.held)))
         return least_likely(shown, np.array(own) / self.held[x])
 
+    def chances(self, y: Ints, x: Ints) -> Floats:
+        """Pr[y | x] for places of published and true values, where no cell is seen."""
+        if len(self.cells) > 1:
+            hidden: Floats = self._hidden[y][:, x].toarray()
+            return hidden
+        coins, replacing = self.cells[0].channel.coins[x], self.cells[0].channel.replacing[y]
+        return replacing[:, None] * (1 - coins) + (y[:, None] == x) * coins
+
     @cached_property
     def _hidden(self) -> sparse.csr_array:
         """Pr[y | x], [views, values], where nobody sees the cells."""

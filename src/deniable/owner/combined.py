@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from deniable.audit.audit import Audit
-from deniable.audit.columns import of_column, row_channel
+from deniable.audit.columns import of_column
 from deniable.audit.findings import Finding, namer
 from deniable.audit.joint import about_joint, joint_beliefs
+from deniable.audit.posteriors import Posteriors
 from deniable.audit.together import about_rows_together, surest
 from deniable.core.arrays import Counts, Ints
 from deniable.core.plan import Plan
@@ -70,8 +71,8 @@ def _counted(scan: Scanned, plan: Plan | None, shown: Counts) -> list[tuple[Coun
 
 
 def _of_columns(beside: Beside, figures: Audit) -> list[Finding]:
-    """Columns with one channel each, perturbed independently of each other."""
-    several = [place for place, scan in enumerate(beside.scans) if len(scan.part.channels) == 1]
+    """Columns that are perturbed independently of each other, and whose rows show no cell."""
+    several = [place for place, scan in enumerate(beside.scans) if scan.part.channels and not scan.part.cells_published]
     parts = [beside.scans[place].part for place in several]
     sizes = [part.m for part in parts]
     if len(several) < 2:
@@ -80,12 +81,12 @@ def _of_columns(beside: Beside, figures: Audit) -> list[Finding]:
     held, shown = (_different(looks, several, sizes) for looks in (beside.original(), beside.published()))
     if not len(held[0]) or not len(shown[0]):
         return []
-    channels = [row_channel(part) for part in parts]
     alone = [np.zeros(part.m) for part in parts]
     for highest, part in zip(alone, parts, strict=True):
         for belief in known[part.columns].beliefs:
             highest[belief.position] = float(belief.highest)
     limits = [known[part.columns].limits for part in parts]
+    channels = [posteriors for part in parts if isinstance(posteriors := known[part.columns].posteriors, Posteriors)]
     beliefs = joint_beliefs(channels, held, shown[0], limits, alone)
     return about_joint(beliefs, [part.columns[0] for part in parts], [namer(part.domain) for part in parts])
 
