@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +188,20 @@ def test_decoys_are_at_most_one_in_c() -> None:
     part = audit(rows, release, plan=plan).parts[0]
     assert part.worst_protected == Fraction(1, 3)
     assert part.cells is None
+
+
+def test_decoys_and_groups_bound_no_belief_whatever_it_is() -> None:
+    """Three people in one group. Who knows two of them, holding a and b, and sees d knows that the third does not hold
+    c: no factor bounds that, and the manifest claims none."""
+    for third, seen in (("c", 0), ("d", 19)):  # 27 draws, 19 of which show what the third holds
+        assert sum("d" in drawn for drawn in product(("a", "b", third), repeat=3)) == seen
+    rows = pa.table({"disease": ["flu", "cold", "gout"] * 20, "sex": ["F", "M", "F"] * 20})
+    for mechanism in (Decoys(c=3), dn.mechanisms.Anatomy(l=3)):
+        release = dn.publish(rows, sensitive="disease", mechanism=mechanism, key=KEY)
+        found = dn.audit(rows, release)
+        assert release.manifest.guarantee["epsilon"] is None
+        assert math.isinf(found.epsilon)
+        assert "any belief" in {one.what for one in found.findings if one.grade == "caution"}
 
 
 def test_decoy_rows_that_are_dropped_say_nothing() -> None:

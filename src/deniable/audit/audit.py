@@ -22,12 +22,12 @@ from deniable.audit.cells import FINE, CellReport, cell_report, expected_rows
 from deniable.audit.columns import (
     PairBelief,
     about_pairs,
+    dependent_finding,
     limits_of_part,
     of_column,
     pairs_of,
     requirement_of,
     row_channel,
-    swapped_finding,
 )
 from deniable.audit.dependence import Dependence
 from deniable.audit.findings import (
@@ -249,7 +249,8 @@ def _part(
 def _of_groups(manifest: Manifest, groups: GroupRows, categories: Mapping[Hashable, Hashable] | None) -> PartAudit:
     part = manifest.parts[0]
     limits = limits_of(requirement_of(manifest, part), part.domain)
-    return _audited(part, limits, groups, groups.report(part.domain, categories), "groups")
+    audited = _audited(part, limits, groups, groups.report(part.domain, categories), "groups")
+    return replace(audited, gamma=None)  # groups hold true values: whoever knows the others knows the last
 
 
 def _of_lineups(manifest: Manifest, part: Part, histogram: Histogram) -> PartAudit:
@@ -284,7 +285,7 @@ def _audited(
 
 def _amplification(part: Part, posteriors: Posteriors) -> Fraction | None:
     """Of the values that are published: a range is looked at in intervals, and published by its points."""
-    if part.swapped is not None:
+    if part.swapped is not None or part.groups is not None:  # rows are drawn from each other's values
         return None
     return posteriors.amplification if part.range is None else part.range.exact_gamma
 
@@ -302,8 +303,8 @@ def _part_findings(audited: PartAudit, part: Part, manifest: Manifest) -> list[F
         name,
         f"{FREQUENCIES} of these intervals" if in_intervals else FREQUENCIES,
     )
-    if part.swapped is not None:
-        findings.append(swapped_finding(part))
+    if part.swapped is not None or part.groups is not None:
+        findings.append(dependent_finding(part))
     else:
         findings += about_any_prior(audited.gamma, privacy, noise)
     findings += about_singles(audited.singles, getattr(part.promise, "rho2", None))

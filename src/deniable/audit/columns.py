@@ -168,11 +168,14 @@ def row_channel(part: Part) -> Channel:
     return Channel(channel.values, np.full(channel.m, keep, dtype=np.int64), channel.replace)
 
 
-def swapped_finding(part: Part) -> Finding:
-    return Finding(
-        "caution",
-        "any belief",
-        f"the exact histogram of {part.columns[0]!r} is published, so no local differential privacy is claimed: "
-        "someone who knows all rows but one can tell the last one's value.",
-        "Publish with replacing='uniform', or 'identity', if such attackers are likely.",
-    )
+def dependent_finding(part: Part) -> Finding:
+    """Of rows that are drawn from each other's values no channel says what any belief can grow to."""
+    if part.swapped is not None:
+        why = f"the exact histogram of {part.columns[0]!r} is published"
+        who = "someone who knows all rows but one can tell the last one's value."
+        advice = "Publish with replacing='uniform', or 'identity', if such attackers are likely."
+    else:
+        why = "rows show values of others in their group"
+        who = "someone who knows other people's values can tell whose a published one must be."
+        advice = "Publish with adversary='any-prior' if such attackers are likely."
+    return Finding("caution", "any belief", f"{why}, so no local differential privacy is claimed: {who}", advice)
