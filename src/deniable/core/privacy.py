@@ -114,6 +114,11 @@ class Privacy:
         if rho2 is None and not per_value and (rho1 is not None or (small_sums is None and large_sums is None)):
             problems.append("rho2 is missing: say how sure an attacker may become, for example rho2='1/6'.")
         problems += _not_sums(small_sums, large_sums)
+        if theta is not None and not per_value:
+            problems.append(
+                f"theta = {theta} is the rule that per_value was made by, and there is none. "
+                "Fix: privacy=tolerance(counts, theta), or leave theta out."
+            )
         if per_value and (rho1 is not None or rho2 is not None):
             problems.append(
                 "per_value excludes rho1 and rho2: it says what each value needs, and a value that it does not name is "
@@ -146,6 +151,18 @@ class Privacy:
         object.__setattr__(self, "small_sums", small_sums)
         object.__setattr__(self, "large_sums", large_sums)
         object.__setattr__(self, "theta", theta)
+
+    def own_limit(self, value: Hashable) -> Fraction:
+        """How sure who knows the frequencies may become of a ``value`` of per_value: rho2, or theta times its share.
+
+        The share is the one that the tolerance rule made the pair from, gamma = theta (1 - share) / (1 - theta share):
+        a function of what was required, and of no count.
+        """
+        rho1, rho2 = self.per_value[value]
+        if self.theta is None:
+            return rho2
+        gamma = amplification_limit(rho1, rho2)
+        return min(rho2, (gamma - self.theta) / (gamma - 1))
 
     def __getstate__(self) -> dict[str, object]:
         # A read-only view of a mapping can be neither pickled nor copied.

@@ -8,7 +8,7 @@ docs/explanation/designed-channels.md.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -34,16 +34,11 @@ from deniable.mechanisms.designed_coins import (
     designed_coins,
     lowered,
 )
-from deniable.mechanisms.fine_grain import in_its_words
+from deniable.mechanisms.one_cell import limits_of
 from deniable.mechanisms.posterior import Limits, frequency_guarantee, keeps
-from deniable.mechanisms.requirement import (
-    check_histogram,
-    needs_values,
-    require_covered,
-)
+from deniable.mechanisms.requirement import check_histogram, in_its_words, needs_values
 from deniable.mechanisms.singles import channel_for_singles
 from deniable.mechanisms.variances import pool_error, profile_error
-from deniable.mechanisms.view import OWN_MARGIN, covered_values, is_sparse
 
 Replacing = Literal["optimised", "frequency", "uniform"]
 POWERS = tuple(a / 20 for a in range(31))  # r ~ f^a
@@ -242,32 +237,14 @@ def _requirement(
     if public is not None and public.domain != histogram.domain:
         raise OptionError("public must be a histogram of the same values, in the same order.")
     privacy = in_its_words(histogram, needs_values(privacy, name))
-    check_histogram(histogram)
+    check_histogram(histogram, privacy)
     if privacy.adversary != "frequency":
         raise RequirementError(
             f"mechanism {name!r} withstands the 'frequency' adversary only: its coins rely on every value's prior "
             "being its share of the rows. Fix: adversary='frequency', or for 'any-prior' mechanism 'uniform' or "
             "'fine-grain'."
         )
-    if privacy.per_value:
-        limits = _own_limits(histogram, privacy)
-    else:
-        protected = covered_values(histogram, privacy, public)
-        limits = [privacy.rho2 if covered else None for covered in protected.tolist()]
-    require_covered(histogram, np.array([limit is not None for limit in limits]))
-    return privacy, limits
-
-
-def _own_limits(histogram: Histogram, privacy: Privacy) -> list[Fraction | None]:
-    """Per-value requirements: rho2_x binds where f_x/n <= rho1_x; theta f_x/n where the tolerance rule made them."""
-
-    def limit(value: Hashable) -> Fraction | None:
-        share, pair = histogram.frequency(value), privacy.per_value.get(value)
-        if pair is None or value in privacy.exempt or share > pair[0]:
-            return None
-        return pair[1] if privacy.theta is None else min(pair[1], privacy.theta * share)
-
-    return [limit(value) for value in histogram.domain]
+    return privacy, limits_of(histogram, privacy, public)
 
 
 def _too_tight(histogram: Histogram, limits: Limits) -> RequirementError:
@@ -295,7 +272,6 @@ def _plan(
             if keeps(histogram, channel, limits):
                 said = (
                     *((TIGHT,) if cover.tight else ()),
-                    *((OWN_MARGIN,) if public is not None and is_sparse(histogram) else ()),
                     *((CHOSEN_FOR_A_POOL,) if mechanism.for_questions else ()),
                 )
                 channel, loose = channel_for_singles(histogram, channel, required, public)

@@ -13,7 +13,7 @@ gamma_j limits, not gamma_i. THESIS Thm 7 claims it; here it is computed, and pr
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from deniable.core.arrays import Counts, Floats
 from deniable.core.channel import Channel, coarsened
-from deniable.core.errors import InternalError, OptionError, RequirementError, did_you_mean, listing, shortened
+from deniable.core.errors import InternalError, OptionError, RequirementError
 from deniable.core.exact import different_pairs, downward_amplifications, own_amplifications
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
@@ -36,13 +36,16 @@ from deniable.mechanisms.requirement import (
     EVERY_RELEASE,
     check_histogram,
     frequency_promise,
+    in_its_words,
+    matched_requirements,
     needs_rho1,
     needs_values,
     own_limits,
     require_values,
+    shares_told,
 )
 from deniable.mechanisms.singles import channel_for_singles
-from deniable.mechanisms.view import beyond_rho1, covered_values, largest_share, upper_counts
+from deniable.mechanisms.view import beyond_rho1_at, checks_tell, covered_values, largest_share, upper_counts
 
 Requirements = Mapping[Hashable, tuple[Fraction, Fraction]]
 Objective = Literal["rows", "errors"]
@@ -50,7 +53,6 @@ UNIFORM_SHARE = 0.05  # how far coins move towards uniform perturbation where th
 SINGLE_VALUES = (
     "Statements about several values at once ('one of these three diseases'): each bound is for one single value."
 )
-SHARES = "How many rows hold each value, to about three digits: the stated requirements of most values are its share."
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class FineGrain(Mechanism):
             raise OptionError("objective = 'errors' takes no weights. Fix: leave weights out, or objective='rows'.")
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
-        check_histogram(histogram)
+        check_histogram(histogram, privacy)
         privacy = in_its_words(histogram, needs_values(privacy, self.name))
         requirements = requirements_of(histogram, privacy, public)
         if not requirements:
@@ -193,37 +195,6 @@ def _two_largest(keep: Counts) -> tuple[int, int]:
     return int(order[0]), int(order[1])
 
 
-def in_its_words(histogram: Histogram, privacy: Privacy) -> Privacy:
-    """The same requirement by the table's own values: a manifest states it so, and is checked by it."""
-    if not privacy.per_value:
-        return privacy
-    return replace(privacy, per_value=matched_requirements(histogram, privacy))
-
-
-def matched_requirements(histogram: Histogram, privacy: Privacy) -> Requirements:
-    """Requirements by domain value; a name from a file also finds the number or date that prints as it, "" a missing
-    value."""
-    printed = {str(value): value for value in histogram.domain if not isinstance(value, str)}
-    matched: dict[Hashable, tuple[Fraction, Fraction]] = {}
-    unknown = []
-    for value, pair in privacy.per_value.items():
-        if value in histogram:
-            matched[value] = pair
-        elif isinstance(value, str) and value in printed:
-            matched[printed[value]] = pair
-        elif value == "" and None in histogram:
-            matched[None] = pair
-        else:
-            unknown.append(value)
-    if unknown:
-        raise RequirementError(
-            f"per_value names {listing(unknown)}, which is not a value of the sensitive column."
-            + did_you_mean(unknown[0], histogram.domain)
-            + f" Fix: leave {shortened(unknown[0])} out, or name the full list of values with domain=."
-        )
-    return matched
-
-
 def _guarantee(
     histogram: Histogram,
     privacy: Privacy,
@@ -253,8 +224,7 @@ def _guarantee(
     not_protected = [*EVERY_RELEASE, SINGLE_VALUES]
     if exempt:
         not_protected.append(f"{exempt:,} of {histogram.m:,} values are exempt: there is no promise for them.")
-    if privacy.per_value and 2 * _telling(histogram, requirements) > number:
-        not_protected.append(SHARES)
+    not_protected += [*shares_told(histogram, privacy), *checks_tell(histogram, None if privacy.per_value else public)]
     if open_downward:
         not_protected.append(
             f"Becoming less sure: for {open_downward:,} of {number:,} protected values a belief above rho2 can fall "
@@ -263,7 +233,9 @@ def _guarantee(
     else:
         also.append("It holds upward and downward: a belief above rho2 in a protected value stays above rho1.")
     return Guarantee(
-        promises=(_promise(histogram, privacy, requirements, _above(histogram, privacy, public, upward), loose),),
+        promises=(
+            _promise(histogram, privacy, requirements, beyond_rho1_at(histogram, privacy, public, upward), loose),
+        ),
         adversary=privacy.adversary,
         rho1=None if privacy.per_value else privacy.rho1,
         rho2=None if privacy.per_value else privacy.rho2,
@@ -272,19 +244,6 @@ def _guarantee(
         also=tuple(also),
         not_protected=tuple(not_protected),
     )
-
-
-def _above(
-    histogram: Histogram, privacy: Privacy, public: Histogram | None, upward: Sequence[Fraction | None]
-) -> tuple[int, ...]:
-    """Values that the channel does not keep at rho2, being too frequent."""
-    if privacy.rho1 is None:
-        return ()
-    sure = [
-        Fraction(1) if own is None else worst_posterior(Fraction(f, histogram.rows), own)
-        for f, own in zip(histogram.counts.tolist(), upward, strict=True)
-    ]
-    return beyond_rho1(histogram, privacy, public, sure)
 
 
 def _promise(
@@ -300,9 +259,3 @@ def _promise(
     if privacy.adversary == "any-prior":  # one (rho1, rho2) for all, which tells no count: exact
         return PerValue(tuple((histogram.position(value), *pair) for value, pair in requirements.items()))
     return frequency_promise(histogram, privacy, above, loose)
-
-
-def _telling(histogram: Histogram, requirements: Requirements) -> int:
-    """Of how many values the requirement is, to less than a row, their share of the rows."""
-    row = Fraction(1, histogram.rows)
-    return sum(0 <= rho1 - histogram.frequency(value) < row for value, (rho1, _) in requirements.items())

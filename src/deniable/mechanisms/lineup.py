@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,15 +22,22 @@ from deniable.core.lineup import LineUpDesign
 from deniable.core.part import COUNT_EPSILON
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, worst_posterior
-from deniable.core.probability import Probability, exact_number, percent
+from deniable.core.probability import Probability, exact_number
 from deniable.core.promise import LineUps
 from deniable.mechanisms.base import Mechanism, Need
-from deniable.mechanisms.fine_grain import in_its_words
-from deniable.mechanisms.lineup_choice import LEAST_ORDERS, Chosen, by_amplification, by_frequency, sizes_for
+from deniable.mechanisms.lineup_choice import LEAST_ORDERS, by_amplification, by_frequency, sizes_for
 from deniable.mechanisms.one_cell import Limits, allowed_amplification, limits_of, pairs_of
 from deniable.mechanisms.posterior import rounded_up
-from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, needs_values, own_limits
-from deniable.mechanisms.view import beyond_rho1, coarse_counts, covered_values
+from deniable.mechanisms.requirement import (
+    EVERY_RELEASE,
+    check_histogram,
+    exempt_positions,
+    in_its_words,
+    needs_values,
+    own_limits,
+    shares_told,
+)
+from deniable.mechanisms.view import beyond_rho1, checks_tell, coarse_counts
 
 DEFAULT_TRUTH = Fraction(1, 2)
 DOUBT = 8 * math.sqrt(2) / COUNT_EPSILON  # rows: eight standard deviations of the noise of public counts
@@ -39,10 +47,6 @@ INFORMED = (
 )
 LIST_IS_EVIDENCE = (
     "The list of values: it is evidence, too, unless it was declared before anyone looked at the table (domain=)."
-)
-CHECKED = (
-    "A check against the true counts lowered the truth below what the published histogram allows: that some value is "
-    "more frequent than published, or some values of a line-up are less, by a few rows."
 )
 RULED_OUT = "A value that does not stand in a person's line-up is ruled out for certain: every line-up holds the truth."
 
@@ -98,7 +102,7 @@ class Lineup(Mechanism):
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         privacy = in_its_words(histogram, needs_values(privacy, self.name))
-        check_histogram(histogram)
+        check_histogram(histogram, privacy)
         if public is not None and public.domain != histogram.domain:
             raise OptionError("public must be a histogram of the same values, in the same order.")
         self._check_size(histogram.m, LEAST_ORDERS if privacy.adversary == "frequency" else 1)
@@ -133,13 +137,13 @@ class Lineup(Mechanism):
     def _frequency(
         self, histogram: Histogram, privacy: Privacy, public: Histogram | None
     ) -> tuple[LineUpDesign, Guarantee]:
-        limits = _limits(histogram, privacy, public)
+        limits = limits_of(histogram, privacy, public)
         known = coarse_counts(histogram.counts) if public is None else public.counts
         truth = self.exact_truth()
-        chosen = by_frequency(histogram.counts, known, limits, self.size, truth, DEFAULT_TRUTH)
-        if chosen is None:
+        design = by_frequency(histogram.counts, known, limits, self.size, truth, DEFAULT_TRUTH)
+        if design is None:
             raise RequirementError(self._too_much(histogram, limits, known))
-        return chosen.design, _frequency_guarantee(histogram, privacy, limits, chosen, public)
+        return design, _frequency_guarantee(histogram, privacy, limits, design, public)
 
     def _too_much(self, histogram: Histogram, limits: Limits, known: Any) -> str:
         """What cannot be met, and the nearest that can."""
@@ -148,7 +152,7 @@ class Lineup(Mechanism):
         )
         free = by_frequency(histogram.counts, known, limits, None, None, DEFAULT_TRUTH) if wanted else None
         if free is not None:
-            reached = f"size={free.design.size}, truth='{_readable(free.design)}'"
+            reached = f"size={free.size}, truth='{_readable(free)}'"
             return (
                 f"Line-ups with {wanted} would let an attacker become surer than rho2. "
                 f"Fix: {reached}, or a higher rho2."
@@ -171,51 +175,30 @@ class Lineup(Mechanism):
         return design, _any_prior_guarantee(histogram, privacy, design)
 
 
-def _limits(histogram: Histogram, privacy: Privacy, public: Histogram | None) -> Limits:
-    """The largest posterior of each value; None for those that are exempt."""
-    limits = limits_of(histogram, privacy)
-    if privacy.rho2 is not None and public is not None:
-        limits = [privacy.rho2 if mine else None for mine in covered_values(histogram, privacy, public).tolist()]
-    for place, value in enumerate(histogram.domain if privacy.per_value else ()):
-        share, limit = histogram.frequency(value), limits[place]
-        if limit is not None:
-            if privacy.theta is not None:
-                limits[place] = min(limit, privacy.theta * share)
-            if share >= limit:
-                raise RequirementError(
-                    f"rho2 = {limit} of {value!r} cannot be met: it is {percent(share)} of the rows. "
-                    "Fix: a higher rho2 for it, or leave it out of per_value."
-                )
-    if all(limit is None for limit in limits):
-        raise RequirementError("No value is protected: every value of the table is exempt. Fix: raise rho1.")
-    return limits
-
-
 def _readable(design: LineUpDesign) -> Fraction:
     """The truth as a fraction of 256, rounded down."""
     return Fraction(design.truth * 256 // 2**32, 256)
 
 
 def _frequency_guarantee(
-    histogram: Histogram, privacy: Privacy, limits: Limits, chosen: Chosen, public: Histogram | None
+    histogram: Histogram, privacy: Privacy, limits: Limits, design: LineUpDesign, public: Histogram | None
 ) -> Guarantee:
-    design = chosen.design
     protected = np.array([x for x, limit in enumerate(limits) if limit is not None])
     highest = max(limit for limit in exact.different(limits) if limit is not None)
     worst = lineup_exact.highest(design, histogram.counts, protected)
     sure = [] if privacy.rho1 is None else lineup_exact.surest(design, histogram.counts)
     gamma = lineup_exact.amplification(design)
     stays = _stays(design, histogram, public)
-    exempt = tuple(sorted(histogram.position(value) for value in privacy.exempt))
+    above = beyond_rho1(histogram, privacy, public, sure, partial(_surest_by, design, public))
     promise = LineUps(
         "frequency",
         privacy.rho1,
         privacy.rho2,
         gamma,
         stays,
-        exempt,
+        exempt_positions(histogram, privacy),
         own_limits(histogram, privacy.per_value),
-        beyond_rho1(histogram, privacy, public, sure),
+        above,
     )
     return Guarantee(
         promises=(promise,),
@@ -229,10 +212,17 @@ def _frequency_guarantee(
             *EVERY_RELEASE,
             *_stronger(design, gamma),
             INFORMED,
-            *((CHECKED,) if chosen.lowered else ()),
+            *shares_told(histogram, privacy),
+            *checks_tell(histogram, public),
             *_exempt(histogram.m - len(protected), histogram.m),
         ),
     )
+
+
+def _surest_by(design: LineUpDesign, public: Histogram | None, margin: int) -> list[Fraction]:
+    """Posteriors by noisy counts that are raised by a margin."""
+    assert public is not None
+    return lineup_exact.surest(design, public.counts + margin)
 
 
 def _any_prior_guarantee(histogram: Histogram, privacy: Privacy, design: LineUpDesign) -> Guarantee:

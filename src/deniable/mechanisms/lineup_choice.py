@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,18 +38,11 @@ TRUTH_GRID, LOWERED_BY = 256, 4
 EVERY_SIZE = 100  # sizes up to here are all tried for equal inclusion, where they cost little
 
 
-@dataclass(frozen=True, eq=False)
-class Chosen:
-    """A design that meets the requirement.
+class Candidate(NamedTuple):
+    """A design, and its predicted error, to compare it by."""
 
-    Attributes:
-        error: predicted, to compare designs by.
-        lowered: whether a check against the true counts lowered the truth.
-    """
-
-    design: LineUpDesign
     error: float
-    lowered: bool = False
+    design: ArcDesign
 
 
 def sizes_for(m: int, size: int | None, *, least_orders: int = LEAST_ORDERS, all_up_to: int = SMALL_SIZES) -> list[int]:
@@ -109,25 +103,31 @@ def by_frequency(
     size: int | None,
     truth: Fraction | None,
     most_truth: Fraction,
-) -> Chosen | None:
+) -> ArcDesign | None:
     """The design with the smallest predicted error whose posteriors, by the true counts, keep every limit exactly.
 
-    Everything is computed from ``public`` counts; the true ones only check, and lower the truth where they must.
+    It follows from ``public`` counts; the true ones check it, and where they do not let it pass, they decide what does.
     """
     bounds = np.array([1.0 if limit is None else float(limit) for limit in limits])
     base = np.maximum(public, 1) + float(MARGIN)
-    best: list[Chosen] = []
     searches = [
         _Search(counts, base, weights, tuple(limits), bounds, size, truth, float(truth or most_truth))
         for weights in _weightings(base, bounds)
     ]
+    design = _best(searches, checked=False)
+    if design is None or lineup_exact.keeps(design, counts, limits):
+        return design
+    return _best(searches, checked=True)
+
+
+def _best(searches: list[_Search], *, checked: bool) -> ArcDesign | None:
+    """The design of the largest slack whose error is about as small as that of any."""
+    best: list[Candidate] = []
     for slack in SLACKS:
-        made = [chosen for search in searches if (chosen := search.best(slack)) is not None]
+        made = [candidate for search in searches if (candidate := search.best(slack, checked)) is not None]
         best += sorted(made, key=lambda one: one.error)[:1]
-    if not best:
-        return None
-    least = min(one.error for one in best)
-    return next(one for one in best if one.error <= WORTH * least)
+    least = min((one.error for one in best), default=0.0)
+    return next((one.design for one in best if one.error <= WORTH * least), None)
 
 
 def _weightings(base: Floats, bounds: Floats) -> Iterator[Floats]:
@@ -163,14 +163,18 @@ class _Search:
         possible = [pair for pair in pairs if np.isfinite(pair[0]) or self.size is not None]
         return possible[: TRIED if len(self.counts) <= LARGE else TRIED_IF_LARGE]
 
-    def best(self, slack: int) -> Chosen | None:
-        best: Chosen | None = None
+    def best(self, slack: int, checked: bool) -> Candidate | None:
+        """The best design at this slack; ``checked``: of those that pass, their truth lowered as far as that needs."""
+        best: Candidate | None = None
         for guess, size in self.ranked:
             if best is not None and guess > best.error:
                 break
-            chosen = self._chosen(size, slack)
-            if chosen is not None and (best is None or chosen.error < best.error):
-                best = chosen
+            design = self._sketched(size, slack)
+            if design is not None and checked:
+                design = self._checked(design)
+            if design is not None:
+                error = predicted_error(self.share, design.inclusion, design.share_true)
+                best = Candidate(error, design) if best is None or error < best.error else best
         return best
 
     def _promised_error(self, size: int) -> float:
@@ -184,7 +188,7 @@ class _Search:
             return float("inf")
         return predicted_error(self.share, inclusion, min(allowed, self.wanted))
 
-    def _chosen(self, size: int, slack: int) -> Chosen | None:
+    def _sketched(self, size: int, slack: int) -> ArcDesign | None:
         if size not in self.sketches:
             self.sketches[size] = designed(self.weights, size, self.wanted)
         sketch = self.sketches[size]
@@ -193,11 +197,10 @@ class _Search:
             return None
         steps = min(int(largest * TRUTH_GRID), int(self.wanted * TRUTH_GRID))
         coin = steps * (COIN // TRUTH_GRID) if self.truth is None else int(self.truth * COIN)
-        return self._checked(sketch.with_coin(coin)) if coin else None
+        return sketch.with_coin(coin) if coin else None
 
-    def _checked(self, design: ArcDesign) -> Chosen | None:
+    def _checked(self, design: ArcDesign) -> ArcDesign | None:
         """The design, its truth lowered until every posterior under the true counts keeps its limit, exactly."""
-        lowered = False
         step = LOWERED_BY * (COIN // TRUTH_GRID)
         while not lineup_exact.keeps(design, self.counts, self.limits):
             # As many steps at once as floating-point numbers say are needed, and one where they say none.
@@ -206,8 +209,8 @@ class _Search:
             coin = design.coin - steps * step
             if self.truth is not None or coin <= 0:
                 return None
-            design, lowered = design.with_coin(coin), True
-        return Chosen(design, predicted_error(self.share, design.inclusion, design.share_true), lowered)
+            design = design.with_coin(coin)
+        return design
 
 
 def by_amplification(m: int, gamma: Fraction, size: int | None, truth: Fraction | None) -> BlockDesign | None:

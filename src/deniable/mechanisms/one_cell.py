@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -21,14 +21,11 @@ from deniable.mechanisms.requirement import (
     EVERY_RELEASE,
     frequency_promise,
     needs_rho1,
-    protected_values,
     refuse_sums,
-    require_covered,
-    require_feasible,
-    require_values,
+    shares_told,
 )
 from deniable.mechanisms.singles import channel_for_singles
-from deniable.mechanisms.view import beyond_rho1, surest_bound, upper_counts
+from deniable.mechanisms.view import beyond_rho1, bound_by, checks_tell, covered_values, surest_bound, upper_counts
 
 Limits = list[Fraction | None]  # each value's largest posterior; None: exempt
 
@@ -45,19 +42,24 @@ def plan_of_channel(
     not_hidden: tuple[str, ...] = (),
 ) -> Plan:
     """A plan with this channel; refused, with the ``fix``, when it does not meet a requirement that is given."""
-    limits = limits_of(histogram, privacy)
+    limits = limits_of(histogram, privacy, public)
     channel, loose = channel_for_singles(histogram, channel, privacy, public)
     sure = surest(channel, histogram)
     check_posteriors(name, histogram, limits, sure, fix)
-    bound = _reached(histogram, privacy, channel, public, sure)
+    bound = _reached(histogram, limits, channel, public, sure)
     guarantee = Guarantee(
-        promises=(_promise(histogram, privacy, public, sure, loose, bound),),
+        promises=(_promise(histogram, privacy, public, channel, sure, loose, bound),),
         adversary="frequency",
         rho1=None if privacy is None else privacy.rho1,
         rho2=None if privacy is None else privacy.rho2,
         worst=bound,
         gamma=channel.exact_gamma,
-        not_protected=(*EVERY_RELEASE, *not_hidden),
+        not_protected=(
+            *EVERY_RELEASE,
+            *shares_told(histogram, privacy),
+            *checks_tell(histogram, public),
+            *not_hidden,
+        ),
     )
     return Plan.of_channel(name, histogram, channel, guarantee, privacy=privacy, options=options)
 
@@ -74,14 +76,14 @@ def refuse_any_prior(name: str, privacy: Privacy | None) -> None:
 
 
 def _reached(
-    histogram: Histogram, privacy: Privacy | None, channel: Channel, public: Histogram | None, sure: list[Fraction]
+    histogram: Histogram, limits: Limits, channel: Channel, public: Histogram | None, sure: list[Fraction]
 ) -> Fraction:
     """How sure an attacker becomes at most: as required; where nothing is, in whole per cent, from public numbers."""
-    if privacy is not None:
-        limits = limits_of(histogram, privacy)
+    required = [limit for limit in exact.different(limits) if limit is not None]
+    if required:
         if public is None:
             return max(belief for belief, limit in exact.different_pairs(sure, limits) if limit is not None)
-        return max(limit for limit in exact.different(limits) if limit is not None)
+        return max(required)
     if public is None:
         return max(exact.different(sure))
     bounds = surest_bound(channel, upper_counts(histogram, public), histogram.rows)
@@ -92,6 +94,7 @@ def _promise(
     histogram: Histogram,
     privacy: Privacy | None,
     public: Histogram | None,
+    channel: Channel,
     sure: list[Fraction],
     loose: tuple[Single, ...],
     bound: Fraction,
@@ -99,7 +102,8 @@ def _promise(
     """What is required; where nothing is, the posterior that is reached, in whole per cent."""
     if privacy is None:
         return Frequency(None, Fraction(math.ceil(100 * bound), 100), loose=loose)
-    return frequency_promise(histogram, privacy, beyond_rho1(histogram, privacy, public, sure), loose)
+    above = beyond_rho1(histogram, privacy, public, sure, bound_by(channel, public, histogram.rows))
+    return frequency_promise(histogram, privacy, above, loose)
 
 
 def surest(channel: Channel, histogram: Histogram) -> list[Fraction]:
@@ -119,24 +123,36 @@ def check_posteriors(name: str, histogram: Histogram, limits: Limits, sure: Sequ
             )
 
 
-def limits_of(histogram: Histogram, privacy: Privacy | None) -> Limits:
-    """The largest posterior of each value that the requirement allows an attacker who knows the frequencies."""
+def limits_of(histogram: Histogram, privacy: Privacy | None, public: Histogram | None = None) -> Limits:
+    """The largest posterior of each value that the requirement allows an attacker who knows the frequencies.
+
+    By noisy counts where there are such: a value near its rho1 may then be protected that need not be.
+    """
     refuse_sums(privacy)
-    limits: Limits = [None] * histogram.m
     if privacy is None:
-        return limits
-    if privacy.rho2 is not None:
-        mask = protected_values(histogram, privacy)
-        require_covered(histogram, mask)
-        require_feasible(histogram, privacy, mask)
-        limits = [privacy.rho2 if protected else None for protected in mask.tolist()]
-    require_values("per_value", privacy.per_value, histogram, RequirementError)
-    for value, (rho1, rho2) in privacy.per_value.items():
-        if histogram[value] <= rho1 * histogram.rows:
-            limits[histogram.position(value)] = rho2
-    if all(limit is None for limit in limits):
-        raise RequirementError("No value is protected: every value of the table is exempt. Fix: raise rho1.")
-    return limits
+        return [None] * histogram.m
+    covered = zip(histogram.domain, covered_values(histogram, privacy, public).tolist(), strict=True)
+    if not privacy.per_value:
+        return [privacy.rho2 if mine else None for _, mine in covered]
+    return [_own_limit(value, histogram, privacy, public) if mine else None for value, mine in covered]
+
+
+def _own_limit(value: Hashable, histogram: Histogram, privacy: Privacy, public: Histogram | None) -> Fraction:
+    """As required; the tolerance rule is kept for the share of the rows itself where nothing is published."""
+    share, limit = histogram.frequency(value), privacy.own_limit(value)
+    if privacy.theta is not None and public is None:
+        limit = min(privacy.per_value[value][1], privacy.theta * share)
+    if share >= limit > 0:
+        raise RequirementError(
+            f"rho2 = {limit} of {shortened(value)} cannot be met: it is {percent(share)} of the rows. "
+            "Fix: a higher rho2 (or theta) for it, or leave it out of per_value."
+        )
+    if privacy.theta is not None and share and limit > privacy.theta * share:
+        raise RequirementError(
+            f"theta = {privacy.theta} is kept for the counts that the requirement was made of, and "
+            f"{shortened(value)} is less frequent here. Fix: tolerance(counts, theta) with the counts of this table."
+        )
+    return limit
 
 
 def allowed_amplification(privacy: Privacy) -> Fraction:

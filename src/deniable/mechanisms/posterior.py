@@ -19,8 +19,8 @@ from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
 from deniable.core.promise_numbers import Single
-from deniable.mechanisms.requirement import EVERY_RELEASE, frequency_promise
-from deniable.mechanisms.view import beyond_rho1
+from deniable.mechanisms.requirement import EVERY_RELEASE, frequency_promise, shares_told
+from deniable.mechanisms.view import beyond_rho1, bound_by, checks_tell
 
 Limits = Sequence[Fraction | None]  # each value's largest posterior; None: exempt
 
@@ -71,12 +71,19 @@ def frequency_guarantee(
     surest = max(exact.different(sure[x] for x in protected))
     highest = max(exact.different(limit for limit in limits if limit is not None))
     shown = histogram if public is None else public
-    not_protected = [*EVERY_RELEASE, *_stronger_attackers(shown, channel, protected), *not_hidden]
+    not_protected = [
+        *EVERY_RELEASE,
+        *_stronger_attackers(shown, channel, protected),
+        *shares_told(histogram, privacy),
+        *checks_tell(histogram, public),
+        *not_hidden,
+    ]
     exempt = histogram.m - len(protected)
     if exempt:
         not_protected.append(f"{exempt:,} of {histogram.m:,} values are exempt: there is no promise for them.")
+    above = beyond_rho1(histogram, privacy, public, sure, bound_by(channel, public, histogram.rows))
     return Guarantee(
-        promises=(frequency_promise(histogram, privacy, beyond_rho1(histogram, privacy, public, sure), loose),),
+        promises=(frequency_promise(histogram, privacy, above, loose),),
         adversary="frequency",
         rho1=privacy.rho1 if not privacy.per_value else None,
         rho2=privacy.rho2 if not privacy.per_value else None,

@@ -26,7 +26,7 @@ from deniable.core.probability import Probability, probability
 from deniable.mechanisms.base import Mechanism, Need, Scanned
 from deniable.mechanisms.one_cell import limits_of, plan_of_channel, refuse_any_prior
 from deniable.mechanisms.pram_strata import largest_coin, plan_of_strata
-from deniable.mechanisms.requirement import check_histogram, require_values
+from deniable.mechanisms.requirement import check_histogram, in_its_words, require_values
 from deniable.mechanisms.view import OWN_MARGINS, is_sparse, upper_counts
 
 COIN = 0.8  # where nothing is required
@@ -89,7 +89,8 @@ class Pram(Mechanism):
                 "with which stratum. Fix: dn.publish(..., mechanism=Pram(strata=...)), or leave strata out."
             )
         refuse_any_prior(self.name, privacy)
-        check_histogram(histogram)
+        check_histogram(histogram, privacy)
+        privacy = in_its_words(histogram, privacy)
         require_values("coins", self.coins, histogram)
         counts: Counts = histogram.counts if public is None else np.maximum(public.counts, 1)
         if public is not None and is_sparse(histogram):
@@ -181,7 +182,7 @@ class Pram(Mechanism):
 
 def _largest(histogram: Histogram, privacy: Privacy, counts: Counts, public: Histogram | None) -> Fraction:
     """The largest single coin that meets the requirement."""
-    weights, limits = weights_of(counts.astype(np.float64)), limits_of(histogram, privacy)
+    weights, limits = weights_of(counts.astype(np.float64)), limits_of(histogram, privacy, public)
     return largest_coin(upper_counts(histogram, public), histogram.rows, weights, limits)
 
 

@@ -27,8 +27,8 @@ from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
 from deniable.core.promise import Strata
 from deniable.mechanisms.one_cell import Limits, check_posteriors, limits_of, surest
-from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram
-from deniable.mechanisms.view import surest_bound, upper_counts
+from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, in_its_words, protected_values, shares_told
+from deniable.mechanisms.view import checks_tell, surest_bound, upper_counts, widened
 
 ABSENT = (
     "A value that no row of a stratum holds is never published there: which values occur in each stratum can be read "
@@ -80,14 +80,15 @@ def plan_of_strata(
 ) -> Plan:
     """A published cell for each stratum; refused when one is too small, or cannot meet the requirement."""
     whole = _whole(histograms, domain)
-    check_histogram(whole)
+    check_histogram(whole, privacy)
+    privacy = in_its_words(whole, privacy)
     _check_strata(histograms, least)
     if privacy is not None and privacy.adversary == "any-prior":
         raise RequirementError(
             "strata cannot be protected against adversary 'any-prior': which values occur in a stratum depends on the "
             "table, and is evidence. Fix: leave strata out, or adversary='frequency'."
         )
-    limits = _limits(whole, histograms, privacy)
+    limits = _limits(whole, histograms, privacy, public)
     cells, worst = [], Fraction(0)
     for number, (stratum, limit) in enumerate(zip(histograms, limits, strict=True)):
         counts = stratum.counts if public is None else np.maximum(public[number].counts, 1)
@@ -104,7 +105,9 @@ def plan_of_strata(
         protected = [x for x in range(stratum.m) if privacy is None or limit[x] is not None]
         worst = max([worst, *(sure[x] for x in protected)])
         cells.append(Cell(stratum, made))
-    promised = _guarantee(privacy, _coarse(worst, limits), cells, columns, least, noisy=public is not None)
+    sparsest = min(histograms, key=lambda stratum: stratum.rows / stratum.m)
+    not_hidden = (*shares_told(whole, privacy), *checks_tell(sparsest, None if public is None else whole))
+    promised = _guarantee(privacy, _coarse(worst, limits), cells, columns, least, not_hidden, noisy=public is not None)
     return Plan.of_cells(
         name,
         whole,
@@ -142,12 +145,19 @@ def _check_strata(histograms: Sequence[Histogram], least: int) -> None:
         )
 
 
-def _limits(whole: Histogram, histograms: Sequence[Histogram], privacy: Privacy | None) -> list[Limits]:
-    """Each value's limit in each stratum: protected if it is by its share of the table or by that of the stratum."""
+def _limits(
+    whole: Histogram, histograms: Sequence[Histogram], privacy: Privacy | None, public: Sequence[Histogram] | None
+) -> list[Limits]:
+    """Each value's limit in each stratum: protected if it is by its share of the table or by that of the stratum, both
+    by noisy counts where there are such."""
     if privacy is None:
         return [[None] * stratum.m for stratum in histograms]
-    by_table = dict(zip(whole.domain, limits_of(whole, privacy), strict=True))
-    by_stratum = [[_limit(value, stratum, by_table[value], privacy) for value in stratum] for stratum in histograms]
+    shown = None if public is None else _whole(public, whole.domain)
+    by_table = dict(zip(whole.domain, limits_of(whole, privacy, shown), strict=True))
+    by_stratum = [
+        _of_stratum(stratum, by_table, privacy, None if public is None else public[number])
+        for number, stratum in enumerate(histograms)
+    ]
     infeasible = sum(
         any(
             limit is not None and stratum.frequency(value) >= limit
@@ -164,13 +174,13 @@ def _limits(whole: Histogram, histograms: Sequence[Histogram], privacy: Privacy 
     return by_stratum
 
 
-def _limit(value: Hashable, stratum: Histogram, by_table: Fraction | None, privacy: Privacy) -> Fraction | None:
-    if by_table is not None:
-        return by_table
-    pair = privacy.per_value.get(value)
-    if pair is None and value not in privacy.exempt and privacy.rho1 is not None and privacy.rho2 is not None:
-        pair = (privacy.rho1, privacy.rho2)
-    return pair[1] if pair is not None and stratum.frequency(value) <= pair[0] else None
+def _of_stratum(
+    stratum: Histogram, by_table: Mapping[Hashable, Fraction | None], privacy: Privacy, public: Histogram | None
+) -> Limits:
+    covered = widened(stratum, privacy, public, protected_values(stratum, privacy))
+    own = [privacy.own_limit(value) if value in privacy.per_value else privacy.rho2 for value in stratum]
+    limits = zip(stratum, own, covered.tolist(), strict=True)
+    return [limit if mine and by_table[value] is None else by_table[value] for value, limit, mine in limits]
 
 
 def _coarse(worst: Fraction, limits: Sequence[Limits]) -> Fraction:
@@ -180,7 +190,14 @@ def _coarse(worst: Fraction, limits: Sequence[Limits]) -> Fraction:
 
 
 def _guarantee(
-    privacy: Privacy | None, worst: Fraction, cells: Sequence[Cell], columns: Sequence[str], least: int, *, noisy: bool
+    privacy: Privacy | None,
+    worst: Fraction,
+    cells: Sequence[Cell],
+    columns: Sequence[str],
+    least: int,
+    not_hidden: tuple[str, ...],
+    *,
+    noisy: bool,
 ) -> Guarantee:
     rho2 = None if privacy is None else privacy.rho2
     gammas = tuple(cell.channel.exact_gamma for cell in cells)
@@ -192,5 +209,5 @@ def _guarantee(
         rho2=rho2,
         worst=worst,
         gamma=None,
-        not_protected=(*EVERY_RELEASE, ABSENT, NOISY_STRATA if noisy else EXACT_STRATA),
+        not_protected=(*EVERY_RELEASE, ABSENT, NOISY_STRATA if noisy else EXACT_STRATA, *not_hidden),
     )

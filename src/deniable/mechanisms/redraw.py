@@ -20,7 +20,7 @@ from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.one_cell import plan_of_channel, refuse_any_prior
-from deniable.mechanisms.requirement import check_histogram
+from deniable.mechanisms.requirement import check_histogram, in_its_words
 from deniable.mechanisms.view import coarse_counts
 
 NOT_USEFUL = "Nothing about groups of rows can be estimated: published values are independent of the original ones."
@@ -45,7 +45,8 @@ class Redraw(Mechanism):
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         """The plan; ``public`` is a noisy histogram that will be published."""
         refuse_any_prior(self.name, privacy)
-        check_histogram(histogram)
+        check_histogram(histogram, privacy)
+        privacy = in_its_words(histogram, privacy)
         weights: Counts = coarse_counts(histogram.counts) if public is None else np.maximum(public.counts, 1)
         channel = Channel.of(histogram.domain, 0.0, weights.astype(np.float64))
         return plan_of_channel(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 
-from deniable.core.arrays import Bools
+from deniable.core.arrays import Bools, Counts
 from deniable.core.errors import (
     DeniableError,
     OptionError,
@@ -25,6 +27,8 @@ from deniable.core.promise import Frequency
 from deniable.core.promise_numbers import Single
 from deniable.core.singles import single_values
 
+Required = TypeVar("Required", Privacy, Privacy | None)
+
 # What holds for every release of this kind, whatever the mechanism.
 PUBLIC_COLUMNS = "Public columns are published as they are: they can be linked to people, and they say who took part."
 DOMAIN = "The list of values that occur in a sensitive column is published."
@@ -36,11 +40,13 @@ REPEATED = (
     "Each further release of the same people, under another key, with other options or of a table that has changed, "
     "gives an attacker another draw: publish once."
 )
+SHARES = "How many rows hold each value, to about three digits: the stated requirements of most values are its share."
 EVERY_RELEASE = (PUBLIC_COLUMNS, DOMAIN, DISTRIBUTION, REPEATED)
 
 
-def check_histogram(histogram: Histogram) -> None:
-    """Refuse tables in which there is nothing to hide, or nothing to hide behind."""
+def check_histogram(histogram: Histogram, privacy: Privacy | None) -> None:
+    """Refuse tables in which there is nothing to hide, or nothing to hide behind, and requirements that name values
+    which the table does not have."""
     if histogram.rows == 0:
         raise TableError("The table has no rows: there is nothing to publish.")
     if histogram.m < 2:
@@ -48,6 +54,9 @@ def check_histogram(histogram: Histogram) -> None:
             "The sensitive column has one single value in all rows: no perturbation can make it deniable. "
             "Fix: choose another sensitive column, or name the full list of values with domain=."
         )
+    if privacy is not None:
+        require_exempt(histogram, privacy)
+        matched_requirements(histogram, privacy)
 
 
 def require_values(
@@ -70,13 +79,51 @@ def require_exempt(histogram: Histogram, privacy: Privacy) -> None:
     require_values("exempt", unknown, histogram, RequirementError)
 
 
+def in_its_words(histogram: Histogram, privacy: Required) -> Required:
+    """The same requirement by the table's own values: a manifest states it so, and is checked by it."""
+    if privacy is None or not privacy.per_value:
+        return privacy
+    return replace(privacy, per_value=matched_requirements(histogram, privacy))
+
+
+def matched_requirements(histogram: Histogram, privacy: Privacy) -> Mapping[Hashable, tuple[Fraction, Fraction]]:
+    """Requirements by domain value; a name from a file also finds the number or date that prints as it, "" a missing
+    value."""
+    printed = {str(value): value for value in histogram.domain if not isinstance(value, str)}
+    matched: dict[Hashable, tuple[Fraction, Fraction]] = {}
+    unknown = []
+    for value, pair in privacy.per_value.items():
+        if value in histogram:
+            matched[value] = pair
+        elif isinstance(value, str) and value in printed:
+            matched[printed[value]] = pair
+        elif value == "" and None in histogram:
+            matched[None] = pair
+        else:
+            unknown.append(value)
+    if unknown:
+        raise RequirementError(
+            f"per_value names {listing(unknown)}, which is not a value of the sensitive column."
+            + did_you_mean(unknown[0], histogram.domain)
+            + f" Fix: leave {shortened(unknown[0])} out, or name the full list of values with domain=."
+        )
+    return matched
+
+
 def protected_values(histogram: Histogram, privacy: Privacy) -> Bools:
-    """SA': the values that the requirement protects: those not exempt, with f_x / n <= rho1 where rho1 is given."""
-    require_exempt(histogram, privacy)
-    mask = np.array([value not in privacy.exempt for value in histogram.domain])
-    if privacy.rho1 is not None:
-        mask &= histogram.counts <= math.floor(privacy.rho1 * histogram.rows)  # f / n <= rho1, exactly
-    return mask
+    """SA': the values that the requirement protects: those not exempt, with f_x / n <= rho1 where there is a rho1."""
+    mask, most = named_values(histogram, privacy)
+    return mask if most is None else mask & (histogram.counts <= most)
+
+
+def named_values(histogram: Histogram, privacy: Privacy) -> tuple[Bools, Counts | None]:
+    """The values that are not exempt; and, where there is a rho1 for all or for each, the most rows f / n <= rho1."""
+    if not privacy.per_value:
+        named = np.array([value not in privacy.exempt for value in histogram.domain])
+        return named, None if privacy.rho1 is None else np.full(histogram.m, math.floor(privacy.rho1 * histogram.rows))
+    pairs = [None if value in privacy.exempt else privacy.per_value.get(value) for value in histogram.domain]
+    most = np.array([0 if pair is None else math.floor(pair[0] * histogram.rows) for pair in pairs])
+    return np.array([pair is not None for pair in pairs]), most
 
 
 def require_covered(histogram: Histogram, protected: Bools) -> None:
@@ -97,7 +144,8 @@ def largest_protected_frequency(histogram: Histogram, protected: Bools) -> Fract
 
 def require_feasible(histogram: Histogram, privacy: Privacy, protected: Bools) -> None:
     """A value more frequent than rho2 is believed at more than rho2 before anything is published."""
-    assert privacy.rho2 is not None
+    if privacy.rho2 is None:
+        return
     in_the_way = protected & (histogram.counts >= math.ceil(privacy.rho2 * histogram.rows))  # f / n >= rho2, exactly
     if not in_the_way.any():
         return
@@ -138,6 +186,17 @@ def own_limits(
         (histogram.position(value), rounded(rho1, up=False), rounded(rho2, up=True))
         for value, (rho1, rho2) in requirements.items()
     )
+
+
+def shares_told(histogram: Histogram, privacy: Privacy | None) -> tuple[str, ...]:
+    """What own requirements give away that are values' shares of the rows, to less than a row, as the tolerance rule
+    makes them of small tables."""
+    if privacy is None or not privacy.per_value:
+        return ()
+    row = Fraction(1, histogram.rows)
+    pairs = matched_requirements(histogram, privacy)
+    telling = sum(0 <= rho1 - histogram.frequency(value) < row for value, (rho1, _) in pairs.items())
+    return (SHARES,) if 2 * telling > len(pairs) else ()
 
 
 def refuse_sums(privacy: Privacy | None) -> None:

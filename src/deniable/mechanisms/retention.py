@@ -165,9 +165,9 @@ class Retention(Mechanism):
         """
         replace = self.columns[column]
         try:
-            check_histogram(histogram)
-        except TableError as wrong:
-            raise TableError(f"The column {column!r}: {wrong}") from None
+            check_histogram(histogram, replace.privacy if isinstance(replace.privacy, Privacy) else None)
+        except (TableError, RequirementError) as wrong:
+            raise type(wrong)(f"The column {column!r}: {wrong}") from None
         weights = self._weights(column, histogram, public)
         relative = self.relative_prior(column, histogram, public)
         keep = self._keep(column, int(weights.min()), relative, histogram.rows)
@@ -292,6 +292,10 @@ def _threshold(
         return safe_threshold(s if replace.replacing == "uniform" else relative, before, after)
     assert replace.privacy is not None
     refuse_sums(replace.privacy)
+    if replace.is_range and replace.privacy.exempt:
+        raise RequirementError(
+            f"The column {column!r}: exempt names values, and a range has one coin for all. Fix: leave exempt out."
+        )
     rho1, rho2 = replace.privacy.rho1, replace.privacy.rho2
     if rho1 is None or rho2 is None:
         raise RequirementError(

@@ -27,7 +27,7 @@ def tolerance(
     A manifest states these numbers, and f_i / n is an exact count. So the limit gamma_i, which grows with f_i, is that
     of a share rounded down to three digits and 8 rows (fewer in small tables), rho1_i is the share rounded up likewise,
     and rho2_i is what gamma_i makes of it: the rule still holds for f_i itself. ``exact`` is for experiments.
-    Mechanisms that go by frequencies instead of gamma_i take theta f_i / n for the limit, whatever the manifest states.
+    Mechanisms that go by frequencies instead of gamma_i take theta times the share rounded down for the limit.
 
     Args:
         histogram: how many rows hold each value.
@@ -40,7 +40,7 @@ def tolerance(
     (Fraction(1, 10), Fraction(1, 2))
     """
     rows = Histogram.of(histogram)
-    check_histogram(rows)
+    check_histogram(rows, None)
     factor = _factor(theta)
     step = row_step(rows)
 
@@ -48,8 +48,8 @@ def tolerance(
         share = Fraction(f, rows.rows)
         if exact:
             return share, factor * share
-        low = share if step == 1 else rounded(Fraction(f // step * step, rows.rows), up=False)
-        gamma = amplification_limit(low, factor * low) if low else factor
+        low = share if step == 1 else rounded(Fraction(max(f // step * step, 1), rows.rows), up=False)
+        gamma = amplification_limit(low, factor * low)
         high = min(rounded(Fraction(-(-f // step) * step, rows.rows), up=True), Fraction(999, 1000))
         return high, worst_posterior(high, gamma)
 

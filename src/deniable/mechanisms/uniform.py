@@ -22,7 +22,7 @@ from deniable.core.probability import percent
 from deniable.core.promise import Amplification
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, needs_rho2
-from deniable.mechanisms.view import beyond_rho1_at, strongest_belief
+from deniable.mechanisms.view import beyond_rho1_at, checks_tell, strongest_belief
 
 
 @dataclass(frozen=True)
@@ -44,25 +44,27 @@ class Uniform(Mechanism):
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         privacy = needs_rho2(privacy, self.name)
-        check_histogram(histogram)
+        check_histogram(histogram, privacy)
         assert privacy.rho2 is not None
         limit = amplification_limit(strongest_belief(histogram, privacy, public), privacy.rho2)
         channel = Channel.uniform(histogram.domain, gamma=limit, coarse=privacy.rho1 is None)
         gamma = channel.exact_gamma
         assert gamma is not None
-        promised = amplification_guarantee(privacy, gamma, _above(histogram, privacy, public, gamma))
+        above = _above(histogram, privacy, public, gamma)
+        promised = amplification_guarantee(privacy, gamma, above, checks_tell(histogram, public))
         return Plan.of_channel(self.name, histogram, channel, promised, privacy=privacy)
 
 
 def _above(histogram: Histogram, privacy: Privacy, public: Histogram | None, gamma: Fraction) -> tuple[int, ...]:
     """Values that whoever knows how frequent they are can believe at more than rho2 afterwards: those more frequent
     than rho1, and of the exempt ones those more frequent than what the coin covers."""
-    above = beyond_rho1_at(histogram, privacy, public, gamma)
+    gammas = [gamma] * histogram.m
+    above = beyond_rho1_at(histogram, privacy, public, gammas)
     if not privacy.exempt:
         return above
     named = frozenset(value for value in histogram.domain if value not in privacy.exempt)
     of_exempt = replace(privacy, rho1=_covered(privacy, gamma), exempt=named)
-    return tuple(sorted({*above, *beyond_rho1_at(histogram, of_exempt, public, gamma)}))
+    return tuple(sorted({*above, *beyond_rho1_at(histogram, of_exempt, public, gammas)}))
 
 
 def _covered(privacy: Privacy, gamma: Fraction) -> Fraction:
@@ -71,7 +73,9 @@ def _covered(privacy: Privacy, gamma: Fraction) -> Fraction:
     return _readable(largest_prior(privacy.rho2, gamma)) if privacy.rho1 is None else privacy.rho1
 
 
-def amplification_guarantee(privacy: Privacy, gamma: Fraction, above: tuple[int, ...]) -> Guarantee:
+def amplification_guarantee(
+    privacy: Privacy, gamma: Fraction, above: tuple[int, ...], not_hidden: tuple[str, ...] = ()
+) -> Guarantee:
     """What one channel over the whole domain promises through its amplification alone (THESIS Thm 1)."""
     assert privacy.rho2 is not None
     covered = largest_prior(privacy.rho2, gamma)
@@ -93,6 +97,7 @@ def amplification_guarantee(privacy: Privacy, gamma: Fraction, above: tuple[int,
         not_protected=(
             *EVERY_RELEASE,
             f"Beliefs above {percent(rho1)} before the release: they can grow beyond {percent(privacy.rho2)}.",
+            *not_hidden,
         ),
     )
 

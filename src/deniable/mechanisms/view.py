@@ -10,8 +10,9 @@ Without a noisy histogram (an owner who plans, and publishes nothing) everything
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
+from itertools import chain
 
 import numpy as np
 
@@ -21,35 +22,55 @@ from deniable.core.errors import RequirementError, shortened
 from deniable.core.exact import SCALE, different, distinct
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy, worst_posterior
-from deniable.mechanisms.requirement import needs_rho1, protected_values, require_covered, require_feasible
+from deniable.mechanisms.requirement import (
+    named_values,
+    needs_rho1,
+    protected_values,
+    require_covered,
+    require_feasible,
+)
+
+Bound = Callable[[int], Sequence[Fraction]]  # each value's posterior at the most, with so many rows more than are shown
 
 # Rows. Steps are coarse: whoever finds out which one was taken by brute force is left with six candidates or more.
 COMMON_MARGINS = tuple(8 << 2 * k for k in range(19))  # for all values together
 OWN_MARGINS = tuple(2 << 2 * k for k in range(20))  # for each value by itself
 GRID, COARSE_BITS = 8, 8  # rows and significant bits, of counts that are rounded up
 SPARSE = 512  # rows a value on average, below which each value has its own margin
-OWN_MARGIN = (
-    "How frequent values are: where the noisy histogram understates a value by more than 2, 8, 32, .. rows, its coin "
-    "is lower, and tells that."
+CHECKED = (
+    "How frequent values are, to within some rows: coins, and whatever else the release is made by, are computed from "
+    "the histogram with noise, and lowered in steps where the exact counts would break the promise. Whoever computes "
+    "them again sees where that histogram, made to add up to all rows, is too low, or for a value near its rho1 too "
+    "high, by more than {} rows, and whether the promise would have been kept without a step."
 )
+
+
+def checks_tell(
+    histogram: Histogram, public: Histogram | None, margins: Sequence[int] | None = None
+) -> tuple[str, ...]:
+    """What a release gives away whose plan is made from noisy counts and checked against the exact ones."""
+    steps = ", ".join(map(str, (margins or margins_for(histogram))[:3]))
+    return () if public is None else (CHECKED.format(f"{steps}, .."),)
 
 
 def covered_values(histogram: Histogram, privacy: Privacy, public: Histogram | None) -> Bools:
     """The values that a plan protects: all that the requirement does, and perhaps some that noise makes look so.
 
-    Refused where the requirement protects none, or one that is more frequent than rho2 already.
+    Refused where the requirement protects none, or one that is as frequent as it may be believed already.
     """
     true = protected_values(histogram, privacy)
     require_covered(histogram, true)
     require_feasible(histogram, privacy, true)
-    if public is None or privacy.rho1 is None:
+    return widened(histogram, privacy, public, true)
+
+
+def widened(histogram: Histogram, privacy: Privacy, public: Histogram | None, true: Bools) -> Bools:
+    """The values that are up to rho1 by noisy counts and a margin, the smallest at which the ``true`` ones are."""
+    named, most = named_values(histogram, privacy)
+    if public is None or most is None:
         return true
-    named = np.array([value not in privacy.exempt for value in histogram.domain])
-    for margin in margins_for(histogram):
-        mask: Bools = named & (public.counts - margin <= float(privacy.rho1 * histogram.rows))
-        if not (true & ~mask).any():
-            break
-    return mask
+    masks = (named & (public.counts - margin <= most) for margin in margins_for(histogram))
+    return next(mask for mask in masks if not (true & ~mask).any())
 
 
 def upper_counts(histogram: Histogram, public: Histogram | None, which: Bools | None = None) -> Counts:
@@ -120,38 +141,63 @@ def too_close(value: Hashable, rho2: Fraction) -> RequirementError:
 
 
 def beyond_rho1(
-    histogram: Histogram, privacy: Privacy, public: Histogram | None, sure: Sequence[Fraction]
+    histogram: Histogram, privacy: Privacy, public: Histogram | None, sure: Sequence[Fraction], bound: Bound
 ) -> tuple[int, ...]:
     """Positions of values that are not covered, being more frequent than rho1; ``sure`` has each value's posterior.
 
-    From the noisy histogram: those above a threshold, the highest of a short list below which every true posterior is
-    at most rho2.
+    From the noisy histogram: those that a margin brings above rho1 and, by ``bound``, their posterior above rho2. The
+    margin is the first of a short list with which no true posterior of the others is above it.
     """
-    if privacy.rho1 is None or privacy.rho2 is None:
+    named, most = named_values(histogram, privacy)
+    if most is None or privacy.rho2 is None:
         return ()
-    named = np.array([value not in privacy.exempt for value in histogram.domain])
     if public is None:
         return tuple(np.flatnonzero(named & ~protected_values(histogram, privacy)).tolist())
-    high = {id(posterior): posterior > privacy.rho2 for posterior in different(sure)}
-    open_ended = named & np.array([high[id(posterior)] for posterior in sure])
-    line = float(privacy.rho1 * histogram.rows)
-    above = named & False
-    for margin in (-np.inf, *margins_for(histogram)):
-        above = named & (public.counts > line - margin)
-        if not (open_ended & ~above).any():
-            break
-    return tuple(np.flatnonzero(above).tolist())
+    open_ended = named & _above(sure, privacy.rho2)
+    margins = margins_for(histogram)
+
+    def near(margin: int) -> Bools:
+        above_rho1: Bools = named & (public.counts + margin > most)
+        return above_rho1
+
+    masks = chain((near(margin) & _above(bound(margin), privacy.rho2) for margin in margins), map(near, margins))
+    return tuple(np.flatnonzero(next(mask for mask in masks if not (open_ended & ~mask).any())).tolist())
+
+
+def _above(sure: Sequence[Fraction], rho2: Fraction) -> Bools:
+    high = {id(posterior): posterior > rho2 for posterior in different(sure)}
+    return np.array([high[id(posterior)] for posterior in sure])
 
 
 def beyond_rho1_at(
-    histogram: Histogram, privacy: Privacy, public: Histogram | None, gamma: Fraction
+    histogram: Histogram, privacy: Privacy, public: Histogram | None, gammas: Sequence[Fraction | None]
 ) -> tuple[int, ...]:
-    """The same where posteriors are bounded by an amplification alone; none against any prior."""
+    """The same where posteriors are bounded by values' amplifications alone; none against any prior."""
     if privacy.adversary == "any-prior":
         return ()
-    alike = distinct(histogram.counts)
-    sure = alike.of_all([worst_posterior(Fraction(f, histogram.rows), gamma) for (f,) in alike.rows])
-    return beyond_rho1(histogram, privacy, public, sure)
+
+    def posteriors(counts: Counts) -> list[Fraction]:
+        known: dict[tuple[int, int], Fraction] = {}
+        pairs = [(min(f, histogram.rows), gamma) for f, gamma in zip(counts.tolist(), gammas, strict=True)]
+        for f, gamma in pairs:
+            if (f, id(gamma)) not in known:
+                share = Fraction(f, histogram.rows)
+                known[f, id(gamma)] = Fraction(1) if gamma is None else worst_posterior(share, gamma)
+        return [known[f, id(gamma)] for f, gamma in pairs]
+
+    def bound(margin: int) -> list[Fraction]:
+        return posteriors(histogram.counts if public is None else public.counts + margin)
+
+    return beyond_rho1(histogram, privacy, public, posteriors(histogram.counts), bound)
+
+
+def bound_by(channel: Channel, public: Histogram | None, rows: int) -> Bound:
+    """Posteriors by noisy counts that are raised by a margin."""
+
+    def bound(margin: int) -> list[Fraction]:
+        return [] if public is None else surest_bound(channel, public.counts + margin, rows)
+
+    return bound
 
 
 def surest_bound(channel: Channel, counts: Counts, rows: int) -> list[Fraction]:

@@ -25,8 +25,8 @@ from deniable.core.histogram import Histogram
 from deniable.core.lineup import LineUpDesign
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, worst_posterior
-from deniable.mechanisms.fine_grain import in_its_words, requirements_of
-from deniable.mechanisms.requirement import protected_values
+from deniable.mechanisms.fine_grain import requirements_of
+from deniable.mechanisms.requirement import in_its_words, protected_values
 from deniable.mechanisms.small_domain.guarantee import surest_in_cells
 from deniable.planning.chart import Chart, Point, Series
 

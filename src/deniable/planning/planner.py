@@ -17,8 +17,7 @@ from deniable.core.privacy import Adversary, Privacy
 from deniable.core.probability import percent
 from deniable.engines.base import Progress, no_progress
 from deniable.mechanisms import Decoys, Designed, FineGrain, Identity, Mechanism, SmallDomain, Uniform
-from deniable.mechanisms.fine_grain import in_its_words
-from deniable.mechanisms.requirement import check_histogram, protected_values
+from deniable.mechanisms.requirement import check_histogram, in_its_words
 from deniable.planning.beliefs import starting_belief
 from deniable.planning.candidates import Candidate, candidate, with_beliefs
 from deniable.planning.chart import Chart, Point, Series
@@ -78,8 +77,7 @@ def compare(
         raise OptionError("An informed limit needs public columns that an attacker can learn from. Fix: leave it out.")
     counts = Histogram.of(histogram)
     privacy = in_its_words(counts, privacy)
-    check_histogram(counts)
-    protected_values(counts, privacy)  # an exempt value that is none is refused once, not by every mechanism
+    check_histogram(counts, privacy)  # an exempt value that is none is refused once, not by every mechanism
     profile = profile_of(counts, pool, selectivities)
     wanted = mechanisms or (*standard_mechanisms(pool, privacy), *lineup_points(counts, privacy, attacker))
     applying = [one for one in wanted if one.name not in without]

@@ -14,8 +14,7 @@ from deniable.core.part import Part
 from deniable.core.plan import Plan, PlannedPart
 from deniable.core.privacy import Privacy
 from deniable.core.promise import Amplification, Nothing, PerValue, Promise, RelativePrior
-from deniable.mechanisms.fine_grain import matched_requirements
-from deniable.mechanisms.requirement import own_limits
+from deniable.mechanisms.requirement import matched_requirements, own_limits
 from deniable.mechanisms.singles import covered_by_promise, keeps_singles
 from deniable.mechanisms.small_domain.guarantee import surest_in_cells
 

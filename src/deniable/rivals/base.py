@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -18,11 +19,12 @@ from deniable.core.errors import ColumnError, ManifestError, OptionError, did_yo
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict, privacy_dict, software
-from deniable.core.part import Part
+from deniable.core.part import COUNT_EPSILON, Part
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.base import CELL, Scan
 from deniable.engines.batch.values import plain_type
+from deniable.engines.noise import discrete_laplace
 from deniable.engines.request import Request
 from deniable.estimation.aggregates import Count
 from deniable.estimation.asking import Options
@@ -67,6 +69,15 @@ class Rival(Mechanism):
     @abstractmethod
     def published(self, request: Request) -> RivalRelease:
         """What it publishes of a table."""
+
+
+def noisy_histogram(request: Request, histogram: Histogram) -> Histogram | None:
+    """What numbers that depend on the table are computed from: its histogram with noise, every count at least one."""
+    if request.privacy is None or request.privacy.adversary != "frequency":
+        return None
+    stream = request.keys.subkey("marginal", hashlib.sha256(histogram.counts.tobytes()).hexdigest())
+    counts = histogram.counts + discrete_laplace(stream, histogram.m, COUNT_EPSILON)
+    return Histogram(histogram.domain, np.maximum(counts, 1))
 
 
 def manifest_of(

@@ -19,12 +19,12 @@ from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
 from deniable.core.promise import Groups
 from deniable.mechanisms.decoys.grouping import cut_to_fit
-from deniable.mechanisms.requirement import check_histogram, refuse_sums, require_exempt
+from deniable.mechanisms.requirement import check_histogram, in_its_words, refuse_sums
 
 
 def group_size(privacy: Privacy) -> int:
     """1/rho2: the smallest group in which no value need be surer than rho2 allows."""
-    limits = [rho2 for _, rho2 in privacy.per_value.values()]
+    limits = [privacy.own_limit(value) for value in privacy.per_value]
     return math.ceil(1 / min([*limits, *([privacy.rho2] if privacy.rho2 is not None else []), Fraction(1, 2)]))
 
 
@@ -33,7 +33,7 @@ def rows_to_suppress(histogram: Histogram, l: int) -> Counts:
 
     Rows can be grouped exactly when fmax <= n/l.
     """
-    check_histogram(histogram)
+    check_histogram(histogram, None)
     counts = histogram.counts
     values = int((counts > 0).sum())
     if values < l:
@@ -54,9 +54,10 @@ def check_requirement(name: str, l: int, least: int, histogram: Histogram, priva
             f"mechanism {name!r} cannot withstand adversary 'any-prior': in a group other values are impossible. "
             "Fix: adversary='frequency', or mechanism='uniform'."
         )
-    require_exempt(histogram, privacy)
+    check_histogram(histogram, privacy)
+    privacy = in_its_words(histogram, privacy)
     # A release states its rho2 whether or not a value of the table is covered by it, so groups must keep it.
-    limits = [*([] if privacy.rho2 is None else [privacy.rho2]), *(rho2 for _, rho2 in privacy.per_value.values())]
+    limits = [*([] if privacy.rho2 is None else [privacy.rho2]), *map(privacy.own_limit, privacy.per_value)]
     needed = max([least, *(-(-limit.denominator // limit.numerator) for limit in limits)])
     if l < needed:
         raise RequirementError(

@@ -9,13 +9,12 @@ what decoy groups promise of one column then holds for each of them exactly, and
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from deniable.core.errors import DeniableError, OptionError, RequirementError, TableError, listing
 from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan, PlannedPart
 from deniable.core.privacy import Privacy
 from deniable.mechanisms.base import Scanned
@@ -30,7 +29,7 @@ T = TypeVar("T")
 def rows_left_over(mechanism: Decoys, scans: Sequence[Scanned], privacy: Privacy | None) -> int:
     """How many of the table's rows are to be left out before grouping; refused where some columns take fewer rows."""
     histograms = {scan.columns[0]: scan.values for scan in scans}
-    c = common_size(mechanism, histograms, privacy)
+    c = common_size(mechanism, scans, privacy)
     counts = {histogram.rows % c for histogram in histograms.values()}
     if mechanism.leftovers == "refuse" or counts == {0}:
         return 0
@@ -44,9 +43,14 @@ def rows_left_over(mechanism: Decoys, scans: Sequence[Scanned], privacy: Privacy
 
 def plan_of_columns(mechanism: Decoys, scans: Sequence[Scanned], privacy: Privacy | None, left_out: int) -> Plan:
     """The plan of every column, each a part; an error names the column that it is about."""
-    histograms = {scan.columns[0]: scan.values for scan in scans}
-    sized = dataclasses.replace(mechanism, c=common_size(mechanism, histograms, privacy))
-    plans = [named(scan.columns[0], partial(sized.plan, scan.values, privacy)) for scan in scans]
+    c = common_size(mechanism, scans, privacy)
+    if mechanism.leftovers == "drop" and any(scan.values.rows % c for scan in scans):
+        raise RequirementError(
+            f"The rows that remain, drawn at random, need groups of another size, c = {c}, and are no multiple of it: "
+            f"a value is about as frequent as its rho1 in per_value. Fix: Decoys(c={c}, leftovers='drop')."
+        )
+    sized = dataclasses.replace(mechanism, c=c)
+    plans = [named(scan.columns[0], partial(sized.plan, scan.values, privacy, public=scan.public)) for scan in scans]
     parts = tuple(_part(plan.parts[0], scan) for plan, scan in zip(plans, scans, strict=True))
     guarantee = guarantee_of_columns(plans, [scan.columns[0] for scan in scans], left_out)
     return Plan(mechanism.name, parts, privacy, guarantee, plans[0].options)
@@ -58,17 +62,18 @@ def _part(part: PlannedPart, scan: Scanned) -> PlannedPart:
     return dataclasses.replace(part, columns=scan.columns, mixture=mixture)
 
 
-def common_size(mechanism: Decoys, histograms: Mapping[str, Histogram], privacy: Privacy | None) -> int:
+def common_size(mechanism: Decoys, scans: Sequence[Scanned], privacy: Privacy | None) -> int:
     """The size c for all columns: as given, or the largest that one of them needs.
 
     Where only large sums are asked for, each column's size is the largest that it allows, and the smallest decides.
     """
-    if len(histograms) > 1 and privacy is not None and (privacy.per_value or privacy.exempt):
+    columns = [scan.columns[0] for scan in scans]
+    if len(columns) > 1 and privacy is not None and (privacy.per_value or privacy.exempt):
         raise RequirementError(
-            f"Decoys: per_value and exempt name values of one column, and {listing(list(histograms))} are grouped "
+            f"Decoys: per_value and exempt name values of one column, and {listing(columns)} are grouped "
             "each by itself. Fix: give rho2 (and rho1) only, or publish one sensitive column."
         )
-    sizes = [named(column, partial(mechanism.size, histogram, privacy)) for column, histogram in histograms.items()]
+    sizes = [named(scan.columns[0], partial(mechanism.size, scan.values, privacy, scan.public)) for scan in scans]
     only_large = privacy is not None and privacy.large_sums is not None and privacy.small_sums is None
     return min(sizes) if only_large else max(sizes)
 

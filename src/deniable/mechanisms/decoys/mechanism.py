@@ -33,7 +33,15 @@ from deniable.core.sums import LargeSums, SmallSums
 from deniable.mechanisms.base import Mechanism, Need, Scanned
 from deniable.mechanisms.decoys.columns import plan_of_columns, rows_left_over
 from deniable.mechanisms.decoys.grouping import anatomy_groups, balanced_groups, largest_size, mixed_groups, size_for
-from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, protected_values, require_covered
+from deniable.mechanisms.requirement import (
+    EVERY_RELEASE,
+    check_histogram,
+    in_its_words,
+    protected_values,
+    require_covered,
+    shares_told,
+)
+from deniable.mechanisms.view import widened
 
 Leftovers = Literal["refuse", "drop"]
 DEFAULT_SIZE = 5
@@ -83,10 +91,10 @@ class Decoys(Mechanism):
                 raise OptionError(f"{name} = {value!r} is not known: choose {known}.{did_you_mean(value, allowed)}")
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
-        c = self.size(histogram, privacy)
+        c = self.size(histogram, privacy, public)
         groups, left = GROUPINGS[self.grouping](histogram.counts, c)
         if len(left) and self.leftovers == "refuse":
-            raise _left_over(histogram, privacy, c, len(left))
+            raise _left_over(histogram, privacy, public, c, len(left))
         _require_room(len(groups), histogram.m)
         cells = [_cell(histogram, places, h) for places, h in groups]
         if len(left):
@@ -95,7 +103,7 @@ class Decoys(Mechanism):
             self.name,
             histogram,
             tuple(cells),
-            _guarantee(c, privacy),
+            _guarantee(c, privacy, shares_told(histogram, privacy)),
             privacy=privacy,
             options={"c": c, "grouping": self.grouping, "leftovers": self.leftovers},
             groups=Grouping(c, self.grouping),
@@ -112,7 +120,7 @@ class Decoys(Mechanism):
     def plan_scanned(self, scans: Sequence[Scanned], privacy: Privacy | None, left_out: int = 0) -> Plan:
         return plan_of_columns(self, scans, privacy, left_out)
 
-    def size(self, histogram: Histogram, privacy: Privacy | None) -> int:
+    def size(self, histogram: Histogram, privacy: Privacy | None, public: Histogram | None = None) -> int:
         """c: as given, or found; refused where the table, the requirement or what is asked of sums does not allow it.
 
         The largest posterior is 1/c exactly, whatever the grouping, so rho2 needs c = ceil(1 / rho2).
@@ -120,9 +128,10 @@ class Decoys(Mechanism):
         Args:
             histogram: how many rows hold each value.
             privacy: the requirement; None where nothing is required.
+            public: the noisy histogram, where there is one: it tells whose own limits count.
         """
-        check_histogram(histogram)
-        limited = _smallest_size(histogram, privacy)
+        check_histogram(histogram, privacy)
+        limited = _smallest_size(histogram, privacy, public)
         needed = limited or 2
         largest = min(largest_size(histogram.counts), histogram.rows)
         c = self.c
@@ -203,8 +212,11 @@ def _broken(privacy: Privacy | None, c: int) -> SmallSums | LargeSums | None:
     return next((wanted for wanted in sums if not wanted.holds(c)), None)
 
 
-def _left_over(histogram: Histogram, privacy: Privacy | None, c: int, left: int) -> RequirementError:
-    sizes = range(_smallest_size(histogram, privacy) or 2, min(largest_size(histogram.counts), LARGEST_SIZE) + 1)
+def _left_over(
+    histogram: Histogram, privacy: Privacy | None, public: Histogram | None, c: int, left: int
+) -> RequirementError:
+    least = _smallest_size(histogram, privacy, public) or 2
+    sizes = range(least, min(largest_size(histogram.counts), LARGEST_SIZE) + 1)
     even = sorted((size for size in sizes if histogram.rows % size == 0), key=lambda size: abs(size - c))
     fit = next((size for size in even if _broken(privacy, size) is None), None)
     return RequirementError(
@@ -214,7 +226,7 @@ def _left_over(histogram: Histogram, privacy: Privacy | None, c: int, left: int)
     )
 
 
-def _guarantee(c: int, privacy: Privacy | None) -> Guarantee:
+def _guarantee(c: int, privacy: Privacy | None, not_hidden: tuple[str, ...]) -> Guarantee:
     sums = () if privacy is None else privacy.sums  # nobody else is promised any: a histogram may tell small ones
     shown = percent(Fraction(1, c))
     every = privacy is not None and privacy.rho1 is None and not privacy.exempt  # else perhaps no value is protected
@@ -241,15 +253,16 @@ def _guarantee(c: int, privacy: Privacy | None) -> Guarantee:
                 if sums
                 else ()
             ),
+            *not_hidden,
         ),
     )
 
 
-def _smallest_size(histogram: Histogram, privacy: Privacy | None) -> int | None:
+def _smallest_size(histogram: Histogram, privacy: Privacy | None, public: Histogram | None) -> int | None:
     """The smallest c with 1/c <= rho2 for every value that the requirement protects; None where there is no rho2.
 
     A rho2 that protects no value of the table is refused; a value's own limit counts where the table's share of it is
-    at most its rho1.
+    at most its rho1, by noisy counts where there are such.
     """
     if privacy is None:
         return None
@@ -261,9 +274,12 @@ def _smallest_size(histogram: Histogram, privacy: Privacy | None) -> int | None:
     limits = [] if privacy.rho2 is None else [privacy.rho2]
     if privacy.rho2 is not None:
         require_covered(histogram, protected_values(histogram, privacy))
-    limits += [
-        rho2 for value, (rho1, rho2) in privacy.per_value.items() if histogram.get(value, 0) <= rho1 * histogram.rows
-    ]
+    elif privacy.per_value:
+        privacy = in_its_words(histogram, privacy)
+        protected = protected_values(histogram, privacy)
+        require_covered(histogram, protected)
+        covered = widened(histogram, privacy, public, protected)
+        limits = [privacy.own_limit(value) for value, own in zip(histogram, covered.tolist(), strict=True) if own]
     return max([2, *(-(-limit.denominator // limit.numerator) for limit in limits)]) if limits else None
 
 

@@ -25,6 +25,7 @@ from deniable.mechanisms.requirement import (
     exempt_positions,
     largest_protected_frequency,
 )
+from deniable.mechanisms.view import surest_bound
 
 CELL_VALUES = "A row's cell is published: that the row's value is one of its cell's values is revealed."
 CELL_SIZES = (
@@ -57,6 +58,17 @@ def surest_in_cells(histogram: Histogram, cells: Sequence[Cell]) -> list[Fractio
     return [nothing if belief is None else belief for belief in sure]
 
 
+def bound_in_cells(histogram: Histogram, planned: Sequence[Cell], margin: int) -> list[Fraction]:
+    """The same at the most, if each value has up to so many rows more in each cell than it was planned to take."""
+    sure = [Fraction(0)] * histogram.m
+    for cell in planned:
+        bounds = surest_bound(cell.channel, cell.rows.counts + margin, cell.size)
+        for value, belief in zip(cell.rows.domain, bounds, strict=True):
+            place = histogram.position(value)
+            sure[place] = max(sure[place], belief)
+    return sure
+
+
 def cells_guarantee(
     histogram: Histogram,
     privacy: Privacy,
@@ -64,6 +76,7 @@ def cells_guarantee(
     protected: Bools,
     above: tuple[int, ...],
     loose: tuple[Single, ...],
+    not_hidden: tuple[str, ...],
     *,
     noisy: bool,
 ) -> Guarantee:
@@ -74,6 +87,7 @@ def cells_guarantee(
         privacy: the requirement.
         protected: the values that it covers.
         above, loose: values, and single values of one of several columns, that it does not cover.
+        not_hidden: what else is given away, in words.
         noisy: whether the exact posterior is not to be told.
     """
     assert privacy.rho2 is not None
@@ -101,6 +115,7 @@ def cells_guarantee(
             _stronger_beliefs(histogram, privacy, cells, places, sure, protected),
             CELL_SIZES,
             TOGETHER,
+            *not_hidden,
         ),
     )
 

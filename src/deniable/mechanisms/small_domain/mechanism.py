@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 from deniable.core.arrays import Bools, Floats
@@ -31,12 +32,12 @@ from deniable.mechanisms.small_domain.channels import (
     ChannelKind,
 )
 from deniable.mechanisms.small_domain.cost import COSTS, CostName, cost_named, weights_for
-from deniable.mechanisms.small_domain.guarantee import cells_guarantee, surest_in_cells
+from deniable.mechanisms.small_domain.guarantee import bound_in_cells, cells_guarantee, surest_in_cells
 from deniable.mechanisms.small_domain.merge import Rules, merge
 from deniable.mechanisms.small_domain.options import problems_of, rules_for
 from deniable.mechanisms.small_domain.rearrange import ORDERS, OrdersKind
 from deniable.mechanisms.small_domain.seating import Seating
-from deniable.mechanisms.view import beyond_rho1, covered_values
+from deniable.mechanisms.view import OWN_MARGINS, beyond_rho1, checks_tell, covered_values
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class SmallDomain(Mechanism):
                 "evidence that depends on the table, so a belief can grow before the value is even looked at. "
                 "Fix: mechanism='uniform', or adversary='frequency'."
             )
-        check_histogram(histogram)
+        check_histogram(histogram, privacy)
         protected = covered_values(histogram, privacy, public)
         shown = histogram if public is None else public
         rules = rules_for(shown, self.keep_apart, self.categories, self.min_categories, self._least_rows(histogram))
@@ -121,9 +122,18 @@ class SmallDomain(Mechanism):
             Cell(Histogram(cell.channel.values, group.counts), cell.channel)
             for cell, group in zip(cells, planned, strict=True)
         ]
-        above = beyond_rho1(histogram, privacy, public, surest_in_cells(histogram, cells))
+        above = beyond_rho1(
+            histogram, privacy, public, surest_in_cells(histogram, cells), partial(bound_in_cells, histogram, seen)
+        )
         promised = cells_guarantee(
-            shown, privacy, tuple(seen), protected, above, loose_singles(covered), noisy=public is not None
+            shown,
+            privacy,
+            tuple(seen),
+            protected,
+            above,
+            loose_singles(covered),
+            checks_tell(histogram, public, OWN_MARGINS),
+            noisy=public is not None,
         )
         return Plan.of_cells(
             self.name,

@@ -22,7 +22,7 @@ from deniable.engines.noise import discrete_laplace, discrete_laplace_variance
 from deniable.engines.randomness import Keystream
 from deniable.engines.request import Request
 from deniable.estimation.question import Question
-from deniable.rivals.base import CountsOnly, RivalRelease, codes_and_rows, manifest_of, matching_rows
+from deniable.rivals.base import CountsOnly, RivalRelease, codes_and_rows, manifest_of, matching_rows, noisy_histogram
 from deniable.rivals.laplace.estimate import LaplaceEstimate
 from deniable.rivals.laplace.sums import DECLARE
 
@@ -35,8 +35,9 @@ def published_answers(mechanism: Laplace, request: Request) -> RivalRelease:
     if request.privacy is not None and request.privacy.small_sums is not None and request.domain is None:
         raise RequirementError(DECLARE.format(" and ".join(map(repr, request.sensitive))))
     scan = request.scan(request.sensitive, request.domain)
-    guarantee = mechanism.guarantee(scan.histogram, request.privacy)
-    budget = mechanism.budget(scan.histogram, request.privacy)
+    public = noisy_histogram(request, scan.histogram)
+    guarantee = mechanism.guarantee(scan.histogram, request.privacy, public)
+    budget = mechanism.budget(scan.histogram, request.privacy, public)
     codes, rows = codes_and_rows(request, scan.encoder)
     sensitive = [pa.field(name, kind) for name, kind in zip(request.sensitive, scan.encoder.types, strict=True)]
     schema = pa.schema([*rows.schema, *sensitive])

@@ -28,7 +28,8 @@ from deniable.core.promise import NoisyAnswers, NoisySums
 from deniable.engines.request import Request
 from deniable.mechanisms.one_cell import Limits, allowed_amplification, limits_of, pairs_of
 from deniable.mechanisms.posterior import rounded_up
-from deniable.mechanisms.requirement import DOMAIN, check_histogram
+from deniable.mechanisms.requirement import DOMAIN, check_histogram, in_its_words, shares_told
+from deniable.mechanisms.view import checks_tell, too_close, upper_counts
 from deniable.rivals.base import Rival, RivalRelease
 from deniable.rivals.laplace.answerer import published_answers
 from deniable.rivals.laplace.sums import (
@@ -96,21 +97,22 @@ class Laplace(Rival):
             )
         self._check_share(float(given))
 
-    def budget(self, histogram: Histogram, privacy: Privacy | None) -> float:
+    def budget(self, histogram: Histogram, privacy: Privacy | None, public: Histogram | None = None) -> float:
         """Epsilon of all questions together: as given, if the requirement allows it, or else the largest it allows.
 
         Args:
             histogram: how many rows hold each value.
             privacy: the requirement; None where nothing is required.
+            public: the histogram with noise: the budget is published, and would tell the count that limits it.
         """
-        check_histogram(histogram)
-        beliefs = without_sums(privacy)
+        check_histogram(histogram, privacy)
+        beliefs = in_its_words(histogram, without_sums(privacy))
         if beliefs is None:
             budget = self._for_sums(privacy) if self.epsilon is None else float(self.epsilon)
             require_sums(privacy, budget, self.questions)
             self._check_share(budget)
             return budget
-        limit, coarse = _allowed(histogram, beliefs)
+        limit, coarse = _allowed(histogram, beliefs, public)
         if self.epsilon is None:
             budget = min(self._largest(limit, coarse), most_for_sums(privacy))
             require_sums(privacy, budget, self.questions)
@@ -146,15 +148,15 @@ class Laplace(Rival):
         scale = 10 ** max(9 - grown.adjusted(), 0)
         return Fraction(math.ceil(Fraction(grown) * scale), scale)
 
-    def guarantee(self, histogram: Histogram, privacy: Privacy | None) -> Guarantee:
+    def guarantee(self, histogram: Histogram, privacy: Privacy | None, public: Histogram | None = None) -> Guarantee:
         """What all answers together promise; refused when a requirement asks for more.
 
         Args:
-            histogram, privacy: as for ``budget``.
+            histogram, privacy, public: as for ``budget``.
         """
-        budget, beliefs = self.budget(histogram, privacy), without_sums(privacy)
+        budget, beliefs = self.budget(histogram, privacy, public), in_its_words(histogram, without_sums(privacy))
         gamma = self.amplification(budget)
-        worst = _worst(histogram, beliefs, gamma)
+        worst = _worst(histogram, beliefs, gamma, public)
         known = "" if beliefs is None else _in_words(beliefs, worst)
         promise = NoisyAnswers(budget, self.questions)
         if privacy is not None and privacy.sums:
@@ -175,6 +177,8 @@ class Laplace(Rival):
                 PUBLIC,
                 DOMAIN,
                 OTHERS,
+                *shares_told(histogram, beliefs),
+                *(() if beliefs is None else checks_tell(histogram, public)),
                 self._cut_in_words(budget),
             ),
             sentence=(
@@ -239,30 +243,33 @@ def _rounded_up(gamma: Fraction) -> str:
     return f"{math.ceil(gamma * digits) / digits:,.7g}"
 
 
-def _allowed(histogram: Histogram, privacy: Privacy) -> tuple[Fraction, bool]:
+def _allowed(histogram: Histogram, privacy: Privacy, public: Histogram | None) -> tuple[Fraction, bool]:
     """The largest amplification that the requirement allows, and whether it depends on the counts."""
     if privacy.adversary == "any-prior":
         return allowed_amplification(privacy), False
     alike: dict[tuple[int, int, int], tuple[Fraction, Fraction, bool]] = {}  # values with the same count and limit
-    counted = zip(histogram.domain, histogram.counts.tolist(), limits_of(histogram, privacy), strict=True)
+    limits = limits_of(histogram, privacy, public)
+    counted = zip(histogram.domain, upper_counts(histogram, public).tolist(), limits, strict=True)
     for value, rows, limit in counted:
         if limit is not None and rows:
-            stated = privacy.per_value[value][0] if value in privacy.per_value else privacy.rho1
-            if (rows, id(limit), id(stated)) not in alike:
+            stated, most = privacy.per_value.get(value, (privacy.rho1, limit))
+            if (rows, id(most), id(stated)) not in alike:
                 prior = Fraction(rows, histogram.rows) if stated is None else stated
-                alike[rows, id(limit), id(stated)] = prior, limit, stated is None
+                if prior >= most:
+                    raise too_close(value, most)
+                alike[rows, id(most), id(stated)] = prior, most, stated is None
     if not alike:
         raise RequirementError("No value that occurs is protected. Fix: raise rho1, or name fewer values in exempt=.")
     return min((amplification_limit(prior, limit), coarse) for prior, limit, coarse in alike.values())
 
 
-def _worst(histogram: Histogram, privacy: Privacy | None, gamma: Fraction) -> Fraction:
+def _worst(histogram: Histogram, privacy: Privacy | None, gamma: Fraction, public: Histogram | None) -> Fraction:
     """The largest posterior of a protected value; four digits, rounded up."""
     if privacy is not None and privacy.adversary == "any-prior":
         protected = pairs_of(privacy)
     else:
-        limits: Limits = [Fraction(1)] * histogram.m if privacy is None else limits_of(histogram, privacy)
-        counted = zip(histogram.counts.tolist(), limits, strict=True)
+        limits: Limits = [Fraction(1)] * histogram.m if privacy is None else limits_of(histogram, privacy, public)
+        counted = zip(upper_counts(histogram, public).tolist(), limits, strict=True)
         alike = {(rows, id(limit)): (rows, limit) for rows, limit in counted if limit is not None}
         protected = [(Fraction(rows, histogram.rows), limit) for rows, limit in alike.values()]
     posterior = max(worst_posterior(prior, gamma) for prior, _ in protected)

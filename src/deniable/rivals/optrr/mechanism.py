@@ -16,6 +16,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -30,7 +31,7 @@ from deniable.core.promise import Matrix
 from deniable.mechanisms.base import Mechanism, Need
 from deniable.mechanisms.one_cell import refuse_any_prior
 from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, exempt_positions, needs_rho2
-from deniable.mechanisms.view import beyond_rho1, covered_values, too_close, upper_counts
+from deniable.mechanisms.view import beyond_rho1, checks_tell, covered_values, too_close, upper_counts
 from deniable.rivals.optrr.matrix import Exact, as_mixture, cells_of, in_whole_numbers, surest
 from deniable.rivals.optrr.search import Problem, searched
 
@@ -77,7 +78,7 @@ class OptRR(Mechanism):
         """The plan; everything is a function of ``public``, the noisy histogram, where there is one."""
         refuse_any_prior(self.name, privacy)
         required = needs_rho2(privacy, self.name)
-        check_histogram(histogram)
+        check_histogram(histogram, required)
         if histogram.m > LARGEST:
             raise RequirementError(
                 f"mechanism 'optrr' searches matrices of up to {LARGEST} values, and the sensitive column has "
@@ -88,7 +89,7 @@ class OptRR(Mechanism):
         upper = upper_counts(histogram, public)
         matrix = self._matrix(histogram, upper, covered, required.rho2)
         sure = surest(matrix, histogram.counts, 0)
-        above = beyond_rho1(histogram, required, public, sure)
+        above = beyond_rho1(histogram, required, public, sure, partial(_bound, matrix, public, histogram.rows))
         return Plan.of_cells(
             self.name,
             histogram,
@@ -136,8 +137,15 @@ class OptRR(Mechanism):
             rho2=required.rho2,
             worst=max(covered, default=required.rho2) if public is None else required.rho2,
             gamma=None,
-            not_protected=EVERY_RELEASE,
+            not_protected=(*EVERY_RELEASE, *checks_tell(histogram, public)),
         )
+
+
+def _bound(matrix: Exact, public: Histogram | None, rows: int, margin: int) -> list[Fraction]:
+    """Posteriors at the most, by noisy counts that are raised by a margin."""
+    assert public is not None
+    raised = public.counts + margin
+    return surest(matrix, raised, int(raised.sum()) - rows)
 
 
 def _seeded(mechanism: OptRR, counts: Counts, covered: Bools, rho2: Fraction) -> np.random.Generator:

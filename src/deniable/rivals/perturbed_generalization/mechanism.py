@@ -13,7 +13,6 @@ published of a person. The price is the sample: n/k rows or fewer speak for n.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,14 +28,12 @@ from deniable.core.grouped_sentence import sample_sentence
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Form
-from deniable.core.part import COUNT_EPSILON
 from deniable.core.privacy import Privacy, amplification_limit, largest_prior, worst_posterior
 from deniable.core.probability import percent
 from deniable.core.promise import OneOfBox
 from deniable.engines.base import CELL
 from deniable.engines.batch.kernel import Kernel
 from deniable.engines.batch.shuffling import order_of
-from deniable.engines.noise import discrete_laplace
 from deniable.engines.randomness import Keystream
 from deniable.engines.request import Request
 from deniable.mechanisms.requirement import (
@@ -46,8 +43,8 @@ from deniable.mechanisms.requirement import (
     check_histogram,
     needs_rho2,
 )
-from deniable.mechanisms.view import beyond_rho1_at, strongest_belief
-from deniable.rivals.base import Rival, RivalRelease, codes_of, manifest_of
+from deniable.mechanisms.view import beyond_rho1_at, checks_tell, strongest_belief
+from deniable.rivals.base import Rival, RivalRelease, codes_of, manifest_of, noisy_histogram
 from deniable.rivals.diversity import group_size
 from deniable.rivals.generalize.axes import axes_of_rows
 from deniable.rivals.generalize.boxes import box_table, box_texts
@@ -102,7 +99,7 @@ class PerturbedGeneralization(Rival):
             public: the histogram with noise, from which an owner's rho1 is taken where it is left out.
         """
         required = needs_rho2(privacy, self.name)
-        check_histogram(histogram)
+        check_histogram(histogram, required)
         if histogram.rows < self.k:
             raise TableError(
                 f"k = {self.k} is larger than the table, which has {histogram.rows} rows. Fix: a smaller k."
@@ -123,7 +120,7 @@ class PerturbedGeneralization(Rival):
         assert required.rho2 is not None
         covered = largest_prior(required.rho2, gamma)
         rho1 = Fraction(int(covered * 10_000), 10_000) if required.rho1 is None else required.rho1
-        above = beyond_rho1_at(histogram, required, public, gamma)
+        above = beyond_rho1_at(histogram, required, public, [gamma] * histogram.m)
         promise = OneOfBox(gamma, rho1, required.rho2, above, self.k)
         return Guarantee(
             promises=(promise,),
@@ -138,7 +135,7 @@ class PerturbedGeneralization(Rival):
                 f"What is published of a person satisfies epsilon-local differential privacy with epsilon = "
                 f"{math.log(gamma):.4g}: one row of {self.k} or more is drawn, and its value perturbed.",
             ),
-            not_protected=(*LIMITS, *_unprotected(rho1, required.rho2, above)),
+            not_protected=(*LIMITS, *_unprotected(rho1, required.rho2, above), *checks_tell(histogram, public)),
             sentence=sample_sentence(promise),
         )
 
@@ -192,8 +189,8 @@ def _unprotected(rho1: Fraction, rho2: Fraction, above: tuple[int, ...]) -> list
     said = [f"Beliefs above {percent(rho1)} before the release: they can grow beyond {percent(rho2)}."]
     if above:
         said.append(
-            f"{len(above)} values that are more frequent than {percent(rho1)}: to who knows how frequent they are, the "
-            f"bound of {percent(rho2)} does not hold for them."
+            f"{len(above)} values that are more frequent than {percent(rho1)} or nearly: to who knows how "
+            f"frequent they are, the bound of {percent(rho2)} does not hold for them."
         )
     return said
 
@@ -210,12 +207,3 @@ def perturbed(channel: Channel, codes: Codes, stream: Keystream) -> Codes:
     """What rows show, by the kernel that perturbs every release."""
     kernel = Kernel([channel], [np.arange(channel.m)])
     return kernel.perturb(codes, stream.words(0, len(codes)))
-
-
-def noisy_histogram(request: Request, histogram: Histogram) -> Histogram | None:
-    """What numbers that depend on the table are computed from: its histogram with noise, every count at least one."""
-    if request.privacy is None or request.privacy.adversary != "frequency":
-        return None
-    stream = request.keys.subkey("marginal", hashlib.sha256(histogram.counts.tobytes()).hexdigest())
-    counts = histogram.counts + discrete_laplace(stream, histogram.m, COUNT_EPSILON)
-    return Histogram(histogram.domain, np.maximum(counts, 1))
