@@ -116,3 +116,13 @@ def test_theta_for_another_table_is_refused(name: str) -> None:
     other = Histogram(ROWS.domain, ROWS.counts + np.array([9, 9, 9, 9, 9, 9, 9, -20]))
     with pytest.raises(RequirementError, match=r"'h' is less frequent here"):
         BY_SHARES[name].plan(other, tolerance(ROWS, 3), public=other)
+
+
+def test_pram_stays_invariant_where_coins_are_lowered_for_single_columns() -> None:
+    """Coins were halved and replacements were not: published counts were off by 137 of 300 rows."""
+    pairs = tuple((first, second) for first in "xy" for second in "12345")
+    rows = Histogram(pairs, np.array([300, 40, 40, 40, 40, 30, 60, 60, 60, 60]))
+    mechanism = Pram(coin=0.6, coins={("x", "1"): 0.1})
+    channel = mechanism.plan(rows, dn.Privacy(rho2="2/3")).cells[0].channel
+    assert channel.coins.max() < 0.1  # lowered
+    np.testing.assert_allclose(channel.apply(rows.counts), rows.counts, atol=1e-4)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.core import exact
+from deniable.core.arrays import Counts
 from deniable.core.channel import Channel
 from deniable.core.errors import RequirementError, shortened
 from deniable.core.guarantee import Guarantee
@@ -40,10 +41,14 @@ def plan_of_channel(
     fix: str,
     options: Mapping[str, Any],
     not_hidden: tuple[str, ...] = (),
+    invariant: Counts | None = None,
 ) -> Plan:
-    """A plan with this channel; refused, with the ``fix``, when it does not meet a requirement that is given."""
+    """A plan with this channel; refused, with the ``fix``, when it does not meet a requirement that is given.
+
+    Where coins must be lowered, a channel that leaves ``invariant`` counts as they are still does.
+    """
     limits = limits_of(histogram, privacy, public)
-    channel, loose = channel_for_singles(histogram, channel, privacy, public)
+    channel, loose = channel_for_singles(histogram, channel, privacy, public, invariant)
     sure = surest(channel, histogram)
     check_posteriors(name, histogram, limits, sure, fix)
     bound = _reached(histogram, limits, channel, public, sure)

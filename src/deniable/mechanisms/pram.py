@@ -110,6 +110,7 @@ class Pram(Mechanism):
             fix=_fix(largest),
             options=options,
             not_hidden=(said,),
+            invariant=counts,
         )
 
     def layout(self, columns: tuple[str, ...]) -> tuple[Need, ...]:

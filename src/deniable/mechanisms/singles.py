@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from deniable.core.arrays import Bools, Counts
-from deniable.core.channel import Channel, coarsened
+from deniable.core.channel import SCALE, Channel, coarsened, weights_of
 from deniable.core.exact import posterior_of_sets
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
@@ -74,7 +74,12 @@ def keeps_singles(channel: Channel, counts: Counts, positions: Counts | None, co
 
 
 def lowered_for_singles(
-    channel: Channel, counts: Counts, positions: Counts | None, covered: Covered, rho2: Fraction
+    channel: Channel,
+    counts: Counts,
+    positions: Counts | None,
+    covered: Covered,
+    rho2: Fraction,
+    invariant: Counts | None = None,
 ) -> Channel | None:
     """The channel, with coins lowered until no attacker becomes surer than rho2 of a covered single value.
 
@@ -84,17 +89,23 @@ def lowered_for_singles(
         positions: of its values in the domain; None: all.
         covered: as ``covered_singles`` says.
         rho2: how sure an attacker may become.
+        invariant: counts that the channel leaves as they are, P f = f: replacements then follow the lowered coins.
     """
     for step in range(STEPS + 1):
         keep = channel.keep if step == 0 else coarsened((channel.keep * 2.0**-step).astype(np.int64))
-        lowered = channel if step == 0 else Channel(channel.values, keep, channel.replace)
+        replace = channel.replace if step == 0 or invariant is None else weights_of((1 - keep / SCALE) * invariant)
+        lowered = Channel(channel.values, keep, replace)
         if keeps_singles(lowered, counts, positions, covered, rho2):
             return lowered
     return None
 
 
 def channel_for_singles(
-    histogram: Histogram, channel: Channel, privacy: Privacy | None, public: Histogram | None
+    histogram: Histogram,
+    channel: Channel,
+    privacy: Privacy | None,
+    public: Histogram | None,
+    invariant: Counts | None = None,
 ) -> tuple[Channel, tuple[Single, ...]]:
     """The channel of a whole table that keeps single values, too, and which of them are not covered."""
     if privacy is None:  # the bound that is reached is one for values of all columns together
@@ -104,7 +115,7 @@ def channel_for_singles(
     covered = covered_singles(histogram, privacy, public)
     if not covered or privacy.rho2 is None:
         return channel, ()
-    lowered = lowered_for_singles(channel, histogram.counts, None, covered, privacy.rho2)
+    lowered = lowered_for_singles(channel, histogram.counts, None, covered, privacy.rho2, invariant)
     if lowered is None:
         raise too_close(most_frequent(histogram, protected_values(histogram, privacy), covered), privacy.rho2)
     return lowered, loose_singles(covered)
