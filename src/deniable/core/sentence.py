@@ -221,7 +221,7 @@ def not_covered(part: Part, adversary: str) -> str:
     sure = _surest(part)
     said = []
     if above:
-        said.append(f"{_listed(part, above, sure)}, more frequent than {percent(_known(promise.rho1))}")
+        said.append(f"{_listed(part, above, sure)}, more frequent than {percent(_known(promise.rho1))} or nearly")
     if exempt:
         said.append(f"{_listed(part, exempt, sure)}, {'without a requirement' if covered else 'exempt'}")
     return f" Not covered: {'; '.join([*said, *alone])}."
