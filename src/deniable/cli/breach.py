@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deniable.cli import console
-from deniable.core.errors import OptionError, did_you_mean
+from deniable.core.errors import OptionError, did_you_mean, listing
 
 if TYPE_CHECKING:
     from deniable.core.manifest import Manifest
@@ -94,5 +94,6 @@ def _value(manifest: Manifest, column: str, text: str) -> Any:
         return text
     written = {str(value): value for value in part.domain}
     if text not in written:
-        raise OptionError(f"{text!r} is no value of {column!r}.{did_you_mean(text, written)}")
+        hint = did_you_mean(text, written) or f" Fix: one of {listing(list(written))}."
+        raise OptionError(f"{text!r} is no value of {column!r}.{hint}")
     return written[text]

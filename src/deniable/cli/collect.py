@@ -133,13 +133,14 @@ def serve(
     from deniable.core.errors import extra_missing
 
     try:
-        from deniable.collection.server.serving import require_free, results_token, serve
+        from deniable.collection.server.serving import require_free, results_token, serve, token_in
     except ModuleNotFoundError as lacking:
         raise extra_missing(str(lacking.name), "collect") from None
     responses = _responses(survey)
     require_free(host, port)
+    given = None if token_file is None else token_in(token_file)  # before a store is made
     kept = store_at(_address(survey, store))
-    token_hash, token = results_token(kept, token_file)
+    token_hash, token = results_token(kept, given)
 
     def ready() -> None:
         base = f"http://{f'[{host}]' if ':' in host else host}:{port}/"

@@ -13,11 +13,13 @@ import pyarrow.csv as pa_csv
 import typer
 
 from deniable.cli import console
-from deniable.core.errors import OutputError
+from deniable.core.errors import OptionError, OutputError
 from deniable.evaluation import synthetic
-from deniable.release.folder import write_file
+from deniable.release.folder import cannot_write, read_manifest, write_file
 
 RHO1, RHO2 = "1/13", "1/3"
+NAME = "demo"  # of the release
+LEAST_ROWS = 500  # from here on every occupation that is asked about occurs
 DEGREES = ["Bachelor's degree", "Master's degree", "Doctorate"]
 PROFESSIONS = ["School teacher", "Accountant", "Software developer", "Lawyer", "Physician", "Engineer", "Social worker"]
 OUTDOORS = ["Truck driver", "Construction labourer", "Carpenter", "Electrician", "Gardener", "Farmer", "Plumber"]
@@ -56,12 +58,16 @@ def demo(
 
     talk = not quiet and not as_json
     source, folder = out / "people.csv", out / "release"
+    if rows < LEAST_ROWS:
+        raise OptionError(
+            f"--rows {rows} is too few: among fewer than {LEAST_ROWS} people, occupations that the demo asks about may "
+            f"be missing. Fix: --rows {LEAST_ROWS} or more."
+        )
     people = synthetic.census(rows)
+    text = _as_csv(people)
+    _require_own(folder, source, text)
     _tell(talk, f"1. {rows:,} made-up people, with their occupation as the sensitive column, in {source}")
-    out.mkdir(parents=True, exist_ok=True)
-    _write(people, source)
-
-    _tell(talk, f"2. Published in {folder}; how sure an attacker may become of a person's occupation (rho2): {RHO2}")
+    write_file(source, text, table=True)
     with console.progress_bar(shown=talk) as progress:
         release = dn.publish(
             str(source),
@@ -69,9 +75,10 @@ def demo(
             privacy=dn.Privacy(RHO1, RHO2),
             out=folder,
             overwrite=True,
-            name="demo",
+            name=NAME,
             progress=progress,
         )
+    _tell(talk, f"2. Published in {folder}; how sure an attacker may become of a person's occupation (rho2): {RHO2}")
     for warning in release.warnings:
         console.warn(warning)
     if release.choice is not None:
@@ -124,11 +131,20 @@ def _tell(talk: bool, text: str) -> None:
         console.say(text)
 
 
-def _write(people: pa.Table, path: Path) -> None:
-    """The made-up table as a file; a file of another table that has its name stays."""
+def _as_csv(people: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     pa_csv.write_csv(people, sink)
-    text = sink.getvalue().to_pybytes()
-    if path.exists() and path.read_bytes() != text:
-        raise OutputError(f"{str(path)!r} exists and is another table: it is not overwritten. Fix: --out FOLDER.")
-    write_file(path, text, table=True)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _require_own(folder: Path, source: Path, text: bytes) -> None:
+    """Make the folder of the demo; refused where its release would replace another one, or its table another table."""
+    others = {source: source.exists() and source.read_bytes() != text}
+    others[folder] = folder.exists() and read_manifest(folder).name != NAME
+    for path, is_other in others.items():
+        if is_other:
+            raise OutputError(f"{str(path)!r} exists and is not the demo's: it is not overwritten. Fix: --out FOLDER.")
+    try:
+        source.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(source.parent, error) from None

@@ -21,6 +21,7 @@ from deniable.evaluation.experiment import Result, run_experiment
 from deniable.evaluation.settings import STANDARD, Independent, setting_named
 from deniable.mechanisms import MECHANISMS as KNOWN
 from deniable.mechanisms import Items, Retention
+from deniable.mechanisms.requirement import require_exempt
 from deniable.owner.profile import as_read
 from deniable.planning.accuracy import Spread
 from deniable.planning.pools import QuestionPool, pools_named
@@ -101,11 +102,14 @@ def evaluate(
     table = CodedTable.read(
         as_read(given, sensitive, tuple(drop or ()), binned, recoding), sensitive, drop=tuple(drop or ())
     )
+    require_exempt(table.histogram, privacy)  # once, not by every mechanism
     estimators = tuple(dict.fromkeys(estimator or STANDARD))
     settings = [setting_named(name, privacy, estimators) for name in dict.fromkeys(mechanism or MECHANISMS)]
     pools = pools_named(table, pool, seed)
     if resume is not None and len(pools) > 1:
-        raise OptionError(f"--resume keeps the draws of one pool, and --pool {pool} is {len(pools)}: leave one out.")
+        raise OptionError(
+            f"--resume keeps the draws of one pool, and --pool {pool} is {len(pools)}. Fix: leave one out."
+        )
     results = []
     for questions in pools:
         with console.progress_bar(shown=not quiet and not as_json) as progress:
@@ -160,7 +164,7 @@ def _form(out: Path) -> str:
     """The format by the file's name; what cannot be written is refused before anything is computed."""
     form = out.suffix.removeprefix(".").lower()
     if form not in reports.FORMATS:
-        raise OptionError(f"--out {out} is no page: choose a name that ends in .{', .'.join(reports.FORMATS)}.")
+        raise OptionError(f"--out {out} is no page. Fix: a name that ends in .{', .'.join(reports.FORMATS)}.")
     reports.refuse_inside(out)
     if form == "html":
         reports.charts.require()

@@ -24,7 +24,9 @@ def exempted(
     if not values or binned:
         return list(values or [])
     if len(sensitive) > 1:
-        raise OptionError("--exempt goes with one sensitive column; with several, use exempt= of deniable.Privacy.")
+        raise OptionError(
+            "--exempt goes with one sensitive column; with several, Fix: exempt= of deniable.Privacy, in Python."
+        )
     schema = engine_named(engine).open(table).schema
     if sensitive[0] not in schema.names:  # whoever reads the column says it better
         return list(values)
@@ -32,4 +34,6 @@ def exempted(
     try:
         return [pa.scalar(value).cast(kind).as_py() for value in values]
     except pa.ArrowInvalid:
-        raise OptionError(f"--exempt {' '.join(values)} does not fit the column {sensitive[0]!r} ({kind}).") from None
+        raise OptionError(
+            f"--exempt {' '.join(values)} does not fit the column {sensitive[0]!r} ({kind}). Fix: values of that kind."
+        ) from None

@@ -102,7 +102,7 @@ def outcome(problem: BaseException) -> Outcome:
     if isinstance(problem, DeniableError):
         return Outcome(kind, in_options(str(problem)), MISTAKE)
     if isinstance(problem, ClickException):
-        return Outcome("UsageError", problem.format_message(), MISTAKE, _usage(problem))
+        return Outcome("UsageError", problem.format_message(), MISTAKE, _usage(_with_value(problem)))
     if isinstance(problem, Stopped):
         return Outcome("Terminated", "Stopped by the system.", problem.code, "Stopped by the system.")
     if isinstance(problem, KeyboardInterrupt | EOFError | typer.Abort):
@@ -138,6 +138,14 @@ def _held_back() -> Iterator[io.StringIO]:
     held = io.StringIO()
     with contextlib.redirect_stdout(held):
         yield held
+
+
+def _with_value(problem: Any) -> Any:
+    """The same, naming what was typed, where a Typer that asks Pydantic says only what it should have been."""
+    typed: Sequence[Any] = getattr(problem.__cause__, "errors", list)()
+    if typed and "input" in typed[0]:
+        problem.message = f"{shortened(typed[0]['input'])}: {problem.message}"
+    return problem
 
 
 def _usage(problem: Any) -> str:

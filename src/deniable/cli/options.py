@@ -188,7 +188,7 @@ class Required:
             if stated:
                 raise OptionError(
                     "--requirements excludes --rho1, --rho2, --exempt, --small-sums and --large-sums: the file says it "
-                    "all, value by value."
+                    "all, value by value. Fix: leave them out."
                 )
             if self.tolerance is not None:
                 raise OptionError("--requirements and --tolerance contradict each other. Fix: give one of them.")
@@ -197,7 +197,7 @@ class Required:
             if stated:
                 raise OptionError(
                     "--tolerance excludes --rho1, --rho2, --exempt, --small-sums and --large-sums: it is a requirement "
-                    "for each value, made from its share of the rows."
+                    "for each value, made from its share of the rows. Fix: leave them out."
                 )
             return tolerance_rule(histogram(), self.tolerance, adversary=who)
         if not stated:

@@ -13,7 +13,7 @@ from deniable.cli.exempt import exempted
 from deniable.cli.plan_tables import cell_shares, explained, show_explained, show_strongest
 from deniable.cli.words import in_options
 from deniable.core.bins import require_fixed
-from deniable.core.errors import OptionError
+from deniable.core.errors import OptionError, did_you_mean
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.probability import percent, probability
@@ -126,7 +126,10 @@ def plan(
         raise OptionError("--pool goes with --rho2: --for-error asks about questions of one size. Fix: --question 1%.")
     looks = for_error is None and (len(sensitive) == 1 if look_at_table is None else look_at_table)
     if (informed_limit is not None or risk_chart is not None) and not looks:
-        raise OptionError("--informed-limit and --risk-chart need --table and --rho2: they speak of public columns.")
+        raise OptionError(
+            "--informed-limit and --risk-chart need --table and --rho2: they speak of public columns. "
+            "Fix: add them, or leave it out."
+        )
     if len(sensitive) > 1 and (pool is not None or looks):
         raise OptionError(f"{'--table' if pool is None else '--pool'} goes with one sensitive column. Fix: name one.")
     with console.progress_bar(shown=not quiet and not as_json) as progress:
@@ -252,8 +255,10 @@ def _plan_of(result: Comparison, name: str | None) -> Plan:
     for candidate in result.candidates:
         if candidate.name == wanted and candidate.plan is not None:
             return candidate.plan
-    usable = ", ".join(candidate.name for candidate in result.candidates if candidate.plan is not None)
-    raise OptionError(f"--explain {wanted} has no plan to show here. Choose one of: {usable}.")
+    usable = dict.fromkeys(candidate.name for candidate in result.candidates if candidate.plan is not None)
+    raise OptionError(
+        f"--explain {wanted} has no plan to show here.{did_you_mean(wanted, usable)} Fix: one of {', '.join(usable)}."
+    )
 
 
 def _require_places(pictures: list[Path | None], inputs: list[str]) -> None:

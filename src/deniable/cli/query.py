@@ -83,7 +83,12 @@ def query(
         raise OptionError("--raw goes with --csv. Fix: add --csv, or leave --raw out.")
     # None: the release decides (calibrated wherever it carries a histogram).
     calibrate = False if no_calibrate else None
-    tables = dict(_lookup(given) for given in lookups or ())
+    tables: dict[str, pa.Table] = {}
+    for given in lookups or ():
+        name, table = _lookup(given)
+        if name in tables:
+            raise OptionError(f"--with names the table {name!r} twice. Fix: a name for each file.")
+        tables[name] = table
     answer = dn.open_release(release, engine=engine_on(engine, master)).sql(
         sql,
         tables=tables,
@@ -118,14 +123,27 @@ def _without_formulas(answer: pa.Table) -> pa.Table:
 def _lookup(given: str) -> tuple[str, pa.Table]:
     """NAME=FILE as a name and a table."""
     name, equals, file = given.partition("=")
-    if not equals or not name.isidentifier() or not file:
-        raise OptionError(f"--with {given}: write NAME=FILE, for example --with icd=chapters.csv.")
+    if not equals or not name.isidentifier() or name == "release" or not file:
+        raise OptionError(
+            f"--with {given} is not understood. Fix: NAME=FILE, such as icd=chapters.csv; the name is a word, and not "
+            "'release'."
+        )
+    is_parquet = Path(file).suffix.lower() == ".parquet"
     try:
-        return name, pq.read_table(file) if Path(file).suffix.lower() == ".parquet" else pa_csv.read_csv(file)
+        table = pq.read_table(file) if is_parquet else pa_csv.read_csv(file)
     except FileNotFoundError:
-        raise OptionError(f"--with {given}: there is no file {file!r}.") from None
+        raise OptionError(f"--with {given}: there is no file {file!r}. Fix: check the name.") from None
     except (pa.ArrowInvalid, OSError):
-        raise OptionError(f"--with {given}: {file!r} cannot be read as CSV or Parquet.") from None
+        table = pa.table({})
+    # What is no UTF-8 is binary to the reader of CSV.
+    strange = [field.name for field in table.schema if pa.types.is_binary(field.type) and not is_parquet]
+    if not table.num_columns or strange:
+        where = f" (column {strange[0]!r} is not UTF-8)" if strange else ""
+        raise OptionError(
+            f"--with {given}: {file!r} cannot be read as CSV or Parquet{where}. "
+            "Fix: a CSV file in UTF-8 with a header, or a whole Parquet file."
+        )
+    return name, table
 
 
 def _print_csv(answer: pa.Table) -> None:

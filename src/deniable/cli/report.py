@@ -134,11 +134,11 @@ def _read(file: Path) -> dict[str, Any]:
 
     try:
         content = json.loads(small_text(file))
-    except (ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError):
         content = None
     if not is_evaluation(content):
         raise OptionError(
             f"--evaluation {str(file)!r} is not the result of an evaluation. "
-            f"Fix: deniable evaluate .. --json > {file.name}"
+            "Fix: what `deniable evaluate .. --json` printed."
         )
     return dict(content)

@@ -60,10 +60,10 @@ def reproduce(
     for name in wanted:
         if name not in PAPERS:
             raise OptionError(
-                f"{name!r} is no reproduction.{did_you_mean(name, PAPERS)} Choose among: {', '.join(PAPERS)}, all."
+                f"{name!r} is no reproduction.{did_you_mean(name, PAPERS)} Fix: one of {', '.join(PAPERS)}, all."
             )
     if draws is not None and draws < 2:
-        raise OptionError(f"--draws {draws} is too few: a spread needs at least 2.")
+        raise OptionError(f"--draws {draws} is too few: a spread needs at least 2. Fix: --draws 5.")
     options = {} if draws is None else {"draws": draws}
     todo = [PAPERS[name](data, **options) for name in wanted]
     with console.progress_bar(shown=not quiet and not as_json) as progress:

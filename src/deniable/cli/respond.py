@@ -46,7 +46,7 @@ def _rows(text: str) -> Iterator[dict[str, Any]]:
     """The rows, one by one; a message about them names the line, never what stands in it."""
     lines = sys.stdin.read().splitlines() if text == "-" else [text]
     for number, line in enumerate(lines, start=1):
-        if not line.strip():
+        if text == "-" and not line.strip():
             continue
         try:
             row = json.loads(line)

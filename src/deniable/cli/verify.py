@@ -32,13 +32,14 @@ def verify(
     """
     import deniable as dn
     from deniable.core.errors import ManifestError
+    from deniable.release.folder import with_fix
 
     try:
         report = dn.verify(release, signed_by=signed_by)
     except (dn.VerificationError, ManifestError) as problem:
         if not (release / "manifest.json").exists():
             raise
-        raise console.BadNewsError(type(problem).__name__, str(problem), BROKEN) from None
+        raise console.BadNewsError(type(problem).__name__, with_fix(str(problem)), BROKEN) from None
     if as_json:
         console.emit({"release": str(release), "holds": True, **report.to_dict()})
     else:

@@ -42,6 +42,9 @@ OPTIONS = (
 WRITTEN = (
     (r"privacy=(?:dn\.)?Privacy\(rho2='([^']*)'\)", r"--rho2 \1"),
     (r"privacy='([^']*)'", r"--rho2 \1"),
+    (r"theta=", "--tolerance "),
+    (r"theta(?= = )", "--tolerance"),
+    (r"lower theta", "a lower --tolerance"),
     (r"Replace\(privacy=\.\.\), no privacy=", "leave out --rho1 and --rho2"),
     (r"mechanism=Retention\(\{[^}]*\}\), as text ('retention:[^']*')", r"--mechanism \1"),
     (r"privacy=(?=[,.])", "--rho2"),
@@ -70,7 +73,7 @@ _QUOTED = re.compile(rf"(?<!['\w-])({_NAMES})='([^']*)'")
 _CALLED = re.compile(rf"(?<!['\w-])({_NAMES})=(?!['=])")
 _LISTED = re.compile(rf"(?<!['\w-])({_NAMES})=\[('[^']*'(?:, '[^']*')*)\]")
 _WITH_UNDERSCORE = re.compile(rf"(?<!['\w-])({'|'.join(name for name in OPTIONS if '_' in name)})(?![\w'=])")
-_FIRST = re.compile(rf"(?m)^(- \S+: )?({_NAMES}) (names|needs|goes|go|takes) ")
+_FIRST = re.compile(rf"(?m)^(- \S+: )?({_NAMES}|columns) (names|needs|goes|go|takes) ")
 _OF_A_SENTENCE = ".,;:)"
 
 

@@ -89,7 +89,9 @@ class Client:
         timeout: float = 30.0,
     ) -> None:
         if not url.startswith(("http://", "https://")):
-            raise OptionError(f"url = {url[:80]!r} is not allowed: it starts with https:// (or http:// for tests).")
+            raise OptionError(
+                f"url = {url[:80]!r} is no address. Fix: one that starts with https:// (or http:// for tests)."
+            )
         if not 1 <= batch <= MOST_IN_BATCH or tries < 1:
             raise OptionError(f"batch is 1 to {MOST_IN_BATCH:,}, and tries 1 or more; got {batch} and {tries}.")
         self.url = url.rstrip("/") + "/"

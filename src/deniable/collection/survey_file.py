@@ -34,10 +34,10 @@ def read_survey(path: str | os.PathLike[str]) -> Survey:
     try:
         text = small_text(Path(path))
     except OSError as problem:
-        new = (
-            " Fix: check the name, or write one to begin with: deniable collect new" if not Path(path).exists() else ""
-        )
-        raise SurveyError(f"The survey {str(path)!r} cannot be read: {problem.strerror}.{new}") from None
+        raise SurveyError(
+            f"The survey {str(path)!r} cannot be read: {problem.strerror}. Fix: check the name, or write one to begin "
+            "with: deniable collect new"
+        ) from None
     except UnicodeDecodeError:
         raise SurveyError(f"The survey {str(path)!r} is not UTF-8 text. Fix: save it as UTF-8.") from None
     return survey_of(text, Path(path).stem)
@@ -62,7 +62,9 @@ def survey_of(text: str, name: str = "survey") -> Survey:
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        raise SurveyError(f"The survey is not TOML: {problem}.") from None
+        raise SurveyError(
+            f"The survey is not TOML: {problem}. Fix: mend that line; `deniable collect new` writes an example."
+        ) from None
     reader = _Reader(raw, name)
     survey = reader.survey()
     if reader.problems or survey is None:

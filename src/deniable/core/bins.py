@@ -41,7 +41,9 @@ class Bins:
 
     def __post_init__(self) -> None:
         if not 3 <= len(self.edges) <= MOST + 1:
-            raise OptionError(f"bins need 3 to {MOST + 1:,} edges (2 bins or more); got {len(self.edges)}.")
+            raise OptionError(
+                f"bins need 3 to {MOST + 1:,} edges (2 bins or more); got {len(self.edges)}. Fix: 0, 10, 20."
+            )
         if not all(math.isfinite(edge) for edge in self.edges):
             raise OptionError("bins: every edge must be a finite number.")
         edges = tuple(as_printed(edge) for edge in self.edges)
@@ -56,7 +58,10 @@ class Bins:
     def equal_width(cls, low: float, high: float, count: int) -> Bins:
         """``count`` bins of equal width from ``low`` to ``high``; they depend on no row of the table."""
         if count < 2 or not low < high:
-            raise OptionError(f"equal_width needs low < high and 2 bins or more; got {low:g}, {high:g}, {count}.")
+            raise OptionError(
+                f"bins: equal from {low:g} to {high:g}, {count} of them, are none. Fix: a lower end below the upper "
+                "one, and 2 bins or more."
+            )
         return cls(tuple(float(edge) for edge in np.linspace(low, high, count + 1)))
 
     @property
@@ -107,7 +112,7 @@ class Quantiles:
 
     def __post_init__(self) -> None:
         if not 2 <= self.count <= 1000:
-            raise OptionError(f"Quantiles(count={self.count}): the number of bins must lie between 2 and 1000.")
+            raise OptionError(f"bins: quantiles, {self.count} of them, are not allowed. Fix: 2 to 1000 of them.")
 
     def bins(self, numbers: Floats, chance: Floats, *, whole: bool = False) -> Bins:
         """Edges near the quantiles.

@@ -131,6 +131,7 @@ def warnings_heard() -> Iterator[dict[str, None]]:
 
 
 SHORTEST_PART = 3  # letters of a word that are taken for the whole of it
+MOST_COLUMNS = 20  # named in a message
 
 
 def did_you_mean(wrong: object, known: Iterable[object]) -> str:
@@ -158,6 +159,19 @@ def listing(items: Sequence[object], most: int = 8) -> str:
     """
     shown = ", ".join(shortened(item) for item in items[:most])
     return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"
+
+
+def no_column(option: str, name: object, known: Sequence[str], hint: str = "") -> str:
+    """The message for a column that an option names and a table does not have: what was meant, and what there is.
+
+    >>> no_column("drop", "nam", ["name", "age"])
+    "drop names the column 'nam', which the table does not have. Did you mean 'name'? Its columns: 'name', 'age'."
+    """
+    near = hint or did_you_mean(name, known) or " Fix: name one of its columns."
+    return (
+        f"{option} names the column {shortened(name)}, which the table does not have.{near} "
+        f"Its columns: {listing(known, MOST_COLUMNS)}."
+    )
 
 
 def is_unicode(text: str) -> bool:

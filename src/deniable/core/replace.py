@@ -90,7 +90,8 @@ class Replace:
             problems.append("give either a coin (coin=0.5) or a requirement (privacy=(s, rho1, rho2)), and not both.")
         if coin is not None and (isinstance(coin, bool) or not isinstance(coin, int | float) or not 0 < coin <= 1):
             problems.append(
-                f"coin = {coin!r} is not allowed: it is a probability above 0 and up to 1 (1: not perturbed)."
+                f"coin = {coin!r} is not allowed: it is a probability above 0 and up to 1 (1: not perturbed). "
+                "Fix: coin=0.5."
             )
         elif coin is not None and coin * SCALE < 1:
             problems.append(f"coin = {coin!r} is not allowed: draws are made in steps of 2^-32, and it would be 0.")

@@ -111,7 +111,7 @@ class LargeSums:
                 "Fix: ask for a larger error, or publish with a mechanism that has error bars."
             )
         if isinstance(above, bool) or not isinstance(above, int) or above < 1:
-            raise RequirementError(f"above = {above!r} is not allowed: it is a whole number of rows, 1 or more.")
+            raise RequirementError(f"above = {above!r} is not a whole number of rows, 1 or more. Fix: above=1000.")
         object.__setattr__(self, "error", exact)
         object.__setattr__(self, "above", above)
         object.__setattr__(self, "at_most", probability(at_most, "at_most"))

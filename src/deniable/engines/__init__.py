@@ -26,7 +26,7 @@ def engine_on(name: str, master: str | None) -> Engine:
     """An engine by its name, for commands: ``master`` says where Spark runs, and goes with nothing else."""
     if name != "spark":
         if master is not None:
-            raise OptionError(f"--master {master} goes with --engine spark: it says where Spark runs.")
+            raise OptionError(f"--master {master} goes with --engine spark: it says where Spark runs. Fix: add it.")
         return engine_named(name)
     kind = _kind(name)
     made: Engine = kind(master)

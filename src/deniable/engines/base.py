@@ -124,7 +124,7 @@ class Job:
     @property
     def columns(self) -> list[str]:
         """The columns of the table that it needs."""
-        return [*self.public, *self.sensitive, *([self.row_id] if self.row_id else [])]
+        return [*self.public, *self.sensitive, *([] if self.row_id is None else [self.row_id])]
 
     @property
     def rows(self) -> int:

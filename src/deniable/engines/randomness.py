@@ -26,7 +26,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from deniable.core.arrays import Codes, Ints, Words
-from deniable.core.errors import InternalError, OutputError, SecretError, TableError, warn_caller
+from deniable.core.errors import InternalError, OutputError, SecretError, TableError, shortened, warn_caller
+from deniable.core.values import LARGEST_WHOLE
 
 KEY_BYTES = 32
 Source = Literal["operating system", "key", "key file", "seed", "series"]
@@ -78,8 +79,10 @@ class Secret:
     @classmethod
     def from_seed(cls, seed: int) -> Secret:
         """A key that anyone can compute from a number: for experiments only."""
-        if isinstance(seed, bool) or not isinstance(seed, int):
-            raise SecretError(f"seed = {seed!r} is not a whole number. Fix: give a whole number, or a key of 32 bytes.")
+        if isinstance(seed, bool) or not isinstance(seed, int) or not -LARGEST_WHOLE <= seed < LARGEST_WHOLE:
+            raise SecretError(
+                f"seed = {shortened(seed)} is no whole number of 64 bits. Fix: seed=1, say, or a key of 32 bytes."
+            )
         warn_caller(
             f"seed = {seed}: anyone who knows or guesses the seed can undo this release. Use it for experiments, "
             "not for publication; leave seed out to publish.",
@@ -100,7 +103,9 @@ class Secret:
                 "rand -hex 32, in a file of mode 600; at a terminal --new-key-file makes it."
             ) from None
         except OSError as problem:
-            raise SecretError(f"The key file {str(path)!r} cannot be read: {problem.strerror}.") from None
+            raise SecretError(
+                f"The key file {str(path)!r} cannot be read: {problem.strerror}. Fix: name a file."
+            ) from None
         if os.name == "posix" and mode & 0o077:
             raise SecretError(
                 f"The key file {str(path)!r} has mode {mode:03o}: others can read or change it. "
@@ -132,7 +137,10 @@ class Secret:
                 f"The key file {str(path)!r} exists already, and a key is never overwritten. Fix: choose another name."
             ) from None
         except OSError as problem:
-            raise OutputError(f"The key file {str(path)!r} cannot be written: {problem.strerror}.") from None
+            raise OutputError(
+                f"The key file {str(path)!r} cannot be written: {problem.strerror}. Fix: a folder that is there, and "
+                "that you may write to."
+            ) from None
         try:
             with os.fdopen(descriptor, "w") as file:
                 file.write(self.key.hex() + "\n")
@@ -142,7 +150,10 @@ class Secret:
             target.unlink(missing_ok=True)
             if not isinstance(problem, OSError):
                 raise
-            raise OutputError(f"The key file {str(path)!r} cannot be written: {problem.strerror}.") from None
+            raise OutputError(
+                f"The key file {str(path)!r} cannot be written: {problem.strerror}. Fix: a folder that is there, and "
+                "that you may write to."
+            ) from None
 
 
 def _derive(key: bytes, purpose: tuple[str, ...]) -> bytes:

@@ -63,18 +63,26 @@ def rows_needed(
     p = _numbers("coins", coins)
     b = None if masses is None else _numbers("masses", masses)
     if not 0 < error < 1:
-        raise OptionError(f"error = {error!r} is not allowed: a share between 0 and 1, for example 0.01.")
+        raise OptionError(f"error = {error!r} is not allowed: it is no share between 0 and 1. Fix: error=0.01.")
     if len(p) > MOST_COLUMNS or not all(0 < coin <= 1 for coin in p):
-        raise OptionError(f"coins = {coins!r} is not allowed: 1 to {MOST_COLUMNS} coins, each above 0 and at most 1.")
+        raise OptionError(
+            f"coins = {coins!r} is not allowed. Fix: 1 to {MOST_COLUMNS} coins, each above 0 and at most 1."
+        )
     if b is not None and (len(b) != len(p) or not all(0 <= mass <= 1 for mass in b)):
-        raise OptionError(f"masses = {masses!r} is not allowed: one share between 0 and 1 for each of {len(p)} coins.")
+        raise OptionError(f"masses = {masses!r} are not allowed. Fix: one share from 0 to 1 for each coin.")
     if boolean and not 0.5 < confidence < 1:
         raise OptionError(f"confidence = {confidence!r} is not allowed for a yes or no: above 0.5, below 1.")
     z = normal_quantile(2 * confidence - 1 if boolean else confidence)
     delta = (1 - confidence) * (2 if boolean else 1)
-    theorem = math.ceil(4 * math.log(2 / delta) / (p[0] * error) ** 2) if len(p) == 1 else None
-    certain = math.ceil(math.log(2 / delta) * _width(p, b) ** 2 / (2 * error**2))
-    return RowsNeeded(theorem, certain, math.ceil(z**2 * _largest_variance(p, b) / error**2 - 1e-9))
+    try:
+        theorem = math.ceil(4 * math.log(2 / delta) / (p[0] * error) ** 2) if len(p) == 1 else None
+        certain = math.ceil(math.log(2 / delta) * _width(p, b) ** 2 / (2 * error**2))
+        return RowsNeeded(theorem, certain, math.ceil(z**2 * _largest_variance(p, b) / error**2 - 1e-9))
+    except (ArithmeticError, ValueError):  # a float has no number above 1e308
+        raise OptionError(
+            f"coins = {coins!r} with error = {error!r} need more rows than there can be. Fix: larger coins, or a "
+            "larger error."
+        ) from None
 
 
 def _numbers(name: str, given: float | Sequence[float]) -> list[float]:

@@ -40,10 +40,12 @@ class Log:
                     os.truncate(self.path, len(kept.encode()))  # what is whole stays, even on a full disk
                 self._file = open(self.path, "a", encoding="utf-8", opener=_for_the_owner)
             except OSError as problem:
-                raise OutputError(f"{str(self.path)!r} cannot be used: {problem.strerror}.") from None
+                raise OutputError(
+                    f"{str(self.path)!r} cannot be used: {problem.strerror}. Fix: a file in a folder that is there."
+                ) from None
             except UnicodeDecodeError:
                 raise OptionError(
-                    f"{self.path} is not text, so it holds no finished draws: give another file."
+                    f"{self.path} is not text, so it holds no finished draws. Fix: give another file."
                 ) from None
         return self
 
@@ -60,7 +62,9 @@ class Log:
                 unit = json.loads(text)
                 same, lines = unit["experiment"] == self.fingerprint, unit["lines"]
             except (ValueError, KeyError, TypeError):
-                raise OptionError(f"{self.path}, line {number}, is not a finished draw: give another file.") from None
+                raise OptionError(
+                    f"{self.path}, line {number}, is not a finished draw. Fix: give another file."
+                ) from None
             if not same:
                 raise OptionError(
                     f"{self.path} belongs to another experiment (other table, questions, seed or settings). "
@@ -68,7 +72,7 @@ class Log:
                 )
             done[lines[0]["setting"], lines[0]["draw"]] = lines
         if rest[: len(BEGINNING)] != BEGINNING[: len(rest)]:
-            raise OptionError(f"{self.path}, line {len(whole) + 1}, is not a finished draw: give another file.")
+            raise OptionError(f"{self.path}, line {len(whole) + 1}, is not a finished draw. Fix: give another file.")
         return done
 
     def write(self, lines: list[dict[str, Any]]) -> None:

@@ -48,7 +48,7 @@ def check_histogram(histogram: Histogram, privacy: Privacy | None) -> None:
     """Refuse tables in which there is nothing to hide, or nothing to hide behind, and requirements that name values
     which the table does not have."""
     if histogram.rows == 0:
-        raise TableError("The table has no rows: there is nothing to publish.")
+        raise TableError("The table has no rows: there is nothing to publish. Fix: a file with rows below its header.")
     if histogram.m < 2:
         raise TableError(
             "The sensitive column has one single value in all rows: no perturbation can make it deniable. "

@@ -39,14 +39,20 @@ def read_requirements(path: str | Path, *, adversary: Adversary = "frequency") -
     """
     file = Path(path)
     readers = {".csv": _from_csv, ".toml": _from_toml}
-    if file.suffix.lower() not in readers:
-        if not file.exists():
-            raise RequirementError(f"The requirements file {file} cannot be read: there is no such file.")
-        raise RequirementError(f"The requirements file {file.name} has an unknown format: name it .csv or .toml.")
     try:
         text = small_text(file)
-    except (OSError, UnicodeDecodeError) as problem:
-        raise RequirementError(f"The requirements file {file} cannot be read: {problem}.") from None
+    except FileNotFoundError:
+        raise RequirementError(
+            f"The requirements file {str(file)!r} cannot be read: there is none. Fix: check the name."
+        ) from None
+    except (OSError, UnicodeDecodeError):
+        raise RequirementError(
+            f"The requirements file {str(file)!r} cannot be read as text. Fix: a CSV or TOML file in UTF-8."
+        ) from None
+    if file.suffix.lower() not in readers:
+        raise RequirementError(
+            f"The requirements file {str(file)!r} has an unknown format. Fix: a name that ends in .csv or .toml."
+        )
     pairs = readers[file.suffix.lower()](text, file.name)
     if not pairs:
         raise RequirementError(f"{file.name} holds no requirement. Fix: add a line such as hiv,1/100,1/50.")
@@ -56,7 +62,7 @@ def read_requirements(path: str | Path, *, adversary: Adversary = "frequency") -
 def _from_csv(text: str, name: str) -> Pairs:
     lines = csv.DictReader(io.StringIO(text), skipinitialspace=True)
     if not {"value", "rho1", "rho2"} <= set(lines.fieldnames or ()):
-        raise RequirementError(f"{name} must have the columns value, rho1 and rho2 in its first line.")
+        raise RequirementError(f"{name} must have the columns value, rho1 and rho2. Fix: name them in its first line.")
     pairs: Pairs = {}
     for line in lines:
         value, rho1, rho2 = line["value"], line["rho1"], line["rho2"]
@@ -77,7 +83,7 @@ def _from_toml(text: str, name: str) -> Pairs:
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        raise RequirementError(f"{name} is not valid TOML: {problem}.") from None
+        raise RequirementError(f"{name} is not valid TOML: {problem}. Fix: mend that line.") from None
     table = content.pop("values", None)
     if not isinstance(table, dict):
         raise RequirementError(f"{name} must have a table [values] with lines such as hiv = ['1/100', '1/50'].")

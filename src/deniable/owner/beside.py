@@ -18,9 +18,9 @@ from deniable.core.manifest import Manifest
 from deniable.engines.base import CELL, Dataset, Progress, no_progress
 from deniable.engines.batch.columns import smallest
 from deniable.engines.batch.lineup_columns import states_of
-from deniable.engines.batch.values import arrow_type, require_columns
+from deniable.engines.batch.values import arrow_type
 from deniable.owner.numbering import Numbering, combination_keys
-from deniable.owner.scanning import Scanned
+from deniable.owner.scanning import Scanned, require_original
 from deniable.release.release import Release
 
 HELD = 2**20  # rows of a table that is held, and of what is looked at of a larger one
@@ -88,7 +88,7 @@ class Beside:
         self._published_rows, self._people_rows = list[Look](), list[Look]()
         self.scans = tuple(scans)
         self.sensitive = list(dict.fromkeys(name for scan in scans for name in scan.part.columns))
-        require_columns([*manifest.public_columns, *self.sensitive], source.names)
+        require_original([*manifest.public_columns, *self.sensitive], source)
         published = release.published_schema()
         self.numberings = {
             name: Numbering.of(name, published.field(name).type, source) for name in manifest.public_columns

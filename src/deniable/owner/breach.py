@@ -19,7 +19,7 @@ from typing import Any
 
 from deniable.core.arrays import Floats
 from deniable.core.breach import joint_limit, joint_posterior
-from deniable.core.errors import ColumnError, OptionError, QuestionError, did_you_mean, listing
+from deniable.core.errors import ColumnError, OptionError, QuestionError, did_you_mean, listing, shortened
 from deniable.core.manifest import Manifest
 from deniable.core.probability import Probability, percent, probability
 from deniable.core.swapping import swapping_coin
@@ -125,7 +125,7 @@ def breach(
         raise OptionError(f"breach needs a release or its manifest; got {type(manifest).__name__}.")
     first, second = probability(rho1, "rho1"), probability(rho2, "rho2")
     if first >= second:
-        raise OptionError(f"rho1 = {rho1} is not below rho2 = {rho2}: a belief may only be allowed to grow.")
+        raise OptionError(f"rho1 = {rho1} is not below rho2 = {rho2}. Fix: exchange them: a belief may grow.")
     leaves = [leaf for leaf in conjunction(where).parts if isinstance(leaf, Leaf)]
     if not leaves:
         raise QuestionError("where names no column. Fix: where={'job': 'nurse'}.")
@@ -144,7 +144,10 @@ def breach(
 def _column(manifest: Manifest, leaf: Leaf) -> PerturbedColumn:
     name = leaf.column
     if name not in manifest.types:
-        raise ColumnError(f"There is no column {name!r}.{did_you_mean(name, manifest.types)}")
+        raise ColumnError(
+            f"There is no column {shortened(name)}.{did_you_mean(name, manifest.types)} "
+            f"Fix: one of {listing(manifest.sensitive_columns)}."
+        )
     if name not in manifest.sensitive_columns:
         raise ColumnError(f"{name!r} is public: it is published as it is. Fix: leave it out.")
     column = perturbed_column(manifest, name)

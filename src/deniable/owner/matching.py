@@ -13,7 +13,7 @@ from deniable.audit.exposure import combined
 from deniable.core.arrays import Codes, Ints
 from deniable.core.manifest import Manifest
 from deniable.engines.base import Dataset, Progress, no_progress
-from deniable.engines.batch.values import require_columns
+from deniable.owner.scanning import require_original
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ def read_original(source: Dataset, manifest: Manifest, progress: Progress = no_p
     """The columns of the table that the release speaks of."""
     sensitive = [name for part in manifest.parts for name in part.columns]
     needed = list(dict.fromkeys([*manifest.public_columns, *sensitive]))
-    require_columns(needed, source.names)
+    require_original(needed, source)
     batches, done = [], 0
     for batch in source.batches(needed):
         batches.append(batch)

@@ -11,14 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.core.arrays import Counts, Ints
-from deniable.core.errors import TableError
+from deniable.core.errors import ColumnError, TableError, listing
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.replace import NumberRange
 from deniable.engines.base import Dataset, Progress, Unfolds, no_progress
 from deniable.engines.batch.range_intervals import IntervalEncoder, interval_channel
 from deniable.engines.batch.ranges import RangeEncoder
-from deniable.engines.batch.values import require_columns
 
 MOST_PAIRS = 2**20  # combinations of two columns' values that are counted
 
@@ -47,7 +46,7 @@ class Scanned:
 def as_published(dataset: Dataset, manifest: Manifest) -> Dataset:
     """The table with its columns as coarse as the release has them, and its sensitive numbers as intervals."""
     dataset = _unfolded(dataset, manifest)
-    require_columns([*manifest.recoded], dataset.names)
+    require_original([*manifest.recoded], dataset)
     if manifest.recoded:
         dataset = dataset.recoded(manifest.recoded)
     bins = {name: bins for part in manifest.parts for name, bins in part.bins.items() if name in dataset.names}
@@ -55,12 +54,22 @@ def as_published(dataset: Dataset, manifest: Manifest) -> Dataset:
     return dataset.binned(numeric)
 
 
+def require_original(columns: Sequence[str], dataset: Dataset) -> None:
+    """Refuse a table without a column that the release has."""
+    lacking = [column for column in columns if column not in dataset.names]
+    if lacking:
+        raise ColumnError(
+            f"The table has no column {listing(lacking)}, which the release has: it is not the one that was published. "
+            f"Fix: name that one. Its columns: {listing(dataset.names)}."
+        )
+
+
 def _unfolded(dataset: Dataset, manifest: Manifest) -> Dataset:
     """With the items of its lists as columns, where the release has them so."""
     items = [part.item for part in manifest.parts if part.item is not None]
     if not items or all(item.column in dataset.names for item in items):
         return dataset
-    require_columns([items[0].list], dataset.names)
+    require_original([items[0].list], dataset)
     if not isinstance(dataset, Unfolds):
         raise TableError(f"This engine cannot read the lists of {items[0].list!r}. Fix: audit it on one machine.")
     return dataset.unfolded(items[0].list, items[0].unfolding, [item.item for item in items])

@@ -123,7 +123,7 @@ def pools_named(table: CodedTable, name: str, seed: int = 1) -> list[QuestionPoo
     if not path.is_file():
         raise OptionError(
             f"pool = {name!r} is neither a known pool nor a file.{did_you_mean(name, POOLS[:2])} "
-            f"Choose one of: {', '.join(POOLS)}."
+            f"Fix: one of {', '.join(POOLS)}."
         )
     try:
         text = small_text(path)
@@ -258,7 +258,7 @@ def sql_pool(table: CodedTable, text: str, *, name: str = "sql") -> QuestionPool
         masks.append(conjunction)
     if not conditions:
         raise QuestionError(
-            "The file asks nothing. Write one question in each line, for example: "
+            "The file asks nothing. Fix: one question in each line, for example "
             f"SELECT COUNT(*) FROM release WHERE {table.sensitive} = '...'"
         )
     distinct, inverse = np.unique(np.array(sets), axis=0, return_inverse=True)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from deniable.core.arrays import Codes, Ints
 from deniable.core.channel import Channel
-from deniable.core.errors import ColumnError, TableError, did_you_mean
+from deniable.core.errors import ColumnError, TableError, no_column
 from deniable.core.histogram import Histogram
 from deniable.engines.base import Dataset, Progress, no_progress, row_labels
 from deniable.engines.batch.columns import Encoded, coded_columns, encode, smallest
@@ -44,17 +44,14 @@ class CodedTable:
     @classmethod
     def of(cls, table: pa.Table, sensitive: str, *, drop: Sequence[str] = ()) -> CodedTable:
         """A table as codes. Values are sorted, missing is a value like any other and comes last."""
-        _require([sensitive, *drop], table.column_names)
-        return cls.of_columns(
-            {name: encode(table[name]) for name in _kept(table.column_names, sensitive, drop)}, sensitive
-        )
+        kept = _kept(table.column_names, sensitive, drop)
+        return cls.of_columns({name: encode(table[name]) for name in kept}, sensitive)
 
     @classmethod
     def read(
         cls, dataset: Dataset, sensitive: str, *, drop: Sequence[str] = (), progress: Progress = no_progress
     ) -> CodedTable:
         """The same of a table that is read in batches: what is held is a code a row and column, and distinct values."""
-        _require([sensitive, *drop], dataset.names)
         return cls.of_columns(coded_columns(dataset, _kept(dataset.names, sensitive, drop), progress), sensitive)
 
     @classmethod
@@ -62,7 +59,9 @@ class CodedTable:
         """From columns as ``encode`` has them, the sensitive one among them."""
         unsorted = columns[sensitive]
         if not len(unsorted.codes):
-            raise TableError("The table has no rows: there is nothing to evaluate.")
+            raise TableError(
+                "The table has no rows: there is nothing to evaluate. Fix: a file with rows below its header."
+            )
         values: list[Any] = unsorted.values.to_pylist()
         order = sorted(range(len(values)), key=lambda place: (str(type(values[place])), values[place]))
         missing = bool((unsorted.codes == len(values)).any())
@@ -109,13 +108,13 @@ def _counts(codes: Codes, size: int) -> Ints:
 
 
 def _kept(names: Sequence[str], sensitive: str, drop: Sequence[str]) -> list[str]:
-    left_out = {*drop, *row_labels(names, ())} - {sensitive}
+    """The columns that stay; refused where one is named that is not there, or the sensitive one is dropped."""
+    for option, name in (("sensitive", sensitive), *(("drop", name) for name in drop)):
+        if name not in names:
+            raise ColumnError(no_column(option, name, names))
+    if sensitive in drop:
+        raise ColumnError(
+            f"The column {sensitive!r} is named by sensitive= and by drop=: a column has one role. Fix: name it once."
+        )
+    left_out = {*drop, *row_labels(names, (sensitive,))}
     return [name for name in names if name not in left_out]
-
-
-def _require(names: Sequence[str], known: Sequence[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise ColumnError(
-                f"The table has no column {name!r}.{did_you_mean(name, known)} Its columns: {', '.join(known[:20])}."
-            )

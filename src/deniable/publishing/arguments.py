@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from deniable.core.errors import ColumnError, OptionError, did_you_mean
+from deniable.core.errors import ColumnError, OptionError, TableError, did_you_mean, no_column
 from deniable.core.probability import Probability, probability
 from deniable.engines.base import CELL, Dataset, row_labels
 from deniable.engines.batch.values import is_askable
@@ -17,7 +17,6 @@ from deniable.engines.randomness import Secret
 from deniable.mechanisms.registry import AUTO
 from deniable.release.signing_key import Signer, signer_of
 
-MOST_NAMED = 20  # columns in a message
 MISSING = ("value", "exempt", "refuse")
 
 
@@ -27,6 +26,16 @@ def files_of(table: Any) -> list[str]:
     named = [os.fspath(path) for path in paths if isinstance(path, str | os.PathLike)]
     files = [path if os.path.exists(path) else re.sub(r"(?i)(\.xls[xm])#.*", r"\1", path) for path in named]
     return [file for path in files for file in (glob.glob(path, recursive=True) or [path])]
+
+
+def require_once(table: Any) -> None:
+    """Refuse a file that is named twice: everybody would be published twice, which is two looks at each of them."""
+    several = table if isinstance(table, list | tuple) else [table]
+    files = files_of([path for path in several if not (isinstance(path, str) and "#" in path)])  # book.xlsx#sheet
+    places = [os.path.realpath(file) for file in files]
+    for file, place in zip(files, places, strict=True):
+        if places.count(place) > 1:
+            raise TableError(f"The file {file!r} is named {places.count(place)} times. Fix: name it once.")
 
 
 def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
@@ -48,33 +57,44 @@ def limit_of(informed_limit: Probability | None, mechanism: Any) -> float | None
 def one_name(row_id: str | None, person: str | None) -> str | None:
     """The column that decides draws: it names rows, or people."""
     if row_id is not None and person is not None:
-        raise OptionError("row_id and person exclude each other: the one names a row, the other whoever it is about.")
+        raise OptionError(
+            "row_id= and person= exclude each other: the one names a row, the other whoever it is about. Fix: person= "
+            "where people have several rows, otherwise row_id=."
+        )
     return row_id if person is None else person
 
 
 def public_columns(
-    source: Dataset, sensitive: tuple[str, ...], drop: tuple[str, ...], row_id: str | None
+    source: Dataset,
+    sensitive: tuple[str, ...],
+    drop: tuple[str, ...] = (),
+    row_id: str | None = None,
+    person: str | None = None,
+    *,
+    named_by: str = "sensitive",
 ) -> tuple[str, ...]:
-    """The columns that stay as they are; every problem with the roles of columns is said at once."""
+    """The columns that stay as they are; every problem with the roles of columns is said at once.
+
+    ``named_by`` is the option that names the sensitive ones: a mechanism may, too.
+    """
     problems = []
     if not sensitive:
         problems.append("sensitive names no column: say which column must stay deniable.")
-    for role, names in (("sensitive", sensitive), ("drop", drop), ("row_id", (row_id,) if row_id else ())):
-        for name in names:
-            if name not in source.names:
-                columns = ", ".join(map(str, source.names[:MOST_NAMED]))
-                columns += f" and {len(source.names) - MOST_NAMED} more" if len(source.names) > MOST_NAMED else ""
-                problems.append(
-                    f"{role} names the column {name!r}, which the table does not have."
-                    f"{_meant(role, name, source.names)} Its columns: {columns}."
-                )
+    roles = {named_by: sensitive, "drop": drop}
+    roles |= {role: (name,) for role, name in (("row_id", row_id), ("person", person)) if name is not None}
+    problems += [
+        no_column(role, name, source.names, _joined(role, name, source.names))
+        for role, names in roles.items()
+        for name in names
+        if name not in source.names
+    ]
     for name in dict.fromkeys(sensitive):
-        roles = ["sensitive="] * sensitive.count(name) + ["drop="] * (name in drop) + ["row_id="] * (name == row_id)
-        if len(roles) > 1:
+        named = [f"{role}=" for role, names in roles.items() for other in names if other == name]
+        if len(named) > 1:
             problems.append(
-                f"The column {name!r} is named by {' and by '.join(roles)}: a column has one role. Fix: name it once."
+                f"The column {name!r} is named by {' and by '.join(named)}: a column has one role. Fix: name it once."
             )
-    left_out = {*sensitive, *drop, row_id, *row_labels(source.names, sensitive)}
+    left_out = {*row_labels(source.names, sensitive), *(name for names in roles.values() for name in names)}
     public = tuple(name for name in source.names if name not in left_out)
     if CELL in (*public, *sensitive):
         problems.append(
@@ -93,12 +113,11 @@ def public_columns(
     return public
 
 
-def _meant(role: str, name: str, names: Sequence[str]) -> str:
-    """What a column that is not there may stand for: several that are, joined by commas, or one of a similar name."""
+def _joined(role: str, name: str, names: Sequence[str]) -> str:
+    """The hint where a column that is not there is several that are, joined by commas."""
     joined = [part.strip() for part in name.split(",")]
-    if len(joined) > 1 and all(part in names for part in joined):
-        return f" Fix: name columns one by one, {role}={joined}."
-    return did_you_mean(name, names)
+    several = len(joined) > 1 and all(part in names for part in joined)
+    return f" Fix: name columns one by one, {role}={joined}." if several else ""
 
 
 def check_options(missing: str, form: str, name: str) -> None:

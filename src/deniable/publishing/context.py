@@ -18,7 +18,7 @@ from deniable.engines.base import Dataset
 
 def context_of(dataset: Dataset, columns: list[str], row_id: str | None, choices: Mapping[str, Any]) -> str:
     """A digest of some columns of a table, in the order of its rows or of their ids, and of all choices."""
-    content = dataset.digest([*columns, *([row_id] if row_id else [])], by=row_id)
+    content = dataset.digest([*columns, *([] if row_id is None else [row_id])], by=row_id)
     return hashlib.sha256(f"{content} {canonical(choices)}".encode()).hexdigest()
 
 

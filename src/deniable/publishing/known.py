@@ -83,7 +83,7 @@ def attacker_on_table(
 ) -> tuple[Histogram, InformedAttacker | None]:
     """The same of a table that nobody has asked to publish yet, and the histogram that the attacker speaks of."""
     opened = engine_named("local").open(table)
-    public = public_columns(opened, (sensitive,), tuple(drop), None)
+    public = public_columns(opened, (sensitive,), tuple(drop))
     dataset = opened if recoding is None else recoded(opened, recoding.steps(opened.schema, public, (sensitive,)))
     dataset = binned(dataset, bins or {}, (sensitive,))
     scan = dataset.scan((sensitive,), missing, None, progress)

@@ -26,6 +26,7 @@ from deniable.publishing.arguments import (
     limit_of,
     one_name,
     public_columns,
+    require_once,
     secret_of,
     signer_for,
 )
@@ -167,10 +168,12 @@ def publish(
     if log is not None:
         require_fixed(bins or {}, "the next publication of a series")
     secret = secret_of(key, key_file, seed) if log is None else log.secret
+    require_once(table)
     runs_on = engine_for(engine, table)
     source = opened = runs_on.open(table)
     require_resumable(resume, out, secret, opened, chosen, shuffle=shuffle, series=log is not None)
-    public = public_columns(opened, names, as_names(drop), who)
+    named_by = "mechanism" if sensitive is None else "sensitive"
+    public = public_columns(opened, names, as_names(drop), row_id, person, named_by=named_by)
     said = about_of(about, opened.names, [*public, *names])
     recoding = Recoding.of(recode, rare, suppress).fitting(names, missing, domain, bins or {})
     opened, names, domain = unfolded(

@@ -139,9 +139,13 @@ def read_recode_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         raw = tomllib.loads(small_text(Path(path)))
     except (OSError, UnicodeDecodeError):
-        raise OptionError(f"The recoding file {os.fspath(path)!r} cannot be read as text.") from None
+        raise OptionError(
+            f"The recoding file {os.fspath(path)!r} cannot be read as text. Fix: a TOML file in UTF-8, or COLUMN=HOW."
+        ) from None
     except tomllib.TOMLDecodeError as problem:
-        raise OptionError(f"The recoding file {os.fspath(path)!r} is not TOML: {problem}.") from None
+        raise OptionError(
+            f'The recoding file {os.fspath(path)!r} is not TOML: {problem}. Fix: a table recode with age = "bands:10".'
+        ) from None
     for name in raw:
         if name not in FIELDS:
             raise OptionError(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deniable.core.errors import ColumnError, OptionError, did_you_mean, shortened
+from deniable.core.errors import ColumnError, OptionError, no_column, shortened
 from deniable.core.recode import Rare, Step, Steps
 from deniable.engines.batch.recoding import recoded_type
 from deniable.engines.batch.values import is_text
@@ -92,10 +92,7 @@ class Recoding:
         if column in allowed:
             return
         if column not in schema.names:
-            raise ColumnError(
-                f"{what} names the column {shortened(column)}, which the table does not have."
-                f"{did_you_mean(column, schema.names)}"
-            )
+            raise ColumnError(no_column(what, column, schema.names))
         role = {"rare": "no public column", "suppress": "no sensitive column"}.get(what, "not published")
         raise ColumnError(f"{what} names the column {column!r}, which is {role}. Fix: leave it out of {what}.")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deniable.core.bins import BinsLike
-from deniable.core.errors import ColumnError
+from deniable.core.errors import ColumnError, no_column
 from deniable.core.histogram import Histogram
 from deniable.core.recode import Steps
 from deniable.engines import Engine, engine_named
@@ -29,7 +29,7 @@ def scan_table(
     """The histogram of a table's sensitive column: all that planning needs."""
     names = as_names(sensitive)
     opened = engine_named(engine).open(table)
-    public = public_columns(opened, names, (), None)
+    public = public_columns(opened, names)
     steps = {} if recoding is None else recoding.steps(opened.schema, public, names)
     coarse = recoded(opened, {column: step for column, step in steps.items() if column in names})
     return binned(coarse, bins or {}, names).scan(names, missing, None, progress).histogram
@@ -46,6 +46,8 @@ def binned(
     """The table with its sensitive numbers as intervals, where it has bins."""
     other = [column for column in bins if column not in sensitive]
     if other:
+        if other[0] not in dataset.names:
+            raise ColumnError(no_column("bins", other[0], dataset.names))
         raise ColumnError(
             f"bins names {other[0]!r}, which is not a sensitive column. Fix: recode={{{other[0]!r}: bands(..)}} makes "
             "a public column coarser."

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.channel import SCALE
-from deniable.core.errors import ColumnError, OptionError, listing
+from deniable.core.errors import ColumnError, OptionError, did_you_mean, listing, shortened
 from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict, with_sentence
 from deniable.core.part import Part
 from deniable.core.privacy import Privacy
@@ -56,7 +56,7 @@ def pool(releases: Sequence[Release]) -> Release:
     for release in several:
         _require_release("pool", release)
     if len(several) < 2:
-        raise OptionError(f"pool needs two releases or more; got {len(several)}.")
+        raise OptionError(f"pool needs two releases or more; got {len(several)}. Fix: name another.")
     first = several[0].manifest
     for number, release in enumerate(several[1:], start=2):
         problem = difference(first, release.manifest)
@@ -192,7 +192,8 @@ def _check_joinable(side: str, release: Release, on: str) -> None:
     manifest = release.manifest
     if on not in manifest.public_columns:
         raise ColumnError(
-            f"The {side} release has no public column {on!r}. Fix: publish the id of the rows as a public column."
+            f"The {side} release has no public column {shortened(on)}.{did_you_mean(on, manifest.public_columns)} "
+            "Fix: publish the id of the rows as a public column."
         )
     ids = release.table[on]
     if ids.null_count or pc.count_distinct(ids).as_py() != len(ids):

@@ -34,7 +34,9 @@ def unchanged_file(folder: Path, file: DataFile | None) -> Path:
         names = [part.name for part, _ in parts]
         present = digest_of_parts(zip(names, digests, strict=True)) if path.is_dir() else digests[0]
     except OSError as problem:
-        raise ManifestError(f"{path.name} of the release cannot be read: {problem.strerror}.") from None
+        raise ManifestError(
+            f"{path.name} of the release cannot be read: {problem.strerror}. Fix: get the release again."
+        ) from None
     if present != file.sha256:
         raise ManifestError(
             f"{path.name} was changed since it was published (its SHA-256 differs from the one in manifest.json), so "

@@ -123,7 +123,12 @@ def cannot_write(out: Path, error: OSError) -> DeniableError:
         return OutputError(f"No permission to write {str(out)!r}. Fix: choose a folder that you may write to.")
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
         return OutputError(f"{str(out)!r} cannot be a folder: a part of that path is a file. Fix: choose another path.")
-    return OutputError(f"{str(out)!r} cannot be written: {error.strerror or error}.")
+    if error.errno == errno.ENOENT:
+        home = str(out.parent)
+        return OutputError(
+            f"{str(out)!r} cannot be written: there is no folder {home!r}. Fix: make it, or name another."
+        )
+    return OutputError(f"{str(out)!r} cannot be written: {error.strerror or error}. Fix: choose another path.")
 
 
 def _to_disk(partial: Path) -> None:
@@ -191,6 +196,8 @@ def require_writable(path: Path, *, inputs: Sequence[str | os.PathLike[str]] = (
     if target.is_dir():
         raise OutputError(f"The output {str(path)!r} is a folder. Fix: name a file.")
     real = target.resolve()  # a link stays a link
+    if not real.parent.is_dir():
+        raise cannot_write(path, OSError(errno.ENOTDIR if real.parent.exists() else errno.ENOENT, ""))
     if real.name in FILES and (real.parent / MANIFEST).exists():
         raise OutputError(f"The output {str(path)!r} is a file of a release. Fix: choose another name.")
     if real.suffix.lower() in TABLES and real.exists() and not table:
@@ -214,7 +221,16 @@ def _umask() -> int:
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a release folder."""
-    return Manifest.from_dict(read_json(manifest_text(folder)))
+    try:
+        return Manifest.from_dict(read_json(manifest_text(folder)))
+    except ManifestError as problem:
+        raise ManifestError(with_fix(str(problem))) from None
+
+
+def with_fix(problem: str) -> str:
+    """What is wrong with a release, and what its reader can do about it."""
+    known = "Fix:" in problem or "Did you mean" in problem
+    return problem if known else f"{problem.rstrip('.')}. Fix: get the release again from whoever published it."
 
 
 def _beneath(folder: Path) -> str:
@@ -238,7 +254,8 @@ def manifest_text(folder: Path) -> str:
         return (folder / MANIFEST).read_text(encoding="utf-8")
     except FileNotFoundError:
         what = "has no manifest.json" if folder.is_dir() else "does not exist"
-        raise ManifestError(f"{str(folder)!r} is not a release: it {what}.{_beneath(folder)}") from None
+        hint = _beneath(folder) or " Fix: name the folder that `deniable publish` wrote."
+        raise ManifestError(f"{str(folder)!r} is not a release: it {what}.{hint}") from None
     except NotADirectoryError:
         raise ManifestError(
             f"{str(folder)!r} is not a release: it is a file. Fix: name the release's folder."

@@ -102,7 +102,10 @@ def _private_content(path: Path) -> bytes:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             content = file.read(LARGEST_FILE)
     except OSError as problem:
-        raise SecretError(f"The signing key {str(path)!r} cannot be read: {problem.strerror}.") from None
+        raise SecretError(
+            f"The signing key {str(path)!r} cannot be read: {problem.strerror}. Fix: check the name, or make one: "
+            f"{MAKE_ONE}."
+        ) from None
     if os.name == "posix" and mode & 0o077:
         raise SecretError(
             f"The signing key {str(path)!r} has mode {mode:03o}: others can read or change it. "

@@ -37,26 +37,31 @@ def require_free(host: str, port: int) -> None:
         raise OptionError(f"{host} cannot be listened at: {reasons.get(problem.errno or 0, other)}") from None
 
 
-def results_token(store: Store, file: Path | None) -> tuple[str, str | None]:
+def token_in(file: Path) -> str:
+    """The token of a file."""
+    try:
+        token = small_text(file).strip()
+    except (OSError, UnicodeDecodeError):
+        raise SecretError(
+            f"The token file {str(file)!r} cannot be read as text. Fix: check the name; openssl rand -hex 32 makes a "
+            "token."
+        ) from None
+    if len(token) < LEAST_TOKEN:
+        raise SecretError(
+            f"The token in {str(file)!r} is shorter than {LEAST_TOKEN} characters: it could be guessed. "
+            "Fix: openssl rand -hex 32."
+        )
+    return token
+
+
+def results_token(store: Store, given: str | None) -> tuple[str, str | None]:
     """The hash of the token that results need, and the token itself where it was just made: it is told once."""
-    if file is not None:
-        try:
-            token = small_text(file).strip()
-        except (OSError, UnicodeDecodeError):
-            raise SecretError(f"The token file {str(file)!r} cannot be read.") from None
-        if len(token) < LEAST_TOKEN:
-            raise SecretError(
-                f"The token in {str(file)!r} is shorter than {LEAST_TOKEN} characters: it could be guessed. "
-                "Fix: openssl rand -hex 32."
-            )
-        store.setting("token", hashed(token))
-        return hashed(token), None
-    kept = store.setting("token")
+    kept = store.setting("token") if given is None else None
     if kept is not None:
         return kept, None
-    token = secrets.token_urlsafe(32)
+    token = given or secrets.token_urlsafe(32)
     store.setting("token", hashed(token))
-    return hashed(token), token
+    return hashed(token), None if given else token
 
 
 def serve(

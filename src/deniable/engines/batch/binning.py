@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from deniable.core.arrays import Floats
 from deniable.core.bins import EDGES_EPSILON, Bins
-from deniable.core.errors import ColumnError, TableError, did_you_mean
+from deniable.core.errors import ColumnError, TableError, no_column
 from deniable.engines.batch.values import in_words, is_number, other_way
 
 WARNED = (
@@ -33,8 +33,7 @@ def require_numbers(columns: Sequence[str], schema: pa.Schema) -> None:
     """Refuse columns that are not there, or hold no numbers."""
     for column in columns:
         if column not in schema.names:
-            hint = did_you_mean(column, schema.names)
-            raise ColumnError(f"bins names the column {column!r}, which the table does not have.{hint}")
+            raise ColumnError(no_column("bins", column, schema.names))
         kind = schema.field(column).type
         if not is_number(kind):
             raise ColumnError(

@@ -81,7 +81,7 @@ def _point(column: str, value: Any, grid: NumberRange) -> int:
     except (TypeError, ValueError, ArithmeticError):  # Arrow's own errors are of the first two kinds, and name values
         array = None
     if array is None:
-        raise TableError(f"What the row holds is no {grid.kind}, which the column {column!r} holds.")
+        raise TableError(f"What the row holds for {column!r} is no {grid.kind}. Fix: give one, such as {grid.low}.")
     numbers, missing = numbers_of(column, array, grid.kind)
     require_inside(column, numbers, missing, grid)
     if gone > grid.missing:

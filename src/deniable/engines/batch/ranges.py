@@ -114,7 +114,9 @@ class RangeScanner:
         if self._lost and missing == "refuse":
             raise _missing(self._column)
         if self._rows == 0:
-            raise TableError("The table has no rows: there is nothing to publish.")
+            raise TableError(
+                "The table has no rows: there is nothing to publish. Fix: a file with rows below its header."
+            )
         step = self._replace.step
         if step is None:
             step = _step(self._kind, self._replace, self._fitting, pa.types.is_decimal(self._dtype))

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.errors import ColumnError, OptionError, TableError, did_you_mean
+from deniable.core.errors import ColumnError, OptionError, TableError, no_column
 from deniable.core.recode import Bands, Bottom, Calendar, Edges, Hierarchy, Prefix, Rare, Snap, Step, Steps, Top
 from deniable.engines.base import Scan
 from deniable.engines.batch.binning import numbers_in
@@ -42,8 +42,7 @@ def resolved(steps: Steps, schema: pa.Schema, counted: Callable[[str, tuple[Reso
     """
     for column in steps:
         if column not in schema.names:
-            hint = did_you_mean(column, schema.names)
-            raise ColumnError(f"recode names the column {column!r}, which the table does not have.{hint}")
+            raise ColumnError(no_column("recode", column, schema.names))
         types = [schema.field(column).type]
         for step in steps[column]:
             types.append(recoded_type(column, types[-1], step))

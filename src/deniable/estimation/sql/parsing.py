@@ -68,6 +68,7 @@ class Query:
         return plain and len(self.items) == 1 and self.groupings == ((),) and self.having is None
 
 
+EXAMPLE = "SELECT COUNT(*) AS n FROM release"
 APART = "\x1f"  # begins the names of columns that no question gives
 REFUSED: tuple[tuple[type, str], ...] = (
     (exp.SetOperation, "UNION and the like are not supported: ask one SELECT at a time."),
@@ -114,7 +115,7 @@ def parse(text: str, scope: Scope, tables: Mapping[str, pa.Table] | None = None)
 
 def _select(text: str) -> exp.Select:
     if not isinstance(text, str) or not text.strip():
-        raise QuestionError("The question is empty. Write for example: SELECT COUNT(*) AS n FROM release")
+        raise QuestionError(f"The question is empty. Fix: write for example {EXAMPLE}")
     if len(text) > LONGEST:
         raise QuestionError(f"The question has {len(text):,} characters; at most {LONGEST:,} are read.")
     try:
@@ -122,9 +123,9 @@ def _select(text: str) -> exp.Select:
     except ParseError as error:
         raise QuestionError(_where_and_why(error)) from None
     except TokenError as error:
-        raise QuestionError(f"The SQL cannot be read: {error}. Is a quote left open?") from None
+        raise QuestionError(f"The SQL cannot be read: {error}. Fix: close every quote.") from None
     except (SqlglotError, RecursionError) as error:
-        raise QuestionError(f"The SQL cannot be read: {type(error).__name__}.") from None
+        raise QuestionError(f"The SQL cannot be read: {type(error).__name__}. Fix: write {EXAMPLE}") from None
     if len(statements) != 1:
         raise QuestionError(f"Ask one question at a time: this is {len(statements)} statements.")
     (statement,) = statements
@@ -158,7 +159,11 @@ def _where_and_why(error: ParseError) -> str:
     unfinished = re.search(r"missing for <class '.*\.(\w+)'>", why)
     if unfinished:
         why = f"{unfinished[1]} is incomplete (a column named like a word of SQL goes in double quotes)"
-    return f"The SQL cannot be read at {place}" + (f", near {near!r}" if near else "") + f": {why}."
+    return (
+        f"The SQL cannot be read at {place}"
+        + (f", near {near!r}" if near else "")
+        + f": {why}. Fix: write for example {EXAMPLE}"
+    )
 
 
 def _require_clauses(select: exp.Select) -> None:
