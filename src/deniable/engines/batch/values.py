@@ -184,6 +184,8 @@ def python_values(array: pa.Array) -> list[Any]:
             ) from None
     try:
         return list(array.to_pylist())
+    except UnicodeDecodeError:
+        raise ColumnError("A sensitive column holds text that is not UTF-8. Fix: write it again as UTF-8.") from None
     except (OverflowError, ValueError):
         raise ColumnError(
             f"A sensitive column of type {array.type} holds dates outside of the years 1 to 9999. "

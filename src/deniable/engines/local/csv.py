@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from deniable.core.errors import TableError
+from deniable.core.errors import TableError, is_unicode
 from deniable.engines.local.csv_types import TypeInference
 from deniable.engines.local.formats import FileFormat, damaged_gzip
+from deniable.engines.local.texts import likely_encoding
 
 FIRST_BLOCK = 1 << 22
 LARGEST_BLOCK = 1 << 30
@@ -178,18 +180,19 @@ class CsvPart:
         )
 
     def _not_utf8(self) -> TableError:
-        where, encoding = "", "latin1"
         with self._stream() as stream:
             for number, line in enumerate(io.BufferedReader(stream), start=1):
                 try:
                     line.decode("utf-8")
                 except UnicodeDecodeError:
-                    where, encoding = f"line {number:,} holds", _likely_encoding(line)
-                    break
-        return TableError(
-            f"The CSV file '{self.path}' is not UTF-8: {where or 'it holds'} bytes that are no UTF-8 character. "
-            f"Fix: iconv -f {encoding} -t utf8 '{self.path}' > fixed.csv"
-        )
+                    return _no_text(self.path, number, line, self._column_of(line))
+        return _no_text(self.path, 0, b"", "")
+
+    def _column_of(self, line: bytes) -> str:
+        """The column whose value in a line is not UTF-8; nothing where the line is a part of a longer row."""
+        fields = _first_record(line.decode(errors="surrogateescape"), self._delimiter)
+        strange = [name for name, text in zip(self.names, fields, strict=False) if not is_unicode(text)]
+        return f" in the column {strange[0]!r}" if strange and len(fields) == len(self.names) else ""
 
     def _refuse_open_quote(self, last: pa.RecordBatch) -> None:
         """A quote left open swallows the rest of the file into the last value, and the reader does not mind."""
@@ -200,9 +203,14 @@ class CsvPart:
             raise self._explain("")
 
 
-def _likely_encoding(line: bytes) -> str:
-    """What a line that is not UTF-8 was written in: Windows has letters where Latin 1 has control characters."""
-    return "cp1252" if any(0x80 <= byte <= 0x9F for byte in line) else "latin1"
+def _no_text(path: Path, number: int, line: bytes, column: str) -> TableError:
+    """The error for a line that is not UTF-8, in what it most likely is."""
+    where = f"line {number:,} holds" if number else "it holds"
+    encoding = likely_encoding(line)
+    return TableError(
+        f"The CSV file '{path}' is not UTF-8: {where} bytes that are no UTF-8 character{column}; most likely they are "
+        f"{encoding}. Fix: iconv -f {encoding} -t utf8 {shlex.quote(str(path))} > fixed.csv"
+    )
 
 
 def _tail(path: Path) -> bytes:
@@ -221,12 +229,8 @@ def _header(form: FileFormat) -> tuple[str, list[str]]:
         raise TableError(f"The header of the CSV file '{form.path}' cannot be parsed. Fix: check its quotes.") from None
     delimiter = max(options, key=lambda mark: len(options[mark]))
     names = options[delimiter]
-    if any("\udc80" <= letter <= "\udcff" for name in names for letter in name):
-        encoding = _likely_encoding(form.head.partition(b"\n")[0])
-        raise TableError(
-            f"The CSV file '{form.path}' is not UTF-8: line 1 holds bytes that are no UTF-8 character. "
-            f"Fix: iconv -f {encoding} -t utf8 '{form.path}' > fixed.csv"
-        )
+    if not all(map(is_unicode, names)):
+        raise _no_text(form.path, 1, form.head.partition(b"\n")[0], "")
     return delimiter, names
 
 

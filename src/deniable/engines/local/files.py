@@ -20,6 +20,7 @@ from deniable.engines.local.csv_types import TypeInference
 from deniable.engines.local.formats import FileFormat, recognise
 from deniable.engines.local.frames import to_table
 from deniable.engines.local.parquet import ParquetPart
+from deniable.engines.local.texts import require_utf8
 from deniable.engines.local.workbook import SheetPart
 
 FilePart = CsvPart | ParquetPart | CodedPart | SheetPart
@@ -77,6 +78,7 @@ class TableSource:
 
     def __init__(self, table: pa.Table) -> None:
         _refuse_duplicates(table.schema.names, "The table")
+        require_utf8(table.to_batches(), "The table")
         self.labels: Mapping[str, Labels] = {}
         self.warned: Mapping[str, Sequence[str]] = {}
         self._table = table

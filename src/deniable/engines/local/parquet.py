@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from deniable.core.errors import TableError
 from deniable.engines.local.frames import without_view
+from deniable.engines.local.texts import require_utf8
 
 BUFFER = 2**20
 FOLDED_BYTES = 4  # a value, in a file that holds a column as a dictionary and not as the texts themselves
@@ -31,12 +32,16 @@ class ParquetPart:
         """The columns, in file order; only their bytes are read. Texts that the file holds as dictionaries are read so,
         which takes a third of the time, and stay so where they may be ``folded``."""
         foldable = [name for name in columns if name in self._foldable]
+        before = 0
         with self._open(foldable) as file:
             try:
                 # Parquet selects by dotted path, so "a" would also bring "a.b": select again by name.
                 wanted = pa.schema([self._field(name, folded) for name in columns])
                 for batch in file.iter_batches(batch_size=batch_rows, columns=list(columns)):
-                    yield batch.select(list(columns)).cast(wanted)
+                    typed = batch.select(list(columns)).cast(wanted)
+                    require_utf8([typed], f"The Parquet file '{self.path}'", before)
+                    yield typed
+                    before += typed.num_rows
             except (pa.ArrowException, OSError, UnicodeDecodeError):
                 raise _damaged(self.path) from None
 
