@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from deniable.engines.base import Dataset
 from deniable.engines.batch.values import plain_type
+from deniable.engines.local.identifying import what_people
 
 SAMPLE_ROWS = 100_000
 FEWEST_ROWS = 50
@@ -19,36 +20,43 @@ ALARM = 6.0
 
 
 def identifier_warnings(source: Dataset, columns: Sequence[str], sample_rows: int = SAMPLE_ROWS) -> list[str]:
-    """Public columns of strings or integers in which nearly every row has a value of its own.
+    """Public columns that name people: nearly every row has a value of its own, or they look or are called like it.
 
-    Floats and times are left out: measurements differ from row to row without naming anybody.
+    Floats and times are no identifiers for being different: measurements differ from row to row without naming anybody.
     """
-    suspects = [name for name in columns if _may_identify(source.schema.field(name).type)]
-    if not suspects:
-        return []
     sample, taken = [], 0
-    for batch in source.batches(suspects):
+    for batch in source.batches(list(columns)) if columns else ():
         sample.append(batch.slice(0, sample_rows - taken))
         taken += sample[-1].num_rows
         if taken >= sample_rows:
             break
-    if not sample:
+    if not taken:
         return []
     part = "" if source.rows == taken else f" of the first {taken:,} rows"
     table = pa.Table.from_batches(sample)
     warnings = []
-    for name in suspects:
+    for name in columns:
         column = table.column(name)
         column = column.cast(plain_type(column.type))
-        values = len(column) - column.null_count
-        distinct = pc.count_distinct(column, mode="only_valid").as_py()
-        if values >= FEWEST_ROWS and distinct >= DISTINCT_SHARE * values:
-            share = math.floor(100 * distinct / values)
+        looks = _all_different(column, part) or what_people(name, column)
+        if looks is not None:
+            day = "" if "birth" not in looks else ", or recode it by year"
             warnings.append(
-                f"The column {name!r} looks like an identifier: {share} % of its values{part} are different. It is "
-                f"published as it is and may name people. Fix: drop={name!r}, unless that is intended."
+                f"The column {name!r} looks like {looks}. It is published as it is and may name people. "
+                f"Fix: drop={name!r}{day}, unless that is intended."
             )
     return warnings
+
+
+def _all_different(column: pa.ChunkedArray, part: str) -> str | None:
+    """What is said of a column in which nearly every row has a value of its own."""
+    values = len(column) - column.null_count
+    if values < FEWEST_ROWS or not _may_identify(column.type):
+        return None
+    distinct = pc.count_distinct(column, mode="only_valid").as_py()
+    share = math.floor(100 * distinct / values)
+    different = f"an identifier: {share} % of its values{part} are different"
+    return different if distinct >= DISTINCT_SHARE * values else None
 
 
 class OrderWatch:
@@ -135,4 +143,4 @@ class OrderWatch:
 def _may_identify(dtype: pa.DataType) -> bool:
     t = pa.types
     kinds = (t.is_integer, t.is_string, t.is_large_string, t.is_decimal, t.is_binary, t.is_fixed_size_binary)
-    return any(test(plain_type(dtype)) for test in (*kinds, t.is_large_binary))
+    return any(test(dtype) for test in (*kinds, t.is_large_binary))
