@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from deniable.core.arrays import Codes, Ints
+from deniable.core.errors import counted
 from deniable.core.probability import percent
 
 STEPS = (2, 3, 5, 10, 20)  # rows in groups smaller than these are counted
@@ -80,8 +81,8 @@ class Exposure:
         """For people."""
         total = max(self.rows, 1)
         lines = [
-            f"{self.unique:,} of {self.rows:,} rows ({percent(self.unique / total)}) are alone in these columns: "
-            f"whoever knows them finds the row. k = {self.k:,}.",
+            f"{self.unique:,} of {counted(self.rows, 'row')} ({percent(self.unique / total)}) are alone in these "
+            f"columns: whoever knows them finds the row. k = {self.k:,}.",
             "Rows in groups of fewer than "
             + ", ".join(f"{size}: {rows:,} ({percent(rows / total)})" for size, rows in self.below.items() if size > 2)
             + ".",

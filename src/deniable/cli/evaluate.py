@@ -14,7 +14,7 @@ from deniable import report as reports
 from deniable.audit.attacks.informed import SURE, Informed
 from deniable.cli import console, options
 from deniable.cli.words import in_options
-from deniable.core.errors import OptionError
+from deniable.core.errors import OptionError, counted
 from deniable.core.probability import percent
 from deniable.evaluation.answered import Setting, informed_by_setting, predicted_errors
 from deniable.evaluation.experiment import Result, run_experiment
@@ -191,8 +191,8 @@ def _show(result: Result, predicted: Mapping[tuple[str, str], Errors]) -> None:
         rows.append([row.setting, row.estimator, *errors, off, reconstruction, kept, seconds])
     columns = ["mechanism", "estimator", *sizes, "rows off", "histogram", "rows kept", "seconds"]
     console.show(
-        f"\nPool {result.pool}: mean relative error by selectivity (questions), ± deviation over {result.draws} draws; "
-        "in brackets what was predicted"
+        f"\nPool {result.pool}: mean relative error by selectivity (questions), ± deviation over "
+        f"{counted(result.draws, 'draw')}; in brackets what was predicted"
     )
     console.show_table(columns, rows)
     for name, reason in result.refused.items():

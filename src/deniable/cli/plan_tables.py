@@ -45,8 +45,8 @@ def show_explained(tables: dict[str, list[dict[str, Any]]]) -> None:
     required = [row for row in tables["values"] if "rho1" in row]
     holding = sum(row["downward"] for row in required)
     console.show(
-        f"Upward: whoever believes a value at up to its rho1 becomes at most as sure as 'grows to' says, for all "
-        f"{len(required):,} protected values. Downward: whoever believes it at rho2 or more stays at 'falls to' or "
+        f"Upward: whoever believes a value at up to its rho1 becomes at most as sure as 'grows to' says, for every "
+        f"protected value ({len(required):,}). Downward: whoever believes it at rho2 or more stays at 'falls to' or "
         f"above, which is not below rho1 for {holding:,} of them."
     )
 

@@ -174,6 +174,16 @@ def no_column(option: str, name: object, known: Sequence[str], hint: str = "") -
     )
 
 
+def counted(number: int, thing: str) -> str:
+    """A number and what it counts.
+
+    >>> counted(1, "row"), counted(2000, "row"), counted(1, "degree of freedom"), counted(2, "degree of freedom")
+    ('1 row', '2,000 rows', '1 degree of freedom', '2 degrees of freedom')
+    """
+    first, space, rest = thing.partition(" ")
+    return f"{number:,} {first}{'s' * (number != 1)}{space}{rest}"
+
+
 def is_unicode(text: str) -> bool:
     """Whether a text is one: what a shell hands over that is not UTF-8 arrives as lone surrogates.
 

@@ -183,8 +183,9 @@ def _together(columns: Sequence[Perturbed]) -> list[str]:
         return []
     rho1, rho2 = USUAL_BREACH
     s = Fraction(joint_limit([column.reach for column in several], [column.mass for column in several], rho1, rho2))
+    number = "Both" if len(several) == 2 else f"All {len(several)}"
     return [
-        f"All {len(several)} perturbed columns together: a combination of single values, one of each column, "
+        f"{number} perturbed columns together: a combination of single values, one of each column, "
         f"believed at up to {percent(rho1)}, and less than {_times(s)} times as likely as its share of the "
         f"replacements, is believed below {percent(rho2)} afterwards, however the columns are correlated (OLAP Thm 5). "
         "deniable.breach tells it for any values or ranges."

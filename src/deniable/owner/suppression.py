@@ -13,7 +13,7 @@ import numpy as np
 
 from deniable.audit.exposure import combined
 from deniable.core.arrays import Bools, Codes, Ints
-from deniable.core.errors import OptionError
+from deniable.core.errors import OptionError, counted
 
 
 def suppressed_to_k(columns: Mapping[str, tuple[Codes, int]], k: int) -> dict[str, Bools]:
@@ -29,7 +29,7 @@ def suppressed_to_k(columns: Mapping[str, tuple[Codes, int]], k: int) -> dict[st
     rows = len(codes[0]) if codes else 0
     if k < 2 or rows < k:
         raise OptionError(
-            f"{rows:,} rows cannot be made alike in groups of {k:,}. Fix: k from 2 to the number of rows."
+            f"{counted(rows, 'row')} cannot be made alike in groups of {k:,}. Fix: k from 2 to the number of rows."
         )
     while (risky := _risky(codes, k)).any():
         if not _one_value(codes, blanks, risky, k):

@@ -13,7 +13,7 @@ import numpy as np
 
 from deniable.audit.attacks.informed import Informed
 from deniable.core.arrays import Ints
-from deniable.core.errors import DeniableError
+from deniable.core.errors import DeniableError, counted
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.lineup import LineUpDesign
@@ -45,7 +45,7 @@ def label_of(name: str, plan: Plan) -> str:
     design = plan.parts[0].lineups
     if design is None:
         return name if plan.parts[0].left_out is None else f"{name}:leftovers=drop"
-    return f"{name}, {design.size} value{'s'[: design.size != 1]}, truth {percent(design.share_true)}"
+    return f"{name}, {counted(design.size, 'value')}, truth {percent(design.share_true)}"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable.core.errors import counted
 from deniable.core.html import shown
 from deniable.core.probability import percent
 from deniable.planning.chart import Chart, Point, Series, cloud
@@ -46,7 +47,7 @@ def evaluation_report(results: Sequence[Record], what: str) -> Document:
 
 def measured_blocks(result: Record) -> list[Block]:
     """Everything that is known of one pool: the ranking and error against risk; the rest is folded."""
-    draws = f"{result['draws']:,} draw{'s' * (result['draws'] != 1)} of each mechanism"
+    draws = f"{counted(result['draws'], 'draw')} of each mechanism"
     details = [
         Folded("Every mechanism and estimator", (_table(result, draws),)),
         Folded("Errors by the size of the question", tuple(_by_size(result, draws))),

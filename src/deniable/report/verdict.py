@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from deniable.audit.columns import requirement_of
+from deniable.core.errors import counted
 from deniable.core.sentence import not_covered
 from deniable.report.evidence import Evidence
 from deniable.report.page import Block, Bullets, Grade, Note, Section
@@ -25,9 +24,9 @@ def verdict(evidence: Evidence) -> tuple[Grade, str, list[str]]:
     """How bad the worst is, the verdict in a sentence, and its reasons."""
     against, open_ones = _against(evidence), _to_decide(evidence)
     if against:
-        return "serious", f"{DO_NOT}: {_number(against, 'reason')} below", [*against, *open_ones]
+        return "serious", f"{DO_NOT}: {counted(len(against), 'reason')} below", [*against, *open_ones]
     if open_ones:
-        return "caution", f"{DECIDE}: {_number(open_ones, 'point')} below", open_ones
+        return "caution", f"{DECIDE}: {counted(len(open_ones), 'point')} below", open_ones
     return "good", f"{PUBLISH}: the certificate holds, and the audit found nothing that speaks against it", []
 
 
@@ -54,7 +53,3 @@ def _to_decide(evidence: Evidence) -> list[str]:
 def _findings(evidence: Evidence, grade: str) -> list[str]:
     findings = [] if evidence.audit is None else evidence.audit["findings"]
     return [f"{one['what'][:1].upper()}{one['what'][1:]}: {one['detail']}" for one in findings if one["grade"] == grade]
-
-
-def _number(reasons: Sequence[str], what: str) -> str:
-    return f"{len(reasons)} {what}{'s' * (len(reasons) != 1)}"

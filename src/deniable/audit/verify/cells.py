@@ -8,6 +8,7 @@ from typing import Any
 
 from deniable.audit.verify.checks import FULL, Check, cell_amplification
 from deniable.audit.verify.coverage import above_checks, key, names_of, single_checks
+from deniable.core.errors import counted
 from deniable.core.promise import Cells, Strata
 
 Json = Mapping[str, Any]
@@ -81,7 +82,7 @@ def _inside_cells(promise: Cells | Strata, part: Json) -> Check:
         for number, (gamma, stated) in enumerate(zip(gammas, promise.gammas, strict=True))
         if stated is not None and (gamma is None or gamma > stated)
     ]
-    detail = f"cells {above} exceed their gamma" if above else f"{len(gammas)} cells at or below their gamma"
+    detail = f"cells {above} exceed their gamma" if above else f"{counted(len(gammas), 'cell')} at or below their gamma"
     return Check("cell amplification", not above, detail)
 
 

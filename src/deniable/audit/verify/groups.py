@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from deniable.audit.verify.checks import Check
 from deniable.core import values
-from deniable.core.errors import ManifestError, shortened
+from deniable.core.errors import ManifestError, counted, shortened
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.promise import Groups, OneOfBox
@@ -78,7 +78,8 @@ def bucket_checks(manifest: Manifest, groups: pa.Table) -> list[Check]:
     published = Published.of(groups, manifest.parts[0].columns, ROWS)
     least, repeated = min(published.sizes().values(), default=0), max(published.rows, default=0)
     holds = least >= max(_promised(manifest).l, _promised(manifest).k) and repeated <= 1
-    detail = f"every group has {least} or more values, each at most {repeated} times"
+    often = "once" if repeated == 1 else f"{repeated} times"
+    detail = f"every group has {least} or more values, each at most {often}"
     return [Check("groups", holds, detail), *_values(manifest, published)]
 
 
@@ -93,7 +94,11 @@ def box_checks(manifest: Manifest, table: pa.Table) -> list[Check]:
     return [
         Check("group sizes", least >= k, f"every group has {least} or more rows, promised {k}"),
         Check("shares", most * l <= 1, f"no value has more than {most} of a group, promised 1/{l}"),
-        Check("looks", looks == len(sizes), f"{looks} combinations of public values in {len(sizes)} groups"),
+        Check(
+            "looks",
+            looks == len(sizes),
+            f"{counted(looks, 'combination')} of public values in {counted(len(sizes), 'group')}",
+        ),
         *_values(manifest, published),
     ]
 

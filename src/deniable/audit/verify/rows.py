@@ -19,6 +19,7 @@ from scipy.special import chdtrc
 from deniable.audit.verify.checks import Check
 from deniable.audit.verify.lineups import code_rows
 from deniable.core.arrays import Floats
+from deniable.core.errors import counted
 from deniable.core.part import Part
 
 LEAST = 10.0  # expected rows of a value that is looked at by itself; rarer ones together
@@ -52,7 +53,7 @@ def counts_check(part: Part, shown: Floats, *, by_person: bool) -> Check | None:
     size = np.append(spread[~rare], max(spread[rare].sum(), 1.0))
     statistic = float((off**2 / size).sum())
     likely = float(chdtrc(max(len(off) - 1, 1), statistic))
-    statistics = f"chi-square {statistic:.4g} with {max(len(off) - 1, 1)} degrees of freedom"
+    statistics = f"chi-square {statistic:.4g} with {counted(max(len(off) - 1, 1), 'degree of freedom')}"
     detail = (
         f"{statistics}: the channel does not make such counts of the noisy histogram"
         if likely < IMPOSSIBLE

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from deniable.core.errors import TableError, is_unicode
+from deniable.core.errors import TableError, counted, is_unicode
 from deniable.engines.local.csv_types import TypeInference
 from deniable.engines.local.formats import FileFormat, damaged_gzip
 from deniable.engines.local.texts import likely_encoding
@@ -161,7 +161,7 @@ class CsvPart:
         if not ragged:
             return self._explain("")
         row = ragged[0]
-        fields = f"{row.actual_columns} field{'s' * (row.actual_columns != 1)}"
+        fields = counted(row.actual_columns, "field")
         return TableError(
             f"The CSV file '{self.path}': row {row.number:,} has {fields}, the header (row 1) has "
             f"{row.expected_columns}. Fix: mend that row; a value that holds the delimiter must be in quotes, "

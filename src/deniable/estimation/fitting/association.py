@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc
 
-from deniable.core.errors import QuestionError
+from deniable.core.errors import QuestionError, counted
 from deniable.estimation.asking import Options
 from deniable.estimation.estimate import Estimate
 from deniable.estimation.fitting.design import Named, Variable, categories, condition_atoms, numeric, said
@@ -46,7 +46,9 @@ class ChiSquare:
     rows: float
 
     def __str__(self) -> str:
-        return f"chi-square {self.statistic:.4g} with {self.degrees} degrees of freedom: p = {self.p_value:.3g}"
+        return (
+            f"chi-square {self.statistic:.4g} with {counted(self.degrees, 'degree of freedom')}: p = {self.p_value:.3g}"
+        )
 
 
 class _Pair:
