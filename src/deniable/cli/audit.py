@@ -56,6 +56,8 @@ def audit(
         text = json.dumps(result, indent=2, ensure_ascii=False) if as_json else in_options(str(figures))
         write_file(out, text + "\n", inputs=[original], private=True)
         console.say(f"The audit is in {out}. It is for you alone.")
+        if as_json:
+            console.emit({"release": str(release), "audit": str(out), "serious": len(figures.serious)})
     elif as_json:
         console.emit(result)
     else:

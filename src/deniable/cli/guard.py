@@ -102,7 +102,8 @@ def outcome(problem: BaseException) -> Outcome:
     if isinstance(problem, DeniableError):
         return Outcome(kind, in_options(str(problem)), MISTAKE)
     if isinstance(problem, ClickException):
-        return Outcome("UsageError", problem.format_message(), MISTAKE, _usage(_with_value(problem)))
+        named = _with_value(problem)
+        return Outcome("UsageError", named.format_message(), MISTAKE, _usage(named))
     if isinstance(problem, Stopped):
         return Outcome("Terminated", "Stopped by the system.", problem.code, "Stopped by the system.")
     if isinstance(problem, KeyboardInterrupt | EOFError | typer.Abort):
