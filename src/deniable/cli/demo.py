@@ -43,7 +43,9 @@ class Answer:
 
 
 def demo(
-    rows: Annotated[int, typer.Option(metavar="NUMBER", help="How many people to make up: 500 or more.")] = synthetic.ROWS,
+    rows: Annotated[
+        int, typer.Option(metavar="NUMBER", help="How many people to make up: 500 or more.")
+    ] = synthetic.ROWS,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to put people.csv and the folder release.")] = Path(
         "demo"
     ),
