@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,16 +14,18 @@ import pyarrow as pa
 
 from deniable.audit.verify.cells import strata_checks
 from deniable.audit.verify.certificate import certificate
+from deniable.audit.verify.chance import RARELY
 from deniable.audit.verify.checks import Certificate, Check
+from deniable.audit.verify.counts import counts_check, possible_check
 from deniable.audit.verify.frequencies import frequencies_check
 from deniable.audit.verify.group_tables import CELL, tables_problem
 from deniable.audit.verify.groups import box_checks, bucket_checks, sample_checks
-from deniable.audit.verify.rows import counts_check, table_check, table_columns
+from deniable.audit.verify.lineup_tables import table_check, table_columns
 from deniable.core.arrays import Floats
 from deniable.core.errors import ManifestError, VerificationError, listing
 from deniable.core.grouped_sentence import box_sentence, bucket_sentence, sample_sentence
 from deniable.core.manifest import FORMAT_VERSION, DataFile, Manifest, read_json, software, with_sentence
-from deniable.core.part import part_dict
+from deniable.core.part import Part, part_dict
 from deniable.core.promise import Groups, OneOfBox, Strata
 from deniable.engines import Engine, engine_named
 from deniable.engines.batch.lineup_columns import CODE, coded_part
@@ -151,24 +154,24 @@ def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]
     path = folder / manifest.data.file
     types = {column.name: column.type for column in manifest.columns}
     table = path if manifest.data.format == "parquet" else engine.read(path, manifest.data, types)
-    counter, only, checks = engine.counter(table, manifest), manifest.parts[0], []
-    by_person = manifest.randomness.by_person
+    counter, only = engine.counter(table, manifest), manifest.parts[0]
+    checks: list[Check | None] = []
     try:
         if len(manifest.parts) == 1 and only.range is None:
             (block,) = counter.tally((), (), np.zeros(1, np.int64), states=True)
             by_state = block.counts[0, 0]
-            checks.append(counts_check(only, by_state[: len(by_state) - only.beside_domain], by_person=by_person))
+            checks += _counts_checks(manifest, only, by_state[: len(by_state) - only.beside_domain])
             checks += _strata_checks(manifest, by_state)
-            if not by_person:  # whose rows are not drawn independently
+            if not _by_person(manifest):
                 stated = {"rows": manifest.rows, "guarantee": manifest.guarantee, "privacy": manifest.privacy}
                 checks.append(frequencies_check(only, by_state[: only.m], stated))
         else:
             for part in manifest.parts:
                 column = PerturbedColumn.of(part, manifest.types[part.columns[0]])
                 column.states(counter.distinct(column.name))
-                if part.marginal is not None:
+                if part.range is None:
                     shown = published_counts(part, manifest, counter).astype(np.float64)
-                    checks.append(counts_check(part, shown, by_person=by_person))
+                    checks += _counts_checks(manifest, part, shown)
     except ManifestError as problem:
         return [Check("values", False, str(problem))]
     known = Check("values", True, "every row holds a value that its column, or its cell, has")
@@ -179,6 +182,18 @@ def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]
         )
         checks.append(Check("recoded", not finer, detail))
     return [known, *(check for check in checks if check is not None)]
+
+
+def _by_person(manifest: Manifest) -> bool:
+    """Whether rows of a person are published alike, and so not drawn independently."""
+    return manifest.randomness.by_person
+
+
+def _counts_checks(manifest: Manifest, part: Part, shown: Floats) -> list[Check | None]:
+    """Published counts against the noisy histogram, and against what any table can have."""
+    often, by_person = RARELY + math.log(len(manifest.parts)), _by_person(manifest)
+    possible = None if by_person else possible_check(part, shown, often)
+    return [counts_check(part, shown, by_person=by_person, often=often), possible]
 
 
 def _strata_checks(manifest: Manifest, by_state: Floats) -> list[Check]:

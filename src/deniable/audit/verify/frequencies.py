@@ -1,11 +1,7 @@
 """How frequent values are by the published rows themselves, where no noisy histogram tells it: what is promised to who
 knows the frequencies is held to that.
 
-    f = P^-1 o,   P = diag(p) + r (1-p)^T,   P^-1[x][y] = [x = y] / p_x - r_x (1-p_y) / (p_x p_y c),
-    c = 1 + sum_y r_y (1-p_y) / p_y
-
-Rows are drawn independently, so each f_x is a sum of independent weights: by Bernstein's inequality with the variance
-that is seen (Maurer & Pontil 2009) it is off by more than sqrt(2 V L) + 7 b L / 3 once in e^L, b the range of weights.
+    f = P^-1 o,   off by no more than ``chance`` says of sums with the variance that is seen
 """
 
 from __future__ import annotations
@@ -15,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from deniable.audit.verify.checks import FULL, Check
+from deniable.audit.verify.chance import RARELY, by_chance
+from deniable.audit.verify.checks import Check
+from deniable.audit.verify.counts import estimate
 from deniable.audit.verify.rechecks import RECHECKS
 from deniable.core.arrays import Floats, Ints
 from deniable.core.part import Part, part_dict
 from deniable.core.promise import Amplification, Frequency
 
-RARELY = math.log(1e9)  # once in so many releases some value is off by more
 LOOKED_AT = {Amplification: ("left out",), Frequency: ("posterior", "left out")}
 
 
@@ -46,14 +43,10 @@ def frequencies_check(part: Part, shown: Floats, stated: dict[str, Any]) -> Chec
 def counts_by_rows(part: Part, shown: Floats) -> tuple[Ints, float]:
     """How many rows have each value, and how far any of these counts may be off."""
     places, channel = part.cell_positions[0], part.channels[0]
-    o, p, r = shown[places], channel.keep / FULL, channel.replace / FULL
-    if not p.min() > 0:
+    if not channel.keep.min() > 0:
         return np.zeros(part.m, np.int64), math.inf
-    odds = (1 - p) / p
-    common = r / p / (1 + float(r @ odds))
-    variance = common**2 * float(o @ odds**2) + o * ((1 / p - common * odds) ** 2 - (common * odds) ** 2)
-    often = RARELY + math.log(4 * part.m)
-    off = np.sqrt(2 * variance * often) + 7 / 3 * often * (1 / p + common * odds.max())
+    estimates, squares, width = estimate(channel, shown[places])
     counts = np.zeros(part.m, np.int64)
-    counts[places] = np.rint(o / p - common * float(o @ odds))
+    counts[places] = np.rint(estimates)
+    off = by_chance(squares, width, RARELY + math.log(4 * part.m), seen=True)
     return counts, float(off.max()) + 1

@@ -63,18 +63,19 @@ def _size(design: Mapping[str, Any], m: int) -> int:
 
 def lines(design: Mapping[str, Any]) -> Iterator[Line]:
     """All sets of a design, each once."""
-    for members, blind, draws in zip(*_sets_of(design), strict=True):
+    for members, blind, draws in zip(*sets_of(design), strict=True):
         yield Line(tuple(members.tolist()), int(blind), draws.tolist())
 
 
-def _sets_of(design: Mapping[str, Any]) -> Sets:
+def sets_of(design: Mapping[str, Any]) -> Sets:
+    """The same as arrays."""
     shape = (design["values"], design["size"]) if "size" in design else tuple(design["arcs"])
     return _all_sets("size" in design, shape, design["orders"], design["seed"])
 
 
 @lru_cache(maxsize=2)
 def _all_sets(by_blocks: bool, shape: tuple[int, ...], orders: int, seed: int) -> Sets:
-    """The same as arrays; what several intervals lead to is added up. The truth does not matter for it."""
+    """What several intervals lead to is added up. The truth does not matter for it."""
     m = shape[0] if by_blocks else len(shape)
     every = [_order(seed, number, m) for number in range(orders)]
     walks = [_turned(order, shape[1]) if by_blocks else _walk(shape, order) for order in every]
@@ -162,7 +163,7 @@ def amplification(design: Mapping[str, Any]) -> Fraction | None:
     coin = design["truth"] * COINS // FULL
     if coin == COINS:
         return None
-    sets = _sets_of(design)
+    sets = sets_of(design)
     pairs = set(zip(sets.draws.max(axis=1).tolist(), sets.blind.tolist(), strict=True))  # most sets are alike
     largest = max(Fraction(draws, blind) for draws, blind in pairs)
     return 1 + Fraction(coin, COINS - coin) * largest

@@ -1,0 +1,111 @@
+"""Which forgeries `verify` sees in the counts of 20,000 rows: `python benchmarks/verify_power.py`.
+
+Each release is published honestly with a key of its own and forged in three ways: 5 % of the rows are given other views,
+drawn with the frequencies of views turned round (the rarest becomes the most frequent); coins are stated a fifth larger
+than those that were tossed; two values of the noisy histogram are exchanged, the most frequent and one of the middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+import deniable as dn
+from deniable.audit.verify.chance import RARELY
+from deniable.audit.verify.counts import counts_check, possible_check
+from deniable.core.arrays import Floats
+from deniable.core.channel import SCALE, Channel
+from deniable.core.lineup import TRUTH_STEP
+from deniable.core.part import Part
+from deniable.engines import engine_named
+
+ROWS, KEYS = 20_000, 10
+MECHANISMS = ("uniform", "fine-grain", "small-domain", "lineup", "designed", "optrr", "decoys:c=2", "redraw", "identity", "pram")  # fmt: skip
+Forgery = Callable[[Part, Floats, np.random.Generator], tuple[Part, Floats]]
+
+
+class Line(NamedTuple):
+    """How many of the releases of a mechanism failed, honest and by forgery; None where there is no such forgery."""
+
+    mechanism: str
+    honest: int
+    rows: int
+    coins: int | None
+    histogram: int
+
+
+def other_rows(part: Part, shown: Floats, rng: np.random.Generator) -> tuple[Part, Floats]:
+    taken = rng.multivariate_hypergeometric(shown.astype(np.int64), ROWS // 20)
+    turned = np.empty(len(shown))
+    turned[np.argsort(shown)] = np.sort(shown)[::-1]
+    return part, shown - taken + rng.multinomial(ROWS // 20, turned / turned.sum())
+
+
+def larger_coins(part: Part, shown: Floats, rng: np.random.Generator) -> tuple[Part, Floats]:
+    if part.lineups is not None:
+        truth = min(part.lineups.truth * 6 // 5 // TRUTH_STEP * TRUTH_STEP, SCALE)
+        return replace(part, lineups=part.lineups.with_coin(truth // TRUTH_STEP)), shown
+    channels = [Channel(c.values, np.minimum(c.keep * 6 // 5, SCALE), c.replace) for c in part.channels]
+    return replace(part, channels=tuple(channels)), shown
+
+
+def exchanged(part: Part, shown: Floats, rng: np.random.Generator) -> tuple[Part, Floats]:
+    assert part.marginal is not None
+    counts = list(part.marginal.counts)
+    counts[0], counts[part.m // 2] = counts[part.m // 2], counts[0]
+    return replace(part, marginal=replace(part.marginal, counts=tuple(counts))), shown
+
+
+def caught(part: Part, shown: Floats) -> bool:
+    """Whether a check of the counts fails, as `verify` makes them."""
+    checks = [counts_check(part, shown, by_person=False), possible_check(part, shown, RARELY)]
+    return not all(check is None or check.holds for check in checks)
+
+
+def published(mechanism: str, m: int, key: int) -> tuple[Part, Floats]:
+    """A release of values with frequencies 1, 1/2, 1/3, .., and the rows of each view."""
+    zipf = 1 / np.arange(2, m + 2)
+    codes = np.random.default_rng(key).choice(m, ROWS, p=zipf / zipf.sum())
+    table = pa.table({"job": np.array([f"v{code:02d}" for code in range(m)])[codes]})
+    privacy = None if mechanism.startswith("decoys") else dn.Privacy(rho2="2/3")
+    release = dn.publish(table, sensitive="job", privacy=privacy, mechanism=mechanism, key=bytes([key]) * 32)
+    (block,) = (
+        engine_named("local").counter(release.table, release.manifest).tally((), (), np.zeros(1, int), states=True)
+    )
+    return release.manifest.parts[0], block.counts[0, 0]
+
+
+def line(mechanism: str, m: int, keys: int = KEYS) -> Line:
+    """All forgeries of one mechanism."""
+    failed = dict.fromkeys(("honest", "rows", "coins", "histogram"), 0)
+    forged: dict[str, Forgery] = {"rows": other_rows, "coins": larger_coins, "histogram": exchanged}
+    no_coins = False
+    for key in range(keys):
+        part, shown = published(mechanism, m, key)
+        failed["honest"] += caught(part, shown)
+        no_coins = part.lineups is None and not (part.channels and max(c.keep.max() for c in part.channels))
+        for name, forge in forged.items():
+            failed[name] += caught(*forge(part, shown, np.random.default_rng(key)))
+    coins = None if no_coins else failed["coins"]
+    return Line(mechanism, failed["honest"], failed["rows"], coins, failed["histogram"])
+
+
+def main() -> None:
+    for m in (10, 50):
+        print(
+            f"{m} values; of {KEYS} releases\n\n| mechanism | honest | 5 % of the rows | coins | histogram |\n|---|---|---|---|---|"
+        )
+        for mechanism in MECHANISMS:
+            row = line(mechanism, m)
+            print(
+                f"| {row.mechanism} | {row.honest} | {row.rows} | {'-' if row.coins is None else row.coins} | {row.histogram} |"
+            )
+        print()
+
+
+if __name__ == "__main__":
+    main()
