@@ -1,12 +1,14 @@
 """Which forgeries `verify` sees in the counts of 20,000 rows: `python benchmarks/verify_power.py`.
 
-Each release is published honestly with a key of its own and forged in three ways: 5 % of the rows are given other views,
-drawn with the frequencies of views turned round (the rarest becomes the most frequent); coins are stated a fifth larger
-than those that were tossed; two values of the noisy histogram are exchanged, the most frequent and one of the middle.
+Each release is published honestly with a key of its own and forged in three ways: 5 % of the rows are given other
+views, drawn with the frequencies of views turned round (the rarest becomes the most frequent); coins are stated a fifth
+larger than those that were tossed; two values of the noisy histogram are exchanged, the most frequent and one of the
+middle. With an argument, of so many rows.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
@@ -24,7 +26,8 @@ from deniable.core.part import Part
 from deniable.engines import engine_named
 
 ROWS, KEYS = 20_000, 10
-MECHANISMS = ("uniform", "fine-grain", "small-domain", "lineup", "designed", "optrr", "decoys:c=2", "redraw", "identity", "pram")  # fmt: skip
+MECHANISMS = "uniform fine-grain small-domain lineup designed optrr decoys:c=2 redraw identity pram".split()
+HEAD = "| mechanism | honest | 5 % of the rows | coins | histogram |\n|---|---|---|---|---|"
 Forgery = Callable[[Part, Floats, np.random.Generator], tuple[Part, Floats]]
 
 
@@ -39,10 +42,10 @@ class Line(NamedTuple):
 
 
 def other_rows(part: Part, shown: Floats, rng: np.random.Generator) -> tuple[Part, Floats]:
-    taken = rng.multivariate_hypergeometric(shown.astype(np.int64), ROWS // 20)
+    taken = rng.multivariate_hypergeometric(shown.astype(np.int64), int(shown.sum()) // 20)
     turned = np.empty(len(shown))
     turned[np.argsort(shown)] = np.sort(shown)[::-1]
-    return part, shown - taken + rng.multinomial(ROWS // 20, turned / turned.sum())
+    return part, shown - taken + rng.multinomial(int(shown.sum()) // 20, turned / turned.sum())
 
 
 def larger_coins(part: Part, shown: Floats, rng: np.random.Generator) -> tuple[Part, Floats]:
@@ -66,10 +69,10 @@ def caught(part: Part, shown: Floats) -> bool:
     return not all(check is None or check.holds for check in checks)
 
 
-def published(mechanism: str, m: int, key: int) -> tuple[Part, Floats]:
+def published(mechanism: str, m: int, rows: int, key: int) -> tuple[Part, Floats]:
     """A release of values with frequencies 1, 1/2, 1/3, .., and the rows of each view."""
     zipf = 1 / np.arange(2, m + 2)
-    codes = np.random.default_rng(key).choice(m, ROWS, p=zipf / zipf.sum())
+    codes = np.random.default_rng(key).choice(m, rows, p=zipf / zipf.sum())
     table = pa.table({"job": np.array([f"v{code:02d}" for code in range(m)])[codes]})
     privacy = None if mechanism.startswith("decoys") else dn.Privacy(rho2="2/3")
     release = dn.publish(table, sensitive="job", privacy=privacy, mechanism=mechanism, key=bytes([key]) * 32)
@@ -79,13 +82,13 @@ def published(mechanism: str, m: int, key: int) -> tuple[Part, Floats]:
     return release.manifest.parts[0], block.counts[0, 0]
 
 
-def line(mechanism: str, m: int, keys: int = KEYS) -> Line:
+def line(mechanism: str, m: int, rows: int, keys: int = KEYS) -> Line:
     """All forgeries of one mechanism."""
     failed = dict.fromkeys(("honest", "rows", "coins", "histogram"), 0)
     forged: dict[str, Forgery] = {"rows": other_rows, "coins": larger_coins, "histogram": exchanged}
     no_coins = False
     for key in range(keys):
-        part, shown = published(mechanism, m, key)
+        part, shown = published(mechanism, m, rows, key)
         failed["honest"] += caught(part, shown)
         no_coins = part.lineups is None and not (part.channels and max(c.keep.max() for c in part.channels))
         for name, forge in forged.items():
@@ -95,15 +98,11 @@ def line(mechanism: str, m: int, keys: int = KEYS) -> Line:
 
 
 def main() -> None:
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
     for m in (10, 50):
-        print(
-            f"{m} values; of {KEYS} releases\n\n| mechanism | honest | 5 % of the rows | coins | histogram |\n|---|---|---|---|---|"
-        )
+        print(f"{m} values, {rows:,} rows, of {KEYS} releases\n\n{HEAD}")
         for mechanism in MECHANISMS:
-            row = line(mechanism, m)
-            print(
-                f"| {row.mechanism} | {row.honest} | {row.rows} | {'-' if row.coins is None else row.coins} | {row.histogram} |"
-            )
+            print("|", " | ".join("-" if entry is None else str(entry) for entry in line(mechanism, m, rows)), "|")
         print()
 
 

@@ -1,8 +1,10 @@
-"""Honest releases of every mechanism, twenty keys each, written to disk: verify has nothing against any of them."""
+"""Honest releases of every mechanism, twenty keys each, and odd ones drawn at random, written to disk: verify has
+nothing against any of them."""
 
 from __future__ import annotations
 
 import datetime
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 
 import deniable as dn
 from deniable import mechanisms
+from deniable.core.errors import DeniableError
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.registry import MECHANISMS
 
@@ -116,3 +119,112 @@ def test_honest_releases_of_times_with_a_zone_pass(mechanism: str, zone: str, tm
 @pytest.mark.parametrize("name", RELEASES)
 def test_twenty_honest_releases_of_each_pass(name: str, tmp_path: Path) -> None:
     published_and_verified(name, tmp_path, range(1, KEYS))
+
+
+ODD = [
+    "uniform", "small-domain", "small-domain:channels=fine-grain", "small-domain:cost=bound", "fine-grain", "designed",
+    "identity", "lineup", "lineup:truth=1", "redraw", "pram", "strata", "optrr:generations=5", "items", "retention",
+    "swapping", "decoys:c=2,leftovers=drop", "decoys:c=3,grouping=balanced,leftovers=drop",
+    "decoys:c=2,grouping=anatomy,leftovers=drop", "anatomy:l=2", "generalize:k=2,l=2", "perturbed-generalization:k=2",
+]  # fmt: skip
+
+
+def odd_values(rng: np.random.Generator) -> list[str | None]:
+    """5 to 2,000 rows of 2 to 60 values: all alike, one that is nearly all, a few rows each, or falling off."""
+    m, rows = int(rng.integers(2, 61)), int(5 * 400 ** rng.random())
+    shares = [
+        np.ones(m),
+        np.append(np.full(m - 1, 1 / (9 * m)), 1),
+        rng.dirichlet(np.full(m, 0.3)),
+        1 / np.arange(1, m + 1),
+    ]
+    share = shares[rng.integers(4)]
+    values: list[str | None] = [f"v{code:02d}" for code in rng.choice(m, rows, p=share / share.sum())]
+    lacking = rng.random(rows) < 0.1
+    return (
+        [None if lack else value for value, lack in zip(values, lacking, strict=True)] if rng.random() < 0.3 else values
+    )
+
+
+def odd_mechanism(how: str, rng: np.random.Generator) -> str | Mechanism:
+    if how in ("retention", "swapping"):
+        replacing = "swapping" if how == "swapping" else str(rng.choice(["uniform", "identity"]))
+        columns = {"job": dn.Replace(coin=float(rng.random()), replacing=replacing)}
+        return mechanisms.Retention(columns if rng.random() < 0.5 else {**columns, "age": AGES})
+    if how == "strata":
+        return mechanisms.Pram(strata=["sex"], min_rows=5)
+    return "items:separator=;,most=1" if how == "items" else how
+
+
+def odd_privacy(how: str, known: list[str], rng: np.random.Generator) -> dn.Privacy | None:
+    rho2 = f"{rng.integers(20, 96)}/100"
+    if how.startswith(("decoys", "retention", "swapping")):
+        return None
+    if how == "fine-grain":
+        return dn.Privacy(per_value=dict.fromkeys(known, ("1/10", rho2)))
+    if how == "items" or (how in ("uniform", "lineup") and rng.random() < 0.2):
+        return dn.Privacy(rho1="1/10", rho2=rho2, adversary="any-prior")
+    rho1 = f"{rng.integers(2, 20)}/100" if rng.random() < 0.4 else None
+    return dn.Privacy(rho1=rho1, rho2=rho2, exempt=rng.choice(known, 2).tolist() if rng.random() < 0.2 else ())
+
+
+def odd_release(rng: np.random.Generator, home: Path) -> tuple[str, pa.Table, dict[str, Any]]:
+    """A random mechanism, its table, and what it is published with; some of it is refused."""
+    how, values = str(rng.choice(ODD)), odd_values(rng)
+    rows, known = len(values), sorted({value for value in values if value is not None}) or ["none"]
+    people = rng.integers(0, max(rows // int(rng.choice([1, 3, 20])), 1), rows)
+    public = {"sex": rng.choice(["F", "M"], rows), "age": rng.integers(18, 90, rows)}
+    table = pa.table({"id": np.arange(rows), "who": people, **public, "job": pa.array(values, pa.string())})
+    privacy = odd_privacy(how, known, rng)
+    options: dict[str, Any] = {"mechanism": odd_mechanism(how, rng), "privacy": privacy, "drop": ["id", "who"]}
+    options |= {"sensitive": "job", "key": rng.bytes(32), "format": str(rng.choice(["parquet", "parquet", "csv"]))}
+    if how in ("retention", "swapping"):
+        options["sensitive"] = None
+    elif (privacy is not None and privacy.adversary == "any-prior") or rng.random() < 0.2:
+        options["domain"] = [*known, "none of them", *([None] if None in values else [])]
+    if None in values and rng.random() < 0.5:
+        options["missing"] = "exempt"
+    kind = rng.random()
+    if kind < 0.1:
+        options |= {"sensitive": ["job", "sex"], "domain": None}
+    elif kind < 0.2:
+        options |= {"sensitive": "age", "bins": {"age": [18, 20, 30, 31, 60, 90]}, "domain": None}
+    elif kind < 0.3:
+        options |= {"person": "who", "drop": ["id"]}
+    elif kind < 0.4:
+        options |= {"series": home / "a.series", "row_id": "id", "shuffle": False, "drop": ["who"], "key": None}
+    if rng.random() < 0.3:
+        options["marginals"] = bool(rng.random() < 0.3)
+    return how, table, options
+
+
+def odd_releases(seed: int, number: int, home: Path) -> dict[str, int]:
+    """Random tables are published and verified: how many passed, by mechanism; the others were refused."""
+    passed = dict.fromkeys(ODD, 0)
+    for one in range(number):
+        place = home / f"{seed}-{one}"
+        place.mkdir()
+        how, rows, options = odd_release(np.random.default_rng([seed, one]), place)
+        try:
+            dn.publish(rows, out=place / "release", **options)
+        except DeniableError:
+            continue
+        try:
+            assert dn.verify(place / "release").holds
+        except DeniableError as problem:
+            raise AssertionError(f"release {one} of seed {seed}, {how}: {options}") from problem
+        passed[how] += 1
+        shutil.rmtree(place)
+    return passed
+
+
+@pytest.mark.slow
+def test_odd_releases_pass(tmp_path: Path) -> None:
+    assert sum(odd_releases(1, 80, tmp_path).values()) >= 30
+
+
+@pytest.mark.long
+def test_many_odd_releases_of_every_mechanism_pass(tmp_path: Path) -> None:
+    passed = odd_releases(2, 1_200, tmp_path)
+    assert min(passed.values()) >= 3
+    assert sum(passed.values()) >= 500

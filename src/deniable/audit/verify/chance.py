@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,17 +55,21 @@ class Noise:
     @classmethod
     def of(cls, marginal: Marginal, often: float, more: float = 0.0) -> Noise:
         """But for one case in e^often; rows that were left out make it longer by ``more``."""
-        epsilon, m = marginal.epsilon, len(marginal.counts)
-        pooled = max(round(marginal.variance / _variance(epsilon)), 1)
-        apart = often + math.log(2)
-        rarities = np.linspace(0, apart, SHELLS + 1)
-        reaches = [_single(m, pooled, epsilon, rarity + math.log(2)) for rarity in rarities[1:]]
-        lengths = [
-            _length(m, pooled, epsilon, single, rarity + math.log(2)) + more
-            for single, rarity in zip(reaches, rarities[1:], strict=True)
-        ]
-        total = _reached(m * pooled, epsilon, apart + math.log(2)) + more
-        return cls(reaches[-1], total, tuple(zip(rarities[:-1].tolist(), lengths, strict=True)))
+        pooled = max(round(marginal.variance / _variance(marginal.epsilon)), 1)
+        return _noise(len(marginal.counts), marginal.epsilon, pooled, often, more)
+
+
+@lru_cache(maxsize=64)
+def _noise(m: int, epsilon: float, pooled: int, often: float, more: float) -> Noise:
+    apart = often + math.log(2)
+    rarities = np.linspace(0, apart, SHELLS + 1)
+    reaches = [_single(m, pooled, epsilon, rarity + math.log(2)) for rarity in rarities[1:]]
+    lengths = [
+        _length(m, pooled, epsilon, single, rarity + math.log(2)) + more
+        for single, rarity in zip(reaches, rarities[1:], strict=True)
+    ]
+    total = _reached(m * pooled, epsilon, apart + math.log(2)) + more
+    return Noise(reaches[-1], total, tuple(zip(rarities[:-1].tolist(), lengths, strict=True)))
 
 
 def _single(m: int, pooled: int, epsilon: float, often: float) -> int:
