@@ -26,7 +26,10 @@ from deniable.core.part import Part
 from deniable.engines import engine_named
 
 ROWS, KEYS = 20_000, 10
-MECHANISMS = "uniform fine-grain small-domain lineup designed optrr decoys:c=2 redraw identity pram".split()
+MECHANISMS = (
+    *("uniform", "fine-grain", "small-domain", "lineup", "designed", "optrr"),
+    *("decoys:c=2", "redraw", "identity", "pram"),
+)
 HEAD = "| mechanism | honest | 5 % of the rows | coins | histogram |\n|---|---|---|---|---|"
 Forgery = Callable[[Part, Floats, np.random.Generator], tuple[Part, Floats]]
 

@@ -193,6 +193,13 @@ def test_a_rewritten_or_missing_readme_is_refused(table: pa.Table, tmp_path: Pat
     assert "README" in refused(folder)
 
 
+def test_cells_that_are_said_not_to_be_published_are_refused(table: pa.Table, tmp_path: Path) -> None:
+    """With a README to match, it passed."""
+    folder = publish(table, tmp_path / "r", "small-domain")
+    rewritten(folder, lambda raw: raw["parts"][0].update(cells_published=False))
+    assert "several cells" in refused(folder)
+
+
 def test_exceptions_left_out_of_the_sentence_and_the_readme_are_refused(tmp_path: Path) -> None:
     """The forger also makes the README that the forged manifest gives."""
     from deniable.core.manifest import Manifest

@@ -46,6 +46,7 @@ MADE: dict[str, Json] = {
     "cells": {"mechanism": "small-domain", "privacy": RARE},
     "sampled": {"mechanism": "perturbed-generalization", "privacy": PRIVACY},
     "several cells": {"mechanism": "small-domain", "privacy": "1/3"},
+    "many rows in cells": {"mechanism": "small-domain", "privacy": dn.Privacy(rho1="1/4", rho2="2/3")},
     "line-ups": {"mechanism": "lineup", "privacy": dn.Privacy(rho2="1/2")},
     "columns": {"sensitive": None, "mechanism": "retention:job=0.4~identity,sex=0.7"},
 }
@@ -96,6 +97,17 @@ def missed(raw: Json) -> None:
     raw["parts"][0]["marginal"]["counts"][0] -= 400
 
 
+def exchanged(raw: Json) -> None:
+    counts = raw["parts"][0]["marginal"]["counts"]
+    counts[0], counts[6] = counts[6], counts[0]
+
+
+def below(raw: Json) -> None:
+    """Two thirds of the bound, of cells whose rows tell how frequent values are."""
+    for where in (raw["guarantee"], raw["privacy"], raw["parts"][0]["promise"]):
+        where["rho2"] = "4/9"
+
+
 FORGED: dict[str, tuple[str, Callable[[Json], Any]]] = {
     "a bound without a belief": ("uniform", without_belief),
     "a bound without a belief, against any prior": ("any prior", without_belief),
@@ -120,6 +132,10 @@ FORGED: dict[str, tuple[str, Callable[[Json], Any]]] = {
     "more rows in the histogram of strata": ("strata", counted),
     "more rows in the histogram of decoys": ("decoys", counted),
     "another histogram of decoys": ("decoys", lambda raw: raw["parts"][0]["marginal"]["counts"].reverse()),
+    "another histogram of cells": ("many rows in cells", exchanged),
+    "another histogram of line-ups": ("line-ups", exchanged),
+    "another histogram of one of two columns": ("columns", exchanged),
+    "a bound of cells": ("many rows in cells", below),
     "fewer rows in the histogram of line-ups": ("line-ups", missed),
     "fewer rows in the histogram of one of two columns": ("columns", missed),
     "a frequent value that is not named": ("frequent", lambda raw: raw["parts"][0]["promise"].update(above=[])),
@@ -138,7 +154,8 @@ FORGED: dict[str, tuple[str, Callable[[Json], Any]]] = {
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     home = tmp_path_factory.mktemp("sound")
     for name, options in MADE.items():
-        dn.publish(table(), **{"sensitive": "job", "key": bytes(range(32)), "out": home / name, **options})
+        rows = table(100_000 if name.startswith("many rows") else 6_000)
+        dn.publish(rows, **{"sensitive": "job", "key": bytes(range(32)), "out": home / name, **options})
     return {name: home / name for name in MADE}
 
 

@@ -63,6 +63,18 @@ def test_a_promise_about_values_that_are_not_there_is_refused(tmp_path: Path, fi
         dn.open_release(tmp_path / "r")
 
 
+def test_a_promise_about_single_values_that_a_column_has_not_is_refused(tmp_path: Path) -> None:
+    """A place below the number of combinations, and beyond the values of the column, ended in an error of Python."""
+    rows = pa.table({"ill": ["a", "b", "c"] * 40, "sex": ["F", "M"] * 60})
+    dn.publish(rows, sensitive=["ill", "sex"], mechanism="redraw", out=tmp_path / "r")
+    path = tmp_path / "r" / "manifest.json"
+    raw = json.loads(path.read_text())
+    raw["parts"][0]["promise"]["loose"] = [[1, 2]]
+    path.write_text(json.dumps(raw))
+    with pytest.raises(ManifestError, match="a single value that is not there"):
+        dn.verify(tmp_path / "r")
+
+
 def test_an_audit_of_a_table_without_rows_is_refused() -> None:
     """It said that the requirement holds, of nobody."""
     options = {"sensitive": "ill", "privacy": dn.Privacy(rho2="9/10"), "mechanism": "small-domain"}

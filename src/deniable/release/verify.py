@@ -42,7 +42,10 @@ from deniable.rivals.generalize.boxes import box_texts
 
 # What no look at a release can show, said first.
 _WITH_KEY = "NOT CHECKED: that the rows were really perturbed; only whoever has the table and the key can show that"
-_IN_WORDS = "NOT CHECKED: what the publisher says beside the sentence (`also`, `not_protected`); promises are numbers"
+_IN_WORDS = (
+    "NOT CHECKED: what the publisher says beside the sentence (`also`, `not_protected`, the options of the mechanism, "
+    "that rows were shuffled); promises are numbers"
+)
 _OF_TABLE = "NOT CHECKED: that rows, values and groups are those of the table; only whoever has it can show that"
 _OF_BOXES = "NOT CHECKED: that a box had as many rows as is stated; one row of each is published"
 _PERTURBED, _GROUPED = [Check("perturbation", True, _WITH_KEY)], [Check("groups", True, _OF_TABLE)]
@@ -70,16 +73,15 @@ def verify(
     ...     how = {"mechanism": "uniform", "privacy": dn.Privacy(rho2="1/2")}
     ...     _ = dn.publish(table, sensitive="disease", out=f"{home}/release", **how)
     ...     dn.verify(f"{home}/release")
-    <Certificate: all 15 checks hold, 2 more cannot be made>
+    <Certificate: all 16 checks hold, 2 more cannot be made>
     """
     trusted = None if signed_by is None else known_fingerprint(signed_by)
     folder = Path(path)
     raw = read_json(folders.manifest_text(folder))
     computed, manifest = certificate(raw).checks, Manifest.from_dict(raw)
-    written = _written_checks(folder, manifest)
-    open_ends = [*NOT_CHECKED[manifest.form], *(check for check in written if check.open)]
     looked_at = _file_checks(folder, manifest, engine_named(engine))
-    checks = [*open_ends, *computed, *looked_at, *(check for check in written if check not in open_ends)]
+    checks = [*NOT_CHECKED[manifest.form], *computed, *looked_at, *_written_checks(folder, manifest)]
+    checks.sort(key=lambda check: not check.open)  # what could not be looked at comes first
     if trusted is not None or os.path.lexists(folder / SIGNATURE):
         checks.append(signature_check(folder / SIGNATURE, files.digests(folder), trusted))
     return _raise_unless_it_holds(Certificate(tuple(checks)), str(folder))
@@ -160,11 +162,12 @@ def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]
         if len(manifest.parts) == 1 and only.range is None:
             (block,) = counter.tally((), (), np.zeros(1, np.int64), states=True)
             by_state = block.counts[0, 0]
-            checks += _counts_checks(manifest, only, by_state[: len(by_state) - only.beside_domain])
+            shown = by_state[: len(by_state) - only.beside_domain]
+            checks += _counts_checks(manifest, only, shown)
             checks += _strata_checks(manifest, by_state)
             if not _by_person(manifest):
                 stated = {"rows": manifest.rows, "guarantee": manifest.guarantee, "privacy": manifest.privacy}
-                checks.append(frequencies_check(only, by_state[: only.m], stated))
+                checks.append(frequencies_check(only, shown, stated))
         else:
             for part in manifest.parts:
                 column = PerturbedColumn.of(part, manifest.types[part.columns[0]])

@@ -45,14 +45,12 @@ class Sums:
         variance: of the rows' part.
         width: by how much a row can change it.
         carries: |h|, by which it carries the noise.
-        seen: whether the variance was estimated from the rows.
     """
 
     off: Floats
     variance: Floats
     width: Floats
     carries: Floats
-    seen: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ def possible_check(part: Part, shown: Floats, often: float = RARELY) -> Check | 
     if part.swapped is not None or not part.channels or not all(map(_inverts, part.channels)):
         return None
     short = 0.0
-    for channel, o in _cells(part, shown):
+    for channel, o in cells_shown(part, shown):
         estimates, squares, width = estimate(channel, o)
         room = by_chance(squares, width, often + math.log(4 * len(shown)), seen=True)
         short = max(short, float((-estimates / room).max()))
@@ -133,7 +131,7 @@ def _inverts(channel: Channel) -> bool:
     return len(channel.keep) == 1 or bool(channel.keep.min() > 0)
 
 
-def _cells(part: Part, shown: Floats) -> Iterator[tuple[Channel, Floats]]:
+def cells_shown(part: Part, shown: Floats) -> Iterator[tuple[Channel, Floats]]:
     """Each cell's channel with its published counts, in the order of its values."""
     if not part.cells_published:
         yield part.channels[0], shown[part.cell_positions[0]]
@@ -226,15 +224,24 @@ def _of_rows(weights: Floats, means: Floats, whole: Whole, shown: Floats, known:
 
 
 def _of_cells(part: Part, weights: Floats, shown: Floats, known: Known) -> Sums:
-    """Sums of the estimates of all cells, their variance by the rows: how many rows of a value a cell took is not
-    published."""
-    total, squares, width = (np.zeros(len(weights)) for _ in range(3))
-    for places, (channel, o) in zip(part.cell_positions, _cells(part, shown), strict=True):
-        back = Whole(channel.keep / FULL, channel.replace / FULL).backward(weights[:, places])
+    """Sums of the estimates of all cells. How many rows f_xi of a value a cell took is not published; they add up to
+    the cell's rows N_i and to the value's f_x. So with c_xi the variance that a row has there and any a_i <= c_xi
+
+        sum f_xi c_xi <= sum_i a_i N_i + sum_x f_x max_i (c_xi - a_i),    and also <= sum_i N_i max_x c_xi
+    """
+    total, least, most, width = (np.zeros(len(weights)) for _ in range(4))
+    above = np.zeros_like(weights)
+    for places, (channel, o) in zip(part.cell_positions, cells_shown(part, shown), strict=True):
+        cell, rows = Whole(channel.keep / FULL, channel.replace / FULL), float(o.sum())
+        back = cell.backward(weights[:, places])
         assert back is not None
-        total, squares = total + back @ o, squares + back**2 @ o
+        own = np.maximum(cell.forward(back**2) - weights[:, places] ** 2, 0)
+        low = own.min(axis=1)
+        total, least, most = total + back @ o, least + rows * low, most + rows * own.max(axis=1)
+        above[:, places] = np.maximum(above[:, places], own - low[:, None])
         width = np.maximum(width, np.ptp(back, axis=1))
-    return Sums(total - weights @ known.counts, squares, width, _carried(weights), seen=True)
+    variance = np.minimum(least + above @ known.most, most)
+    return Sums(total - weights @ known.counts, variance, width, _carried(weights))
 
 
 def _carried(means: Floats) -> Floats:
@@ -248,7 +255,7 @@ def _furthest(sums: Sums, noise: Noise, rare: float) -> float:
     allowed = np.full(len(sums.off), 1e-6)
     for rarity, length in noise.shells:
         often = max(rare - rarity, 0) + math.log(4 * len(sums.off))
-        rows = by_chance(sums.variance, sums.width, often, seen=sums.seen)
+        rows = by_chance(sums.variance, sums.width, often)
         allowed = np.maximum(allowed, rows + sums.carries * length)
     return float((np.abs(sums.off) / allowed).max())
 

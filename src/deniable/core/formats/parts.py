@@ -194,13 +194,17 @@ def _promise(part: Json) -> Iterator[str]:
     if not all(isinstance(entry, list) and len(entry) == 3 for entry in own):
         yield "a promise has no limits for a value of its own"
         return
-    if not all(isinstance(entry, list) and len(entry) == 2 and _is_place(entry[1], m) for entry in alone):
+    if not all(isinstance(entry, list) and len(entry) == 2 for entry in alone):
         yield "a promise names a single value that is not there"
         return
     if not all(_is_place(place, m) for place in [*named, *(entry[0] for entry in own)]):
         yield "a promise names a value that is not in the domain"
-    if not all(_is_place(entry[0], len(part["columns"])) for entry in alone):
+    if not all(_is_place(column, len(part["columns"])) for column, _ in alone):
         yield "a promise names a column that is not there"
+        return
+    sizes = [len({repr(value) for value in values}) for values in zip(*part["domain"], strict=True)] if alone else []
+    if not all(_is_place(place, sizes[column]) for column, place in alone):
+        yield "a promise names a single value that is not there"
 
 
 def _entries(promise: Json, name: str) -> list[Any]:

@@ -121,6 +121,9 @@ def _roles(raw: Json) -> Iterator[str]:
     by_cell = raw["form"] == "rows" and any(part["cells_published"] for part in raw["parts"])
     if by_cell and (published.get("cell") != "cell" or len(raw["parts"]) != 1):
         yield "cells are published, and no column 'cell' of one part says which"
+    untold = raw["form"] == "rows" and not by_cell
+    if untold and ("cell" in published.values() or any(len(part["cells"]) > 1 for part in raw["parts"])):
+        yield "rows are of several cells, and it says that these are not published"
     if grouped and len(raw["parts"]) != 1:
         yield "groups are of one part"
 
