@@ -30,6 +30,8 @@ from deniable.core.part import Part
 
 REGULAR = 1e6  # condition numbers of matrices that are inverted
 TANGENTS = 4
+TOGETHER = 4096  # values, or bundles of them, that are looked at together
+AT_ONCE = 2**22  # weights that are held at a time
 SINGLY = 256  # values that have a sum each; more are bundled, in two ways, so that every two come apart in one
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
 SCALES = 2.0 ** np.arange(-1, 5)  # alternatives: so many variances away
@@ -82,9 +84,11 @@ def counts_check(part: Part, shown: Floats, *, by_person: bool, often: float = R
     even = counts + (rows - together) / part.m  # the rows are known, and so is what the noise adds up to
     known = Known(even, np.clip(counts, 0, rows) + noise.single, noise)
     rare, furthest, number = often + math.log(3 * len(noise.shells)), 0.0, 0
-    for sums in _sums(part, shown, known):
-        number += len(sums.off)
-        furthest = max(furthest, _furthest(sums, noise, rare))
+    apart = math.log(4 * (part.m + 1 if part.m <= SINGLY else 2 * _bundles(part.m) + 1))
+    for weights in _weights(known.counts):
+        for sums in _sums(part, weights, shown, known):
+            number += len(sums.off)
+            furthest = max(furthest, _furthest(sums, noise, rare, apart))
     if furthest > 1 or _together(part, shown, known, rare):
         how = (
             f"a sum of rows is off by {furthest:.3g} times"
@@ -140,9 +144,8 @@ def cells_shown(part: Part, shown: Floats) -> Iterator[tuple[Channel, Floats]]:
     yield from zip(part.channels, np.split(shown[: edges[-1]], edges[:-1]), strict=True)
 
 
-def _sums(part: Part, shown: Floats, known: Known) -> Iterator[Sums]:
-    """Every sum that the rows of a part are held to."""
-    weights = _weights(known.counts)
+def _sums(part: Part, weights: Floats, shown: Floats, known: Known) -> Iterator[Sums]:
+    """Every sum that the rows of a part are held to, by the values that it is of."""
     if part.lineups is not None:
         for sums in inclusion_sums(part.lineups.integers(), weights, shown, known.counts, known.most):
             yield Sums(*sums)
@@ -155,14 +158,25 @@ def _sums(part: Part, shown: Floats, known: Known) -> Iterator[Sums]:
             yield _of_rows(back, weights, whole, shown, known)
 
 
-def _weights(counts: Floats) -> Floats:
-    """Which values a sum is of: one each, or bundles; and last how far each is from the average, for coins."""
+def _weights(counts: Floats) -> Iterator[Floats]:
+    """Which values a sum is of, some sums at a time: one each, or bundles; and last how far each is from the average,
+    for coins."""
     m = len(counts)
-    uneven = counts - counts.mean()
+    uneven = (counts - counts.mean())[None]
     if m <= SINGLY:
-        return np.vstack([np.eye(m), uneven])
-    places, bundles = np.arange(m), np.arange(SINGLY)[:, None]
-    return np.vstack([places * SINGLY // m == bundles, places % SINGLY == bundles, uneven]).astype(np.float64)
+        yield np.vstack([np.eye(m), uneven])
+        return
+    number, places = _bundles(m), np.arange(m)
+    for kind in (places * number // m, places % number):
+        for block in np.array_split(np.arange(number), -(-number * m // AT_ONCE)):
+            if len(block):
+                yield (kind == block[:, None]).astype(np.float64)
+    yield uneven
+
+
+def _bundles(m: int) -> int:
+    """How many bundles a kind has: every two of up to 65,536 values come apart in one of two kinds."""
+    return max(min(SINGLY, 2**24 // m), 16)
 
 
 @dataclass(frozen=True)
@@ -189,7 +203,7 @@ class Whole:
     def backward(self, weights: Floats) -> Floats | None:
         """W P^-1; None where there is none."""
         if self.matrix is not None:
-            regular = self.spread is None and np.linalg.cond(self.matrix) < REGULAR
+            regular = len(self.matrix) <= SINGLY and np.linalg.cond(self.matrix) < REGULAR
             return weights @ np.linalg.inv(self.matrix).astype(np.float64) if regular else None
         if len(self.keep) == 1 or self.spread is not None:
             return weights if self.spread is None else None
@@ -250,11 +264,12 @@ def _carried(means: Floats) -> Floats:
     return length
 
 
-def _furthest(sums: Sums, noise: Noise, rare: float) -> float:
-    """How far the furthest sum is off, in parts of what rows and noise explain together once in e^rare."""
+def _furthest(sums: Sums, noise: Noise, rare: float, apart: float) -> float:
+    """How far the furthest sum is off, in parts of what rows and noise explain together once in e^rare, all sums of
+    which there are e^apart taken together."""
     allowed = np.full(len(sums.off), 1e-6)
     for rarity, length in noise.shells:
-        often = max(rare - rarity, 0) + math.log(4 * len(sums.off))
+        often = max(rare - rarity, 0) + apart
         rows = by_chance(sums.variance, sums.width, often)
         allowed = np.maximum(allowed, rows + sums.carries * length)
     return float((np.abs(sums.off) / allowed).max())
@@ -272,18 +287,20 @@ def _together(part: Part, shown: Floats, known: Known, rare: float) -> bool:
 def _least(whole: Whole, shown: Floats, counts: Floats, length: float) -> float:
     """The logarithm of the average over alternatives at the least, with noise up to this length: it is convex in e, so
     it is at least what its tangents say."""
-    expected = point = whole.apply(counts)
-    u = np.sqrt(SCALES[:, None, None] / np.maximum(expected, 1)[:, None]) * NODES  # [scales, values, nodes]
-    grown, chances, least = np.expm1(u), np.log(WEIGHTS / WEIGHTS.sum()), -math.inf
+    m = len(counts)
+    bundle = np.arange(m) * min(m, TOGETHER) // m
+    rows, expected = (np.bincount(bundle, one).astype(np.float64) for one in (shown, whole.apply(counts)))
+    u = np.sqrt(SCALES[:, None, None] / np.maximum(expected, 1)[:, None]) * NODES  # [scales, bundles, nodes]
+    grown, chances, least, point = np.expm1(u), np.log(WEIGHTS / WEIGHTS.sum()), -math.inf, expected
     for _ in range(TANGENTS):
-        terms = chances + u * shown[:, None] - grown * point[:, None]
+        terms = chances + u * rows[:, None] - grown * point[:, None]
         by_value = logsumexp(terms, axis=2, keepdims=True)
         by_scale = by_value.sum(axis=(1, 2))
         value = float(logsumexp(by_scale))
         slope = -np.einsum("s,svn,svn->v", np.exp(by_scale - value), np.exp(terms - by_value), grown)
-        pulls = whole.forward(slope[None])[0]
+        pulls = whole.forward(slope[bundle][None])[0]
         pulls -= pulls.mean()
         size = float(np.linalg.norm(pulls))
         least = max(least, value - math.log(len(SCALES)) + float(slope @ (expected - point)) - length * size)
-        point = expected - whole.apply(pulls) * (length / max(size, 1e-12))
+        point = expected - np.bincount(bundle, whole.apply(pulls)) * (length / max(size, 1e-12))
     return least
