@@ -166,6 +166,19 @@ def test_half_of_the_rows_raw_are_refused(table: pa.Table, tmp_path: Path) -> No
     assert "published counts" in refused(folder)
 
 
+@pytest.mark.parametrize("mechanism", ["uniform", "items:separator=;,most=1"])
+def test_raw_rows_are_refused_without_a_noisy_histogram(tmp_path: Path, mechanism: str) -> None:
+    """Rare values are shown less often than coins replace other values by them."""
+    job = np.random.default_rng(4).choice(VALUES, 20_000, p=np.arange(8, 0, -1) / 36)
+    privacy = dn.Privacy(rho1="1/10", rho2="1/4", adversary="any-prior")
+    how = {"sensitive": "job", "privacy": privacy, "domain": VALUES, "key": bytes(32), "out": tmp_path / "r"}
+    dn.publish(pa.table({"job": job}), mechanism=mechanism, **how)
+    names = pq.read_table(tmp_path / "r" / "data.parquet").column_names
+    raw = {"job": job} if mechanism == "uniform" else {name: job == name[-1] for name in names}
+    with_data(tmp_path / "r", pa.table(raw))
+    assert "below 0" in refused(tmp_path / "r")
+
+
 def test_a_value_outside_the_domain_is_refused(table: pa.Table, tmp_path: Path) -> None:
     folder = publish(table, tmp_path / "r")
     shown = pq.read_table(folder / "data.parquet")
