@@ -165,7 +165,7 @@ def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]
             shown = by_state[: len(by_state) - only.beside_domain]
             checks += _counts_checks(manifest, only, shown)
             checks += _strata_checks(manifest, by_state)
-            if not _by_person(manifest):
+            if not manifest.randomness.by_person:
                 stated = {"rows": manifest.rows, "guarantee": manifest.guarantee, "privacy": manifest.privacy}
                 checks.append(frequencies_check(only, shown, stated))
         else:
@@ -187,14 +187,9 @@ def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]
     return [known, *(check for check in checks if check is not None)]
 
 
-def _by_person(manifest: Manifest) -> bool:
-    """Whether rows of a person are published alike, and so not drawn independently."""
-    return manifest.randomness.by_person
-
-
 def _counts_checks(manifest: Manifest, part: Part, shown: Floats) -> list[Check | None]:
     """Published counts against the noisy histogram, and against what any table can have."""
-    often, by_person = RARELY + math.log(len(manifest.parts)), _by_person(manifest)
+    often, by_person = RARELY + math.log(len(manifest.parts)), manifest.randomness.by_person
     possible = None if by_person else possible_check(part, shown, often)
     return [counts_check(part, shown, by_person=by_person, often=often), possible]
 
