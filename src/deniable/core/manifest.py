@@ -41,8 +41,7 @@ ROW_NUMBER, ROW_ID, PERSON_AND_VALUE = "row number", "row id", "person and value
 
 @dataclass(frozen=True)
 class Randomness:
-    """Where the draws came from. A seed is recorded because whoever knows it can undo the release, and a series because
-    its publications are about the same people."""
+    """Where the draws came from: a seed, which whoever knows can undo, and a series, which is about the same people."""
 
     source: str
     seed: int | None
@@ -52,8 +51,8 @@ class Randomness:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        raw = {name: entry for name, entry in asdict(self).items() if name != "series"}
-        return {**raw, "series": list(self.series)} if self.series else raw
+        raw = {**asdict(self), "series": list(self.series)}
+        return raw if self.series else {name: raw[name] for name in raw if name != "series"}
 
     @property
     def by_person(self) -> bool:

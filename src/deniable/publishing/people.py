@@ -75,9 +75,9 @@ def require_own_draws(ready: Prepared, who: str | None, by_value: bool) -> None:
         for work in ready.jobs
     ):
         raise OptionError(
-            f"{who!r}, which names rows or people, does not go with mechanism {ready.plan.mechanism!r}: it deals rows "
-            "to cells, or swaps them, by their order. Fix: leave it out, or publish with a mechanism of one cell, for "
-            "example 'designed'."
+            f"The column {who!r}, which names rows or people (row_id, person), does not go with mechanism "
+            f"{ready.plan.mechanism!r}: it deals rows to cells, or swaps them, by their order. Fix: leave it out, or "
+            "publish with a mechanism of one cell, for example 'designed'."
         )
 
 

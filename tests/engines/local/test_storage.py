@@ -75,7 +75,7 @@ def test_a_missing_value_of_the_only_column_is_a_row_of_csv(tmp_path: Path, valu
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
-def test_what_is_no_number_is_not_missing_in_csv_either(tmp_path: Path, kind: pa.DataType) -> None:
+def test_what_is_no_number_comes_back_and_is_asked_about_as_missing(tmp_path: Path, kind: pa.DataType) -> None:
     numbers = pa.array([float("nan"), None, -0.0, float("-inf")] * 100, kind, from_pandas=False)
     people = pa.table({"income": numbers, "ill": ["a", "b", "c", "d"] * 100})
     for form in ("parquet", "csv"):
@@ -85,4 +85,4 @@ def test_what_is_no_number_is_not_missing_in_csv_either(tmp_path: Path, kind: pa
         read = release.table["income"]
         assert read.null_count == 100
         assert list(map(str, read.to_pylist())) == list(map(str, numbers.to_pylist()))
-        assert release.count({"income": None}).value == pytest.approx(100)
+        assert release.count({"income": None}).value == pytest.approx(200)
