@@ -14,6 +14,9 @@ import pytest
 
 import deniable as dn
 from deniable.core.errors import DeniableError
+from deniable.engines import engine_named
+from deniable.engines.randomness import Keystream, Secret
+from tests.contract.partitioned import PartitionedEngine
 
 VALUES = list("abcdefgh")
 
@@ -127,3 +130,22 @@ def test_a_ledger_without_sketches_goes_on_by_names(tmp_path: Path) -> None:
         path.write_text(json.dumps([{**older[0], "rows": rows}]))
         with pytest.raises(DeniableError, match="is damaged: it is the ledger of a key"):
             second_look(tmp_path, registered(3_000))
+
+
+def test_a_sketch_is_the_same_however_rows_are_cut_and_in_whatever_order_they_stand() -> None:
+    """Of more rows than are kept, a third of them alike; partitions are sketched in other processes and merged."""
+    keys = Keystream(Secret.from_key(bytes(range(32))), "ledger")
+    table = pa.concat_tables([registered(6_000), registered(2_000)])
+    shuffled = table.take(pa.array(np.random.default_rng(2).permutation(8_000)))
+    sketches = [
+        engine.open(rows).sketch(keys)
+        for engine in (engine_named("local"), PartitionedEngine())
+        for rows in (table, shuffled)
+    ]
+    first = sketches[0]
+    assert len(first.once) + len(first.repeated) == 4_096
+    assert 0.28 < len(first.repeated) / 4_096 < 0.39
+    for other in sketches[1:]:
+        assert (first.rows, first.content, first.limit) == (other.rows, other.content, other.limit)
+        assert np.array_equal(first.once, other.once)
+        assert np.array_equal(first.repeated, other.repeated)

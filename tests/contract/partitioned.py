@@ -24,6 +24,7 @@ from deniable.engines.batch import binning, recoding
 from deniable.engines.batch.encoding import DomainScanner
 from deniable.engines.batch.ranges import RangeScanner
 from deniable.engines.batch.shuffling import order_of
+from deniable.engines.batch.sketch import Sketcher
 from deniable.engines.batch.strata import StrataScanner, strata_of
 from deniable.engines.batch.worker import Worker, added, published_schema
 
@@ -120,6 +121,9 @@ class PartitionedDataset:
     def scan_strata(self, columns: Sequence[str], encoder: Any, progress: Any = no_progress) -> Any:
         strata = strata_of(self.scan(tuple(columns)), encoder)
         return self._scanned(StrataScanner(strata, encoder), [*columns, *encoder.columns]).scan()
+
+    def sketch(self, keys: Any) -> Any:
+        return self._scanned(Sketcher(keys), self.names).sketch()
 
     def binned(self, bins: Mapping[str, Any], keys: Any = None) -> PartitionedDataset:
         if not bins:

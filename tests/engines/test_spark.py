@@ -48,6 +48,17 @@ def test_a_folder_is_the_same_to_the_byte_however_rows_were_cut(releases):
     assert sorted(path.name for path in (releases / "7").iterdir()) == ["README.md", "data.parquet", "manifest.json"]
 
 
+def test_a_table_is_known_again_to_the_ledger_of_a_key_on_either_engine(table, tmp_path):
+    key = tmp_path / "key"
+    key.write_bytes(KEY)
+    key.chmod(0o600)
+    options = {**_options(), "key": None, "key_file": key, "drop": "id"}
+    dn.publish(in_partitions(table, 3), **options)
+    for again in (table, in_partitions(table.slice(1), 2)):
+        with pytest.raises(dn.DeniableError, match="were published under this key before, as 'release'"):
+            dn.publish(again, **options, name="another")
+
+
 def test_both_engines_answer_alike(releases):
     here, there = (dn.open_release(releases / "7", engine=engine) for engine in ("local", "spark"))
     wheres = [{"sex": "F", "disease": ["a", "b"]}, {"age": dn.between(30, 40), "disease": "c"}, {"disease": "j"}, None]

@@ -25,6 +25,7 @@ from deniable.core.recode import Steps
 from deniable.core.replace import NumberRange, Replace
 from deniable.core.tally import Counter
 from deniable.engines.batch.kept_parts import KeptParts
+from deniable.engines.batch.sketch import Sketch
 from deniable.engines.randomness import Keystream
 
 CELL = "cell"  # the column that says which cell, or group, a row fell into
@@ -206,6 +207,10 @@ class Dataset(Protocol):
 
     def require_distinct(self, row_id: str, keys: Keystream) -> None:
         """Refuse a column that names two rows."""
+        ...
+
+    def sketch(self, keys: Keystream) -> Sketch:
+        """Which rows it has, in some thousand words of a key: enough to see the same people in another table."""
         ...
 
     def inspect(self, public: Sequence[str], parts: Sequence[PartJob] = ()) -> list[str]:

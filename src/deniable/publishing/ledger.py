@@ -14,15 +14,16 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from deniable.core.errors import ManifestError, RequirementError, listing
 from deniable.engines.base import Dataset
+from deniable.engines.batch.sketch import Sketch
 from deniable.engines.randomness import Keystream, Secret
-from deniable.publishing.looks import composed
+from deniable.publishing.looks import composed, packed, unpacked
 from deniable.publishing.series import Series
-from deniable.publishing.sketch import Sketch
 from deniable.release.folder import write_file
 
 FIELDS = {"name", "draws", "gamma"}
@@ -31,7 +32,7 @@ FIELDS = {"name", "draws", "gamma"}
 @dataclass
 class Ledger:
     """What was published under a key: by name, a digest of what decided the draws, the amplification, and a sketch of
-    the table's rows. Older entries have no sketch, and neither have tables that are not on this machine."""
+    the table's rows. Older entries have no sketch."""
 
     path: Path
     entries: list[dict[str, Any]] = field(default_factory=list)
@@ -60,7 +61,7 @@ class Ledger:
         name: str,
         draws: tuple[str, ...],
         gamma: Fraction | None,
-        sketched: Callable[[], Sketch | None],
+        sketched: Callable[[], Sketch],
         *,
         again: bool,
     ) -> None:
@@ -87,7 +88,7 @@ class Ledger:
                 "publish them again as they were; name= if this is about other people; again=True to insist."
             )
         entry = {"name": name, "draws": digest, "gamma": None if gamma is None else str(gamma)}
-        self.entries.append(entry if rows is None else {**entry, "rows": rows.to_dict()})
+        self.entries.append({**entry, "rows": _packed(rows)})
         self.changed = True
 
     def save(self) -> None:
@@ -96,12 +97,21 @@ class Ledger:
             write_file(self.path, json.dumps(self.entries, indent=1) + "\n", private=True)
 
 
+def _packed(rows: Sketch) -> dict[str, Any]:
+    words = {"once": packed(rows.once), "repeated": packed(rows.repeated)}
+    return {**words, "limit": rows.limit, "rows": rows.rows, "content": rows.content}
+
+
 def _sketch(entry: Mapping[str, Any]) -> Sketch | None:
-    return Sketch.from_dict(entry["rows"]) if "rows" in entry else None
+    if "rows" not in entry:
+        return None
+    raw = entry["rows"]
+    numbers = (int(raw[name]) for name in ("limit", "rows", "content"))
+    return Sketch(unpacked(raw["once"]), unpacked(raw["repeated"]), *numbers)
 
 
-def _alike(one: Sketch | None, other: Sketch | None) -> bool:
-    return one is not None and other is not None and one.same_people(other)
+def _alike(one: Sketch, other: Sketch | None) -> bool:
+    return other is not None and one.same_people(other)
 
 
 @dataclass(frozen=True)
@@ -112,14 +122,14 @@ class Books:
         log: the series, if it is one of a series.
         key_file: the ledger lies beside it.
         again: whether people that were published before are published once more.
-        table: as its owner has it, before anything is made coarser; None where its rows are not on this machine.
+        table: as its owner has it, before anything is made coarser.
         secret: the key.
     """
 
     log: Series | None
     key_file: str | os.PathLike[str] | None
     again: bool
-    table: Dataset | None
+    table: Dataset
     secret: Secret
 
     def opened(self, name: str, draws: tuple[str, ...], gamma: Fraction | None) -> Ledger | None:
@@ -128,11 +138,9 @@ class Books:
         if self.key_file is None:
             return None
         ledger = Ledger.beside(Path(self.key_file))
-        ledger.note(name, draws, gamma, self._sketched, again=self.again)
+        sketched = partial(self.table.sketch, Keystream(self.secret, "ledger"))
+        ledger.note(name, draws, gamma, sketched, again=self.again)
         return ledger
-
-    def _sketched(self) -> Sketch | None:
-        return None if self.table is None else Sketch.of(self.table, Keystream(self.secret, "ledger"))
 
     def keep(self, ledger: Ledger | None) -> None:
         """Remember what is published."""

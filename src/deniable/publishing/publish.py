@@ -213,7 +213,7 @@ def publish(
     )
     inputs = (*files_of(table), *files_of_key(sign))
     where = Destination(runs_on, None if out is None else Path(out), format, overwrite, inputs, signer, said, resume)
-    books = Books(log, key_file, again, None if runs_on.name == "spark" else source, secret)
+    books = Books(log, key_file, again, source, secret)
     if isinstance(chosen, Mechanism) and chosen.form != "rows":
         return publish_rival(cast(Rival, chosen), request, where, books, row_id=who)
     if row_id is not None:

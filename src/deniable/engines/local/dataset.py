@@ -27,6 +27,7 @@ from deniable.engines.batch.encoding import DomainScanner, Encoder
 from deniable.engines.batch.kept_parts import KeptParts
 from deniable.engines.batch.ranges import RangeScanner
 from deniable.engines.batch.shuffling import rechunked, shuffled, shuffled_in_parts
+from deniable.engines.batch.sketch import Sketch, Sketcher
 from deniable.engines.batch.strata import Strata, StrataScanner, strata_of
 from deniable.engines.batch.values import without_rows
 from deniable.engines.batch.worker import Piece, Worker, added, published_schema
@@ -231,6 +232,12 @@ class LocalDataset:
                 watch.update(work.encoder.encode(batch))
             warned += watch.warnings(", ".join(work.part.columns))
         return [*warned, *self._warned]
+
+    def sketch(self, keys: Keystream) -> Sketch:
+        sketcher = Sketcher(keys)
+        for batch in self.batches(self.names):
+            sketcher.update(batch)
+        return sketcher.sketch()
 
     def said_of_reading(self, columns: Sequence[str]) -> list[str]:
         """What an owner should know of how these columns were read."""

@@ -20,6 +20,7 @@ from deniable.engines.base import BATCH_ROWS, Domain, Job, PartJob, Progress, Ra
 from deniable.engines.batch import binning, recoding
 from deniable.engines.batch.encoding import DomainScanner, Encoder
 from deniable.engines.batch.ranges import RangeScanner
+from deniable.engines.batch.sketch import Sketch, Sketcher
 from deniable.engines.batch.strata import Strata, StrataScanner, strata_of
 from deniable.engines.batch.values import require_columns
 from deniable.engines.batch.worker import published_schema
@@ -200,6 +201,10 @@ class SparkDataset:
                 f"row_id = {row_id!r} does not name rows: a value of it occurs more than once, and equal ids get equal "
                 "draws. Fix: choose a column without repetitions, or leave row_id out."
             )
+
+    def sketch(self, keys: Keystream) -> Sketch:
+        sketch: Sketch = self._fed(Sketcher(keys), self.names).sketch()
+        return sketch
 
     def said_of_reading(self, columns: Sequence[str]) -> list[str]:
         """Nothing: what Spark hands over is read as it is."""

@@ -13,18 +13,14 @@ chance: they are the same people.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from deniable.core.arrays import Words
+from deniable.core.arrays import Ints, Words
 from deniable.core.errors import TableError
-from deniable.engines.base import Dataset
 from deniable.engines.randomness import Keystream
-from deniable.publishing.looks import packed, unpacked
 
 KEPT = 4096  # different rows at most
 ALL = 2**64 - 1
@@ -49,33 +45,6 @@ class Sketch:
     rows: int
     content: int
 
-    @classmethod
-    def of(cls, dataset: Dataset, keys: Keystream) -> Sketch:
-        """Of all columns of a table, in one pass and bounded memory."""
-        words, counts, limit = np.zeros(0, np.uint64), np.zeros(0, np.int64), ALL
-        rows, content = 0, 0
-        for batch in dataset.batches(list(dataset.names)):
-            drawn = _words(keys, batch)
-            rows, content = rows + len(drawn), (content + int(drawn.sum(dtype=np.uint64))) % 2**64
-            both, places = np.unique(np.concatenate([words, drawn[drawn <= limit]]), return_inverse=True)
-            weights = np.concatenate([counts, np.ones(len(places) - len(counts), np.int64)])
-            words, counts = both, np.bincount(places, weights).astype(np.int64)
-            if len(words) > KEPT:
-                limit = int(words[KEPT - 1])
-                words, counts = words[:KEPT], counts[:KEPT]
-        return cls(words[counts == 1], words[counts > 1], limit, rows, content)
-
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> Sketch:
-        """What ``to_dict`` wrote."""
-        numbers = (int(raw[name]) for name in ("limit", "rows", "content"))
-        return cls(unpacked(raw["once"]), unpacked(raw["repeated"]), *numbers)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For a file."""
-        words = {"once": packed(self.once), "repeated": packed(self.repeated)}
-        return {**words, "limit": self.limit, "rows": self.rows, "content": self.content}
-
     def same_people(self, other: Sketch) -> bool:
         """Whether two tables have the same rows, or more of them in common than chance makes of different people."""
         if not self.rows or not other.rows:
@@ -87,6 +56,38 @@ class Sketch:
         )
         same = self.rows > CHANCE and (self.rows, self.content) == (other.rows, other.content)
         return same or common > chance + 6 * math.sqrt(chance) + CHANCE
+
+
+class Sketcher:
+    """Sketches the rows that it is fed, in bounded memory, whatever their order and batches."""
+
+    def __init__(self, keys: Keystream) -> None:
+        self._keys = keys
+        self._words, self._counts, self._limit = np.zeros(0, np.uint64), np.zeros(0, np.int64), ALL
+        self._rows = self._content = 0
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """Take in some rows, with all columns of their table."""
+        drawn = _words(self._keys, batch)
+        self._take(drawn, np.ones(len(drawn), np.int64), len(drawn), int(drawn.sum(dtype=np.uint64)))
+
+    def merge(self, other: Sketcher) -> None:
+        """Take in the rows that another one was fed."""
+        self._limit = min(self._limit, other._limit)
+        self._take(other._words, other._counts, other._rows, other._content)
+
+    def sketch(self) -> Sketch:
+        """Of all rows so far."""
+        once = self._counts == 1
+        return Sketch(self._words[once], self._words[~once], self._limit, self._rows, self._content)
+
+    def _take(self, words: Words, counts: Ints, rows: int, content: int) -> None:
+        self._rows, self._content = self._rows + rows, (self._content + content) % 2**64
+        both, places = np.unique(np.concatenate([self._words, words]), return_inverse=True)
+        added = np.bincount(places, np.concatenate([self._counts, counts])).astype(np.int64)
+        if (both <= self._limit).sum() > KEPT:
+            self._limit = int(both[KEPT - 1])
+        self._words, self._counts = both[both <= self._limit], added[both <= self._limit]
 
 
 def _words(keys: Keystream, batch: pa.RecordBatch) -> Words:
