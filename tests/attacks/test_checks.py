@@ -205,3 +205,16 @@ def test_the_size_of_decoy_groups_tells_no_count() -> None:
     privacy = dn.Privacy(per_value={"b": ("1/5", "1/4"), "c": ("1/5", "1/3"), "f": ("1/4", "1/2")})
     sizes = {Decoys().size(table, privacy, SHOWN) for table in near(ROWS, 1)}
     assert sizes == {4}
+
+
+def test_a_group_size_that_counts_decide_about_is_said_and_one_that_was_given_is_not() -> None:
+    """Whose own rho2 counts, and so c, follows from how frequent they are."""
+
+    def said(mechanism: Mechanism, privacy: dn.Privacy) -> bool:
+        plan = mechanism.plan(ROWS, privacy, public=SHOWN)
+        return any(SAID in words for words in plan.guarantee.not_protected)
+
+    own = dn.Privacy(per_value={"c": ("1/5", "2/5"), "f": ("1/4", "1/2")})
+    assert said(Decoys(leftovers="drop"), own)
+    assert not said(Decoys(c=3, leftovers="drop"), own)
+    assert not said(Decoys(leftovers="drop"), dn.Privacy(rho2="1/3"))

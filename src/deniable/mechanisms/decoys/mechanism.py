@@ -41,7 +41,7 @@ from deniable.mechanisms.requirement import (
     require_covered,
     shares_told,
 )
-from deniable.mechanisms.view import widened
+from deniable.mechanisms.view import checks_tell, widened
 
 Leftovers = Literal["refuse", "drop"]
 DEFAULT_SIZE = 5
@@ -96,6 +96,8 @@ class Decoys(Mechanism):
         if len(left) and self.leftovers == "refuse":
             raise _left_over(histogram, privacy, public, c, len(left))
         _require_room(len(groups), histogram.m)
+        own_limits = self.c is None and privacy is not None and bool(privacy.per_value)  # whose count decides about c
+        told = (*shares_told(histogram, privacy), *(checks_tell(histogram, public) if own_limits else ()))
         cells = [_cell(histogram, places, h) for places, h in groups]
         if len(left):
             cells.append(_cell(histogram, left, 1))
@@ -103,7 +105,7 @@ class Decoys(Mechanism):
             self.name,
             histogram,
             tuple(cells),
-            _guarantee(c, privacy, shares_told(histogram, privacy)),
+            _guarantee(c, privacy, told),
             privacy=privacy,
             options={"c": c, "grouping": self.grouping, "leftovers": self.leftovers},
             groups=Grouping(c, self.grouping),
