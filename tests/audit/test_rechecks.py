@@ -349,3 +349,28 @@ def test_a_cell_of_one_value_keeps_no_bound_below_certainty(rho2: str, holds: bo
     said = promise.Cells(Fraction(rho2), (Fraction(1),))
     checks = RECHECKS[promise.Cells](said, part, {})
     assert [check.holds for check in checks if check.what == "posterior in cells"] == [holds]
+
+
+def test_line_ups_against_any_prior_must_state_how_much_they_amplify(honest: dict[str, dict[str, Any]]) -> None:
+    manifest = copy.deepcopy(honest["line-ups for all"])
+    manifest["parts"][0]["promise"]["gamma"] = None
+    assert "gamma" in broken(manifest)
+    by_frequency = copy.deepcopy(honest["line-ups"])
+    by_frequency["parts"][0]["promise"]["gamma"] = None
+    assert "gamma" not in broken(by_frequency)  # who knows the frequencies is held to posteriors
+
+
+def test_the_belief_that_cells_are_said_to_cover_is_the_strongest_that_stays_at_rho2(
+    honest: dict[str, dict[str, Any]],
+) -> None:
+    """By the matrix of each cell: b P[x][x] = rho2 (b P[x][x] + (1 - b) P[x][k]) for the k that shows x least often."""
+    manifest = honest["cells"]
+    rho2, strongest = 0.5, []
+    for cell in manifest["parts"][0]["cells"]:
+        keep, replace = np.array(cell["keep"]) / FULL, np.array(cell["replace"]) / FULL
+        shown = np.diag(keep) + np.outer(replace, 1 - keep)
+        for x in range(len(keep)):
+            least = min(shown[x][k] for k in range(len(keep)) if k != x)
+            strongest.append(rho2 * least / (rho2 * least + (1 - rho2) * shown[x][x]))
+    (detail,) = [check.detail for check in rechecked(manifest) if check.what == "posterior in cells"]
+    assert f"a belief of up to {min(strongest):.4g} stays below 0.5;" in detail
