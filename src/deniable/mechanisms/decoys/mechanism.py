@@ -97,7 +97,7 @@ class Decoys(Mechanism):
             raise _left_over(histogram, privacy, public, c, len(left))
         _require_room(len(groups), histogram.m)
         own_limits = self.c is None and privacy is not None and bool(privacy.per_value)  # whose count decides about c
-        told = (*shares_told(histogram, privacy), *(checks_tell(histogram, public) if own_limits else ()))
+        not_hidden = (*shares_told(histogram, privacy), *(checks_tell(histogram, public) if own_limits else ()))
         cells = [_cell(histogram, places, h) for places, h in groups]
         if len(left):
             cells.append(_cell(histogram, left, 1))
@@ -105,7 +105,7 @@ class Decoys(Mechanism):
             self.name,
             histogram,
             tuple(cells),
-            _guarantee(c, privacy, told),
+            _guarantee(c, privacy, not_hidden),
             privacy=privacy,
             options={"c": c, "grouping": self.grouping, "leftovers": self.leftovers},
             groups=Grouping(c, self.grouping),
