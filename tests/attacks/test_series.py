@@ -314,6 +314,18 @@ def test_the_file_of_a_series_is_private_and_a_damaged_one_is_refused(tmp_path: 
         publish(people(3_000), tmp_path, "designed")
 
 
+def test_what_a_run_left_that_was_killed_while_it_wrote_is_removed_by_the_next(tmp_path: Path) -> None:
+    """Half a series beside the whole one holds its key; what others keep there stays."""
+    publish(people(3_000), tmp_path, "designed")
+    half = tmp_path / ".people.series.0123456789abcdef"
+    others = [tmp_path / name for name in (".people.series.old", ".other.series.0123456789abcdef", "people.series.txt")]
+    for file in (half, *others):
+        file.write_text("half")
+    publish(people(3_001), tmp_path, "designed")
+    assert not half.exists()
+    assert all(file.exists() for file in others)
+
+
 def test_a_column_of_a_pair_that_becomes_too_frequent_is_refused(tmp_path: Path) -> None:
     """Every pair stays as rare as it was; one column alone does not."""
     rng = np.random.default_rng(3)

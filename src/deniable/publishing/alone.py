@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import functools
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -41,11 +42,21 @@ def holding(path: Path) -> Iterator[None]:
     if file is None:
         yield
         return
+    _swept(real)
     try:
         yield
     finally:
         lock.unlink(missing_ok=True)
         os.close(file)
+
+
+def _swept(book: Path) -> None:
+    """Remove what a run that was killed while it wrote a series or a ledger has left: it holds a key, or people."""
+    # As ``write_file`` calls what is not whole yet.
+    left = re.compile(rf"\.{re.escape(book.name)}(\.ledger)?\.[0-9a-f]{{16}}")
+    for file in book.parent.iterdir():
+        if left.fullmatch(file.name):
+            file.unlink(missing_ok=True)
 
 
 def _locked(lock: Path, path: Path) -> int | None:
