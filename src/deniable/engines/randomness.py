@@ -221,12 +221,7 @@ class Keystream:
         Whole numbers of any width are encrypted as one AES block; anything else goes through keyed BLAKE2b together
         with its type, so that 5 and "5" differ. The key is not the one of ``words``: a block of CTR would repeat.
         """
-        if isinstance(ids, pa.ChunkedArray):
-            ids = ids.combine_chunks()
-        if isinstance(ids, pa.ExtensionArray):
-            ids = ids.storage
-        if pa.types.is_dictionary(ids.type):
-            ids = ids.dictionary_decode()
+        ids = stored(ids)
         if ids.null_count:
             raise TableError("A record id is missing in some rows. Fix: fill them, or name another column in row_id.")
         key = _derive(self._secret.key, (*self.purpose, "record ids"))
@@ -239,6 +234,15 @@ class Keystream:
     def words_for(self, words: Words, codes: npt.NDArray[np.integer]) -> Words:
         """One word for each pair of a word (of a person) and a code (of a value), a pure function of both."""
         return _encrypted(_derive(self._secret.key, (*self.purpose, "persons and values")), words, codes)
+
+
+def stored(ids: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Record ids as one array of plain values, whatever holds them."""
+    if isinstance(ids, pa.ChunkedArray):
+        ids = ids.combine_chunks()
+    if isinstance(ids, pa.ExtensionArray):
+        ids = ids.storage
+    return ids.dictionary_decode() if pa.types.is_dictionary(ids.type) else ids
 
 
 def _encrypted(key: bytes, first: Words, second: Codes) -> Words:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.core.arrays import Words
-from deniable.engines.randomness import Keystream
+from deniable.engines.randomness import Keystream, stored
 
 BLANKS = re.compile(r"\s+")
 LEADING_ZEROS = re.compile(r"(?<![\d.])0+(?=\d)")  # of every number in a text, but not behind a point: 1.05 is not 1.5
@@ -42,12 +42,7 @@ def words_of_spellings(keys: Keystream, ids: pa.Array | pa.ChunkedArray) -> Word
 
 def _texts(ids: pa.Array | pa.ChunkedArray) -> list[str]:
     """Ids as texts; a whole number has no point, however it is stored."""
-    if isinstance(ids, pa.ChunkedArray):
-        ids = ids.combine_chunks()
-    if isinstance(ids, pa.ExtensionArray):
-        ids = ids.storage
-    if pa.types.is_dictionary(ids.type):
-        ids = ids.dictionary_decode()
+    ids = stored(ids)
     if pa.types.is_floating(ids.type):
         numbers = np.asarray(ids.to_numpy(zero_copy_only=False), dtype=np.float64).tolist()
         return [str(int(number)) if number.is_integer() else repr(number) for number in numbers]
