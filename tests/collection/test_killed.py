@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +14,12 @@ import pytest
 from deniable.collection.respondent import sent
 from deniable.collection.store import store_at
 from deniable.collection.store.base import Entry
-from tests.collection.serving import TOKEN, Server, new_id, postgres, serving
+from tests.collection.serving import TOKEN, Server, new_id, serving
 from tests.collection.surveys import EVERY_KIND, answers, responses_of
 
 pytest.importorskip("fastapi", reason="needs the extra 'collect'")
 RESPONSES = responses_of()
 KILLS = 20
-needs_postgres = pytest.mark.skipif(
-    shutil.which("initdb") is None, reason="needs PostgreSQL: no program 'initdb' is on the PATH"
-)
-STORES = ["sqlite", pytest.param("postgresql", marks=needs_postgres)]
-
-
-@pytest.fixture(params=STORES)
-def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield str(tmp_path / "responses.db")
-        return
-    pytest.importorskip("psycopg", reason="needs the extra 'collect'")
-    with postgres() as started:
-        yield started
 
 
 class Respondent(threading.Thread):

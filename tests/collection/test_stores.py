@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,24 +12,10 @@ import pytest
 from deniable.collection.codes import hashed, new_codes
 from deniable.collection.store import store_at
 from deniable.collection.store.base import Entry
-from tests.collection.serving import new_id, postgres
+from tests.collection.serving import new_id
 
 pytest.importorskip("fastapi", reason="needs the extra 'collect'")
-needs_postgres = pytest.mark.skipif(
-    shutil.which("initdb") is None, reason="needs PostgreSQL: no program 'initdb' is on the PATH"
-)
-STORES = ["sqlite", pytest.param("postgresql", marks=[needs_postgres, pytest.mark.slow])]
 DAY = "2025-01-01"
-
-
-@pytest.fixture(params=STORES)
-def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield str(tmp_path / "responses.db")
-        return
-    pytest.importorskip("psycopg", reason="needs the extra 'collect'")
-    with postgres() as started:
-        yield started
 
 
 def test_nothing_in_a_store_ties_a_code_to_a_response(address: str) -> None:
