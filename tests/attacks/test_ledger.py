@@ -103,6 +103,7 @@ def test_other_people_of_one_population_are_no_second_look(tmp_path: Path, colum
     cut = int(share * 20_000)
     for number, places in enumerate((order[:cut], order[cut:])):
         second_look(tmp_path, table.take(places), drop=(), name=str(number))
+    assert [entry["name"] for entry in json.loads((tmp_path / "key.ledger").read_text())] == ["0", "1"]
 
 
 def test_a_table_of_few_combinations_is_known_as_a_whole(tmp_path: Path) -> None:

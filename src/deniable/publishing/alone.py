@@ -54,9 +54,10 @@ def _swept(book: Path) -> None:
     """Remove what a run that was killed while it wrote a series or a ledger has left: it holds a key, or people."""
     # As ``write_file`` calls what is not whole yet.
     left = re.compile(rf"\.{re.escape(book.name)}(\.ledger)?\.[0-9a-f]{{16}}")
-    for file in book.parent.iterdir():
-        if left.fullmatch(file.name):
-            file.unlink(missing_ok=True)
+    with contextlib.suppress(PermissionError):  # a folder that may be written to, and not listed
+        for file in book.parent.iterdir():
+            if left.fullmatch(file.name):
+                file.unlink(missing_ok=True)
 
 
 def _locked(lock: Path, path: Path) -> int | None:
