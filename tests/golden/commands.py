@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import runpy
 import shlex
 import shutil
@@ -68,6 +69,7 @@ COMMANDS = [
 RIVALS = ("anatomy", "generalize", "perturbed-generalization", "optrr", "laplace")
 
 
+LONG = re.compile(r"\d+\.\d{9,}")  # more digits than are the same whatever is added up first
 SQL = " :: "  # between the words of a command and its question
 
 
@@ -107,7 +109,11 @@ def _run(line: str) -> Items:
     text = stdout.getvalue()
     if "--json" in given and text:
         return {"exit": code, **_without_rivals(plain(json.loads(text)))}
-    return {"exit": code, "stdout": [row.rstrip() for row in text.splitlines() if not row.strip().startswith(RIVALS)]}
+    lines = [line for line in text.splitlines() if not line.strip().startswith(RIVALS)]
+    return {
+        "exit": code,
+        "stdout": [LONG.sub(lambda number: f"{float(number[0]):.10g}", line).rstrip() for line in lines],
+    }
 
 
 def _without_rivals(printed: Items) -> Items:

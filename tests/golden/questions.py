@@ -189,8 +189,8 @@ OF_DISEASES = [
     "SELECT AVG(grave) AS g, SUM(grave) AS s FROM release JOIN chapters ON {d} = code WHERE sex = 'M'",
     "SELECT region, COUNT(*) AS n FROM release LEFT JOIN chapters ON {d} = code WHERE chapter = 'child' "
     "GROUP BY region ORDER BY region",
-    ""
-    "SELECT SUM(CASE WHEN {d} = 'hiv' THEN pay ELSE 0 END) AS s, AVG(CASE WHEN {d} = 'flu' THEN age END) AS a FROM release",
+    "SELECT SUM(CASE WHEN {d} = 'hiv' THEN pay ELSE 0 END) AS s, "
+    "AVG(CASE WHEN {d} = 'flu' THEN age END) AS a FROM release",
 ]
 OF_LISTS = [
     "SELECT list_contains(diagnoses, 'E11') AS has, COUNT(*) AS n FROM release GROUP BY has ORDER BY has",
