@@ -79,7 +79,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "doctor": ("doctor:doctor", "Say what this machine has, and what is missing for what."),
     "demo": ("demo:demo", "Make up a census, publish it, verify the release and ask it questions."),
-    "data": ("data:app", "Fetch public tables to try things on."),
 }
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
