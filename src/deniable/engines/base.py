@@ -83,14 +83,12 @@ class PartJob:
         part: the plan.
         encoder: how values become codes.
         rows: of the whole table.
-        strata: how public columns become the cell of a row (``batch.strata``); None: rows are dealt by chance.
         drawn_as: an earlier plan, in whose proportions rows draw their cells (``Job.by_value``); None: this one.
     """
 
     part: PlannedPart
     encoder: Any
     rows: int
-    strata: Any = None
     drawn_as: PlannedPart | None = None
 
 
@@ -187,10 +185,6 @@ class Dataset(Protocol):
 
     def scan_range(self, column: str, replace: Replace, missing: str, progress: Progress = no_progress) -> RangeScan:
         """Check that a column's values lie in the declared range, and find its grid."""
-        ...
-
-    def scan_strata(self, columns: Sequence[str], encoder: Any, progress: Progress = no_progress) -> Any:
-        """Find the strata of public columns, and count the sensitive values in each."""
         ...
 
     def binned(self, bins: Mapping[str, BinsLike], keys: Keystream | None = None) -> Dataset:

@@ -23,12 +23,11 @@ from deniable.core.replace import Replace
 from deniable.engines.base import BATCH_ROWS, ROW_GROUP, Domain, Job, PartJob, Progress, RangeScan, Scan, no_progress
 from deniable.engines.batch import binning, recoding
 from deniable.engines.batch.content import PIECE_ROWS, content_schema, digest_of_piece, digest_of_pieces
-from deniable.engines.batch.encoding import DomainScanner, Encoder
+from deniable.engines.batch.encoding import DomainScanner
 from deniable.engines.batch.kept_parts import KeptParts
 from deniable.engines.batch.ranges import RangeScanner
 from deniable.engines.batch.shuffling import rechunked, shuffled, shuffled_in_parts
 from deniable.engines.batch.sketch import Sketch, Sketcher
-from deniable.engines.batch.strata import Strata, StrataScanner, strata_of
 from deniable.engines.batch.values import without_rows
 from deniable.engines.batch.worker import Piece, Worker, added, published_schema
 from deniable.engines.local.files import Source
@@ -198,13 +197,6 @@ class LocalDataset:
         scanner = RangeScanner(column, self.schema.field(column).type, replace)
         self._feed(scanner, [column], progress, "counting")
         return scanner.scan(missing)
-
-    def scan_strata(self, columns: Sequence[str], encoder: Encoder, progress: Progress = no_progress) -> Strata:
-        """Find the strata and count the sensitive values in each: a pass over ``columns``, and one over both."""
-        strata = strata_of(self.scan(tuple(columns), progress=progress), encoder)
-        scanner = StrataScanner(strata, encoder)
-        self._feed(scanner, [*columns, *encoder.columns], progress, "counting strata")
-        return scanner.scan()
 
     def _feed(self, scanner: Any, columns: Sequence[str], progress: Progress, what: str) -> None:
         done = 0
