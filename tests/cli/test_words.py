@@ -38,7 +38,6 @@ PYTHON = re.compile(
         ("raise above, error or at_most of large_sums.", "raise above, error or at_most of --large-sums."),
         ("Fix: leave out= out and ask the object, or", "Fix: ask it in Python (dn.publish), or"),
         ("draw at least once. Fix: draws=5.", "draw at least once. Fix: --draws 5."),
-        ("resume=True is not for a series", "--resume is not for a series"),
         ("Fix: choose another folder, or overwrite=True.", "Fix: choose another folder, or --overwrite."),
         ("Fix: domain=[..] with every value", "Fix: --domain COLUMN=FILE with every value"),
         ("Publish without seed=. A seed", "Publish without --seed. A seed"),

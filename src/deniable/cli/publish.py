@@ -120,14 +120,6 @@ def publish(
             "--again", help="Publish although the ledger beside the key file says that this is a second look."
         ),
     ] = False,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Keep finished parts if this run is killed, and go on with those of an earlier run with the same key "
-            "file, table and options.",
-        ),
-    ] = False,
     no_shuffle: Annotated[
         bool, typer.Option("--no-shuffle", help="Keep the order of the rows, which may give values away.")
     ] = False,
@@ -215,7 +207,7 @@ def publish(
         )
         informed_limit = None
     with (
-        new_key(new_key_file, out, resume=resume) as made,
+        new_key(new_key_file, out) as made,
         console.progress_bar(shown=not quiet and not as_json) as progress,
     ):
         release = dn.publish(
@@ -233,7 +225,6 @@ def publish(
             changes=changes,
             new_people=new_people,
             again=again,
-            resume=resume,
             shuffle=not no_shuffle,
             missing=missing,
             bins=binned,

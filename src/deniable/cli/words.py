@@ -55,7 +55,6 @@ WRITTEN = (
     (r"again=True", "--again"),
     (r"new_people=True", "--new-people"),
     (r"overwrite=True", "--overwrite"),
-    (r"resume=True", "--resume"),
     (r"leave out shuffle=False", "leave out --no-shuffle"),
     (r"shuffle=False", "--no-shuffle"),
     (r"shuffle the rows \(shuffle=True, the default\)", "leave out --no-shuffle"),

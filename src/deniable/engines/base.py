@@ -24,7 +24,6 @@ from deniable.core.plan import PlannedPart
 from deniable.core.recode import Steps
 from deniable.core.replace import NumberRange, Replace
 from deniable.core.tally import Counter
-from deniable.engines.batch.kept_parts import KeptParts
 from deniable.engines.batch.sketch import Sketch
 from deniable.engines.randomness import Keystream
 
@@ -246,15 +245,6 @@ class Unfolds(Protocol):
 
 class UnfoldedDataset(Dataset, Unfolds, Protocol):
     """A dataset with the items of a column of lists as columns."""
-
-
-@runtime_checkable
-class Resumes(Protocol):
-    """A dataset that can go on with what a killed run had finished."""
-
-    def execute_in_parts(self, job: Job, kept: KeptParts) -> Iterable[pa.Table]:
-        """The published rows, shuffled, as ``execute`` has them."""
-        ...
 
 
 def items_of(dataset: Dataset) -> Mapping[str, ListItem]:

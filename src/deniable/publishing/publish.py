@@ -36,7 +36,6 @@ from deniable.publishing.ledger import Books
 from deniable.publishing.lists import Refused, unfolded
 from deniable.publishing.people import drawn_by, series_of
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
-from deniable.publishing.resuming import require_resumable
 from deniable.publishing.rival import publish_rival
 from deniable.publishing.rows import Machine, publish_rows
 from deniable.publishing.scanning import binned, recoded
@@ -65,7 +64,6 @@ def publish(
     changes: int | None = None,
     new_people: bool = False,
     again: bool = False,
-    resume: bool = False,
     shuffle: bool = True,
     missing: str = "value",
     bins: Mapping[str, BinsLike] | None = None,
@@ -118,8 +116,6 @@ def publish(
         new_people: of a series: every id that it does not know names someone whom it has not published. Without it a
             table is refused in which ids seem to be written otherwise than before, or hardly anyone is known.
         again: publish although the ledger beside ``key_file`` says that these people were published before.
-        resume: keep finished parts of a run that is killed beside ``out``, and go on with those of an earlier run, of
-            the same key, table and options, if there are some. It needs ``key_file``, or another key.
         shuffle: publish the rows in random order.
         missing: ``"value"``: missing is a value like any other; ``"exempt"``: published as missing; ``"refuse"``.
         bins: for sensitive numbers: column -> edges, ``Bins`` or ``Quantiles``; the column is published as intervals.
@@ -171,7 +167,6 @@ def publish(
     require_once(table)
     runs_on = engine_for(engine, table)
     source = opened = runs_on.open(table)
-    require_resumable(resume, out, secret, opened, chosen, shuffle=shuffle, series=log is not None)
     named_by = "mechanism" if sensitive is None else "sensitive"
     public = public_columns(opened, names, as_names(drop), row_id, person, named_by=named_by)
     said = about_of(about, opened.names, [*public, *names])
@@ -212,7 +207,7 @@ def publish(
         unnamed=row_labels(opened.names, (*names, *as_names(drop), who)),
     )
     inputs = (*files_of(table), *files_of_key(sign))
-    where = Destination(runs_on, None if out is None else Path(out), format, overwrite, inputs, signer, said, resume)
+    where = Destination(runs_on, None if out is None else Path(out), format, overwrite, inputs, signer, said)
     books = Books(log, key_file, again, source, secret)
     if isinstance(chosen, Mechanism) and chosen.form != "rows":
         return publish_rival(cast(Rival, chosen), request, where, books, row_id=who)
