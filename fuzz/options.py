@@ -92,7 +92,7 @@ COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
                 "--requirements",
             ),
             *("--seed", "--name", "--pool", "--out", "--new-key-file", "--series", "--person", "--changes", "--domain"),
-            *("--informed-limit", "--sign"),
+            "--sign",
         ),
     ),
     "plan": (

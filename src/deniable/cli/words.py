@@ -21,7 +21,6 @@ OPTIONS = (
     "engine",
     "exempt",
     "format",
-    "informed_limit",
     "key_file",
     "mechanism",
     "method",

@@ -18,7 +18,7 @@ from deniable.engines.randomness import drawn_rows
 from deniable.engines.request import Request
 from deniable.mechanisms.base import Mechanism, Need, Scanned
 from deniable.publishing import marginal
-from deniable.publishing.choosing import MEASURED, compared_for
+from deniable.publishing.choosing import compared_for
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def prepared(mechanism: str | Mechanism, request: Request) -> Prepared:
     """What an engine is to execute for this mechanism, or for the planner's choice."""
     if isinstance(mechanism, Mechanism):
         return _prepared(mechanism, request)
-    compared, measured = compared_for(request)
+    compared = compared_for(request)
     refused: RequirementError | None = None
     for one in compared.usable:
         try:
@@ -82,10 +82,6 @@ def prepared(mechanism: str | Mechanism, request: Request) -> Prepared:
         except RequirementError as problem:  # noisy counts allow it, exact ones do not
             refused = refused or problem
             continue
-        if measured:
-            promised = ready.plan.guarantee
-            promised = dataclasses.replace(promised, not_protected=(*promised.not_protected, MEASURED))
-            ready = dataclasses.replace(ready, plan=dataclasses.replace(ready.plan, guarantee=promised))
         return dataclasses.replace(ready, chosen=compared.in_one_line(one, ready.plan))
     assert refused is not None
     raise refused

@@ -23,7 +23,6 @@ from deniable.publishing.arguments import (
     as_names,
     check_options,
     files_of,
-    limit_of,
     one_name,
     public_columns,
     require_once,
@@ -72,7 +71,6 @@ def publish(
     suppress: Rows | None = None,
     domain: Sequence[Hashable] | Mapping[str, Sequence[Hashable]] | None = None,
     marginals: bool | None = None,
-    informed_limit: Probability | None = None,
     name: str = "release",
     about: About | Mapping[str, Any] | None = None,
     threads: int | None = None,
@@ -130,8 +128,6 @@ def publish(
             columns a mapping column -> values.
         marginals: publish the histogram with noise, for more accurate answers. Default: where the adversary is
             assumed to know the distribution anyway (``"frequency"``).
-        informed_limit: for ``mechanism="auto"``: how often someone may be right who has learnt from the public columns
-            and sees a row. Default: as often as with the cells of ``"small-domain"`` at the same rho2.
         name: part of the derivation of all draws.
         about: who publishes it, where questions go, and what columns mean, for the README of the release:
             ``About(publisher=.., contact=.., columns=dictionary("columns.csv"))``.
@@ -158,7 +154,6 @@ def publish(
         names = chosen.columns_of(names)
     check_options(missing, format, name)
     signer = signer_for(sign, out)
-    limit = limit_of(informed_limit, mechanism)
     who = one_name(row_id, person)
     log = series_of(series, changes, new_people, who, key, key_file, seed)
     if log is not None:
@@ -181,7 +176,6 @@ def publish(
         "columns": (public, names, row_id, person),
         "values": (missing, domain, bins),
         "published": (marginals, shuffle),
-        **({} if limit is None else {"informed_limit": limit}),
         **({"recode": opened.recodes} if opened.recodes else {}),
     }
     context = "" if secret.fresh else context_of(opened, [*public, *names], who, choices)
@@ -202,7 +196,6 @@ def publish(
         shuffle,
         marginals,
         progress,
-        limit,
         drawn_by=drawn_by(who, by_value),
         unnamed=row_labels(opened.names, (*names, *as_names(drop), who)),
     )
