@@ -3,7 +3,7 @@
     python benchmarks/scale.py --rows 5 6 7 --values 1 4 5 6 --kept measured.jsonl
     python benchmarks/scale.py --as-kept --kept benchmarks/scale.jsonl
 
-Each command is a process of its own under the ceiling that `--memory` sets; what is refused is said. What was measured
+Each command is a process of its own under the limit that `ulimit -d` sets; what is refused is said. What was measured
 is kept in a file, line by line, so that large tables can be measured later than small ones. The second line prints the
 tables of docs/explanation/scale.md from what was measured for it.
 """
@@ -144,7 +144,7 @@ class Kept:
                 print(json.dumps([*size, what, cell]), file=lines)
 
 
-def measure(size: Size, names: Sequence[str], memory: str | None, kept: Kept, wide: bool) -> None:
+def measure(size: Size, names: Sequence[str], kept: Kept, wide: bool) -> None:
     """Every command that was not measured on a table of this size."""
     left = kept.missing(size, names)
     if not left:
@@ -155,8 +155,7 @@ def measure(size: Size, names: Sequence[str], memory: str | None, kept: Kept, wi
         places["TABLE"] = str(folder / "table.parquet")
         write_table(Path(places["TABLE"]), *size, wide)
         for what in dict.fromkeys(["publish", *left]):  # the others ask the release that it makes
-            limited = [] if memory is None else ["--memory", memory]
-            cell = measured([*(places.get(word, word) for word in COMMANDS[what]), *limited], folder)
+            cell = measured([places.get(word, word) for word in COMMANDS[what]], folder)
             if what in left:
                 kept.add(size, what, cell)
 
@@ -189,7 +188,6 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="*", default=ROWS, metavar="POWER", help="of ten, with 50 values")
     parser.add_argument("--values", type=int, nargs="*", default=VALUES, metavar="POWER", help="of ten, in 10^6 rows")
     parser.add_argument("--only", nargs="*", choices=[*COMMANDS], metavar="COMMAND", help="some of the commands")
-    parser.add_argument("--memory", default=None, help="a ceiling for every command")
     parser.add_argument("--wide", action="store_true", help="tables of eight columns instead of three")
     parser.add_argument("--kept", type=Path, default=None, help="a file of what was measured, read and added to")
     parser.add_argument("--as-kept", action="store_true", help="print what is kept, and measure nothing")
@@ -197,7 +195,7 @@ def main() -> None:
     kept, names = Kept(options.kept), options.only or [*COMMANDS]
     sizes = [*((10**power, FEW_VALUES) for power in options.rows), *((FEW_ROWS, 10**power) for power in options.values)]
     for size in () if options.as_kept else sizes:
-        measure(size, names, options.memory, kept, options.wide)
+        measure(size, names, kept, options.wide)
     print(tables(options.rows, options.values, names, kept))
 
 

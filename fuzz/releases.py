@@ -44,7 +44,6 @@ MADE: dict[str, Callable[[], Made]] = {
     "lineup": lambda: (mechanisms.Lineup(), PRIVACY, {}),
     "lineup-coded": lambda: (mechanisms.Lineup(size=18), dn.Privacy(rho2="1/2"), {"table": many_values()}),
     "items": lambda: (mechanisms.Items(budget=3, most=2, beyond="first"), None, {"table": lists()}),
-    "pram-strata": lambda: (mechanisms.Pram(strata="sex"), PRIVACY, {}),
     "redraw": lambda: (mechanisms.Redraw(), None, {}),
     "decoys": lambda: (mechanisms.Decoys(c=4), None, {}),
     "decoys-sums": lambda: (mechanisms.Decoys(), SMALL, {}),

@@ -29,7 +29,7 @@ if sys.platform == "linux":
     MEMORY = resource.getrlimit(resource.RLIMIT_DATA)
 
     def pytest_runtest_teardown() -> None:
-        """A command that ran inside this process has set a ceiling; the next test is not held to it."""
+        """A command that ran inside this process has set a limit; the next test is not held to it."""
         resource.setrlimit(resource.RLIMIT_DATA, MEMORY)
 
 

@@ -123,7 +123,7 @@ def test_twenty_honest_releases_of_each_pass(name: str, tmp_path: Path) -> None:
 
 ODD = [
     "uniform", "small-domain", "small-domain:channels=fine-grain", "small-domain:cost=bound", "fine-grain", "designed",
-    "identity", "lineup", "lineup:truth=1", "redraw", "pram", "strata", "optrr:generations=5", "items", "retention",
+    "identity", "lineup", "lineup:truth=1", "redraw", "pram", "optrr:generations=5", "items", "retention",
     "swapping", "decoys:c=2,leftovers=drop", "decoys:c=3,grouping=balanced,leftovers=drop",
     "decoys:c=2,grouping=anatomy,leftovers=drop", "anatomy:l=2", "generalize:k=2,l=2", "perturbed-generalization:k=2",
 ]  # fmt: skip
@@ -151,8 +151,6 @@ def odd_mechanism(how: str, rng: np.random.Generator) -> str | Mechanism:
         replacing = "swapping" if how == "swapping" else str(rng.choice(["uniform", "identity"]))
         columns = {"job": dn.Replace(coin=float(rng.random()), replacing=replacing)}
         return mechanisms.Retention(columns if rng.random() < 0.5 else {**columns, "age": AGES})
-    if how == "strata":
-        return mechanisms.Pram(strata=["sex"], min_rows=5)
     return "items:separator=;,most=1" if how == "items" else how
 
 

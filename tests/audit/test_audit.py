@@ -138,13 +138,10 @@ def test_what_cells_reveal_is_their_mutual_information_with_the_value() -> None:
         "pram",
         "redraw",
         "decoys:c=3",
-        "pram:strata=age",
     ],
 )
 def test_figures_equal_what_a_large_release_shows(mechanism: str) -> None:
     rows = table(times=3_000)
-    if "strata" in mechanism:
-        rows = rows.set_column(0, "age", pa.array(np.arange(rows.num_rows) % 2))
     release = published(rows, mechanism, shuffle=False)
     part = audit(rows, release).parts[0]
     assert isinstance(part.posteriors, Posteriors)

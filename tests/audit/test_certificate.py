@@ -89,7 +89,8 @@ def test_a_changed_data_file_is_noticed(folder):
     ("change", "words"),
     [
         (lambda m: m["parts"][0].pop("cells"), "'cells' is a required property"),
-        (lambda m: m.__setitem__("format_version", 7), "format version 7"),
+        (lambda m: m.__setitem__("format_version", 7), "format version 7; this deniable reads 2"),
+        (lambda m: m.__setitem__("format_version", 1), "format version 1; this deniable reads 2"),
         (lambda m: m["parts"][0]["cells"][0]["values"].__setitem__(0, 99), "not in the domain"),
         (lambda m: m["parts"][0]["cells"][0]["replace"].__setitem__(0, 1), "not a probability distribution"),
         (lambda m: m["data"].__setitem__("file", "../other.parquet"), "outside the release"),

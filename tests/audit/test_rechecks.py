@@ -33,7 +33,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "per-value": {"mechanism": "fine-grain", "privacy": dn.Privacy(per_value=OWN)},
     "per-value for all": {"mechanism": "fine-grain", "privacy": dn.Privacy("1/4", "1/3", adversary="any-prior")},
     "cells": {"mechanism": "small-domain", "privacy": dn.Privacy(rho2="1/2")},
-    "strata": {"mechanism": "pram:strata=sex,min_rows=1000", "privacy": dn.Privacy(rho2="1/2")},
     "relative-prior": {"mechanism": Retention({"job": dn.Replace(privacy=(3, "1/4", "3/4"))})},
     "relative-prior of a range": {
         "mechanism": Retention({"age": dn.Replace(privacy=(20, "1/10", "1/2"), low=0, high=99)})
@@ -137,7 +136,7 @@ def test_coins_that_are_lowered_by_5_percent_keep_the_promise(honest: dict[str, 
 
 LOWERED = [
     *[(way, "gamma") for way in OF_CHANNELS if kind_of(way) == "amplification"],
-    *[(way, "gammas") for way in ("cells", "strata")],
+    ("cells", "gammas"),
     *[(way, "rho2") for way in ("amplification", "amplification of a column", "frequency")],
     *[("frequency without a requirement", "rho2"), ("decoys", "rho2")],
     *[("items", "rho2"), ("items", "gamma"), ("items within a budget", "gamma")],
@@ -193,16 +192,6 @@ def test_a_small_cell_that_keeps_too_much_is_rejected_whatever_its_gamma(honest:
     assert broken(manifest) == ["cell amplification"]
 
 
-def test_strata_that_keep_too_much_are_rejected_whatever_their_gammas(honest: dict[str, dict[str, Any]]) -> None:
-    manifest = copy.deepcopy(honest["strata"])
-    part = manifest["parts"][0]
-    more_kept(part, 40)
-    part["promise"]["gammas"] = [None] * len(part["cells"])
-    assert broken(manifest) == ["posterior in strata"]
-    part["promise"]["rows"] = 0
-    assert broken(manifest) == ["posterior in strata"]
-
-
 def test_without_a_noisy_histogram_posteriors_are_said_to_be_not_checked(honest: dict[str, dict[str, Any]]) -> None:
     manifest = copy.deepcopy(honest["frequency"])
     manifest["parts"][0]["marginal"] = None
@@ -211,7 +200,7 @@ def test_without_a_noisy_histogram_posteriors_are_said_to_be_not_checked(honest:
     assert "NOT CHECKED" in check.detail
 
 
-@pytest.mark.parametrize("kind", ["frequency", "per-value", "cells", "strata", "relative-prior"])
+@pytest.mark.parametrize("kind", ["frequency", "per-value", "cells", "relative-prior"])
 def test_a_promise_about_channels_does_not_hold_where_there_are_none(
     honest: dict[str, dict[str, Any]], kind: str
 ) -> None:

@@ -31,7 +31,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "fine-grain": {"mechanism": "fine-grain", "privacy": dn.Privacy(per_value=OWN)},
     "fine-grain for all": {"mechanism": "fine-grain", "privacy": dn.Privacy("1/4", "1/3", adversary="any-prior")},
     "small-domain": {"mechanism": "small-domain", "privacy": dn.Privacy(rho2="1/2")},
-    "strata": {"mechanism": "pram:strata=sex", "privacy": dn.Privacy(rho2="1/2")},
     "decoys": {"mechanism": "decoys:c=4", "privacy": dn.Privacy(rho2="1/4")},
     "small sums": {"mechanism": "decoys", "privacy": dn.Privacy(small_sums=SMALL)},
     "large sums": {"mechanism": "decoys", "privacy": dn.Privacy(large_sums=LARGE)},
@@ -132,7 +131,6 @@ def test_every_mechanism_says_by_what_it_promises() -> None:
             instead("amplification", gamma="1000", rho1=None, rho2=None, above=[]),
             "no promise is made of it",
         ),
-        ("small-domain", instead("strata", rho2="1/2", gammas=[], rows=1, partly=True), "does not promise by strata"),
         ("decoys", instead("groups", l=4, k=4), "'groups' is no promise about rows"),
         ("anatomy", instead("nothing", why=""), "'nothing' is no promise about buckets"),
         # the same kind with weaker numbers
@@ -159,7 +157,6 @@ def test_every_mechanism_says_by_what_it_promises() -> None:
         ("designed", promised(above=[0]), "values are left out as more frequent than rho1, and none is required"),
         ("designed", promised(loose=[[0, 0]]), "single values are left out that no column has"),
         ("small-domain", promised(rho2="3/5"), "rho2 = 1/2 is stated, and 3/5 promised"),
-        ("strata", promised(partly=True), "the bound is not for all values, and the requirement is"),
         ("decoys", promised(rho2=None), "no promise is made of it"),
         ("decoys", promised(rho2="1/3"), "rho2 = 1/4 is stated, and 1/3 promised"),
         ("small sums", promised(small_sums=None), "small sums are required, and others or none promised"),

@@ -15,7 +15,6 @@ MISTAKES = [
     ("query", "nope", "SELECT"),
     ("nope",),
     ("collect", "nope"),
-    ("data",),
 ]
 
 

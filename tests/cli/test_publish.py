@@ -81,22 +81,6 @@ def test_a_key_for_a_release_that_fails_is_not_left_behind(patients: Path, run, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_key_for_a_run_that_could_be_gone_on_with_stays_only_beside_parts_of_it(
-    patients: Path, run, tmp_path: Path
-) -> None:
-    key, out = tmp_path / "key", tmp_path / "r"
-    words = ("publish", patients, *GOOD, "--out", out, "--new-key-file", key, "--resume")
-    assert run(*words, "--no-shuffle").returncode == 2
-    assert list(tmp_path.iterdir()) == []
-    (tmp_path / ".r.partial-resumed" / "kept").mkdir(parents=True)
-    key.write_text("00" * 32)
-    again = run(*words)  # the very command that was killed, run again
-    assert again.returncode == 2
-    assert f"Fix: --key-file {key}" in again.stderr
-    key.chmod(0o600)
-    assert run("publish", patients, *GOOD, "--out", out, "--key-file", key, "--resume").returncode == 0
-
-
 def test_a_column_that_an_option_names_twice_and_a_list_that_is_not_there_are_refused(
     patients: Path, run, tmp_path: Path
 ) -> None:

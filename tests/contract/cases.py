@@ -35,7 +35,6 @@ MADE = {
     "lineup, codes": lambda: (mechanisms.Lineup(size=20), ANY_PRIOR),
     "pram": lambda: (mechanisms.Pram(), None),
     "pram, fitted": lambda: (mechanisms.Pram(), PRIVACY),
-    "pram, strata": lambda: (mechanisms.Pram(strata="sex"), PRIVACY),
     "redraw": lambda: (mechanisms.Redraw(), None),
     "decoys": lambda: (mechanisms.Decoys(c=4), None),
     "decoys, rows left out": lambda: (mechanisms.Decoys(c=3, leftovers="drop"), None),

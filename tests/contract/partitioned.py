@@ -25,7 +25,6 @@ from deniable.engines.batch.encoding import DomainScanner
 from deniable.engines.batch.ranges import RangeScanner
 from deniable.engines.batch.shuffling import order_of
 from deniable.engines.batch.sketch import Sketcher
-from deniable.engines.batch.strata import StrataScanner, strata_of
 from deniable.engines.batch.worker import Worker, added, published_schema
 
 
@@ -117,10 +116,6 @@ class PartitionedDataset:
 
     def scan_range(self, column: str, replace: Any, missing: str, progress: Any = no_progress) -> Any:
         return self._scanned(RangeScanner(column, self.schema.field(column).type, replace), [column]).scan(missing)
-
-    def scan_strata(self, columns: Sequence[str], encoder: Any, progress: Any = no_progress) -> Any:
-        strata = strata_of(self.scan(tuple(columns)), encoder)
-        return self._scanned(StrataScanner(strata, encoder), [*columns, *encoder.columns]).scan()
 
     def sketch(self, keys: Any) -> Any:
         return self._scanned(Sketcher(keys), self.names).sketch()

@@ -7,73 +7,29 @@ import sys
 
 import pytest
 
-from deniable.core import memory
-from deniable.core.errors import OptionError
+resource = pytest.importorskip("resource")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps the limit")
 
 
-@pytest.mark.parametrize(("text", "size"), [("4GB", 4 * 2**30), ("1.5 G", 1.5 * 2**30), ("800MiB", 800 * 2**20)])
-def test_sizes_are_read(text: str, size: float) -> None:
-    assert memory.size_of(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "x", "-1GB", "4 elephants", "nan", "9" * 400 + "GB", "1MB", "0"])
-def test_what_is_no_size_or_too_little_is_refused(text: str) -> None:
-    with pytest.raises(OptionError, match="memory"):
-        memory.size_of(text)
-
-
-def test_the_default_is_half_of_the_machine() -> None:
-    assert memory.default_ceiling() == max(memory.LEAST, memory.of_the_machine() // 2)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps the limit")
-def test_more_than_the_ceiling_is_refused_with_its_size() -> None:
+def test_more_than_the_limit_of_the_shell_is_refused_with_its_size() -> None:
     program = """
-import sys
+import resource
 from deniable.cli import guard
 from deniable.core import memory
 import numpy as np
-memory.keep_below(memory.size_of("768MB"))
+resource.setrlimit(resource.RLIMIT_DATA, (768 * 2**20, resource.RLIM_INFINITY))
+memory.keep_to_the_machine()
 small = np.ones(2**24)  # 128 MB do fit
 guard.run(lambda: np.ones(2**27), [])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert "1.00 GiB" in done.stderr
-    assert "--memory SIZE" in done.stderr
+    assert "this one has" in done.stderr
 
 
-def test_every_command_takes_a_ceiling() -> None:
-    import typer
+def test_more_than_the_machine_has_is_refused_where_nobody_set_a_limit() -> None:
+    from deniable.core import memory
 
-    from deniable.cli.main import app
-
-    for name, command in typer.main.get_command(app).commands.items():
-        inner = getattr(command, "commands", {name: command})
-        assert all(
-            "--memory" in option.opts for one in inner.values() for option in one.params if option.name == "memory"
-        )
-        assert all(any(option.name == "memory" for option in one.params) for one in inner.values()), name
-
-
-def test_what_takes_a_whole_table_says_what_it_would_take(tmp_path, monkeypatch) -> None:
-    from deniable.cli import ceiling
-
-    (tmp_path / "people.csv").write_text("age,ill\n" + "30,yes\n41,no\n" * 50)
-
-    def audit(original: str) -> None:
-        raise MemoryError("malloc of size 96000000 failed")
-
-    def verify(release: str) -> None:
-        raise MemoryError("malloc of size 96000000 failed")
-
-    def evaluate(files: str) -> None:
-        raise MemoryError("malloc of size 96000000 failed")
-
-    with pytest.raises(MemoryError, match="evaluate asks about every value"):  # these rows take next to nothing
-        ceiling.with_ceiling(evaluate)(files=str(tmp_path / "people.csv"))
-    monkeypatch.setitem(ceiling.HELD, "audit", (2**30, "original"))
-    with pytest.raises(MemoryError, match=r"audit of 100 rows and 2 columns takes about 200\.3 GB"):
-        ceiling.with_ceiling(audit)(original=str(tmp_path / "people.csv"))
-    with pytest.raises(MemoryError, match="malloc"):
-        ceiling.with_ceiling(verify)(release="r")
+    memory.keep_to_the_machine()
+    assert resource.getrlimit(resource.RLIMIT_DATA)[0] == memory.limit() <= memory.of_the_machine()

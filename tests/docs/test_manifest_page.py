@@ -73,7 +73,7 @@ def test_every_kind_of_promise_and_its_fields_are_on_the_page_and_no_other(kind:
 
 def test_no_section_is_about_something_that_there_is_not() -> None:
     promises = {f"promise {kind}" for kind in KINDS}
-    assert set(SECTIONS) == {*FIELDS, *promises, SIGNATURE, "Promises", "Format 1"}
+    assert set(SECTIONS) == {*FIELDS, *promises, SIGNATURE, "Promises"}
     assert set(rows(SIGNATURE)) == SIGNED_FIELDS
 
 
@@ -81,14 +81,6 @@ def test_no_section_is_about_something_that_there_is_not() -> None:
 def test_a_kind_of_promise_names_the_mechanisms_that_promise_by_it(mechanism: str) -> None:
     for kind in KINDS:
         assert (f"`{mechanism}`" in SECTIONS[f"promise {kind}"].partition("\n|")[0]) == (kind in KINDS_OF[mechanism])
-
-
-def test_what_format_1_had_instead_is_on_the_page() -> None:
-    now = {name for names in FIELDS.values() for name in names}
-    gone = {name for _, names in objects(schema(1)) for name in names} - now
-    assert gone == {"sensitive", "extra", "basis", "cell_gammas"}
-    for name in gone:
-        assert f"| `{name}`" in SECTIONS["Format 1"]
 
 
 @pytest.mark.parametrize("path", FIELDS)

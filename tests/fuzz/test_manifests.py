@@ -55,7 +55,6 @@ DAMAGE = [
     ("uniform", ("parts", 0, "cells"), [], "nothing says how"),
     ("uniform", ("parts", 0, "marginal", "counts"), [1], "one count per value"),
     ("uniform", ("parts", 0, "marginal", "epsilon"), 1e-300, "noise of the histogram"),
-    ("uniform", ("parts", 0, "strata"), ["nowhere"], "not published"),
     ("uniform", ("parts", 0, "bins"), {"sex": {"edges": [0, 1, 2], "open_ends": False}}, "not perturbed"),
     ("uniform-bins", ("parts", 0, "bins", "age", "edges", 1), 10**6, "do not rise"),
     ("recoded", ("recoded", "age", 0, "limit"), "80", "recoded/age/0/limit"),

@@ -405,7 +405,7 @@ def test_both_tails_are_as_promised_at_every_count_up_to_ten(draws, c):
 def test_more_kinds_of_groups_than_memory_holds_are_refused_with_the_size_they_need(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(memory, "ceiling", lambda: 2**30)
+    monkeypatch.setattr(memory, "limit", lambda: 2**30)
     # 20,000 kinds of groups of 5 among 100,000 values, 8 bytes each: 16e9 bytes.
     with pytest.raises(RequirementError, match=r"needs 14\.9 GB here: 100,000 values make 20,000 kinds .* 1\.0 GB are"):
         Decoys(c=5).plan(Histogram(tuple(range(100_000)), np.full(100_000, 10)), None)

@@ -49,11 +49,11 @@ def test_the_planner_compares_line_ups_where_they_are_named():
     assert max(first.errors) < min(1.0, max(second.errors))
 
 
-def test_without_the_public_columns_line_ups_are_listed_and_never_taken():
-    """They teach more to whoever knows which values go with which public columns: that is measured first."""
+def test_line_ups_are_listed_and_not_taken_unless_they_are_named():
+    """They teach more to whoever knows which values go with which public columns: they must be named."""
     found = compare(COUNTS, dn.Privacy(rho2="1/4"))
     (lineups,) = found.withheld
     assert lineups.name == "lineup"
     assert lineups.score < found.recommended.score
-    assert "was not measured" in lineups.withheld
+    assert "must be named" in lineups.withheld
     assert dn.plan(COUNTS, dn.Privacy(rho2="1/4"), "auto").mechanism == found.recommended.name != "lineup"

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -125,8 +124,8 @@ def test_a_release_that_appears_at_the_last_moment_stays(tmp_path: Path, monkeyp
 
 
 def test_leftovers_of_dead_runs_go_and_those_of_live_ones_stay(tmp_path: Path) -> None:
-    dead, live, resumed = (tmp_path / f".r.partial-{name}" for name in ("dead", "live", "resumed"))
-    for folder in (dead, live, resumed):
+    dead, live = (tmp_path / f".r.partial-{name}" for name in ("dead", "live"))
+    for folder in (dead, live):
         folder.mkdir()
         (folder / LOCK).touch()
     with open(live / LOCK) as held:
@@ -135,11 +134,6 @@ def test_leftovers_of_dead_runs_go_and_those_of_live_ones_stay(tmp_path: Path) -
             (partial / "manifest.json").write_text("{}")
         assert not dead.exists(), "a new folder has its lock when it is held: a moment old, it is as dead"
         assert live.exists()
-        assert resumed.exists(), "a run that goes on may be about to take it"
-        os.utime(resumed, (time.time() - 60,) * 2)
-        with new_folder(tmp_path / "r", overwrite=True) as partial:
-            (partial / "manifest.json").write_text("{}")
-        assert not resumed.exists()
 
 
 def test_a_run_holds_its_lock_until_everything_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,27 +150,6 @@ def test_a_run_holds_its_lock_until_everything_is_on_disk(tmp_path: Path, monkey
         (partial / "data.parquet").write_text("")
     assert seen == [1] * 4  # the lock is brought to the disk as well
     assert out.exists()
-
-
-def test_no_other_run_takes_a_folder_that_is_about_to_be_moved_into_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A folder of parts is known by its name: another run emptied it in the moment between lock and rename."""
-    out, others = tmp_path / "r", []
-
-    def another() -> int:
-        others.append(new_folder(out, overwrite=False, resumes=True))
-        others[0].__enter__()
-        monkeypatch.undo()
-        return 0o022
-
-    with new_folder(out, overwrite=False, resumes=True) as partial:
-        (partial / "manifest.json").write_text("mine")
-        monkeypatch.setattr("deniable.release.folder._umask", another)
-    assert [(path.name, path.read_text()) for path in out.iterdir()] == [("manifest.json", "mine")]
-    with pytest.raises(OutputError, match="exists already"):
-        others[0].__exit__(None, None, None)
-    assert [path.name for path in tmp_path.iterdir()] == ["r"]
 
 
 def test_a_release_that_another_run_puts_back_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

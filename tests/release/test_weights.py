@@ -22,7 +22,6 @@ MADE: dict[str, tuple[Any, Any]] = {
     "identity": (mechanisms.Identity(), PRIVACY),
     "designed": (mechanisms.Designed(), PRIVACY),
     "pram": (mechanisms.Pram(), None),
-    "pram, strata": (mechanisms.Pram(strata="sex"), PRIVACY),
     "decoys": (mechanisms.Decoys(c=4), None),
     "retention": (
         mechanisms.Retention(

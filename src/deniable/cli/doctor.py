@@ -72,9 +72,7 @@ def _machine() -> list[Finding]:
         Finding("deniable", _version("deniable"), True, "everything"),
         Finding("Python", platform.python_version(), True, "everything"),
         Finding("cores", str(os.cpu_count() or 1), True, "threads of publish"),
-        Finding(
-            "memory", memory.in_words(whole), True, f"tables: --memory {memory.in_words(whole // 2)} is the default"
-        ),
+        Finding("memory", memory.in_words(whole), True, "tables: what needs more is refused"),
         Finding(
             "temporary space",
             f"{memory.in_words(free)} in {folder}",

@@ -46,7 +46,7 @@ def main() -> None:
         from deniable.cli.main import app
         from deniable.core import memory
 
-        memory.keep_below(memory.default_ceiling())
+        memory.keep_to_the_machine()
         app(prog_name="deniable")
     except Stopped as stop:
         _leave(f"Stopped by the system.{_what_stays()}", stop.code)

@@ -161,7 +161,7 @@ def _too_much(problem: MemoryError) -> str:
     whole = memory.in_words(memory.of_the_machine())
     return (
         f"This takes more memory than it may ({size}). Fix: fewer groups or columns in one question, fewer rows, or a "
-        f"higher ceiling, --memory SIZE; this machine has {whole}."
+        f"larger machine; this one has {whole}."
     )
 
 

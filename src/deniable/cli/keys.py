@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from deniable.core.errors import OptionError
-from deniable.release.partial import is_kept
 
 
 def one_source_of_randomness(key_file: Path | None, new_key_file: Path | None, seed: int | None) -> None:
@@ -19,22 +18,16 @@ def one_source_of_randomness(key_file: Path | None, new_key_file: Path | None, s
 
 
 @contextlib.contextmanager
-def new_key(path: Path | None, out: Path, *, resume: bool) -> Iterator[Path | None]:
-    """A new key in a file, if one is wanted; without a release, or parts of one to go on with, it does not stay."""
+def new_key(path: Path | None, out: Path) -> Iterator[Path | None]:
+    """A new key in a file, if one is wanted; without a release it does not stay."""
     if path is None:
         yield None
         return
     from deniable.engines.randomness import Secret
 
-    if resume and path.exists() and is_kept(out):
-        raise OptionError(
-            f"The key file {str(path)!r} exists already, and so do parts of a run that was killed. "
-            f"Fix: --key-file {path}, to go on with them if that run made it."
-        )
     Secret.generate().write(path, outside=out)
     try:
         yield path
     except BaseException:
-        if not (resume and is_kept(out)):
-            path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         raise

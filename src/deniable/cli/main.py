@@ -5,8 +5,9 @@ What a command needs takes longer to import than `--help` or a wrong option shou
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module, metadata
 from typing import Annotated, Any, NoReturn
 
@@ -14,7 +15,6 @@ import typer
 from typer.core import TyperGroup
 
 from deniable.cli import guard
-from deniable.cli.ceiling import with_ceiling, with_ceilings
 
 # name -> where, and the first sentence of its help, which a test compares with the command's own
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -79,9 +79,37 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "doctor": ("doctor:doctor", "Say what this machine has, and what is missing for what."),
     "demo": ("demo:demo", "Make up a census, publish it, verify the release and ask it questions."),
-    "data": ("data:app", "Fetch public tables to try things on."),
 }
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+
+
+class _NoPandas:
+    """A finder that finds no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name=name)
+
+
+def without_pandas(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command, before which Arrow looks for pandas in vain: it does so once, for the first list that it is given.
+
+    Importing pandas takes as long as all else that a short command does. Whoever needs it later imports it.
+    """
+
+    @functools.wraps(command)
+    def run(*words: Any, **options: Any) -> Any:
+        import pyarrow as pa
+
+        sys.meta_path.insert(0, _NoPandas)
+        try:
+            pa.array([0])
+        finally:
+            sys.meta_path.remove(_NoPandas)
+        return command(*words, **options)
+
+    return run
 
 
 class _Lazily(Mapping[str, Any]):
@@ -91,11 +119,14 @@ class _Lazily(Mapping[str, Any]):
         module, _, attribute = COMMANDS[name][0].partition(":")
         command = getattr(import_module(f"deniable.cli.{module}"), attribute)
         if isinstance(command, typer.Typer):
-            return typer.main.get_command(with_ceilings(command))
+            for registered in command.registered_commands:
+                assert registered.callback is not None
+                registered.callback = without_pandas(registered.callback)
+            return typer.main.get_command(command)
         alone = typer.Typer(
             add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, context_settings=SETTINGS
         )
-        alone.command(name)(with_ceiling(command))
+        alone.command(name)(without_pandas(command))
         made = typer.main.get_command(alone)
         made.name = name
         return made

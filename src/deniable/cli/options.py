@@ -35,14 +35,6 @@ Rho2 = Annotated[
     str | None,
     typer.Option(metavar="SHARE", help="How sure an attacker may become of a person's value: 1/6, 0.17 or 17%."),
 ]
-InformedLimit = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SHARE",
-        help="With auto: how often someone may be right who has learnt from the public columns and sees a row. Left "
-        "out: as often as with the cells of small-domain.",
-    ),
-]
 Rho1 = Annotated[
     str | None,
     typer.Option(

@@ -54,11 +54,10 @@ def plan(
         typer.Option(
             "--table/--no-table",
             help="Look at the public columns too, or at the histogram alone: what someone gains from each mechanism "
-            "who has learnt which values go with them. Line-ups are then listed in several sizes and truths, and may "
-            "be recommended. Left out: where one column is sensitive and --rho2 is given.",
+            "who has learnt which values go with them. Line-ups are then listed in several sizes and truths. "
+            "Left out: where one column is sensitive and --rho2 is given.",
         ),
     ] = None,
-    informed_limit: options.InformedLimit = None,
     drop: options.Drop = None,
     for_error: Annotated[
         str | None,
@@ -125,10 +124,9 @@ def plan(
     if pool is not None and for_error is not None:
         raise OptionError("--pool goes with --rho2: --for-error asks about questions of one size. Fix: --question 1%.")
     looks = for_error is None and (len(sensitive) == 1 if look_at_table is None else look_at_table)
-    if (informed_limit is not None or risk_chart is not None) and not looks:
+    if risk_chart is not None and not looks:
         raise OptionError(
-            "--informed-limit and --risk-chart need --table and --rho2: they speak of public columns. "
-            "Fix: add them, or leave it out."
+            "--risk-chart needs --table and --rho2: it speaks of public columns. Fix: add them, or leave it out."
         )
     if len(sensitive) > 1 and (pool is not None or looks):
         raise OptionError(f"{'--table' if pool is None else '--pool'} goes with one sensitive column. Fix: name one.")
@@ -161,7 +159,6 @@ def plan(
                 selectivities=shares or None,
                 rivals=rival_candidates,
                 attacker=attacker,
-                informed_limit=None if informed_limit is None else float(probability(informed_limit, "informed-limit")),
                 progress=progress,
             )
         _show(result, explain, as_json)

@@ -59,7 +59,6 @@ def publish(
             help=f"With auto or designed: choose for these questions. {options.ONE_POOL_HELP}",
         ),
     ] = None,
-    informed_limit: options.InformedLimit = None,
     bins: options.BinEdges = None,
     recode: options.RecodeSteps = None,
     rare: options.RareRows = None,
@@ -118,14 +117,6 @@ def publish(
         bool,
         typer.Option(
             "--again", help="Publish although the ledger beside the key file says that this is a second look."
-        ),
-    ] = False,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Keep finished parts if this run is killed, and go on with those of an earlier run with the same key "
-            "file, table and options.",
         ),
     ] = False,
     no_shuffle: Annotated[
@@ -210,12 +201,9 @@ def publish(
             raise OptionError(f"--pool asks the table on this machine, and --engine {engine} keeps it elsewhere.")
         require_fixed(binned, "--pool")
         unseen = [*(drop or []), *(name for name in (row_id, person) if name is not None)]
-        chosen, why = _chosen_for(
-            pool, mechanism, privacy, table, named, unseen, binned, recoding, missing, informed_limit
-        )
-        informed_limit = None
+        chosen, why = _chosen_for(pool, mechanism, privacy, table, named, unseen, binned, recoding, missing)
     with (
-        new_key(new_key_file, out, resume=resume) as made,
+        new_key(new_key_file, out) as made,
         console.progress_bar(shown=not quiet and not as_json) as progress,
     ):
         release = dn.publish(
@@ -233,7 +221,6 @@ def publish(
             changes=changes,
             new_people=new_people,
             again=again,
-            resume=resume,
             shuffle=not no_shuffle,
             missing=missing,
             bins=binned,
@@ -246,7 +233,6 @@ def publish(
             name=name,
             about=about_of(publisher, contact, dictionary),
             marginals=False if no_marginals else None,
-            informed_limit=informed_limit,
             progress=progress,
             sign=sign,
             engine=runs_on,
@@ -292,12 +278,9 @@ def _chosen_for(
     binned: dict[str, BinsLike],
     recoding: Recoding,
     missing: str,
-    informed_limit: str | None,
 ) -> tuple[Mechanism, str]:
     """The mechanism for an owner's own questions, designed for them or the planner's choice, and why it was chosen."""
-    from deniable.core.probability import probability
     from deniable.owner.profile import MADE_FOR, asked_table, one_pool
-    from deniable.planning.informed import informed_attacker
     from deniable.planning.planner import compare
 
     if mechanism not in (AUTO, *MADE_FOR) or privacy is None or len(sensitive) > 1:
@@ -310,11 +293,5 @@ def _chosen_for(
     )
     if mechanism in MADE_FOR:
         return MADE_FOR[mechanism](questions.profile), ""
-    comparison = compare(
-        questions.table.histogram,
-        privacy,
-        pool=questions,
-        attacker=informed_attacker(questions.table),
-        informed_limit=None if informed_limit is None else float(probability(informed_limit, "informed-limit")),
-    )
+    comparison = compare(questions.table.histogram, privacy, pool=questions)
     return comparison.recommended.mechanism, comparison.in_one_line()

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from deniable.core import html, values
 from deniable.core.about import About
 from deniable.core.errors import ManifestError
-from deniable.core.formats import format1, soundness
+from deniable.core.formats import soundness
 from deniable.core.guarantee import Guarantee
 from deniable.core.labels import Labels, labels_dict, labels_of
 from deniable.core.part import Part, part_dict, part_of, perturbed_names
@@ -225,7 +225,7 @@ class Manifest:
 
 
 def read_json(text: str) -> dict[str, Any]:
-    """The text of a manifest as JSON of the present format, checked against its schema; older formats are read too."""
+    """The text of a manifest as JSON of the present format, checked against its schema."""
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -233,14 +233,11 @@ def read_json(text: str) -> dict[str, Any]:
         raise ManifestError(f"manifest.json is not JSON{line}: the release is damaged.") from None
     soundness.require_plain(raw)
     version = raw.get("format_version") if isinstance(raw, dict) else None
-    if isinstance(version, int) and version > FORMAT_VERSION:
+    if isinstance(version, int) and version != FORMAT_VERSION:
         raise ManifestError(
-            f"This release has format version {version}; this deniable reads up to {FORMAT_VERSION}. "
-            "Fix: upgrade deniable."
+            f"This release has format version {version}; this deniable reads {FORMAT_VERSION}. "
+            "Fix: take the deniable that wrote it."
         )
-    if version == 1:
-        check_schema(raw, 1)
-        raw = format1.as_format_2(raw)
     check_schema(raw)
     soundness.require_sound(raw)
     checked: dict[str, Any] = raw
@@ -302,18 +299,18 @@ def _text(number: Fraction | None) -> str | None:
 
 
 @cache
-def schema(version: int = FORMAT_VERSION) -> dict[str, Any]:
+def schema() -> dict[str, Any]:
     """The published JSON Schema of ``manifest.json``."""
-    text = resources.files("deniable.core.formats").joinpath(f"format{version}.schema.json").read_text(encoding="utf-8")
+    text = resources.files("deniable.core.formats").joinpath("format2.schema.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
 
 
-def check_schema(raw: Any, version: int = FORMAT_VERSION) -> None:
+def check_schema(raw: Any) -> None:
     """Refuse what is not a manifest that this version can read."""
     import jsonschema
 
-    checked = jsonschema.Draft202012Validator(schema(version)).iter_errors(soundness.condensed(raw))
+    checked = jsonschema.Draft202012Validator(schema()).iter_errors(soundness.condensed(raw))
     problem = jsonschema.exceptions.best_match(checked)
     if problem is not None:
         where = "/".join(str(part) for part in problem.absolute_path) or "the top"

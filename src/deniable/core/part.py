@@ -75,7 +75,6 @@ class Part:
             mixture[y][x] = Pr[x is published as y].
         swapped: among how many rows replaced values were permuted; None where they were drawn.
         groups: of decoys, how rows are grouped.
-        strata: public columns that decide the cell of a row.
         bins: column -> its bins, where its values are intervals of a number.
         requirement: the part's own, where columns have their own.
         lineups: where rows publish sets of values, the design of the sets.
@@ -96,7 +95,6 @@ class Part:
     mixture: Mixture | None = None
     swapped: int | None = None
     groups: Grouping | None = None
-    strata: tuple[str, ...] = ()
     bins: Mapping[str, Bins] = field(default_factory=dict)
     requirement: Requirement | None = None
     lineups: LineUpDesign | None = None
@@ -162,7 +160,6 @@ def part_dict(part: Part) -> dict[str, Any]:
         "mixture": None if part.mixture is None else [list(row) for row in part.mixture],
         "swapped": part.swapped,
         "groups": None if part.groups is None else asdict(part.groups),
-        "strata": list(part.strata),
         "bins": {name: {"edges": list(b.edges), "open_ends": b.open_ends} for name, b in part.bins.items()},
         "requirement": None if part.requirement is None else _requirement_dict(part.requirement),
         "promise": promise.to_dict(part.promise),
@@ -202,7 +199,6 @@ def part_of(raw: Mapping[str, Any]) -> Part:
         mixture=None if raw["mixture"] is None else _mixture(raw["mixture"], len(domain)),
         swapped=raw["swapped"],
         groups=None if raw["groups"] is None else Grouping(**raw["groups"]),
-        strata=tuple(raw["strata"]),
         bins={name: Bins(tuple(b["edges"]), b["open_ends"]) for name, b in raw["bins"].items()},
         requirement=None if stated is None else _requirement(stated),
         lineups=None if raw.get("lineups") is None else design_of(raw["lineups"], len(domain)),

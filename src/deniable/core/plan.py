@@ -69,7 +69,6 @@ class PlannedPart:
         swapped: whether replaced values are permuted among themselves instead of drawn.
         groups: of a part whose rows lend each other their values, how they are grouped.
         left_out: the number of a cell whose rows are not published (the remainder that no decoy group can take).
-        strata: public columns that decide the cell of a row; without them rows are dealt to cells by chance.
         requirement: the part's own, where columns have their own.
         mixture: where cells stay hidden: the channel of the whole column, as public numbers tell it.
         lineups: where rows publish sets of values instead of one, the design of the sets; such a part has no cells.
@@ -83,7 +82,6 @@ class PlannedPart:
     swapped: bool = False
     groups: Grouping | None = None
     left_out: int | None = None
-    strata: tuple[str, ...] = ()
     requirement: Requirement | None = None
     mixture: Mixture | None = None
     lineups: LineUpDesign | None = None
@@ -122,9 +120,7 @@ class PlannedPart:
 
     def fingerprint(self) -> str:
         """A digest of everything that decides how rows are perturbed."""
-        state = hashlib.sha256(
-            repr((self.columns, self.cells_published, self.grid, self.swapped, self.strata)).encode()
-        )
+        state = hashlib.sha256(repr((self.columns, self.cells_published, self.grid, self.swapped, ())).encode())
         for cell in self.cells:
             for array in (self.positions(cell), cell.rows.counts, cell.channel.keep, cell.channel.replace):
                 state.update(np.ascontiguousarray(array, dtype="<i8").tobytes() + b"|")

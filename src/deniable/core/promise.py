@@ -102,21 +102,6 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Strata:
-    """Pr[x | stratum, y] <= rho2 for who knows how frequent each value is in each stratum (mathematics 2).
-
-    ``partly`` says that the bound is not for all values; ``rows`` is how many rows every stratum has at the least.
-    """
-
-    kind: ClassVar[str] = "strata"
-
-    rho2: Fraction
-    gammas: tuple[Fraction | None, ...]
-    rows: int
-    partly: bool = False
-
-
-@dataclass(frozen=True)
 class RelativePrior:
     """A set believed at up to rho1, each value less than s times likelier than its replacements, stays below rho2.
 
@@ -225,13 +210,13 @@ class Nothing:
     why: str
 
 
-Bound = Amplification | OneOfBox | Frequency | Matrix | PerValue | Cells | Strata
+Bound = Amplification | OneOfBox | Frequency | Matrix | PerValue | Cells
 OfRows = Bound | RelativePrior | LineUps | OneOfItems | DecoyGroups
 Promise = OfRows | Groups | NoisyAnswers | NoisySums | Nothing
 KINDS: dict[str, type[Promise]] = {
     promise.kind: promise
     for promise in (
-        *(Amplification, OneOfBox, Frequency, Matrix, PerValue, Cells, Strata),
+        *(Amplification, OneOfBox, Frequency, Matrix, PerValue, Cells),
         *(RelativePrior, LineUps, OneOfItems, DecoyGroups, Groups, NoisyAnswers, NoisySums, Nothing),
     )
 }

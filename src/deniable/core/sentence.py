@@ -28,7 +28,6 @@ from deniable.core.promise import (
     OneOfItems,
     PerValue,
     Promise,
-    Strata,
 )
 from deniable.core.singles import single_values
 
@@ -71,7 +70,6 @@ def told_part(planned: PlannedPart, promise: Promise) -> Part:
         marginal=None if histogram is None else Marginal(tuple(histogram.counts.tolist()), math.inf, 0.0),
         swapped=0 if planned.swapped else None,
         groups=planned.groups,
-        strata=planned.strata,
         requirement=planned.requirement,
         lineups=planned.lineups,
     )
@@ -119,14 +117,6 @@ def _in_cells(promise: Cells, part: Part, adversary: str) -> str:
     return (  # narrower than the general sentence: rows of a small cell taken together can say more
         f"{KNOWS} {percent(promise.rho2)} sure of that person's value by the cell and the value published for that "
         "person."
-    )
-
-
-def _in_strata(promise: Strata, part: Part, adversary: str) -> str:
-    named = " and ".join(part.strata) or "stratum"
-    return (
-        f"An attacker who knows how frequent each value is among the rows with the same {named}, and nothing more "
-        f"about a person, becomes at most {percent(promise.rho2)} sure of that person's value.{LEFT * promise.partly}"
     )
 
 
@@ -288,6 +278,5 @@ _SENTENCES: dict[type, Callable[[Any, Part, str], str]] = {
     Matrix: _frequent,
     PerValue: _per_value,
     Cells: _in_cells,
-    Strata: _in_strata,
     LineUps: _lined_up,
 }

@@ -24,7 +24,6 @@ from deniable.core.plan import PlannedPart
 from deniable.core.recode import Steps
 from deniable.core.replace import NumberRange, Replace
 from deniable.core.tally import Counter
-from deniable.engines.batch.kept_parts import KeptParts
 from deniable.engines.batch.sketch import Sketch
 from deniable.engines.randomness import Keystream
 
@@ -83,14 +82,12 @@ class PartJob:
         part: the plan.
         encoder: how values become codes.
         rows: of the whole table.
-        strata: how public columns become the cell of a row (``batch.strata``); None: rows are dealt by chance.
         drawn_as: an earlier plan, in whose proportions rows draw their cells (``Job.by_value``); None: this one.
     """
 
     part: PlannedPart
     encoder: Any
     rows: int
-    strata: Any = None
     drawn_as: PlannedPart | None = None
 
 
@@ -189,10 +186,6 @@ class Dataset(Protocol):
         """Check that a column's values lie in the declared range, and find its grid."""
         ...
 
-    def scan_strata(self, columns: Sequence[str], encoder: Any, progress: Progress = no_progress) -> Any:
-        """Find the strata of public columns, and count the sensitive values in each."""
-        ...
-
     def binned(self, bins: Mapping[str, BinsLike], keys: Keystream | None = None) -> Dataset:
         """The same table, with numbers read as intervals; ``keys`` decide where quantiles have their edges."""
         ...
@@ -252,15 +245,6 @@ class Unfolds(Protocol):
 
 class UnfoldedDataset(Dataset, Unfolds, Protocol):
     """A dataset with the items of a column of lists as columns."""
-
-
-@runtime_checkable
-class Resumes(Protocol):
-    """A dataset that can go on with what a killed run had finished."""
-
-    def execute_in_parts(self, job: Job, kept: KeptParts) -> Iterable[pa.Table]:
-        """The published rows, shuffled, as ``execute`` has them."""
-        ...
 
 
 def items_of(dataset: Dataset) -> Mapping[str, ListItem]:

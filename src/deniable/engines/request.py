@@ -33,7 +33,6 @@ class Request:
     shuffle: bool
     marginals: bool | None
     progress: Progress
-    informed_limit: float | None = None
     drawn_by: str = ROW_NUMBER
     unnamed: tuple[str, ...] = ()
 

@@ -29,7 +29,6 @@ class Need:
     Attributes:
         columns: counted together.
         range: instead of being counted, a column of numbers is checked against this range.
-        strata: public columns; the histogram of every combination of their values is needed, too.
         noisy: whether the part publishes its histogram with noise: by the rule for all releases (``default``), in any
             case, or only where the owner asks for it.
         any_prior: whether the part has a requirement of its own that holds whatever was believed.
@@ -38,7 +37,6 @@ class Need:
 
     columns: tuple[str, ...]
     range: Replace | None = None
-    strata: tuple[str, ...] = ()
     noisy: Literal["default", "always", "asked"] = "default"
     any_prior: bool = False
     yes_or_no: bool = False
@@ -51,7 +49,6 @@ class Scanned:
     Attributes:
         public: the histogram with noise that will be published, every count at least one; None where none will be.
         noise: its epsilon.
-        strata, public_strata: the histograms of strata, and those with noise.
         rows: of the whole table, exempt ones included.
         declared: whether its values, or its range, were declared and not read off the table.
     """
@@ -62,8 +59,6 @@ class Scanned:
     grid: NumberRange | None = None
     public: Histogram | None = None
     noise: float = 0.0
-    strata: tuple[Histogram, ...] = ()
-    public_strata: tuple[Histogram, ...] = ()
     declared: bool = False
 
     @property

@@ -3,29 +3,34 @@
     r_y = (1-p_y) f_y / sum_k (1-p_k) f_k    gives    (P f)_y = p_y f_y + r_y sum_k (1-p_k) f_k = f_y
 
 so the published counts of a column estimate the true ones without any reconstruction. Counts in a part of the table do
-need it: P f_R = f_R only for parts with the distribution of the whole. Strata are such parts: with ``strata`` each
-combination of some public columns has a channel of its own, P_s f_s = f_s.
+need it: P f_R = f_R only for parts with the distribution of the whole.
+
+The largest coin that keeps a limit L of value x there is (W, K out of S = 2^32; mathematics 2)
+
+    f (K S + (S-K) W) (1-L) <= L W (S-K) (n-f)   <=>   K <= S W (L n - f) / (f (1-L) (S-W) + L W (n-f))
+
+What is published as another value speaks for x by at most f/n, which is below L already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from deniable.core.arrays import Counts
-from deniable.core.channel import Channel, weights_of
-from deniable.core.errors import OptionError, RequirementError
+from deniable.core.channel import SCALE, Channel, coarsened, weights_of
+from deniable.core.errors import RequirementError
+from deniable.core.exact import distinct
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.probability import Probability, probability
-from deniable.mechanisms.base import Mechanism, Need, Scanned
-from deniable.mechanisms.one_cell import limits_of, plan_of_channel, refuse_any_prior
-from deniable.mechanisms.pram_strata import largest_coin, plan_of_strata
+from deniable.mechanisms.base import Mechanism
+from deniable.mechanisms.one_cell import Limits, limits_of, plan_of_channel, refuse_any_prior
 from deniable.mechanisms.requirement import check_histogram, in_its_words, require_values
 from deniable.mechanisms.view import OWN_MARGINS, is_sparse, upper_counts
 
@@ -49,8 +54,6 @@ class Pram(Mechanism):
         coin: the probability that a value is kept, before replacements that happen to be the same. Left out: the
             largest that meets the requirement; 0.8 where nothing is required or ``coins`` are given.
         coins: other coins for some values.
-        strata: public columns; each combination of their values gets a channel of its own.
-        min_rows: how many rows each stratum must hold.
 
     >>> import deniable as dn
     >>> from deniable.mechanisms import Pram
@@ -64,8 +67,6 @@ class Pram(Mechanism):
 
     coin: Probability | None = None
     coins: Mapping[Hashable, Probability] = field(default_factory=dict)
-    strata: tuple[str, ...] = ()
-    min_rows: int = 100
     name: ClassVar[str] = "pram"
     reveals: ClassVar[str] = "rarer values speak louder to those who know more than frequencies"
 
@@ -74,20 +75,9 @@ class Pram(Mechanism):
             probability(self.coin, "coin")
         for value, coin in self.coins.items():
             probability(coin, f"coin of {value!r}")
-        strata = (self.strata,) if isinstance(self.strata, str) else tuple(self.strata)
-        object.__setattr__(self, "strata", strata)
-        if len(set(strata)) < len(strata):
-            raise OptionError(f"strata = {strata!r} names a column twice. Fix: name each column once.")
-        if isinstance(self.min_rows, bool) or not isinstance(self.min_rows, int) or self.min_rows < 2:
-            raise OptionError(f"min_rows = {self.min_rows!r} is not allowed: a stratum has 2 rows or more. Fix: 100.")
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         """The plan; invariant for ``public``, a noisy histogram that will be published, where it is given."""
-        if self.strata:
-            raise OptionError(
-                f"strata = {list(self.strata)} cannot be planned from one histogram: it does not say which values go "
-                "with which stratum. Fix: dn.publish(..., mechanism=Pram(strata=...)), or leave strata out."
-            )
         refuse_any_prior(self.name, privacy)
         check_histogram(histogram, privacy)
         privacy = in_its_words(histogram, privacy)
@@ -113,52 +103,6 @@ class Pram(Mechanism):
             invariant=counts,
         )
 
-    def layout(self, columns: tuple[str, ...]) -> tuple[Need, ...]:
-        return (Need(columns, strata=self.strata, noisy="asked" if self.strata else "default"),)
-
-    def plan_scanned(self, scans: Sequence[Scanned], privacy: Privacy | None, left_out: int = 0) -> Plan:
-        """Within strata where there are some: each has its own channel, made from its own noisy histogram."""
-        if not self.strata:
-            return super().plan_scanned(scans, privacy, left_out)
-        (scan,) = scans
-        plan = self.plan_strata(scan.strata, privacy, domain=scan.values.domain, public=scan.public_strata)
-        return replace(plan, parts=(replace(plan.parts[0], columns=scan.columns),))
-
-    def plan_strata(
-        self,
-        histograms: Sequence[Histogram],
-        privacy: Privacy | None,
-        *,
-        domain: Sequence[Hashable] | None = None,
-        public: Sequence[Histogram] | None = None,
-    ) -> Plan:
-        """A published cell for each stratum, with a channel that is invariant within it.
-
-        Args:
-            histograms: of each stratum, over the values that occur in it.
-            privacy: the requirement; it is met within each stratum.
-            domain: the values of the whole table, in its order.
-            public: noisy histograms of the strata, which the replacing distributions are then made from.
-        """
-        known = {value for histogram in histograms for value in histogram} | set(domain or ())
-        require_values("coins", self.coins, known)
-        return plan_of_strata(
-            self.name,
-            histograms,
-            privacy,
-            self._channel,
-            domain=domain,
-            public=public,
-            columns=self.strata,
-            least=self.min_rows,
-            options={
-                "coin": None if self.coin is None else str(probability(self.coin, "coin")),
-                **({"coins": [[value, str(coin)] for value, coin in self.coins.items()]} if self.coins else {}),
-                "strata": list(self.strata),
-                "min_rows": self.min_rows,
-            },
-        )
-
     def _channel(self, histogram: Histogram, counts: Counts, largest: Fraction | None) -> Channel:
         """The channel that is invariant for these counts."""
         coins = np.full(histogram.m, float(self._coin(largest)))
@@ -179,6 +123,29 @@ class Pram(Mechanism):
                 "believed. Fix: raise rho2, or exempt that value."
             )
         return largest
+
+
+def largest_coin(counts: Counts, n: int, replace: Counts, limits: Limits) -> Fraction:
+    """The largest single coin that keeps every posterior at its limit, exactly, for counts up to these of n rows.
+
+    It depends on the data, so it is rounded down to ten bits (mathematics 11.6).
+
+    >>> half = np.array([2**31, 2**31])
+    >>> float(largest_coin(np.array([50, 50]), 100, half, [Fraction(3, 4)] * 2))
+    0.5
+    """
+    keep = SCALE - 1
+    # Limits by identity, since many values share one; values that are alike are looked at once.
+    known = {id(limit): limit for limit in limits}
+    shared = np.fromiter(map(id, limits), dtype=np.int64, count=len(limits))
+    for f, w, key in distinct(counts, replace, shared).rows:
+        limit = known[key]
+        if limit is not None and f >= limit * n:
+            keep = 0
+        elif limit is not None and f > 0:
+            room = SCALE * w * (limit * n - f) / (f * (1 - limit) * (SCALE - w) + limit * w * (n - f))
+            keep = min(keep, max(int(room), 0))
+    return Fraction(int(coarsened(keep)), SCALE)
 
 
 def _largest(histogram: Histogram, privacy: Privacy, counts: Counts, public: Histogram | None) -> Fraction:

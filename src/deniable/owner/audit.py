@@ -23,7 +23,7 @@ from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
-from deniable.core.plan import Cell, Plan
+from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.base import CELL, Dataset, Progress, no_progress
 from deniable.mechanisms import MECHANISMS
@@ -93,7 +93,6 @@ def audit(
     if opened.manifest.form != "rows":
         return _of_groups(source, opened, categories, attacks, progress)
     manifest, hidden = _with_hidden_cells(opened.manifest, source, plan)
-    plan = plan or _plan_of_strata(manifest, source)
     manifest = with_intervals(manifest)
     scans = [scanned(source, part, progress) for part in manifest.parts if part.channels]
     lined_up = [scanned(source, part) for part in manifest.parts if part.lineups is not None]
@@ -222,19 +221,6 @@ def _of_matrix(part: Part, histogram: Histogram) -> tuple[Part, Plan]:
     positions = tuple(np.arange(part.m) for _ in cells)
     shown = dataclasses.replace(part, channels=tuple(cell.channel for cell in cells), cell_positions=positions)
     return shown, Plan.of_cells("matrix", histogram, cells, _said_of(part))
-
-
-def _plan_of_strata(manifest: Manifest, source: Dataset) -> Plan | None:
-    """Where cells are strata of public columns, the original table says exactly which rows each of them took."""
-    part = manifest.parts[0]
-    if not part.strata:
-        return None
-    scan = source.scan(part.columns, part.missing, list(part.domain))
-    rows = source.scan_strata(part.strata, scan.encoder).histograms(part.domain)
-    if [stratum.domain for stratum in rows] != [channel.values for channel in part.channels]:
-        raise TableError("The table has other strata, or other values in them, than the release: it is another table.")
-    cells = tuple(Cell(stratum, channel) for stratum, channel in zip(rows, part.channels, strict=True))
-    return Plan.of_cells(manifest.mechanism, scan.histogram, cells, _said_of(part), cells_published=True)
 
 
 def _said_of(part: Part) -> Guarantee:

@@ -1,9 +1,7 @@
 """Error against risk: what an informed attacker gains from every point of a comparison, and which ``auto`` may take.
 
-Line-ups teach more than a single value, so whoever has learnt Pr[value | public columns] gains more from them. ``auto``
-takes no point whose informed attacker is right more often than with the paper's own cells (small-domain) at the same
-rho2, nor one that rules values out. Without a table to measure it on, it takes no line-ups. Against any prior the
-promise is about this attacker too, whatever they have learnt: there nothing needs to be measured.
+Line-ups teach more than a single value, so whoever has learnt Pr[value | public columns] gains more from them. Where
+the promise is not about this attacker they must be named to be taken; against any prior it is, whatever was learnt.
 """
 
 from __future__ import annotations
@@ -11,16 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 
 from deniable.audit.attacks.informed import InformedAttacker
-from deniable.core.errors import DeniableError, RequirementError
+from deniable.core.errors import DeniableError
 from deniable.core.histogram import Histogram
 from deniable.core.lineup import LineUpDesign
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.core.probability import percent
-from deniable.mechanisms import Lineup, Mechanism, SmallDomain
+from deniable.mechanisms import Lineup, Mechanism
 from deniable.planning.candidates import Candidate
 from deniable.planning.chart import Chart, Point, Series
 from deniable.planning.informed import against
@@ -29,11 +25,10 @@ FRONTIER = "frontier"
 GROWN = (1.25, 1.5, 2.0, 2.5, 4.0)  # sizes beside the one of the smallest error, as multiples of it
 TRUTHS = ("3/4", "1")
 MANY = 500  # values; with more, one more size is tried
-UNMEASURED = (
-    "what an informed attacker gains from line-ups was not measured, which takes the rows of a table with public "
-    "columns, and one sensitive column of up to 2,000 values"
+BY_NAME = (
+    "line-ups teach more than a single value to whoever has learnt what goes with the public columns, so they must be "
+    "named to be taken"
 )
-ABOVE_HALF = "its truth is above 1/2: it must be named to be taken"
 
 
 def lineup_points(counts: Histogram, privacy: Privacy, attacker: InformedAttacker | None) -> tuple[Mechanism, ...]:
@@ -64,31 +59,11 @@ def distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
     return kept
 
 
-def judged(
-    candidates: Sequence[Candidate],
-    attacker: InformedAttacker | None,
-    privacy: Privacy,
-    limit: float | None,
-    *,
-    named: bool,
-) -> list[Candidate]:
-    """The same candidates with what an informed attacker gains, and why ``auto`` does not take some of them.
-
-    Args:
-        candidates: all of them, refused ones too.
-        attacker: who has learnt from the table; None where its public columns were not looked at.
-        privacy: the requirement.
-        limit: the share of right guesses that is allowed; left out, that of the paper's cells.
-        named: whether someone chose these mechanisms: then line-ups need no measurement.
-    """
-    promised = named or privacy.adversary == "any-prior"
-    if attacker is None:
-        return [
-            replace(one, withheld=UNMEASURED) if one.lineups is not None and not promised else one for one in candidates
-        ]
-    measured = with_informed(candidates, attacker)
-    allowed = _of_the_paper(measured, attacker, privacy) if limit is None else limit
-    return [replace(one, withheld=_reason(one, allowed, promised)) for one in measured]
+def judged(candidates: Sequence[Candidate], privacy: Privacy, *, named: bool) -> list[Candidate]:
+    """The same candidates, and why ``auto`` does not take some of them; all that someone has ``named`` may be taken."""
+    if named or privacy.adversary == "any-prior":
+        return list(candidates)
+    return [replace(one, withheld=BY_NAME) if one.lineups is not None else one for one in candidates]
 
 
 def with_informed(candidates: Sequence[Candidate], attacker: InformedAttacker | None) -> list[Candidate]:
@@ -96,45 +71,6 @@ def with_informed(candidates: Sequence[Candidate], attacker: InformedAttacker | 
     if attacker is None:
         return list(candidates)
     return [one if one.plan is None else replace(one, informed=against(attacker, one.plan)) for one in candidates]
-
-
-def require_some(candidates: Sequence[Candidate], limit: float | None) -> None:
-    """Refuse a limit that no mechanism keeps."""
-    usable = [one for one in candidates if one.plan is not None]
-    if limit is None or not usable or any(not one.withheld for one in usable):
-        return
-    least = min((one for one in usable if one.informed is not None), key=lambda one: one.risk)
-    raise RequirementError(
-        f"No mechanism keeps an informed attacker at {percent(limit)} right guesses: with {least.label} they are "
-        f"{percent(least.risk)}. Fix: a higher informed limit, or a lower rho2."
-    )
-
-
-def _of_the_paper(candidates: Sequence[Candidate], attacker: InformedAttacker, privacy: Privacy) -> float | None:
-    """How often the attacker is right with the paper's cells at this rho2; None where they do not apply."""
-    known = next((one for one in candidates if one.name == SmallDomain.name and one.informed is not None), None)
-    if known is not None:
-        return known.risk
-    counts = next((one.plan.histogram for one in candidates if one.plan is not None), None)
-    if counts is None:
-        return None
-    try:
-        plan = SmallDomain().plan(counts, replace(privacy, adversary="frequency"))
-    except DeniableError:
-        return None
-    return against(attacker, plan).after.right
-
-
-def _reason(one: Candidate, limit: float | None, promised: bool) -> str:
-    if one.lineups is not None and not promised and one.lineups.share_true > Fraction(1, 2):
-        return ABOVE_HALF
-    if one.informed is None:
-        return ""
-    if limit is None:
-        return "small-domain, which the informed attacker is compared with, does not apply" if one.lineups else ""
-    if one.risk > limit:
-        return f"an informed attacker is right in {percent(one.risk)}, and {percent(limit)} is the limit"
-    return ""
 
 
 def _design(plan: Plan) -> LineUpDesign:

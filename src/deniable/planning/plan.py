@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from deniable.audit.attacks.informed import InformedAttacker
 from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
@@ -23,14 +22,11 @@ __all__ = ["AUTO", "beliefs", "plan", "planners_choice"]
 def planners_choice(
     histogram: Histogram,
     privacy: Privacy | None,
-    attacker: InformedAttacker | None = None,
-    informed_limit: float | None = None,
     without: Sequence[str] = (),
     noisy: bool = False,
 ) -> Comparison:
-    """What ``"auto"`` compares: the first candidate is its choice, within what an attacker may gain."""
-    required = require_something(privacy)
-    return compare(histogram, required, attacker=attacker, informed_limit=informed_limit, without=without, noisy=noisy)
+    """What ``"auto"`` compares: the first candidate is its choice."""
+    return compare(histogram, require_something(privacy), without=without, noisy=noisy)
 
 
 def require_something(privacy: Privacy | None) -> Privacy:

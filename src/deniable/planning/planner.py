@@ -22,7 +22,7 @@ from deniable.planning.beliefs import starting_belief
 from deniable.planning.candidates import Candidate, candidate, with_beliefs
 from deniable.planning.chart import Chart, Point, Series
 from deniable.planning.comparison import Comparison
-from deniable.planning.frontier import distinct, judged, lineup_points, require_some, with_informed
+from deniable.planning.frontier import distinct, judged, lineup_points, with_informed
 from deniable.planning.independence import IndependenceMoments
 from deniable.planning.pools import QuestionPool
 from deniable.planning.profiles import BySelectivity, Profile, profile_of
@@ -52,7 +52,6 @@ def compare(
     pool: QuestionPool | None = None,
     rivals: Rivals | None = None,
     attacker: InformedAttacker | None = None,
-    informed_limit: float | None = None,
     without: Sequence[str] = (),
     noisy: bool = False,
     progress: Progress = no_progress,
@@ -67,14 +66,11 @@ def compare(
         mechanisms: compare these instead of the standard ones.
         pool: predict the errors of these questions.
         rivals: list these baselines too, under the same requirement.
-        attacker: who has learnt from the table's public columns; what they gain is measured, and limits the choice.
-        informed_limit: how often they may be right; left out, as often as with the cells of small-domain.
+        attacker: who has learnt from the table's public columns; what they gain is listed, and decides nothing.
         without: names of mechanisms that do not go with what else is asked of the release.
         noisy: the histogram has the noise of a release: plans are made from it as it stands.
         progress: called with (mechanisms done, in all, what).
     """
-    if informed_limit is not None and attacker is None:
-        raise OptionError("An informed limit needs public columns that an attacker can learn from. Fix: leave it out.")
     counts = Histogram.of(histogram)
     privacy = in_its_words(counts, privacy)
     check_histogram(counts, privacy)  # an exempt value that is none is refused once, not by every mechanism
@@ -86,8 +82,7 @@ def compare(
         progress(done, len(applying), "planning")
         planned.append(candidate(one, counts, privacy, profile, noisy=noisy))
     progress(len(applying), len(applying), "planning")
-    candidates = judged(distinct(planned), attacker, privacy, informed_limit, named=mechanisms is not None)
-    require_some(candidates, informed_limit)
+    candidates = with_informed(judged(distinct(planned), privacy, named=mechanisms is not None), attacker)
     every = sorted((one for one in candidates if one.plan is not None), key=lambda one: one.score)
     usable = [one for one in every if not one.withheld] or every
     withheld = [one for one in every if one not in usable]
@@ -122,7 +117,7 @@ def _reason(usable: Sequence[Candidate], withheld: Sequence[Candidate], privacy:
         for share, error in zip(profile.selectivities, best.errors, strict=True)
         if not math.isnan(error)
     ]
-    kept = "the requirement" if best.informed is None else "the requirement and the limit for informed attackers"
+    kept = "the requirement"
     if any(one.score < best.score for one in withheld):
         kept += ", and may be taken without being named"
     if not shown:

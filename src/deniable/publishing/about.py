@@ -77,7 +77,7 @@ def choice_of(ready: Prepared, published: Sequence[Part]) -> Choice:
 
 def expected_errors(plan: Plan, calibrated: bool, counts: Histogram | None = None) -> dict[float, float]:
     """Of counts about typical shares of the rows, where they can be predicted; of other ``counts`` than planned."""
-    if len(plan.parts) != 1 or plan.parts[0].histogram is None or plan.parts[0].strata:
+    if len(plan.parts) != 1 or plan.parts[0].histogram is None:
         return {}
     rows = plan.histogram if counts is None else counts
     shares = tuple(share for share in TYPICAL if share * rows.rows >= FEW)

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from deniable.core.errors import ColumnError, OptionError, TableError, did_you_mean, no_column
-from deniable.core.probability import Probability, probability
 from deniable.engines.base import CELL, Dataset, row_labels
 from deniable.engines.batch.values import is_askable
 from deniable.engines.randomness import Secret
-from deniable.mechanisms.registry import AUTO
 from deniable.release.signing_key import Signer, signer_of
 
 MISSING = ("value", "exempt", "refuse")
@@ -41,17 +39,6 @@ def require_once(table: Any) -> None:
 def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
     """One name or several, as several."""
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-def limit_of(informed_limit: Probability | None, mechanism: Any) -> float | None:
-    """How often an informed attacker may guess right with what the planner chooses."""
-    if informed_limit is None:
-        return None
-    if mechanism != AUTO:
-        raise OptionError(
-            "informed_limit is for mechanism='auto': it limits what the planner chooses. Fix: leave it out."
-        )
-    return float(probability(informed_limit, "informed_limit"))
 
 
 def one_name(row_id: str | None, person: str | None) -> str | None:

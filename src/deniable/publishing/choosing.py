@@ -5,35 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from deniable.core.histogram import Histogram
-from deniable.core.manifest import ROW_ID, ROW_NUMBER
+from deniable.core.manifest import ROW_ID
 from deniable.engines.request import Request
 from deniable.mechanisms import SmallDomain
 from deniable.planning.comparison import Comparison
 from deniable.planning.plan import planners_choice, require_something
 from deniable.publishing import marginal
-from deniable.publishing.known import attacker_on
-
-MEASURED = (
-    "The mechanism and its options were chosen by what was measured on the table, how well its public columns tell the "
-    "sensitive value: which they are is a fact about the table as a whole."
-)
 
 
-def compared_for(request: Request) -> tuple[Comparison, bool]:
-    """The planner chooses by all sensitive columns together, and by what the public ones teach; and whether it did.
+def compared_for(request: Request) -> Comparison:
+    """What the planner chooses from, by all sensitive columns together.
 
-    What it takes is published, so it is no more than noisy counts tell. Against any prior it looks at no row.
+    What it takes is published, so it is no more than noisy counts tell.
     """
     privacy = require_something(request.privacy)
     scan = request.scan(request.sensitive, request.domain)
-    # Where an id decides the draws, the order of the rows decides nothing; neither may a sample of them.
-    sampled = request.drawn_by == ROW_NUMBER and privacy.adversary == "frequency"
-    sampled = (sampled or request.informed_limit is not None) and len(request.sensitive) == 1
-    attacker = attacker_on(request, scan) if sampled else None
     without = (SmallDomain.name,) if request.drawn_by == ROW_ID else ()  # it deals rows to cells by their number
-    known = _known_counts(request, scan.histogram)
-    compared = planners_choice(known, privacy, attacker, request.informed_limit, without, noisy=True)
-    return compared, attacker is not None
+    return planners_choice(_known_counts(request, scan.histogram), privacy, without, noisy=True)
 
 
 def _known_counts(request: Request, counts: Histogram) -> Histogram:

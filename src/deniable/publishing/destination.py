@@ -22,7 +22,6 @@ class Destination:
         inputs: files that must not be written over.
         signer: who signs it, if anyone.
         about: what its README says of it.
-        resume: whether finished parts of a killed run are gone on with.
     """
 
     engine: Engine
@@ -32,4 +31,3 @@ class Destination:
     inputs: tuple[str, ...]
     signer: Signer | None
     about: About
-    resume: bool = False

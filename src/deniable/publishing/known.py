@@ -1,4 +1,4 @@
-"""What an informed attacker can know of a table that is about to be published: a sample of its rows, as codes."""
+"""What an informed attacker can know of a table: a sample of its rows, as codes. For its owner, and no release."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from deniable.core.arrays import Ints
 from deniable.core.bins import BinsLike
 from deniable.core.histogram import Histogram
 from deniable.engines import engine_named
-from deniable.engines.base import Dataset, Progress, Scan, no_progress
+from deniable.engines.base import Dataset, Progress, no_progress
 from deniable.engines.batch.columns import Encoded, encode
-from deniable.engines.request import Request
 from deniable.planning.informed import attacker_of
 from deniable.publishing.arguments import public_columns
 from deniable.publishing.recoding import Recoding
 from deniable.publishing.scanning import binned, recoded
 
 ROWS = 200_000  # at most, evenly spread over the table
-MOST_VALUES = 2000  # learnt about unasked: what is learnt of every pair of values is kept
+MOST_VALUES = 2000  # learnt about: what is learnt of every pair of values is kept
 
 
 @dataclass(frozen=True)
@@ -63,14 +62,6 @@ def sampled(
     return Sample(pa.Table.from_batches(tables, schema), [np.concatenate(parts) for parts in codes])
 
 
-def attacker_on(request: Request, scan: Scan) -> InformedAttacker | None:
-    """Someone who has learnt from the public columns; None where there are none, or too many values to learn about."""
-    many = scan.histogram.m > MOST_VALUES and request.informed_limit is None
-    if not request.public or not scan.rows or many:
-        return None
-    return _learnt(request.dataset, request.public, scan)
-
-
 def attacker_on_table(
     table: Any,
     sensitive: str,
@@ -81,7 +72,8 @@ def attacker_on_table(
     recoding: Recoding | None = None,
     progress: Progress = no_progress,
 ) -> tuple[Histogram, InformedAttacker | None]:
-    """The same of a table that nobody has asked to publish yet, and the histogram that the attacker speaks of."""
+    """Someone who has learnt from the public columns, where there are some and not too many values to learn about; and
+    the histogram that the attacker speaks of."""
     opened = engine_named("local").open(table)
     public = public_columns(opened, (sensitive,), tuple(drop))
     dataset = opened if recoding is None else recoded(opened, recoding.steps(opened.schema, public, (sensitive,)))
@@ -89,13 +81,7 @@ def attacker_on_table(
     scan = dataset.scan((sensitive,), missing, None, progress)
     if not public or not scan.rows or scan.histogram.m > MOST_VALUES:
         return scan.histogram, None
-    return scan.histogram, _learnt(dataset, public, scan, progress)
-
-
-def _learnt(
-    dataset: Dataset, public: Sequence[str], scan: Scan, progress: Progress = no_progress
-) -> InformedAttacker | None:
     sample = sampled(dataset, public, [scan.encoder], scan.rows, progress=progress)
     kept = np.flatnonzero(sample.codes[0] < scan.histogram.m)  # the others are exempt: they show what they are
     columns = [sample.column(name, kept) for name in public]
-    return attacker_of(columns, sample.codes[0][kept], scan.histogram.m)
+    return scan.histogram, attacker_of(columns, sample.codes[0][kept], scan.histogram.m)

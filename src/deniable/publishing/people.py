@@ -70,8 +70,7 @@ def require_own_draws(ready: Prepared, who: str | None, by_value: bool) -> None:
     """A row id decides the draws of its row; where rows are dealt to cells or swapped, their order decides too. A
     person and a value draw their cell themselves, but for groups."""
     if who is not None and any(
-        (len(work.part.cells) > 1 and work.strata is None and not (by_value and work.part.cells_published))
-        or work.part.swapped
+        (len(work.part.cells) > 1 and not (by_value and work.part.cells_published)) or work.part.swapped
         for work in ready.jobs
     ):
         raise OptionError(

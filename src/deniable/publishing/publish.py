@@ -23,7 +23,6 @@ from deniable.publishing.arguments import (
     as_names,
     check_options,
     files_of,
-    limit_of,
     one_name,
     public_columns,
     require_once,
@@ -36,7 +35,6 @@ from deniable.publishing.ledger import Books
 from deniable.publishing.lists import Refused, unfolded
 from deniable.publishing.people import drawn_by, series_of
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
-from deniable.publishing.resuming import require_resumable
 from deniable.publishing.rival import publish_rival
 from deniable.publishing.rows import Machine, publish_rows
 from deniable.publishing.scanning import binned, recoded
@@ -65,7 +63,6 @@ def publish(
     changes: int | None = None,
     new_people: bool = False,
     again: bool = False,
-    resume: bool = False,
     shuffle: bool = True,
     missing: str = "value",
     bins: Mapping[str, BinsLike] | None = None,
@@ -74,7 +71,6 @@ def publish(
     suppress: Rows | None = None,
     domain: Sequence[Hashable] | Mapping[str, Sequence[Hashable]] | None = None,
     marginals: bool | None = None,
-    informed_limit: Probability | None = None,
     name: str = "release",
     about: About | Mapping[str, Any] | None = None,
     threads: int | None = None,
@@ -118,8 +114,6 @@ def publish(
         new_people: of a series: every id that it does not know names someone whom it has not published. Without it a
             table is refused in which ids seem to be written otherwise than before, or hardly anyone is known.
         again: publish although the ledger beside ``key_file`` says that these people were published before.
-        resume: keep finished parts of a run that is killed beside ``out``, and go on with those of an earlier run, of
-            the same key, table and options, if there are some. It needs ``key_file``, or another key.
         shuffle: publish the rows in random order.
         missing: ``"value"``: missing is a value like any other; ``"exempt"``: published as missing; ``"refuse"``.
         bins: for sensitive numbers: column -> edges, ``Bins`` or ``Quantiles``; the column is published as intervals.
@@ -134,8 +128,6 @@ def publish(
             columns a mapping column -> values.
         marginals: publish the histogram with noise, for more accurate answers. Default: where the adversary is
             assumed to know the distribution anyway (``"frequency"``).
-        informed_limit: for ``mechanism="auto"``: how often someone may be right who has learnt from the public columns
-            and sees a row. Default: as often as with the cells of ``"small-domain"`` at the same rho2.
         name: part of the derivation of all draws.
         about: who publishes it, where questions go, and what columns mean, for the README of the release:
             ``About(publisher=.., contact=.., columns=dictionary("columns.csv"))``.
@@ -162,7 +154,6 @@ def publish(
         names = chosen.columns_of(names)
     check_options(missing, format, name)
     signer = signer_for(sign, out)
-    limit = limit_of(informed_limit, mechanism)
     who = one_name(row_id, person)
     log = series_of(series, changes, new_people, who, key, key_file, seed)
     if log is not None:
@@ -171,7 +162,6 @@ def publish(
     require_once(table)
     runs_on = engine_for(engine, table)
     source = opened = runs_on.open(table)
-    require_resumable(resume, out, secret, opened, chosen, shuffle=shuffle, series=log is not None)
     named_by = "mechanism" if sensitive is None else "sensitive"
     public = public_columns(opened, names, as_names(drop), row_id, person, named_by=named_by)
     said = about_of(about, opened.names, [*public, *names])
@@ -186,7 +176,6 @@ def publish(
         "columns": (public, names, row_id, person),
         "values": (missing, domain, bins),
         "published": (marginals, shuffle),
-        **({} if limit is None else {"informed_limit": limit}),
         **({"recode": opened.recodes} if opened.recodes else {}),
     }
     context = "" if secret.fresh else context_of(opened, [*public, *names], who, choices)
@@ -207,12 +196,11 @@ def publish(
         shuffle,
         marginals,
         progress,
-        limit,
         drawn_by=drawn_by(who, by_value),
         unnamed=row_labels(opened.names, (*names, *as_names(drop), who)),
     )
     inputs = (*files_of(table), *files_of_key(sign))
-    where = Destination(runs_on, None if out is None else Path(out), format, overwrite, inputs, signer, said, resume)
+    where = Destination(runs_on, None if out is None else Path(out), format, overwrite, inputs, signer, said)
     books = Books(log, key_file, again, source, secret)
     if isinstance(chosen, Mechanism) and chosen.form != "rows":
         return publish_rival(cast(Rival, chosen), request, where, books, row_id=who)

@@ -27,9 +27,8 @@ from deniable.publishing.destination import Destination
 from deniable.publishing.ledger import Books
 from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.people import require_own_draws, said_of_looks
-from deniable.publishing.resuming import rows_of
 from deniable.publishing.warned import hopeless_warnings, warned, warnings_about_counts
-from deniable.release.folder import finish_folder, new_folder
+from deniable.release.folder import finish_folder, new_folder, spool_in
 from deniable.release.release import Release, open_release
 
 
@@ -90,15 +89,11 @@ def publish_rows(
         published = pa.concat_tables(piece.cast(schema) for piece in ready.dataset.execute(job)).combine_chunks()
         books.keep(ledger)
         return _with_advice(Release(manifest, table=published, engine=where.engine), ready, warnings)
-    resumed: list[str] = []
-    identity = (request.secret, draws) if where.resume else None
-    with (
-        new_folder(where.out, where.overwrite, where.inputs, resumes=where.resume) as partial,
-        rows_of(ready.dataset, job, partial, identity, resumed) as rows,
-    ):
+    with new_folder(where.out, where.overwrite, where.inputs) as partial, spool_in(partial) as spool:
+        rows = ready.dataset.execute(job, spool)
         finish_folder(partial, manifest, rows, schema, where.format, where.engine, signer=where.signer)
         books.keep(ledger)  # before the release is in place: it is better to remember one that nobody saw
-    return _with_advice(open_release(where.out, engine=where.engine), ready, [*resumed, *warnings])
+    return _with_advice(open_release(where.out, engine=where.engine), ready, warnings)
 
 
 def _with_advice(release: Release, ready: Prepared, warnings: Sequence[str]) -> Release:

@@ -155,7 +155,7 @@ class Series:
         """Fix the plan of the first publication."""
         promised = ready.plan.guarantee
         for job in ready.jobs:
-            if job.part.swapped or job.part.hidden or job.part.groups is not None or job.strata is not None:
+            if job.part.swapped or job.part.hidden or job.part.groups is not None:
                 raise OptionError(
                     f"series does not go with mechanism {ready.plan.mechanism!r}: its rows are not drawn one by one, "
                     "so a person could not be published again as before. Fix: a mechanism with channels, for example "

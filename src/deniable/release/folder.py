@@ -23,7 +23,7 @@ from deniable.core.manifest import Manifest, read_json
 from deniable.engines import Engine
 from deniable.engines.batch.lineup_columns import code_table, coded_part
 from deniable.engines.batch.parts import digest_of
-from deniable.release.partial import KEPT, LOCK, clear_away, empty, fresh_folder, kept_folder, locked, make_own
+from deniable.release.partial import LOCK, clear_away, fresh_folder, locked
 from deniable.release.readme import analyst_readme
 from deniable.release.signature import SIGNATURE, sign_files
 from deniable.release.signing_key import Signer
@@ -40,13 +40,10 @@ LARGEST_MANIFEST = 2**29  # bytes: a domain of 4 million values takes less
 
 
 @contextlib.contextmanager
-def new_folder(
-    out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike[str]] = (), *, resumes: bool = False
-) -> Iterator[Path]:
+def new_folder(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike[str]] = ()) -> Iterator[Path]:
     """A temporary folder beside ``out`` that becomes ``out`` when the block succeeds, and vanishes when it does not.
 
-    Only a folder that is a release and nothing else is ever replaced, and none that holds one of the ``inputs``. With
-    ``resumes`` the folder of an earlier run is gone on with, and its ``KEPT`` stays where the block does not succeed.
+    Only a folder that is a release and nothing else is ever replaced, and none that holds one of the ``inputs``.
     """
     if ADDRESS.match(str(out)):
         raise OutputError(
@@ -56,29 +53,23 @@ def new_folder(
     out = Path(os.path.abspath(out))
     if not is_unicode(str(out)):
         raise OutputError(f"The output {str(out)!r} is no valid Unicode. Fix: choose another name.")
-    partial = kept_folder(out) if resumes else fresh_folder(out)
-    clear_away(out, but=partial if resumes else None)
+    partial = fresh_folder(out)
+    clear_away(out)
     _require_room(out, overwrite, inputs)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        make_own(partial, exist_ok=resumes)
-        with locked(partial, resumes=resumes):
+        partial.mkdir(mode=0o700)
+        with locked(partial):
             try:
-                empty(partial)
                 yield partial
                 _to_disk(partial)  # which takes long, so the lock is held
-                if resumes:  # another run finds this folder by its name, and would empty it when nobody holds the lock
-                    partial = partial.rename(fresh_folder(out))
                 (partial / LOCK).unlink()
                 partial.chmod(0o777 & ~_umask())
                 with held_off():
                     _rename(partial, out, overwrite)
                     put_in_place(out)
             finally:
-                if (partial / KEPT).exists():
-                    empty(partial)
-                else:
-                    shutil.rmtree(partial, ignore_errors=True)
+                shutil.rmtree(partial, ignore_errors=True)
     except OSError as error:
         raise cannot_write(out, error) from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from deniable.audit.verify.cells import strata_checks
 from deniable.audit.verify.certificate import certificate
 from deniable.audit.verify.chance import RARELY
 from deniable.audit.verify.checks import Certificate, Check
@@ -24,9 +22,9 @@ from deniable.audit.verify.lineup_tables import table_check, table_columns
 from deniable.core.arrays import Floats
 from deniable.core.errors import ManifestError, VerificationError, listing
 from deniable.core.grouped_sentence import box_sentence, bucket_sentence, sample_sentence
-from deniable.core.manifest import FORMAT_VERSION, DataFile, Manifest, read_json, software, with_sentence
-from deniable.core.part import Part, part_dict
-from deniable.core.promise import Groups, OneOfBox, Strata
+from deniable.core.manifest import DataFile, Manifest, read_json, software, with_sentence
+from deniable.core.part import Part
+from deniable.core.promise import Groups, OneOfBox
 from deniable.engines import Engine, engine_named
 from deniable.engines.batch.lineup_columns import CODE, coded_part
 from deniable.engines.batch.parts import digest_of
@@ -164,7 +162,6 @@ def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]
             by_state = block.counts[0, 0]
             shown = by_state[: len(by_state) - only.beside_domain]
             checks += _counts_checks(manifest, only, shown)
-            checks += _strata_checks(manifest, by_state)
             if not manifest.randomness.by_person:
                 stated = {"rows": manifest.rows, "guarantee": manifest.guarantee, "privacy": manifest.privacy}
                 checks.append(frequencies_check(only, shown, stated))
@@ -194,16 +191,6 @@ def _counts_checks(manifest: Manifest, part: Part, shown: Floats) -> list[Check 
     return [counts_check(part, shown, by_person=by_person, often=often), possible]
 
 
-def _strata_checks(manifest: Manifest, by_state: Floats) -> list[Check]:
-    """What is promised of strata, by the rows that each is seen to have."""
-    part = manifest.parts[0]
-    if not isinstance(part.promise, Strata):
-        return []
-    edges = np.cumsum([len(places) for places in part.cell_positions])
-    sizes = [int(rows.sum()) for rows in np.split(by_state[: edges[-1]], edges[:-1])]
-    return strata_checks(part.promise, part_dict(part), manifest.privacy, sizes)
-
-
 def _is_finer(distinct: Callable[[str], pa.Array], manifest: Manifest, column: str) -> bool:
     """Whether a public column holds something that the last step of its recoding does not give."""
     steps = manifest.recoded.get(column)
@@ -217,8 +204,6 @@ def _is_finer(distinct: Callable[[str], pa.Array], manifest: Manifest, column: s
 
 def _written_checks(folder: Path, manifest: Manifest) -> list[Check]:
     """The sentence and the README of a release are computed from its manifest, by the version that wrote it."""
-    if json.loads(folders.manifest_text(folder))["format_version"] != FORMAT_VERSION:
-        return [Check("words", True, "NOT CHECKED: the sentence and the README, which an older format had written")]
     if manifest.software != software():
         return [Check("words", True, "NOT CHECKED: the sentence and the README, which another version has written")]
     checks = []

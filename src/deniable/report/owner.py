@@ -12,7 +12,7 @@ from typing import Any
 from deniable.core.html import shown
 from deniable.core.probability import percent
 from deniable.core.profile import SELECTIVITIES
-from deniable.core.promise import Cells, Strata
+from deniable.core.promise import Cells
 from deniable.report import charts, sections
 from deniable.report.evidence import Evidence, json_key, true_counts
 from deniable.report.giveaways import giveaways_section
@@ -160,7 +160,7 @@ def _gamma(evidence: Evidence) -> tuple[Fraction | None, str]:
     if guarantee["gamma"] is not None:
         return Fraction(guarantee["gamma"]), "any attacker, at most"
     promise = evidence.manifest.parts[0].promise
-    gammas = promise.gammas if isinstance(promise, Cells | Strata) else ()
+    gammas = promise.gammas if isinstance(promise, Cells) else ()
     inside = [gamma for gamma in gammas if gamma is not None]
     if inside and len(inside) == len(gammas):
         return max(inside), IN_A_CELL

@@ -17,7 +17,6 @@ from deniable.engines.base import Scan
 from deniable.engines.batch import encoding
 from deniable.engines.batch.encoding import DomainScanner
 from deniable.engines.batch.ranges import RangeScanner
-from deniable.engines.batch.strata import StrataScanner, strata_of
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 KINDS = {
@@ -166,22 +165,3 @@ def test_grids_of_ranges_merge(kind: str, missing: str, data: st.DataObject) -> 
 
     expected = outcome(lambda: told(whole(table, fresh)))
     assert outcome(lambda: told(merged(table, fresh, data))) == expected
-
-
-@settings(max_examples=80, deadline=None)
-@given(missing=st.sampled_from(["value", "exempt"]), data=st.data())
-def test_counts_of_strata_merge(missing: str, data: st.DataObject) -> None:
-    """Public columns a and b, sensitive column c: all three scans in parts."""
-    table = data.draw(tables(3))
-
-    def scanned(columns: list[str], policy: str, scanner: Callable[..., Any]) -> Scan:
-        found: Scan = scanner(lambda: DomainScanner(columns, table.schema)).scan(policy, None)
-        return found
-
-    def strata(scanner: Callable[..., Any]) -> Any:
-        encoder = scanned(["c"], missing, scanner).encoder
-        empty = strata_of(scanned(["a", "b"], "value", scanner), encoder)
-        found = scanner(lambda: StrataScanner(empty, encoder)).scan()
-        return found.counts.tolist(), found.cell_of.tolist()
-
-    assert strata(lambda fresh: merged(table, fresh, data)) == strata(lambda fresh: whole(table, fresh))

@@ -66,12 +66,6 @@ def two_cells(column: str, missing: str, **more: Any) -> PartJob:
     return part_job(column, counts, scan, **more)
 
 
-def strata(column: str, missing: str) -> PartJob:
-    scan = DATASET.scan((column,), missing)
-    found = DATASET.scan_strata(["sex"], scan.encoder)
-    return part_job(column, found.histograms(scan.histogram.domain), scan, found, strata=("sex",), cells_published=True)
-
-
 def number_range(missing: str) -> PartJob:
     scan = DATASET.scan_range("age", Replace(0.5, 17, 90), missing)
     grid = replace(scan.grid, keep=2**31)
@@ -82,7 +76,6 @@ JOBS = {
     "one channel": lambda: [one_cell("job")],
     "cells that are published, missing exempt": lambda: [two_cells("disease", "exempt", cells_published=True)],
     "cells that are not": lambda: [two_cells("disease", "value")],
-    "strata": lambda: [strata("disease", "exempt")],
     "a range": lambda: [number_range("value")],
     "swapped": lambda: [one_cell("disease", swapped=True)],
     "several parts": lambda: [two_cells("disease", "value"), one_cell("job", swapped=True), number_range("exempt")],
@@ -148,9 +141,8 @@ def test_values_are_perturbed_and_counted_once(name: str) -> None:
         assert told is None or np.array_equal(told, mine.counts)
 
 
-@pytest.mark.parametrize("name", ["cells that are not", "strata"])
-def test_a_worker_that_has_not_seen_every_row_says_so(name: str) -> None:
-    worker = worker_of(name)
+def test_a_worker_that_has_not_seen_every_row_says_so() -> None:
+    worker = worker_of("cells that are not")
     worker.finish(seen_before(worker, N))
     with pytest.raises(TableError, match="changed while it was being read"):
         worker.finish(seen_before(worker, N - 9))

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.audit.verify import lineups, rivals
-from deniable.audit.verify.cells import by_cell, by_stratum
+from deniable.audit.verify.cells import by_cell
 from deniable.audit.verify.checks import FULL, Check, amplification_check, belief_checks, part_amplification
 from deniable.audit.verify.coverage import NOT_CHECKED, above_checks, noise_slack, single_checks, surest_at_least
 from deniable.audit.verify.items import by_items
@@ -27,7 +27,6 @@ from deniable.core.promise import (
     PerValue,
     Promise,
     RelativePrior,
-    Strata,
 )
 
 Json = Mapping[str, Any]
@@ -245,7 +244,6 @@ RECHECKS: dict[type[Promise], Callable[[Any, Json, Json], list[Check]]] = {
     Matrix: rivals.by_matrix,
     PerValue: by_value,
     Cells: by_cell,
-    Strata: by_stratum,
     RelativePrior: by_relative_prior,
     LineUps: by_lineups,
     OneOfItems: by_items,

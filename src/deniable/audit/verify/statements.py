@@ -25,7 +25,6 @@ from deniable.core.promise import (
     PerValue,
     Promise,
     RelativePrior,
-    Strata,
 )
 
 Json = Mapping[str, Any]
@@ -39,7 +38,7 @@ KINDS_OF = {
     "identity": ("frequency",),
     "designed": ("frequency",),
     "lineup": ("line-ups",),
-    "pram": ("frequency", "strata"),
+    "pram": ("frequency",),
     "redraw": ("frequency",),
     "retention": ("amplification", "relative-prior", "nothing"),
     "items": ("items",),
@@ -86,8 +85,6 @@ def _gaps(promise: Promise, part: Json, manifest: Json) -> Iterator[str]:
         if short:
             break
     yield from _left_out(promise, part, required)
-    if isinstance(promise, Strata) and stated["rho1"] != (None if required is None else required["rho1"]):
-        yield f"rho1 = {stated['rho1']} is stated, and strata are held to what was required"
     if required is not None:
         yield from _own_limits(promise, part, required)
         yield from _sums(promise, required)
@@ -130,7 +127,7 @@ def _beliefs(promise: Promise) -> list[Pair]:
         return [(promise.rho1, promise.rho2)]
     if isinstance(promise, Cells):
         return [(promise.rho1, promise.rho2)]
-    return [(None, promise.rho2)] if isinstance(promise, Strata | DecoyGroups) else []
+    return [(None, promise.rho2)] if isinstance(promise, DecoyGroups) else []
 
 
 def _short_of(promise: Promise, wanted: Json, what: str, *, every: bool) -> Iterator[str]:
@@ -161,8 +158,6 @@ def _left_out(promise: Promise, part: Json, required: Json | None) -> Iterator[s
     above = [place for place in getattr(promise, "above", ()) if names[place] not in exempt]
     if above and (required is None or required["rho1"] is None):
         yield "values are left out as more frequent than rho1, and none is required"
-    if isinstance(promise, Strata) and promise.partly and (required is None or not _leaves_out(required)):
-        yield "the bound is not for all values, and the requirement is"
     if isinstance(promise, Cells | Frequency):
         yield from _left_singles(promise, part, required)
     if isinstance(promise, PerValue) and required is not None and not required["per_value"]:

@@ -8,12 +8,10 @@ of buckets, batches or threads. Only perturbed rows ever reach a bucket file.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.arrays import Words
-from deniable.engines.batch.kept_parts import KeptParts
 
 Keyed = Iterable[tuple[pa.RecordBatch, Words]]
 BUCKET_BYTES = 12 * 2**20  # sorts faster in the processor's cache, and a few of them in memory at once are little
@@ -30,8 +27,6 @@ PIECE_ROWS, PIECE_BYTES = 4096, 32 * 2**20  # what a bucket gets at once, and al
 _WRITING = pa.ipc.IpcWriteOptions(use_threads=False)
 _READING = pa.ipc.IpcReadOptions(use_threads=False)
 SORT_KEY = "sort key"
-PART_ROWS = 2**22  # of a part that outlives a killed run
-T = TypeVar("T")
 
 
 def shuffled(batches: Keyed, schema: pa.Schema, spool: Path | None, rows: int, threads: int) -> Iterator[pa.Table]:
@@ -46,38 +41,6 @@ def shuffled(batches: Keyed, schema: pa.Schema, spool: Path | None, rows: int, t
     every = pieces if first is None else chain([first], pieces)
     narrow = schema if first is None else first[0].schema
     return shuffled_through_files(every, narrow, spool, bucket_count(int(rows * wide)), threads)
-
-
-def shuffled_in_parts(batches: Callable[[int], Keyed], kept: KeptParts, rows: int, threads: int) -> Iterator[pa.Table]:
-    """All rows in the order of their keys: those of finished parts, and ``batches`` from the first row after them."""
-    pieces = iter(batches(kept.rows)) if kept.rows < rows else iter(())
-    for first in pieces:
-        batch = first[0]
-        kept.begin(bucket_count(int(rows * (batch.nbytes / max(batch.num_rows, 1) + 16))))
-        part = _Some(chain([first], pieces), PART_ROWS)
-        keyed = batch.schema.append(pa.field(SORT_KEY, pa.uint64()))
-        assert kept.buckets is not None
-        names = [_bucket_name(index) for index in range(kept.buckets)]
-        kept.add(partial(part.written, keyed=keyed, names=names))
-    sources = [kept.files(_bucket_name(index)) for index in range(kept.buckets or 0)]
-    yield from _ahead(_sorted_files, sources, threads)
-
-
-class _Some:
-    """Batches until they have so many rows."""
-
-    def __init__(self, batches: Iterator[tuple[pa.RecordBatch, Words]], most: int) -> None:
-        self._batches, self._most, self.rows = batches, most, 0
-
-    def __iter__(self) -> Iterator[tuple[pa.RecordBatch, Words]]:
-        while self.rows < self._most and (piece := next(self._batches, None)) is not None:
-            self.rows += piece[0].num_rows
-            yield piece
-
-    def written(self, folder: Path, keyed: pa.Schema, names: Sequence[str]) -> int:
-        """Deal these rows into files of a folder; how many there were."""
-        _scatter(self, keyed, [folder / name for name in names])
-        return self.rows
 
 
 def shuffled_in_memory(batches: Keyed, schema: pa.Schema) -> Iterator[pa.Table]:
@@ -95,21 +58,12 @@ def shuffled_through_files(
 ) -> Iterator[pa.Table]:
     """Deal rows into bucket files by the high bits of their keys, then sort one bucket at a time."""
     keyed = schema.append(pa.field(SORT_KEY, pa.uint64()))
-    paths = [folder / _bucket_name(index) for index in range(buckets)]
+    paths = [folder / f"bucket-{index:05d}.arrow" for index in range(buckets)]
     _scatter(batches, keyed, paths)
-    yield from _ahead(_sorted_bucket, paths, threads)
-
-
-def _bucket_name(index: int) -> str:
-    return f"bucket-{index:05d}.arrow"
-
-
-def _ahead(read: Callable[[T], pa.Table], sources: Iterable[T], threads: int) -> Iterator[pa.Table]:
-    """What is read from each source, in order, a few of them ahead."""
     with ThreadPoolExecutor(threads) as executor:
         ahead: deque[Future[pa.Table]] = deque()
-        for source in sources:
-            ahead.append(executor.submit(read, source))
+        for path in paths:
+            ahead.append(executor.submit(_sorted_bucket, path))
             if len(ahead) > threads:
                 yield ahead.popleft().result()
         while ahead:
@@ -117,18 +71,10 @@ def _ahead(read: Callable[[T], pa.Table], sources: Iterable[T], threads: int) ->
 
 
 def _sorted_bucket(path: Path) -> pa.Table:
-    bucket = _sorted_files([path])
+    """The rows of a bucket, in the order of their keys; its file goes."""
+    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file, options=_READING) as reader:
+        bucket = reader.read_all()
     path.unlink()
-    return bucket
-
-
-def _sorted_files(paths: Sequence[Path]) -> pa.Table:
-    """The rows of files, in the order of their keys."""
-    tables = []
-    for path in paths:
-        with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file, options=_READING) as reader:
-            tables.append(reader.read_all())
-    bucket = pa.concat_tables(tables)
     last = bucket.num_columns - 1  # by place: a table may have a column of that name
     return _arranged(bucket.remove_column(last), order_of(bucket.column(last).to_numpy()))
 

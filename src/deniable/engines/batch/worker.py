@@ -20,7 +20,6 @@ from deniable.engines.batch.kernel import Kernel
 from deniable.engines.batch.lineup_columns import Publisher, column_type
 from deniable.engines.batch.lineups import LineUpKernel
 from deniable.engines.batch.ranges import RangeEncoder, RangeKernel
-from deniable.engines.batch.strata import StrataDealer
 from deniable.engines.batch.values import decoded, plain_type
 
 Piece = tuple[pa.RecordBatch, Words]  # published rows, and the sort key of each
@@ -44,7 +43,7 @@ class PartWorker:
         self.encoder: Encoder | RangeEncoder = work.encoder
         self.keys = job.keys.subkey("part", *work.part.columns)
         self.draws = self.keys.subkey("draws")
-        self.dealer: Dealer | StrataDealer | None = None
+        self.dealer: Dealer | None = None
         self.drawn: DrawnCells | None = None
         self.kernel: Kernel
         self.lineups: LineUpKernel | None = None
@@ -59,9 +58,7 @@ class PartWorker:
             return
         channels = [cell.channel for cell in work.part.cells]
         self.kernel = Kernel(channels, [work.part.positions(cell) for cell in work.part.cells])
-        if work.strata is not None:
-            self.dealer = StrataDealer(work.strata)
-        elif len(channels) > 1 and job.by_value:
+        if len(channels) > 1 and job.by_value:
             self.drawn = DrawnCells(work.part if work.drawn_as is None else work.drawn_as)
         elif len(channels) > 1:
             self.dealer = Dealer(work.part, self.keys.subkey("dealing"))
@@ -75,9 +72,6 @@ class PartWorker:
         codes = self.encoder.encode(batch)
         if self.dealer is None or seen is None:
             return Coded(codes, None, None)
-        if isinstance(self.dealer, StrataDealer):
-            cells = self.dealer.deal(batch, codes)
-            return Coded(codes, cells, self.dealer.counts(cells, codes))
         # Exempt rows belong to no cell and take no part in the dealing.
         exempt = self.encoder.exempt_mask(codes)
         some = slice(None) if exempt is None else ~exempt
@@ -90,8 +84,6 @@ class PartWorker:
         if self.dealer is None:
             return None
         codes = self.encoder.encode(batch)
-        if isinstance(self.dealer, StrataDealer):
-            return self.dealer.counts(self.dealer.deal(batch, codes), codes)
         exempt = self.encoder.exempt_mask(codes)
         return self.dealer.counts(codes if exempt is None else codes[~exempt])
 

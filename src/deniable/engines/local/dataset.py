@@ -6,7 +6,6 @@ import hashlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,10 @@ from deniable.core.replace import Replace
 from deniable.engines.base import BATCH_ROWS, ROW_GROUP, Domain, Job, PartJob, Progress, RangeScan, Scan, no_progress
 from deniable.engines.batch import binning, recoding
 from deniable.engines.batch.content import PIECE_ROWS, content_schema, digest_of_piece, digest_of_pieces
-from deniable.engines.batch.encoding import DomainScanner, Encoder
-from deniable.engines.batch.kept_parts import KeptParts
+from deniable.engines.batch.encoding import DomainScanner
 from deniable.engines.batch.ranges import RangeScanner
-from deniable.engines.batch.shuffling import rechunked, shuffled, shuffled_in_parts
+from deniable.engines.batch.shuffling import rechunked, shuffled
 from deniable.engines.batch.sketch import Sketch, Sketcher
-from deniable.engines.batch.strata import Strata, StrataScanner, strata_of
 from deniable.engines.batch.values import without_rows
 from deniable.engines.batch.worker import Piece, Worker, added, published_schema
 from deniable.engines.local.files import Source
@@ -199,13 +196,6 @@ class LocalDataset:
         self._feed(scanner, [column], progress, "counting")
         return scanner.scan(missing)
 
-    def scan_strata(self, columns: Sequence[str], encoder: Encoder, progress: Progress = no_progress) -> Strata:
-        """Find the strata and count the sensitive values in each: a pass over ``columns``, and one over both."""
-        strata = strata_of(self.scan(tuple(columns), progress=progress), encoder)
-        scanner = StrataScanner(strata, encoder)
-        self._feed(scanner, [*columns, *encoder.columns], progress, "counting strata")
-        return scanner.scan()
-
     def _feed(self, scanner: Any, columns: Sequence[str], progress: Progress, what: str) -> None:
         done = 0
         for batch in self._folded(list(columns)):
@@ -259,16 +249,9 @@ class LocalDataset:
             tables = (pa.Table.from_batches([batch]) for batch, _ in pieces)
         yield from rechunked(tables, schema, ROW_GROUP)
 
-    def execute_in_parts(self, job: Job, kept: KeptParts) -> Iterator[pa.Table]:
-        """The same pieces, shuffled; what a killed run had finished is in ``kept``, and is not perturbed again."""
-        schema = self.published_schema(job)
-        tables = shuffled_in_parts(partial(self._perturbed, job, schema), kept, job.rows, job.threads)
-        yield from rechunked(tables, schema, ROW_GROUP)
-
-    def _perturbed(self, job: Job, schema: pa.Schema, skip: int = 0) -> Iterator[Piece]:
+    def _perturbed(self, job: Job, schema: pa.Schema) -> Iterator[Piece]:
         """Batches of perturbed rows with their sort keys, in the order of the input; threads do all but the dealing.
-        What fits into one batch is not worth a thread. The first rows may be skipped: they only are counted, for it
-        depends on them which cells are left for others."""
+        What fits into one batch is not worth a thread."""
         worker = Worker(job, schema, folds=True)
         self._swap(worker)
         waiting: deque[Future[Piece]] = deque()
@@ -276,10 +259,6 @@ class LocalDataset:
         with ThreadPoolExecutor(job.threads) as threads:
             try:
                 for batch in self._folded(job.columns, job.batch_rows):
-                    if start < skip:
-                        before, batch = batch.slice(0, skip - start), batch.slice(skip - start)
-                        seen = added(seen, [mine.counts for mine in worker.coded(before, seen)])
-                        start += before.num_rows
                     if not batch.num_rows:
                         continue
                     coded = worker.coded(batch, seen)

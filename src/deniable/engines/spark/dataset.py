@@ -18,10 +18,9 @@ from deniable.core.recode import Steps
 from deniable.core.replace import Replace
 from deniable.engines.base import BATCH_ROWS, Domain, Job, PartJob, Progress, RangeScan, Scan, no_progress
 from deniable.engines.batch import binning, recoding
-from deniable.engines.batch.encoding import DomainScanner, Encoder
+from deniable.engines.batch.encoding import DomainScanner
 from deniable.engines.batch.ranges import RangeScanner
 from deniable.engines.batch.sketch import Sketch, Sketcher
-from deniable.engines.batch.strata import Strata, StrataScanner, strata_of
 from deniable.engines.batch.values import require_columns
 from deniable.engines.batch.worker import published_schema
 from deniable.engines.local.inspection import OrderWatch, identifier_warnings
@@ -178,12 +177,6 @@ class SparkDataset:
         scanned: RangeScan = self._fed(scanner, [column]).scan(missing)
         self._rows = scanned.rows
         progress(scanned.rows, scanned.rows, "counting")
-        return scanned
-
-    def scan_strata(self, columns: Sequence[str], encoder: Encoder, progress: Progress = no_progress) -> Strata:
-        """Find the strata and count the sensitive values in each: a pass over ``columns``, and one over both."""
-        strata = strata_of(self.scan(tuple(columns), progress=progress), encoder)
-        scanned: Strata = self._fed(StrataScanner(strata, encoder), [*columns, *encoder.columns]).scan()
         return scanned
 
     def _fed(self, scanner: Any, columns: Sequence[str]) -> Any:

@@ -163,11 +163,11 @@ class Decoys(Mechanism):
 def _require_room(kinds: int, m: int) -> None:
     """Refuse what cannot be dealt: rows are dealt to groups by a table of kinds of groups x values."""
     needed = 8 * kinds * m
-    if needed > memory.ceiling():
+    if needed > memory.limit():
         raise RequirementError(
             f"mechanism 'decoys' needs {memory.in_words(needed)} here: {m:,} values make {kinds:,} kinds of groups, "
-            f"and it holds a number for each kind and value. At most {memory.in_words(memory.ceiling())} are allowed. "
-            "Fix: merge rare values, or mechanism='uniform', or --memory where the machine has more."
+            f"and it holds a number for each kind and value. At most {memory.in_words(memory.limit())} are allowed. "
+            "Fix: merge rare values, or mechanism='uniform', or a larger machine."
         )
 
 
