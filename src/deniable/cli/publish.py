@@ -179,7 +179,7 @@ def publish(
     """
     import deniable as dn
     from deniable.engines import engine_on
-    from deniable.publishing.scanning import scan_table
+    from deniable.publishing.request import scan_table
 
     runs_on = engine_on(engine, master)
     one_source_of_randomness(key_file, new_key_file, seed)
@@ -233,7 +233,6 @@ def publish(
             changes=changes,
             new_people=new_people,
             again=again,
-            resume=resume,
             shuffle=not no_shuffle,
             missing=missing,
             bins=binned,
@@ -246,14 +245,12 @@ def publish(
             name=name,
             about=about_of(publisher, contact, dictionary),
             marginals=False if no_marginals else None,
-            informed_limit=informed_limit,
             progress=progress,
             sign=sign,
             engine=runs_on,
         )
-    if release.choice is not None and why:
-        release.choice = replace(release.choice, chosen=why)
-    report(out, release.warnings, release.choice, quiet=quiet, as_json=as_json)
+    choice = replace(release.choice, chosen=why) if release.choice is not None and why else release.choice
+    report(out, release.warnings, choice, quiet=quiet, as_json=as_json)
 
 
 def report(out: Path, warnings: Sequence[str], choice: Choice | None = None, *, quiet: bool, as_json: bool) -> None:

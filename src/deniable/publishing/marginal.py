@@ -80,13 +80,3 @@ def said_of_unpublished(promised: Guarantee) -> Guarantee:
         f"knows the distribution, and as much as that histogram would to others (epsilon {COST:g})."
     )
     return dataclasses.replace(promised, not_protected=(*promised.not_protected, sentence))
-
-
-def said_of_strata(promised: Guarantee) -> Guarantee:
-    """Strata publish their histograms with noise through their replacing distributions."""
-    sentence = (
-        "It adds nothing for an attacker who knows how values are distributed in the strata; the odds of any other "
-        f"belief can grow by a further factor of up to {math.exp(COST):.3g} (epsilon "
-        f"{COST:g} for the histograms of all strata together)."
-    )
-    return dataclasses.replace(promised, not_protected=(*promised.not_protected, sentence))
