@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.publishing import giveaways
+from deniable.owner import advice as giveaways
 
 PRIVACY = dn.Privacy(rho2="1/3")
 ROWS = 4_000

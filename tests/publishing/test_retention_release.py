@@ -1,6 +1,7 @@
 """Many perturbed columns from table to verified release."""
 
 import datetime
+import inspect
 import json
 import math
 from decimal import Decimal
@@ -14,15 +15,11 @@ import pytest
 import deniable as dn
 from deniable.core.manifest import Manifest
 from deniable.core.replace import Replace
-from deniable.engines import engine_named
-from deniable.engines.base import no_progress
 from deniable.engines.batch.kernel import Kernel
 from deniable.engines.batch.one_row import respond
-from deniable.engines.randomness import Secret
-from deniable.engines.request import Request
 from deniable.mechanisms.retention import Retention
-from deniable.publishing.context import context_of
 from deniable.publishing.parts import prepared
+from deniable.publishing.request import Publication, Request
 
 KEY = bytes(range(32))
 N = 4000
@@ -335,21 +332,13 @@ def test_a_client_perturbs_its_row_with_the_engine_s_thresholds():
 
 def keys_of_rows(data, columns, *, row_id, shuffle):
     """What publish derives the draws of rows from: the key, the table's content, all choices, and the plan."""
-    dataset, mechanism, names, public = engine_named("local").open(data), Retention(columns), tuple(columns), ("zip",)
-    choices = {
-        "mechanism": mechanism,
-        "privacy": None,
-        "columns": (public, names, row_id, None),
-        "values": ("value", None, None),
-        "published": (None, shuffle),
-    }
-    context = context_of(dataset, [*public, *names], row_id, choices)
-    secret = Secret.from_key(KEY)
-    request = Request(
-        dataset, names, public, None, secret, "release", context, "value", None, shuffle, None, no_progress
-    )
-    jobs = prepared(mechanism, request).jobs
-    return request.keys.subkey("plan", *(work.part.fingerprint() for work in jobs))
+    mechanism = Retention(columns)
+    defaults = {name: option.default for name, option in inspect.signature(dn.publish).parameters.items()}
+    given = {"table": data, "mechanism": mechanism, "key": KEY, "row_id": row_id, "shuffle": shuffle}
+    request = Request(**{**defaults, **given})
+    publication = Publication.of(request, request.secret)
+    jobs = prepared(mechanism, publication).jobs
+    return publication.keys.subkey("plan", *(work.part.fingerprint() for work in jobs))
 
 
 def test_a_client_and_publish_give_the_same_row_for_the_same_draws():

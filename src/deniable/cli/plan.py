@@ -18,6 +18,7 @@ from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.probability import percent, probability
 from deniable.evaluation.rival_candidates import rival_candidates
+from deniable.owner.advice import attacker_on_table
 from deniable.owner.profile import asked_table, one_pool
 from deniable.planning.beliefs import belief_chart
 from deniable.planning.chart import Chart
@@ -26,8 +27,7 @@ from deniable.planning.frontier import risk_chart as drawn_risk
 from deniable.planning.informed import informed_attacker
 from deniable.planning.planner import compare, error_chart, error_curve, strongest_rho2
 from deniable.planning.pools import QuestionPool
-from deniable.publishing.known import attacker_on_table
-from deniable.publishing.scanning import scan_table
+from deniable.publishing.request import scan_table
 from deniable.release.folder import require_writable, write_file
 
 ONE_SIZE = 0.01  # of a question, where one size is asked about and none is given

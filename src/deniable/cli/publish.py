@@ -170,7 +170,7 @@ def publish(
     """
     import deniable as dn
     from deniable.engines import engine_on
-    from deniable.publishing.scanning import scan_table
+    from deniable.publishing.request import scan_table
 
     runs_on = engine_on(engine, master)
     one_source_of_randomness(key_file, new_key_file, seed)
@@ -237,9 +237,8 @@ def publish(
             sign=sign,
             engine=runs_on,
         )
-    if release.choice is not None and why:
-        release.choice = replace(release.choice, chosen=why)
-    report(out, release.warnings, release.choice, quiet=quiet, as_json=as_json)
+    choice = replace(release.choice, chosen=why) if release.choice is not None and why else release.choice
+    report(out, release.warnings, choice, quiet=quiet, as_json=as_json)
 
 
 def report(out: Path, warnings: Sequence[str], choice: Choice | None = None, *, quiet: bool, as_json: bool) -> None:

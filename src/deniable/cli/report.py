@@ -64,7 +64,7 @@ def report(
     """
     from deniable import report as reports
     from deniable.owner.audit import audit
-    from deniable.publishing.arguments import check_choice, files_of
+    from deniable.publishing.request import check_choice, files_of
     from deniable.release.folder import require_writable
     from deniable.report.record import Origin
 
@@ -107,7 +107,7 @@ def report(
 def _form(out: Path | None, named: str | None) -> str:
     """The format that was named, or that the file's name ends in; a name that says another one is refused."""
     from deniable import report as reports
-    from deniable.publishing.arguments import check_choice
+    from deniable.publishing.request import check_choice
 
     if named is not None:
         check_choice("format", named, reports.FORMATS)

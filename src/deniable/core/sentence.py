@@ -193,7 +193,7 @@ def _known(probability: Fraction | None) -> Fraction:
     return Fraction(1) if probability is None else probability
 
 
-# -- what is not covered ----------------------------------------------------------------------------------------------
+# -- what is not covered -----------------------------------------------------------------------------------------------
 
 
 def not_covered(part: Part, adversary: str) -> str:

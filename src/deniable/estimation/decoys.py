@@ -29,7 +29,7 @@ ROUNDS = 3000
 TOLERANCE = 1e-9  # of the rows, for a fixed point
 SINGULAR = 1e-9  # relative to the largest singular value
 
-# -- four states, and their tensor product ----------------------------------------------------------------------------
+# -- four states, and their tensor product -----------------------------------------------------------------------------
 
 
 def four_states(observed: npt.ArrayLike, c: int, *, others: Others = "exact") -> Floats:

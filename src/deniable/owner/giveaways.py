@@ -27,12 +27,11 @@ from deniable.core.promise import Groups, OneOfItems
 from deniable.engines.base import Dataset
 from deniable.engines.batch.columns import Encoded, encode
 from deniable.engines.batch.ranges import RangeEncoder
+from deniable.owner.advice import ROWS, fix, rows_of_points
 from deniable.owner.beside import Beside
 from deniable.owner.looking import Looked
 from deniable.owner.scanning import Scanned
 from deniable.planning.informed import classes_of, frequencies_of, shown_by_groups, surest_of_groups
-from deniable.publishing.giveaways import ROWS, fix
-from deniable.publishing.warned import rows_of_points
 
 ENTRIES = 2**22  # beliefs at once: people x values
 LISTED = 3  # items that have a finding of their own

@@ -16,8 +16,8 @@ from deniable.engines.base import Dataset
 from deniable.mechanisms import Designed, Mechanism
 from deniable.planning.pools import QuestionPool, pools_named
 from deniable.planning.tables import CodedTable
-from deniable.publishing.arguments import public_columns
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
+from deniable.publishing.request import public_columns
 
 # The mechanisms that can be made for an owner's questions, by name.
 MADE_FOR: Mapping[str, Callable[[QuestionProfile], Mechanism]] = {"designed": lambda profile: Designed(profile=profile)}

@@ -24,8 +24,8 @@ from deniable.engines.batch.columns import Encoded, coded_columns
 from deniable.engines.batch.values import is_askable
 from deniable.owner.suppression import suppressed_to_k
 from deniable.planning.informed import classes_of
-from deniable.publishing.arguments import as_names
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
+from deniable.publishing.request import as_names
 
 LEARNT_FROM = 100_000  # rows, at the most
 

@@ -6,31 +6,30 @@ import numpy as np
 
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import ROW_ID
-from deniable.engines.request import Request
 from deniable.mechanisms import SmallDomain
 from deniable.planning.comparison import Comparison
 from deniable.planning.plan import planners_choice, require_something
 from deniable.publishing import marginal
+from deniable.publishing.request import Publication
 
 
-def compared_for(request: Request) -> Comparison:
-    """What the planner chooses from, by all sensitive columns together.
+def compared_for(publication: Publication) -> Comparison:
+    """The planner chooses by all sensitive columns together. What it takes is published, so it is no more than noisy
+    counts tell; it looks at no row."""
+    privacy = require_something(publication.privacy)
+    scan = publication.scan(publication.sensitive, publication.domain)
+    drawn_by = publication.request.drawn_by
+    without = (SmallDomain.name,) if drawn_by == ROW_ID else ()  # it deals rows to cells by their number
+    return planners_choice(_known_counts(publication, scan.histogram), privacy, without=without, noisy=True)
 
-    What it takes is published, so it is no more than noisy counts tell.
-    """
-    privacy = require_something(request.privacy)
-    scan = request.scan(request.sensitive, request.domain)
-    without = (SmallDomain.name,) if request.drawn_by == ROW_ID else ()  # it deals rows to cells by their number
-    return planners_choice(_known_counts(request, scan.histogram), privacy, without, noisy=True)
 
-
-def _known_counts(request: Request, counts: Histogram) -> Histogram:
+def _known_counts(publication: Publication, counts: Histogram) -> Histogram:
     """What the release tells of the counts: with the noise that it has, and of all values alike where it tells none."""
-    privacy = request.privacy
+    privacy = publication.privacy
     if privacy is not None and privacy.sums:
         return counts  # decoys alone promise sums: there is nothing to choose
     if marginal.is_wanted(None, privacy):
-        known = marginal.public_histogram(counts, marginal.noisy(request.keys, counts))
+        known = marginal.public_histogram(counts, marginal.noisy(publication.keys, counts))
         assert known is not None
         return known
     return Histogram(counts.domain, np.full(counts.m, max(counts.rows // max(counts.m, 1), 1), dtype=np.int64))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,11 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from deniable.core.errors import ManifestError, RequirementError, listing
-from deniable.engines.base import Dataset
 from deniable.engines.batch.sketch import Sketch
-from deniable.engines.randomness import Keystream, Secret
+from deniable.engines.randomness import Keystream
 from deniable.publishing.looks import composed, packed, unpacked
-from deniable.publishing.series import Series
+from deniable.publishing.request import Publication
 from deniable.release.folder import write_file
 
 FIELDS = {"name", "draws", "gamma"}
@@ -55,6 +53,18 @@ class Ledger:
                 f"{path} is damaged: it is the ledger of a key. Fix: move it away to begin anew."
             ) from None
         return cls(path, entries)
+
+    @classmethod
+    def of(cls, publication: Publication, draws: tuple[str, ...], gamma: Fraction | None) -> Ledger | None:
+        """The ledger with what is about to be published in it, which refuses people that were published before; None
+        where there is no key file. ``draws`` names what decides the draws."""
+        request = publication.request
+        if request.key_file is None:
+            return None
+        ledger = cls.beside(Path(request.key_file))
+        sketched = partial(publication.source.sketch, Keystream(publication.secret, "ledger"))
+        ledger.note(request.name, draws, gamma, sketched, again=request.again)
+        return ledger
 
     def note(
         self,
@@ -112,38 +122,3 @@ def _sketch(entry: Mapping[str, Any]) -> Sketch | None:
 
 def _alike(one: Sketch, other: Sketch | None) -> bool:
     return other is not None and one.same_people(other)
-
-
-@dataclass(frozen=True)
-class Books:
-    """What a publication is entered into.
-
-    Attributes:
-        log: the series, if it is one of a series.
-        key_file: the ledger lies beside it.
-        again: whether people that were published before are published once more.
-        table: as its owner has it, before anything is made coarser.
-        secret: the key.
-    """
-
-    log: Series | None
-    key_file: str | os.PathLike[str] | None
-    again: bool
-    table: Dataset
-    secret: Secret
-
-    def opened(self, name: str, draws: tuple[str, ...], gamma: Fraction | None) -> Ledger | None:
-        """The ledger with what is about to be published in it, which refuses people that were published before; None
-        where there is no key file. ``draws`` names what decides the draws."""
-        if self.key_file is None:
-            return None
-        ledger = Ledger.beside(Path(self.key_file))
-        sketched = partial(self.table.sketch, Keystream(self.secret, "ledger"))
-        ledger.note(name, draws, gamma, sketched, again=self.again)
-        return ledger
-
-    def keep(self, ledger: Ledger | None) -> None:
-        """Remember what is published."""
-        for book in (self.log, ledger):
-            if book is not None:
-                book.save()

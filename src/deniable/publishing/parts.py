@@ -15,10 +15,10 @@ from deniable.core.recode import Snap, Step
 from deniable.core.replace import Replace
 from deniable.engines.base import Dataset, PartJob, items_of
 from deniable.engines.randomness import drawn_rows
-from deniable.engines.request import Request
 from deniable.mechanisms.base import Mechanism, Need, Scanned
 from deniable.publishing import marginal
 from deniable.publishing.choosing import compared_for
+from deniable.publishing.request import Publication
 
 
 @dataclass(frozen=True)
@@ -70,15 +70,15 @@ class _Examined:
     marginal: Marginal | None = None
 
 
-def prepared(mechanism: str | Mechanism, request: Request) -> Prepared:
+def prepared(mechanism: str | Mechanism, publication: Publication) -> Prepared:
     """What an engine is to execute for this mechanism, or for the planner's choice."""
     if isinstance(mechanism, Mechanism):
-        return _prepared(mechanism, request)
-    compared = compared_for(request)
+        return _prepared(mechanism, publication)
+    compared = compared_for(publication)
     refused: RequirementError | None = None
     for one in compared.usable:
         try:
-            ready = _prepared(one.mechanism, request)
+            ready = _prepared(one.mechanism, publication)
         except RequirementError as problem:  # noisy counts allow it, exact ones do not
             refused = refused or problem
             continue
@@ -87,31 +87,32 @@ def prepared(mechanism: str | Mechanism, request: Request) -> Prepared:
     raise refused
 
 
-def _prepared(mechanism: Mechanism, request: Request) -> Prepared:
-    needs = mechanism.layout(request.sensitive)
-    domains = _domains(request.domain, needs)
+def _prepared(mechanism: Mechanism, publication: Publication) -> Prepared:
+    needs = mechanism.layout(publication.sensitive)
+    domains = _domains(publication.domain, needs)
     scanned = [
-        _scanned(need, domain, request, several=len(needs) > 1) for need, domain in zip(needs, domains, strict=True)
+        _scanned(need, domain, publication, several=len(needs) > 1) for need, domain in zip(needs, domains, strict=True)
     ]
-    left_out = mechanism.left_over([one.scan for one in scanned], request.privacy)
+    left_out = mechanism.left_over([one.scan for one in scanned], publication.privacy)
     if left_out:
-        rows = drawn_rows(request.keys.subkey("leftovers"), scanned[0].scan.rows, left_out)
-        request = request.without(rows)
+        rows = drawn_rows(publication.keys.subkey("leftovers"), scanned[0].scan.rows, left_out)
+        publication = publication.without(rows)
         # A value of which no row remains stays in the domain: the list of values is that of the table.
         kept = [one.scan.values.domain for one in scanned]
         scanned = [
-            _scanned(need, domain, request, several=len(needs) > 1) for need, domain in zip(needs, kept, strict=True)
+            _scanned(need, domain, publication, several=len(needs) > 1)
+            for need, domain in zip(needs, kept, strict=True)
         ]
-    plan = mechanism.plan_scanned([one.scan for one in scanned], request.privacy, left_out)
+    plan = mechanism.plan_scanned([one.scan for one in scanned], publication.privacy, left_out)
     for need, domain in zip(needs, domains, strict=True):
-        require_declared(need, domain, request.privacy, plan.guarantee.adversary)
+        require_declared(need, domain, publication.privacy, plan.guarantee.adversary)
     jobs = tuple(
         PartJob(part, one.encoder if part.grid is None else one.encoder.with_range(part.grid), one.scan.rows)
         for part, one in zip(plan.parts, scanned, strict=True)
     )
     marginals = tuple(one.marginal for one in scanned)
     noisily = any(one.scan.public is not None for one in scanned)
-    return Prepared(_said(plan, needs, marginals, noisily), request.dataset, jobs, marginals)
+    return Prepared(_said(plan, needs, marginals, noisily), publication.dataset, jobs, marginals)
 
 
 def _said(plan: Plan, needs: Sequence[Need], marginals: Sequence[Marginal | None], planned_noisily: bool) -> Plan:
@@ -124,16 +125,17 @@ def _said(plan: Plan, needs: Sequence[Need], marginals: Sequence[Marginal | None
     return dataclasses.replace(plan, guarantee=promised)
 
 
-def _scanned(need: Need, domain: Any, request: Request, *, several: bool) -> _Examined:
+def _scanned(need: Need, domain: Any, publication: Publication, *, several: bool) -> _Examined:
     if need.range is not None:
-        return _scanned_range(need, domain, request)
-    scan = request.scan(need.columns, [False, True] if need.yes_or_no else domain)
-    keys = request.keys.subkey(*need.columns) if several or need.noisy != "default" else request.keys
-    wanted = marginal.is_wanted(request.marginals, request.privacy, need.noisy)
+        return _scanned_range(need, domain, publication)
+    wish, privacy = publication.request.marginals, publication.privacy
+    scan = publication.scan(need.columns, [False, True] if need.yes_or_no else domain)
+    keys = publication.keys.subkey(*need.columns) if several or need.noisy != "default" else publication.keys
+    wanted = marginal.is_wanted(wish, privacy, need.noisy)
     if wanted and need.any_prior:
         raise RequirementError(marginal.NOT_WITH_ANY_PRIOR)
     # Plans are made from noisy counts, whether or not these are published (mathematics 13.4).
-    planned = wanted or marginal.is_wanted(None, request.privacy, need.noisy)
+    planned = wanted or marginal.is_wanted(None, privacy, need.noisy)
     drawn = marginal.noisy(keys, scan.histogram) if planned else None
     scanned = Scanned(
         columns=need.columns,
@@ -146,13 +148,14 @@ def _scanned(need: Need, domain: Any, request: Request, *, several: bool) -> _Ex
     return _Examined(scanned, scan.encoder, drawn if wanted else None)
 
 
-def _scanned_range(need: Need, domain: Any, request: Request) -> _Examined:
+def _scanned_range(need: Need, domain: Any, publication: Publication) -> _Examined:
     (column,) = need.columns
     assert need.range is not None
     if domain is not None:
         raise OptionError(f"domain lists values of {column!r}, which is replaced within a range. Fix: leave it out.")
-    wanted = _on_its_grid(need.range, request.dataset.recodes.get(column, ()))
-    scan = request.dataset.scan_range(column, wanted, request.missing, request.progress)
+    wanted = _on_its_grid(need.range, publication.dataset.recodes.get(column, ()))
+    request = publication.request
+    scan = publication.dataset.scan_range(column, wanted, request.missing, request.progress)
     return _Examined(Scanned(need.columns, scan.rows, grid=scan.grid, declared=True), scan.encoder)
 
 

@@ -3,56 +3,25 @@
 from __future__ import annotations
 
 import datetime
-import os
 from dataclasses import replace
-from pathlib import Path
 
 from deniable.core.errors import OptionError
 from deniable.core.guarantee import Guarantee
-from deniable.core.manifest import PERSON_AND_VALUE, ROW_ID, ROW_NUMBER
-from deniable.engines.request import Request
 from deniable.publishing.looks import composed
 from deniable.publishing.parts import Prepared
+from deniable.publishing.request import Publication
 from deniable.publishing.series import Series
 
 
-def series_of(
-    path: str | os.PathLike[str] | None,
-    changes: int | None,
-    new_people: bool,
-    who: str | None,
-    key: bytes | None,
-    key_file: str | os.PathLike[str] | None,
-    seed: int | None,
-) -> Series | None:
-    """The series that a publication belongs to, if it does to one."""
-    if path is None:
-        if changes is not None:
-            raise OptionError(
-                "changes goes with series: how often a person's value may change in it. Fix: series=FILE."
-            )
-        if new_people:
-            raise OptionError("new_people goes with series: it says who is new in it. Fix: series=FILE.")
-        return None
-    if any(given is not None for given in (key, key_file, seed)):
-        raise OptionError("series has a key of its own. Fix: leave key, key_file and seed out.")
-    if who is None:
-        raise OptionError(
-            "series needs to know who is who: a column that names the row or the person, and is not published. "
-            "Fix: row_id=COLUMN, or person=COLUMN."
-        )
-    return Series.open(Path(path), changes, new_people)
-
-
-def said_of_looks(ready: Prepared, request: Request, series: Series | None, who: str) -> Prepared:
+def said_of_looks(ready: Prepared, publication: Publication, series: Series | None) -> Prepared:
     """What is published, saying what several looks at a person come to; a series takes note of it."""
     promised = ready.plan.guarantee
     if series is None:
         said = _said_of_people(promised)
     else:
         if series.plan is None:
-            series.freeze(ready, ready.published(request.missing))
-        series.note(request, ready.jobs, who, datetime.date.today().isoformat())
+            series.freeze(ready, ready.published(publication.request.missing))
+        series.note(publication, ready.jobs, datetime.date.today().isoformat())
         said = series.said(promised, any(ready.marginals))
     return replace(ready, plan=replace(ready.plan, guarantee=said))
 
@@ -78,10 +47,3 @@ def require_own_draws(ready: Prepared, who: str | None, by_value: bool) -> None:
             f"{ready.plan.mechanism!r}: it deals rows to cells, or swaps them, by their order. Fix: leave it out, or "
             "publish with a mechanism of one cell, for example 'designed'."
         )
-
-
-def drawn_by(who: str | None, by_value: bool) -> str:
-    """What a row's draw depends on, beside the key."""
-    if who is None:
-        return ROW_NUMBER
-    return PERSON_AND_VALUE if by_value else ROW_ID

@@ -11,8 +11,8 @@ from deniable.core.arrays import Ints, Words
 from deniable.core.errors import RequirementError
 from deniable.engines.base import PartJob
 from deniable.engines.randomness import Keystream
-from deniable.engines.request import Request
 from deniable.publishing.looks import Looks, among, distinct
+from deniable.publishing.request import Publication
 from deniable.publishing.spelling import words_of_spellings
 
 
@@ -31,12 +31,12 @@ class Present:
     codes: tuple[Ints, ...]
 
     @classmethod
-    def in_table(cls, request: Request, jobs: Sequence[PartJob], who: str, keys: Keystream) -> Present:
+    def in_table(cls, publication: Publication, jobs: Sequence[PartJob], who: str, keys: Keystream) -> Present:
         """Everyone in the table, in one pass over it."""
         exact, plain = keys.subkey("people"), keys.subkey("spellings")
         words, spellings = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
         codes = [[np.zeros(0, np.int64)] for _ in jobs]
-        for batch in request.dataset.batches([*(name for job in jobs for name in job.part.columns), who]):
+        for batch in publication.dataset.batches([*(name for job in jobs for name in job.part.columns), who]):
             ids = batch.column(who)
             words.append(exact.words_of(ids))
             spellings.append(words_of_spellings(plain, ids))

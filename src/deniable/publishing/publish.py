@@ -1,46 +1,124 @@
-"""Publish a table: what was asked for, read and checked; ``rows`` and ``rival`` do the rest."""
+"""Publish a table: plan, execute, write. The one place where an engine and a mechanism meet."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import functools
 import os
-from collections.abc import Hashable, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ParamSpec, TypeVar
+
+import pyarrow as pa
 
 from deniable.core.about import About
-from deniable.core.bins import BinsLike, require_fixed
-from deniable.core.privacy import Privacy, as_privacy
-from deniable.core.probability import Probability
-from deniable.engines import Engine, engine_for
-from deniable.engines.base import Progress, no_progress, row_labels
-from deniable.engines.randomness import Keystream
-from deniable.engines.request import Request
-from deniable.mechanisms import Mechanism, mechanism_named
-from deniable.mechanisms.registry import AUTO
-from deniable.publishing.about import about_of
-from deniable.publishing.alone import one_at_a_time
-from deniable.publishing.arguments import (
-    as_names,
-    check_options,
-    files_of,
-    one_name,
-    public_columns,
-    require_once,
-    secret_of,
-    signer_for,
+from deniable.core.bins import BinsLike
+from deniable.core.errors import OutputError
+from deniable.core.labels import of_columns
+from deniable.core.manifest import (
+    Column,
+    Manifest,
+    Randomness,
+    guarantee_dict,
+    privacy_dict,
+    software,
+    with_sentence,
 )
-from deniable.publishing.context import canonical, context_of
-from deniable.publishing.destination import Destination
-from deniable.publishing.ledger import Books
-from deniable.publishing.lists import Refused, unfolded
-from deniable.publishing.people import drawn_by, series_of
-from deniable.publishing.recoding import RecodeLike, Recoding, Rows
-from deniable.publishing.rival import publish_rival
-from deniable.publishing.rows import Machine, publish_rows
-from deniable.publishing.scanning import binned, recoded
-from deniable.release.release import Release
-from deniable.release.signing_key import files_of_key
-from deniable.rivals.base import Rival
+from deniable.core.privacy import Privacy
+from deniable.core.probability import Probability
+from deniable.engines import Engine
+from deniable.engines.base import CELL, Job, Progress, no_progress
+from deniable.engines.batch.values import require_readable_csv
+from deniable.mechanisms import Mechanism
+from deniable.mechanisms.registry import AUTO
+from deniable.publishing.advice import Advice, with_expected
+from deniable.publishing.ledger import Ledger
+from deniable.publishing.parts import Prepared, prepared
+from deniable.publishing.people import require_own_draws, said_of_looks
+from deniable.publishing.recoding import RecodeLike, Rows
+from deniable.publishing.request import Publication, Request
+from deniable.publishing.series import Series
+from deniable.release.folder import finish_folder, new_folder, spool_in
+from deniable.release.release import Release, open_release
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+# -- one publication at a time -----------------------------------------------------------------------------------------
+#
+# A series and the ledger of a key are read, published by and written back. Two runs that do so at once would each
+# forget what the other published.
+
+
+def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that holds the files that its ``series`` and ``key_file`` name for as long as it runs."""
+
+    @functools.wraps(function)
+    def alone(*args: P.args, **options: P.kwargs) -> R:
+        named: list[Any] = [options.get("series"), options.get("key_file")]
+        with contextlib.ExitStack() as held:
+            for path in named:
+                if path is not None:
+                    held.enter_context(holding(Path(path)))
+            return function(*args, **options)
+
+    return alone
+
+
+@contextlib.contextmanager
+def holding(path: Path) -> Iterator[None]:
+    """Refuse to go on while another run holds the same file; whoever dies lets go of it."""
+    real = path.resolve()
+    lock = real.parent / f".{real.name}.lock"
+    file = _locked(lock, path)
+    if file is None:
+        yield
+        return
+    _swept(real)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(file)
+
+
+def _swept(book: Path) -> None:
+    """Remove what a run that was killed while it wrote a series or a ledger has left: it holds a key, or people."""
+    # As ``write_file`` calls what is not whole yet.
+    left = re.compile(rf"\.{re.escape(book.name)}(\.ledger)?\.[0-9a-f]{{16}}")
+    with contextlib.suppress(PermissionError):  # a folder that may be written to, and not listed
+        for file in book.parent.iterdir():
+            if left.fullmatch(file.name):
+                file.unlink(missing_ok=True)
+
+
+def _locked(lock: Path, path: Path) -> int | None:
+    """A lock on the file of this name; none where nothing can be written there, so that nothing can be forgotten."""
+    while True:
+        try:
+            file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(file), os.stat(lock)):
+                return file
+        except FileNotFoundError:
+            pass  # its holder has just removed it: a lock that nobody else would find is none
+        except OSError:
+            os.close(file)
+            raise OutputError(
+                f"Another run is publishing with {str(path)!r} at this moment. Fix: wait until it is done, and "
+                "then run this again."
+            ) from None
+        os.close(file)
+
+
+# -- publishing --------------------------------------------------------------------------------------------------------
 
 
 @one_at_a_time
@@ -82,7 +160,7 @@ def publish(
     """Publish a table so that every sensitive value in it is deniable.
 
     What its owner should know before anyone sees the release, such as public columns that name people, is in
-    ``release.warnings``; commands print it, and notebooks show it.
+    ``release.warnings``, computed when it is read; commands print it, and notebooks show it.
 
     Args:
         table: anything with the Arrow C stream interface (pandas, polars, pyarrow, DuckDB), or a path, a glob or a list
@@ -146,65 +224,80 @@ def publish(
     >>> release.table.column_names, release.manifest.guarantee["rho2"]
     (['sex', 'disease'], '3/4')
     """
-    chosen: str | Mechanism = AUTO if mechanism == AUTO else mechanism_named(mechanism)
-    names, required = () if sensitive is None else as_names(sensitive), as_privacy(privacy)
-    if isinstance(chosen, Mechanism):
-        chosen = chosen.fitted(required) if isinstance(mechanism, str) and ":" not in mechanism else chosen
-        chosen = chosen.for_columns(names, required)
-        names = chosen.columns_of(names)
-    check_options(missing, format, name)
-    signer = signer_for(sign, out)
-    who = one_name(row_id, person)
-    log = series_of(series, changes, new_people, who, key, key_file, seed)
-    if log is not None:
-        require_fixed(bins or {}, "the next publication of a series")
-    secret = secret_of(key, key_file, seed) if log is None else log.secret
-    require_once(table)
-    runs_on = engine_for(engine, table)
-    source = opened = runs_on.open(table)
-    named_by = "mechanism" if sensitive is None else "sensitive"
-    public = public_columns(opened, names, as_names(drop), row_id, person, named_by=named_by)
-    said = about_of(about, opened.names, [*public, *names])
-    recoding = Recoding.of(recode, rare, suppress).fitting(names, missing, domain, bins or {})
-    opened, names, domain = unfolded(
-        opened, chosen, names, domain, person, required, Refused(missing, marginals, series, bins, recoding)
-    )
-    opened = recoded(opened, recoding.steps(opened.schema, public, names))
-    choices = {
-        "mechanism": chosen,
-        "privacy": required,
-        "columns": (public, names, row_id, person),
-        "values": (missing, domain, bins),
-        "published": (marginals, shuffle),
-        **({"recode": opened.recodes} if opened.recodes else {}),
-    }
-    context = "" if secret.fresh else context_of(opened, [*public, *names], who, choices)
-    if log is not None:
-        log.require_choices(canonical({**choices, "columns": (names, row_id, person), "published": (marginals,)}))
-    dataset = binned(opened, bins or {}, names, Keystream(secret, "release", name, context, *names))
-    by_value = person is not None or log is not None
-    request = Request(
-        dataset,
-        names,
-        public,
-        required,
-        secret,
-        name,
-        context,
-        missing,
-        domain,
-        shuffle,
-        marginals,
-        progress,
-        drawn_by=drawn_by(who, by_value),
-        unnamed=row_labels(opened.names, (*names, *as_names(drop), who)),
-    )
-    inputs = (*files_of(table), *files_of_key(sign))
-    where = Destination(runs_on, None if out is None else Path(out), format, overwrite, inputs, signer, said)
-    books = Books(log, key_file, again, source, secret)
-    if isinstance(chosen, Mechanism) and chosen.form != "rows":
-        return publish_rival(cast(Rival, chosen), request, where, books, row_id=who)
+    request = Request(**locals())
+    begun = None if series is None else Series.open(Path(series), changes, new_people)
+    publication = Publication.of(request, request.secret if begun is None else begun.secret)
+    if begun is not None:
+        begun.require_choices(publication.choices)
     if row_id is not None:
-        dataset.require_distinct(row_id, request.keys)
-    machine = Machine(threads or min(os.cpu_count() or 1, 4), batch_rows)
-    return publish_rows(chosen, request, where, machine, books, who=who, by_value=by_value)
+        publication.dataset.require_distinct(row_id, publication.keys)
+    return _published(publication, begun)
+
+
+def _published(publication: Publication, series: Series | None) -> Release:
+    """The release, in memory, or in a folder where one is named."""
+    request, chosen = publication.request, publication.request.chosen
+    ready = prepared(chosen, publication) if series is None else series.prepared(chosen, publication)
+    require_own_draws(ready, request.who, request.by_value)
+    draws = publication.keys.subkey("plan", *(work.part.fingerprint() for work in ready.jobs))
+    job = Job(
+        parts=ready.jobs,
+        public=publication.public,
+        keys=draws if series is None else series.keys,
+        row_id=request.who,
+        by_value=request.by_value,
+        order=draws.subkey("order"),
+        shuffle=request.shuffle,
+        threads=request.threads or min(os.cpu_count() or 1, 4),
+        batch_rows=request.batch_rows,
+        progress=request.progress,
+    )
+    if request.by_value:
+        ready = said_of_looks(ready, publication, series)
+    ledger = Ledger.of(publication, job.keys.purpose, ready.plan.guarantee.gamma)
+    remembering = [book for book in (series, ledger) if book is not None]
+    schema = ready.dataset.published_schema(job)
+    if request.format == "csv":
+        require_readable_csv(schema)
+    manifest = _manifest(ready, job, publication, schema, () if series is None else (series.name,))
+    advice = Advice(publication, ready, manifest.parts)
+    if request.out is None:
+        table = pa.concat_tables(piece.cast(schema) for piece in ready.dataset.execute(job)).combine_chunks()
+        for book in remembering:
+            book.save()
+        return advice.given_with(Release(manifest, table=table, engine=publication.engine))
+    out = Path(request.out)
+    with new_folder(out, request.overwrite, request.inputs) as partial, spool_in(partial) as spool:
+        pieces = ready.dataset.execute(job, spool)
+        finish_folder(partial, manifest, pieces, schema, request.format, publication.engine, signer=request.signer)
+        for book in remembering:  # before the release is in place: it is better to remember one that nobody saw
+            book.save()
+    return advice.given_with(open_release(out, engine=publication.engine))
+
+
+def _manifest(
+    ready: Prepared, job: Job, publication: Publication, schema: pa.Schema, series: tuple[str, ...]
+) -> Manifest:
+    request = publication.request
+    roles = {CELL: "cell", **dict.fromkeys(job.sensitive, "sensitive")}
+    promised, parts = ready.plan.guarantee, ready.published(request.missing)
+    said = replace(promised, not_protected=(*promised.not_protected, *ready.dataset.said))
+    manifest = Manifest(
+        name=request.name,
+        software=software(),
+        mechanism=ready.plan.mechanism,
+        options=ready.plan.options,
+        form="rows",
+        rows=job.rows,
+        columns=tuple(Column(field.name, str(field.type), roles.get(field.name, "public")) for field in schema),
+        parts=parts,
+        privacy=privacy_dict(ready.plan.privacy),
+        guarantee=guarantee_dict(said),
+        randomness=Randomness(
+            publication.secret.source, publication.secret.seed, job.shuffle, request.drawn_by, series
+        ),
+        recoded=ready.dataset.recodes,
+        labels=of_columns(ready.dataset.labels, schema.names),
+        about=with_expected(publication.about, ready),
+    )
+    return with_sentence(manifest)

@@ -32,7 +32,6 @@ from deniable.core.replace import NumberRange, Replace
 from deniable.engines.base import PartJob
 from deniable.engines.batch.encoding import in_order
 from deniable.engines.randomness import Keystream, Secret
-from deniable.engines.request import Request
 from deniable.mechanisms import Mechanism
 from deniable.mechanisms.small_domain.balance import Group
 from deniable.mechanisms.small_domain.seating import split
@@ -41,6 +40,7 @@ from deniable.publishing.looks import Looks, composed, distinct, packed, unpacke
 from deniable.publishing.marginal import COST, noisy
 from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.present import Present
+from deniable.publishing.request import Publication
 from deniable.release.folder import write_file
 
 FORMAT = 2
@@ -175,18 +175,18 @@ class Series:
         }
         self.looks = [Looks.none() for _ in ready.jobs]
 
-    def prepared(self, mechanism: str | Mechanism, request: Request) -> Prepared:
+    def prepared(self, mechanism: str | Mechanism, publication: Publication) -> Prepared:
         """What is to be executed for this publication, by the plan of the first; that one is made now, if it is it."""
         if self.plan is None:
-            ready = prepared(mechanism, replace(request, privacy=with_room(request.privacy)))
-            return replace(ready, plan=as_required(ready.plan, request.privacy))
+            ready = prepared(mechanism, replace(publication, privacy=with_room(publication.privacy)))
+            return replace(ready, plan=as_required(ready.plan, publication.privacy))
         stored = [part_of(raw) for raw in self.plan["parts"]]
         jobs, marginals = [], []
         for part, rows in zip(stored, self.plan["rows"], strict=True):
-            job, histogram = self._job(part, rows, request)
+            job, histogram = self._job(part, rows, publication)
             require_kept(part, job.part)
             jobs.append(job)
-            keys = request.keys.subkey(*part.columns)
+            keys = publication.keys.subkey(*part.columns)
             wanted = part.marginal is not None and histogram is not None
             marginals.append(noisy(keys, histogram) if wanted and histogram is not None else None)
         raw = self.plan["guarantee"]
@@ -201,15 +201,17 @@ class Series:
             not_protected=tuple(raw["not_protected"]),
         )
         plan = Plan(
-            self.plan["mechanism"], tuple(job.part for job in jobs), request.privacy, promised, self.plan["options"]
+            self.plan["mechanism"], tuple(job.part for job in jobs), publication.privacy, promised, self.plan["options"]
         )
-        return Prepared(plan, request.dataset, tuple(jobs), tuple(marginals))
+        return Prepared(plan, publication.dataset, tuple(jobs), tuple(marginals))
 
-    def _job(self, part: Part, rows: Sequence[Sequence[int]], request: Request) -> tuple[PartJob, Histogram | None]:
+    def _job(
+        self, part: Part, rows: Sequence[Sequence[int]], publication: Publication
+    ) -> tuple[PartJob, Histogram | None]:
         if part.range is not None:
-            return self._range_job(part, part.range, request), None
+            return self._range_job(part, part.range, publication), None
         domain = {column: list(dict.fromkeys(part.column_values(column))) for column in part.columns}
-        scan = in_order(request.scan(part.columns, domain), domain)
+        scan = in_order(publication.scan(part.columns, domain), domain)
         groups = [
             Group(places, np.array(counts, dtype=np.int64))
             for places, counts in zip(part.cell_positions, rows, strict=True)
@@ -219,9 +221,10 @@ class Series:
         first = _part(part, _total(part, groups), [group.counts for group in groups]) if groups else None
         return PartJob(planned, scan.encoder, scan.rows, drawn_as=first), scan.histogram
 
-    def _range_job(self, part: Part, grid: NumberRange, request: Request) -> PartJob:
+    def _range_job(self, part: Part, grid: NumberRange, publication: Publication) -> PartJob:
         declared = Replace(coin=max(grid.coin, 2.0**-32), low=grid.low, high=grid.high, step=grid.step)
-        scan = request.dataset.scan_range(part.columns[0], declared, request.missing, request.progress)
+        request = publication.request
+        scan = publication.dataset.scan_range(part.columns[0], declared, request.missing, request.progress)
         if scan.grid.missing and not grid.missing:
             raise RequirementError(
                 f"The column {part.columns[0]!r} has missing values, and had none when the series began: they are no "
@@ -232,9 +235,10 @@ class Series:
 
     # -- the ledger ----------------------------------------------------------------------------------------------------
 
-    def note(self, request: Request, jobs: Sequence[PartJob], who: str, date: str) -> dict[str, Any]:
+    def note(self, publication: Publication, jobs: Sequence[PartJob], date: str) -> dict[str, Any]:
         """Take in who is published now; refused where someone changed too often. Nothing is written yet."""
-        present = Present.in_table(request, jobs, who, self.keys)
+        who = publication.request.who or ""
+        present = Present.in_table(publication, jobs, who, self.keys)
         joined = [before.joined(looks) for before, looks in zip(self.looks, present.looks, strict=True)]
         if any(looks.above(self.changes + 1) for looks in joined):
             raise RequirementError(

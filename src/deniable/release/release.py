@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -42,6 +43,24 @@ NO_ROWS = (
 )
 
 
+class Advice(Protocol):
+    """What the owner of a release should know."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
+
+    @property
+    def choice(self) -> Choice | None: ...
+
+
+@dataclass(frozen=True)
+class Given:
+    """Advice that was computed."""
+
+    warnings: tuple[str, ...]
+    choice: Choice | None
+
+
 class Release(Questions, Modelling):
     """What the public sees, and the questions one may ask it.
 
@@ -57,8 +76,7 @@ class Release(Questions, Modelling):
         table: the published rows; left out where they are read from the folder when they are needed.
         groups: the second table, of releases of groups.
         folder: where it is kept; None while it is in memory.
-        warnings, choice: what the owner was told when publishing, and what the mechanism was chosen for; not part of
-            the release.
+        advice: what its owner should know, who has just published it; not part of the release.
         engine: what reads and counts the rows: a name, or an object.
         answerer: who answers questions; by default found from the manifest.
 
@@ -81,18 +99,32 @@ class Release(Questions, Modelling):
         table: pa.Table | None = None,
         groups: pa.Table | None = None,
         folder: Path | None = None,
-        warnings: Sequence[str] = (),
+        advice: Advice | None = None,
         engine: str | Engine = "local",
         answerer: Answerer | None = None,
     ) -> None:
         self.manifest = manifest
         self.folder = folder
-        self.warnings = tuple(warnings)
-        self.choice: Choice | None = None
+        self.advice = advice
         self.engine = engine_named(engine)
         self._table = table
         self._groups = groups
         self._answerer = answerer
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the owner who has just published it should know, computed when it is read."""
+        return () if self.advice is None else self.advice.warnings
+
+    @property
+    def choice(self) -> Choice | None:
+        """How it was published, and why so, for the owner who has just done it."""
+        return None if self.advice is None else self.advice.choice
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies in other places hold what was advised, and no longer the table that it was computed from."""
+        given = None if self.advice is None else Given(self.warnings, self.advice.choice)
+        return {**self.__dict__, "advice": given}
 
     @cached_property
     def table(self) -> pa.Table:
@@ -202,9 +234,7 @@ class Release(Questions, Modelling):
             manifest = folders.finish_folder(
                 partial, stated, [self.table], self.table.schema, format, self.engine, groups, signer
             )
-        saved = Release(manifest, folder=folder, groups=self._groups, warnings=self.warnings, engine=self.engine)
-        saved.choice = self.choice
-        return saved
+        return Release(manifest, folder=folder, groups=self._groups, advice=self.advice, engine=self.engine)
 
     def export(self, out: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the published rows as a file of SPSS (``.sav``, ``.zsav``), Stata (``.dta``) or SAS (``.xpt``).

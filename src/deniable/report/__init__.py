@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from deniable.core.errors import OptionError, OutputError
-from deniable.publishing.arguments import check_choice
+from deniable.publishing.request import check_choice
 from deniable.release.folder import MANIFEST, write_file
 from deniable.release.release import Release, open_release
 from deniable.report import charts, page, text
