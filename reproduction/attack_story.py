@@ -10,12 +10,12 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.core.privacy import Privacy
-from deniable.evaluation.synthetic import census
+from deniable.lab.made_up import census
 from deniable.mechanisms import Decoys, Designed, SmallDomain, Uniform
 from deniable.owner.audit import audit
 from deniable.publishing.publish import publish
-from deniable.rivals.anatomy.mechanism import Anatomy
-from deniable.rivals.generalize.mechanism import Generalize
+from deniable.lab import Anatomy
+from deniable.lab import Generalize
 
 ROWS = 48_000
 GROUP = 6

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Noisy, Redrawn
-from deniable.evaluation.settings import Independent
+from deniable.lab.settings import Independent
 from deniable.planning.accuracy import Spread
 from deniable.planning.chart import Chart, level, line
 from deniable.planning.pools import QuestionPool, large_pool, sized_pool, small_pool

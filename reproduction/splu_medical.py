@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.evaluation.rivals import Anatomized, Noisy, Redrawn
-from deniable.evaluation.settings import Independent
+from deniable.lab.settings import Independent
 from deniable.planning.chart import Chart, line
 from deniable.planning.pools import sized_pool, small_pool
 from deniable.planning.tables import CodedTable

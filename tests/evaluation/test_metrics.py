@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from deniable.evaluation.metrics import (
+from deniable.lab.experiments import (
     FEWEST,
     errors_by_band,
     errors_by_selectivity,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from deniable.core.privacy import Privacy
-from deniable.evaluation.rival_candidates import rival_candidates
-from deniable.evaluation.synthetic import census
+from deniable.lab import rival_candidates
+from deniable.lab.made_up import census
 from deniable.mechanisms import MECHANISMS
 from deniable.planning.comparison import Comparison
 from deniable.planning.planner import compare

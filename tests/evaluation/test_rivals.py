@@ -12,12 +12,12 @@ import pytest
 import deniable as dn
 from deniable.core.errors import OptionError, QuestionError
 from deniable.core.privacy import Privacy
-from deniable.evaluation.draws import stream_of
-from deniable.evaluation.experiment import run_experiment
+from deniable.lab.draws import stream_of
+from deniable.lab.experiments import run_experiment
 from deniable.evaluation.perturbed_generalization import PerturbedGeneralization, Sampled
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Generalized, Laplace
-from deniable.evaluation.settings import setting_named
-from deniable.evaluation.synthetic import census
+from deniable.lab.settings import setting_named
+from deniable.lab.made_up import census
 from deniable.mechanisms import Generalize
 from deniable.mechanisms import Laplace as LaplaceMechanism
 from deniable.planning.pools import QuestionPool, large_pool, sdr_pool, sql_pool

@@ -9,12 +9,12 @@ import pytest
 
 from deniable.core.errors import DeniableError
 from deniable.core.privacy import Privacy
-from deniable.evaluation.answered import predicted_errors
-from deniable.evaluation.draws import stream_of
-from deniable.evaluation.experiment import run_experiment
+from deniable.lab.rival import predicted_errors
+from deniable.lab.draws import stream_of
+from deniable.lab.experiments import run_experiment
 from deniable.evaluation.rivals import Anatomized, DecoyGroups, Noisy, Redrawn
-from deniable.evaluation.settings import Perturbed, setting_named
-from deniable.evaluation.synthetic import census
+from deniable.lab.settings import Perturbed, setting_named
+from deniable.lab.made_up import census
 from deniable.mechanisms import MECHANISMS, Designed, FineGrain, Identity, Pram, SmallDomain, Uniform
 from deniable.planning.accuracy import Spread
 from deniable.planning.pools import QuestionPool, sdr_pool

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from deniable.core.errors import OptionError
-from deniable.evaluation import synthetic
+from deniable.lab import made_up
 
 DOMAINS = {
     "age": 77,

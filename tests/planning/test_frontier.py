@@ -17,7 +17,7 @@ from deniable.audit.attacks.informed import InformedAttacker
 from deniable.cli.main import app
 from deniable.core.errors import OptionError, RequirementError
 from deniable.core.histogram import Histogram
-from deniable.evaluation.synthetic import census
+from deniable.lab.made_up import census
 from deniable.mechanisms import Designed, Lineup, SmallDomain, Uniform
 from deniable.planning.candidates import Candidate, candidate
 from deniable.planning.comparison import Comparison

@@ -14,10 +14,10 @@ import pytest
 from deniable import report
 from deniable.core.errors import OutputError
 from deniable.core.privacy import Privacy
-from deniable.evaluation.experiment import run_experiment
+from deniable.lab.experiments import run_experiment
 from deniable.evaluation.rivals import Anatomized, Noisy
-from deniable.evaluation.settings import Perturbed
-from deniable.evaluation.synthetic import census
+from deniable.lab.settings import Perturbed
+from deniable.lab.made_up import census
 from deniable.mechanisms import Designed, Uniform
 from deniable.planning.chart import INDEPENDENCE
 from deniable.planning.pools import sdr_pool

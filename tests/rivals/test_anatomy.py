@@ -10,7 +10,7 @@ import pytest
 from deniable.core.errors import OptionError, RequirementError, TableError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.rivals.anatomy.mechanism import Anatomy
+from deniable.lab import Anatomy
 
 COUNTS = Histogram(tuple("abcdefgh"), np.array([3001, 2003, 1499, 1201, 1009, 701, 411, 175]))
 

@@ -14,7 +14,7 @@ from deniable.core.errors import InternalError
 from deniable.engines.randomness import Keystream, Secret
 from deniable.rivals.anatomy import groups as grouping
 from deniable.rivals.anatomy.estimate import AnatomyTables
-from deniable.rivals.anatomy.groups import anatomy_groups, compositions
+from deniable.lab.anatomy import anatomy_groups, compositions
 
 FALSE_ALARM = 1e-6
 

@@ -14,8 +14,8 @@ from deniable.planning.pools import sql_pool
 from deniable.planning.profiles import BySelectivity
 from deniable.planning.tables import CodedTable
 from deniable.rivals.anatomy.estimate import AnatomyTables
-from deniable.rivals.anatomy.groups import anatomy_groups
-from deniable.rivals.anatomy.mechanism import Anatomy
+from deniable.lab.anatomy import anatomy_groups
+from deniable.lab import Anatomy
 from deniable.rivals.anatomy.prediction import AnatomyMoments
 
 

@@ -24,7 +24,6 @@ from deniable.core.promise import (
     DecoyGroups,
     Frequency,
     LineUps,
-    Matrix,
     OneOfItems,
     PerValue,
     Promise,
@@ -285,7 +284,6 @@ def _surest(part: Part) -> list[Fraction] | None:
 _SENTENCES: dict[type, Callable[[Any, Part, str], str]] = {
     Amplification: _amplified,
     Frequency: _frequent,
-    Matrix: _frequent,
     PerValue: _per_value,
     Cells: _in_cells,
     Strata: _in_strata,

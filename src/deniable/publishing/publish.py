@@ -1,11 +1,11 @@
-"""Publish a table: what was asked for, read and checked; ``rows`` and ``rival`` do the rest."""
+"""Publish a table: what was asked for, read and checked; ``rows`` does the rest."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from deniable.core.about import About
 from deniable.core.bins import BinsLike, require_fixed
@@ -37,12 +37,10 @@ from deniable.publishing.lists import Refused, unfolded
 from deniable.publishing.people import drawn_by, series_of
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
 from deniable.publishing.resuming import require_resumable
-from deniable.publishing.rival import publish_rival
 from deniable.publishing.rows import Machine, publish_rows
 from deniable.publishing.scanning import binned, recoded
 from deniable.release.release import Release
 from deniable.release.signing_key import files_of_key
-from deniable.rivals.base import Rival
 
 
 @one_at_a_time
@@ -214,8 +212,6 @@ def publish(
     inputs = (*files_of(table), *files_of_key(sign))
     where = Destination(runs_on, None if out is None else Path(out), format, overwrite, inputs, signer, said, resume)
     books = Books(log, key_file, again, source, secret)
-    if isinstance(chosen, Mechanism) and chosen.form != "rows":
-        return publish_rival(cast(Rival, chosen), request, where, books, row_id=who)
     if row_id is not None:
         dataset.require_distinct(row_id, request.keys)
     machine = Machine(threads or min(os.cpu_count() or 1, 4), batch_rows)

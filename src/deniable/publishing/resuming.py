@@ -44,10 +44,6 @@ def require_resumable(
         raise OptionError("resume=True is not for a series, whose file says what was published. Fix: leave it out.")
     if not shuffle:
         raise OptionError("resume=True keeps parts of the shuffle. Fix: leave out shuffle=False.")
-    if isinstance(mechanism, Mechanism) and mechanism.form != "rows":
-        raise OptionError(
-            f"resume=True is not for mechanism {mechanism.name!r}, which groups all rows at once. Fix: leave it out."
-        )
     if not isinstance(dataset, Resumes):
         raise OptionError("resume=True is for one machine: a cluster repeats lost tasks by itself. Fix: leave it out.")
 

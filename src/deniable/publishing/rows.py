@@ -117,7 +117,6 @@ def _manifest(ready: Prepared, job: Job, request: Request, schema: pa.Schema, se
         software=software(),
         mechanism=ready.plan.mechanism,
         options=ready.plan.options,
-        form="rows",
         rows=job.rows,
         columns=tuple(Column(field.name, str(field.type), roles.get(field.name, "public")) for field in schema),
         parts=parts,

@@ -17,12 +17,10 @@ from deniable.core.choice import Choice
 from deniable.core.errors import shortened
 from deniable.core.part import Part
 from deniable.core.probability import percent
-from deniable.core.promise import Groups
 from deniable.core.replace import NumberRange
-from deniable.engines.base import CELL, Dataset, PartJob, Scan
+from deniable.engines.base import CELL, Dataset, PartJob
 from deniable.engines.request import Request
-from deniable.planning.informed import frequencies_of, shown_by_groups, surest_of_groups
-from deniable.publishing.giveaways import Sensitive, giveaway_warnings, sensitive_of
+from deniable.publishing.giveaways import giveaway_warnings, sensitive_of
 from deniable.publishing.parts import Prepared
 from deniable.release.release import Release
 
@@ -94,25 +92,6 @@ def warned(ready: Prepared, request: Request) -> list[str]:
         *giveaway_warnings(dataset, sensitive_of(jobs, request.privacy), request),
         *heaping_warnings(dataset, jobs),
     ]
-
-
-def warned_of_groups(scan: Scan | None, part: Part, request: Request) -> list[str]:
-    """The same for a release of groups or answers; public columns are published as they are where there is a
-    ``scan``."""
-    dataset = request.dataset
-    said = [
-        *row_label_warnings(request.unnamed),
-        *spelling_warnings([(part.columns, part.domain)]),
-        *dataset.said_of_reading([*request.public, *request.sensitive]),
-    ]
-    if scan is None:
-        return said
-    assert isinstance(part.promise, Groups)
-    said += distinct_warnings([(part.columns, scan.histogram.counts)])
-    counts, l = scan.histogram.counts, part.promise.l
-    shown, prior = shown_by_groups(counts, l), frequencies_of(counts)
-    sensitive = Sensitive(scan.encoder, scan.histogram.m, scan.rows, shown, surest_of_groups(l), prior=prior)
-    return [*said, *dataset.inspect(request.public), *giveaway_warnings(dataset, [sensitive], request)]
 
 
 def heaping_warnings(dataset: Dataset, jobs: Sequence[PartJob]) -> list[str]:

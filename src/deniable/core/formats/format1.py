@@ -12,7 +12,7 @@ from deniable.core.errors import ManifestError
 
 _CLOSED = re.compile(r"\[(\S+), (\S+)[)\]]")
 _OPEN = re.compile(r"below (\S+)|(\S+) and above")
-_FORMS = {"anatomy": "buckets", "generalize": "boxes", "laplace": "answers"}
+_RIVALS = ("anatomy", "generalize", "laplace")
 _USUAL = ("1/10", "19/20")  # OLAP's example of rho1 and rho2, where a column had no requirement
 
 
@@ -28,10 +28,9 @@ def as_format_2(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 def _upgraded(raw: Mapping[str, Any]) -> dict[str, Any]:
     mechanism, options = raw["mechanism"]["name"], raw["mechanism"]["options"]
-    extra, data = raw.get("extra", {}), raw["data"]
-    groups = None
-    if "groups" in extra:
-        groups = {"file": extra["groups"], "format": "parquet", "sha256": extra["groups_sha256"]}
+    data = raw["data"]
+    if mechanism in _RIVALS:
+        raise ManifestError(f"A release by {mechanism!r} publishes no perturbed rows, and is not read any more.")
     guarantee = {name: raw["guarantee"][name] for name in _GUARANTEE}
     parts = [_part(part, number, raw) for number, part in enumerate(raw["sensitive"])]
     return {
@@ -40,7 +39,6 @@ def _upgraded(raw: Mapping[str, Any]) -> dict[str, Any]:
         "software": raw["software"],
         "name": raw["name"],
         "mechanism": {"name": mechanism, "options": options},
-        "form": _FORMS.get(mechanism, "rows"),
         "rows": raw["rows"],
         "columns": raw["columns"],
         "parts": parts,
@@ -48,7 +46,6 @@ def _upgraded(raw: Mapping[str, Any]) -> dict[str, Any]:
         "guarantee": guarantee,
         "randomness": raw["randomness"],
         "data": data,
-        "groups": groups,
     }
 
 
@@ -134,7 +131,7 @@ def _promise(part: Mapping[str, Any], number: int, column: Mapping[str, Any], ra
     mechanism, stated, privacy = raw["mechanism"]["name"], raw["guarantee"], raw["privacy"] or {}
     if mechanism == "retention":
         return _retained(part, number, column, stated)
-    if mechanism in ("decoys", "anatomy", "generalize", "laplace"):
+    if mechanism in ("decoys",):
         return _grouped(mechanism, raw["mechanism"]["options"], privacy)
     if mechanism == "pram" and raw["mechanism"]["options"].get("strata"):
         least = int(raw["mechanism"]["options"].get("min_rows", 2))
@@ -206,11 +203,6 @@ def _shown(sentence: str) -> str:
 
 
 def _grouped(mechanism: str, options: Mapping[str, Any], privacy: Mapping[str, Any]) -> dict[str, Any]:
-    if mechanism == "laplace":
-        return {"kind": "answers", "epsilon": float(options["epsilon"]), "questions": int(options["questions"])}
-    if mechanism != "decoys":
-        l = int(options["l"])
-        return {"kind": "groups", "l": l, "k": int(options.get("k", l))}
     every = privacy.get("rho1") is None and not privacy.get("exempt")
     return {
         "kind": "decoys",

@@ -7,6 +7,7 @@ file of finished ones (JSON lines) lets a stopped experiment go on where it was.
 from __future__ import annotations
 
 import hashlib
+import json
 import multiprocessing
 import os
 from collections.abc import Generator, Mapping, Sequence
@@ -14,33 +15,30 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from deniable.core.arrays import Floats
-from deniable.core.errors import DeniableError, OptionError
+from deniable.core.arrays import Floats, Ints
+from deniable.core.errors import DeniableError, OptionError, OutputError
 from deniable.core.profile import SELECTIVITIES
 from deniable.engines.base import Progress, no_progress
-from deniable.evaluation.answered import Answered, Setting
-from deniable.evaluation.draws import stream_of
-from deniable.evaluation.finished import Log
-from deniable.evaluation.metrics import (
-    BANDS,
-    POINTS,
-    errors_by_band,
-    errors_by_selectivity,
-    fitted_line,
-    reconstruction_error,
-    spread_out,
-)
-from deniable.evaluation.settings import Independent
-from deniable.planning.accuracy import Spread, spread, spreads
+from deniable.lab.draws import stream_of
+from deniable.lab.rival import Answered, Setting
+from deniable.lab.settings import Independent
+from deniable.planning.accuracy import Spread, mean_between, relative_error, spread, spreads
 from deniable.planning.condition_rows import CountedRows, Rows
 from deniable.planning.pools import QuestionPool
 
 MOST_DRAWS = 100_000
 DRAWS = 5
+BANDS = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)  # ends of bands of selectivity, for charts
+FEWEST = 5  # questions of a band: the mean of fewer says little
+POINTS = 300  # of a cloud of (true, estimated)
+BEGINNING = '{"experiment": '  # of every line of a file of finished draws
 
 
 @dataclass(frozen=True)
@@ -298,3 +296,134 @@ def _row(setting: str, estimator: str, lines: list[dict[str, Any]]) -> Row:
         {ends: spread(errors) for ends, errors in bands.items()},
         tuple((true, guess) for true, guess in lines[0].get("cloud", ())),
     )
+
+
+# -- how far off answers are -------------------------------------------------------------------------------------------
+
+
+def errors_by_selectivity(
+    estimates: Floats, truth: Floats, rows: int, selectivities: Sequence[float] = SELECTIVITIES
+) -> dict[str, tuple[float, ...]]:
+    """Mean relative and mean absolute error of the questions of selectivity >= s, for each s (SDR 6.1)."""
+    relative, absolute = relative_error(estimates, truth), np.abs(estimates - truth)
+    limits = [share * rows for share in selectivities]
+    return {
+        "relative": tuple(mean_between(relative, truth, limit) for limit in limits),
+        "absolute": tuple(mean_between(absolute, truth, limit) for limit in limits),
+    }
+
+
+def errors_by_band(
+    estimates: Floats, truth: Floats, rows: int, bands: Sequence[float] = BANDS
+) -> dict[tuple[float, float], float]:
+    """Mean relative error of the questions of selectivity in [low, high), for bands that hold at least five."""
+    relative, by_band = relative_error(estimates, truth), {}
+    for low, high in pairwise(bands):
+        if int(np.sum((truth > 0) & (truth >= low * rows) & (truth < high * rows))) >= FEWEST:
+            by_band[low, high] = mean_between(relative, truth, low * rows, high * rows)
+    return by_band
+
+
+def spread_out(truth: Floats, least: float, most: int = POINTS) -> Ints:
+    """At most ``most`` questions with at least ``least`` true rows, evenly over their order by size; no chance in it.
+
+    >>> spread_out(np.array([5.0, 0.0, 1.0, 9.0, 7.0]), 1, most=3).tolist()
+    [2, 4, 3]
+    """
+    large = np.nonzero(truth >= max(least, 1.0))[0]
+    by_size = large[np.argsort(truth[large], kind="stable")]
+    places = np.round(np.linspace(0, len(large) - 1, min(most, len(large)))).astype(np.int64)
+    return by_size[places]
+
+
+def reconstruction_error(estimates: npt.ArrayLike, counts: npt.ArrayLike, least: float = 0.0) -> float:
+    """The mean over values of |f - f*| / f (THESIS Def. 2), for values with f >= least."""
+    f = np.asarray(counts, dtype=np.float64)
+    return mean_between(relative_error(estimates, f), f, max(least, 1.0))
+
+
+def fitted_line(truth: Floats, estimates: Floats) -> tuple[float, float]:
+    """Slope and r2 of the straight line through (act, est), by least squares: 1 and 1 are perfect (SDR Fig. 3).
+
+    >>> slope, r2 = fitted_line(np.array([0.0, 1.0, 2.0]), np.array([1.0, 3.0, 5.0]))
+    >>> round(slope, 6), round(r2, 6)
+    (2.0, 1.0)
+    """
+    if len(truth) < 2 or np.ptp(truth) == 0:
+        return float("nan"), float("nan")
+    slope, intercept = np.polyfit(truth, estimates, 1)
+    left = float(((estimates - slope * truth - intercept) ** 2).sum())
+    variation = float(((estimates - estimates.mean()) ** 2).sum())
+    return float(slope), 1 - left / variation if variation > 0 else 1.0
+
+
+# -- finished draws in a file ------------------------------------------------------------------------------------------
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    """A new file is its owner's alone: clouds hold exact counts of the original."""
+    return os.open(path, flags, 0o600)
+
+
+class Log:
+    """Finished units in a file of JSON lines; a last line that was cut off is ignored and done again.
+
+    Attributes:
+        done: setting and number of a draw -> its lines.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, fingerprint: str) -> None:
+        self.path = None if path is None else Path(path)
+        self.fingerprint = fingerprint
+        self._file: Any = None
+        self.done: dict[tuple[str, int], list[dict[str, Any]]] = {}
+
+    def __enter__(self) -> Log:
+        if self.path is not None:
+            try:
+                text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+                kept = text[: text.rfind("\n") + 1]
+                self.done = self._read(kept.splitlines(), text[len(kept) :])
+                if kept != text:
+                    os.truncate(self.path, len(kept.encode()))  # what is whole stays, even on a full disk
+                self._file = open(self.path, "a", encoding="utf-8", opener=_for_the_owner)
+            except OSError as problem:
+                raise OutputError(
+                    f"{str(self.path)!r} cannot be used: {problem.strerror}. Fix: a file in a folder that is there."
+                ) from None
+            except UnicodeDecodeError:
+                raise OptionError(
+                    f"{self.path} is not text, so it holds no finished draws. Fix: give another file."
+                ) from None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _read(self, whole: list[str], rest: str) -> dict[tuple[str, int], list[dict[str, Any]]]:
+        """What the lines of a file hold. Nothing is cut off a file before all of it is known to be of this kind: it may
+        be anything that was named by mistake."""
+        done: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        for number, text in enumerate(whole, start=1):
+            try:
+                unit = json.loads(text)
+                same, lines = unit["experiment"] == self.fingerprint, unit["lines"]
+            except (ValueError, KeyError, TypeError):
+                raise OptionError(
+                    f"{self.path}, line {number}, is not a finished draw. Fix: give another file."
+                ) from None
+            if not same:
+                raise OptionError(
+                    f"{self.path} belongs to another experiment (other table, questions, seed or settings). "
+                    "Fix: give another file, or delete this one."
+                )
+            done[lines[0]["setting"], lines[0]["draw"]] = lines
+        if rest[: len(BEGINNING)] != BEGINNING[: len(rest)]:
+            raise OptionError(f"{self.path}, line {len(whole) + 1}, is not a finished draw. Fix: give another file.")
+        return done
+
+    def write(self, lines: list[dict[str, Any]]) -> None:
+        if self._file is not None:
+            self._file.write(json.dumps({"experiment": self.fingerprint, "lines": lines}) + "\n")
+            self._file.flush()
