@@ -12,8 +12,8 @@ from typing import Any
 
 from deniable.core.privacy import Privacy
 from deniable.lab.experiments import run_experiment
-from deniable.lab.settings import setting_named
 from deniable.lab.made_up import census
+from deniable.lab.settings import setting_named
 from deniable.planning.pools import sdr_pool
 from deniable.planning.tables import CodedTable
 

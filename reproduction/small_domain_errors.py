@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from deniable.core.privacy import Privacy
 from deniable.core.profile import SELECTIVITIES
-from deniable.lab.rival import Setting
+from deniable.lab.anatomy import Anatomized
 from deniable.lab.experiments import Row, run_experiment
-from deniable.evaluation.rivals import Anatomized
+from deniable.lab.rival import Setting
 from deniable.lab.settings import Perturbed
 from deniable.mechanisms import Designed, Lineup, SmallDomain, Uniform
 from deniable.planning.chart import Chart, line

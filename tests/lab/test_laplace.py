@@ -1,4 +1,4 @@
-"""Laplace: the budget that a requirement allows, what it promises, and what it refuses."""
+"""Laplace: the budget that a requirement on beliefs or on sums allows, what it bounds, and what it refuses."""
 
 from __future__ import annotations
 
@@ -9,22 +9,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import deniable as dn
 from deniable.core.errors import OptionError, RequirementError, TableError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
 from deniable.engines import noise as noises
-from deniable.mechanisms import Laplace, Mechanism, mechanism_named
-from deniable.rivals.laplace import mechanism as laplace
+from deniable.lab import Laplace, laplace
+from deniable.lab.laplace import large_reached, largest_epsilon, small_reached, smallest_epsilon
 
 COUNTS = Histogram(tuple("abcdefgh"), np.array([3001, 2003, 1499, 1201, 1009, 701, 411, 175]))
-
-
-def test_it_is_registered_and_has_no_plan():
-    assert mechanism_named("laplace") == Laplace()
-    assert isinstance(Laplace(), Mechanism)
-    with pytest.raises(OptionError, match="no plan of channels"):
-        Laplace().plan(COUNTS, None)
 
 
 @pytest.mark.parametrize("adversary", ["frequency", "any-prior"])
@@ -120,11 +116,8 @@ def test_requirements_that_no_answer_can_meet_are_refused():
         Laplace().guarantee(Histogram.of({"a": 0, "b": 0}), None)
 
 
-def test_the_guarantee_says_what_it_does_not_cover():
-    said = " ".join(Laplace(questions=40).guarantee(COUNTS, None).not_protected)
-    for word in ("keeps the original table", "40 questions", "average of many answers", "Public columns", "2e-14"):
-        assert word in said
-    assert "at most 2.719" in Laplace().guarantee(COUNTS, None).sentence  # e, rounded to the safe side
+def test_the_sentence_rounds_to_the_safe_side():
+    assert "at most 2.719" in Laplace().guarantee(COUNTS, None).sentence  # e
 
 
 # -- brute force ------------------------------------------------------------------------------------------------------
@@ -176,3 +169,81 @@ def test_a_requirement_that_leaves_next_to_nothing_is_answered_at_once(more):
     assert budget < 0.0001
     with pytest.raises(OptionError, match="for each: allowed are"):
         Laplace().guarantee(Histogram.of({"flu": 3, "hiv": 2}), privacy)
+
+
+# -- sums --------------------------------------------------------------------------------------------------------------
+
+SMALL = dn.SmallSums(error=0.3, below=3, at_least="2/3")
+LARGE = dn.LargeSums(error=0.1, above=1000, at_most=0.05)
+SUMMED = dn.Histogram.of({"a": 3000, "b": 1500, "c": 400, "d": 2})
+
+
+def test_epsilon_ln_2_keeps_small_sums_uncertain_to_two_thirds() -> None:
+    assert largest_epsilon(SMALL) == pytest.approx(math.log(2), rel=1e-9)
+    assert largest_epsilon(SMALL) <= math.log(2)
+    assert small_reached(SMALL, largest_epsilon(SMALL)) >= Fraction(2, 3)
+    assert small_reached(SMALL, math.log(2) * 1.001) < Fraction(2, 3)
+    budget = Laplace(questions=1).budget(SUMMED, dn.Privacy(small_sums=SMALL, large_sums=LARGE))
+    assert budget == pytest.approx(math.log(2), rel=1e-9)
+
+
+@given(st.integers(1, 40), st.integers(1, 9), st.sampled_from(["1/10", "1/3", "1/2", "9/10"]))
+def test_the_budget_is_the_largest_and_the_smallest_that_keeps_sums(rows: int, tenths: int, chance: str) -> None:
+    error = Fraction(tenths, 10)
+    small = dn.SmallSums(error=error, below=rows, at_least=chance)
+    epsilon = largest_epsilon(small)
+    assert small_reached(small, epsilon) >= small.at_least > small_reached(small, epsilon * 1.000001)
+    large = dn.LargeSums(error=error, above=rows, at_most=chance)
+    epsilon = smallest_epsilon(large)
+    assert large_reached(large, epsilon) <= large.at_most < large_reached(large, epsilon * 0.999999)
+
+
+def test_tails_are_those_of_the_noise_summed_up() -> None:
+    """Pr[|z| >= h] by adding up the probabilities; small sums of one answer by adding up, too, where w = 0."""
+    epsilon = 0.07
+    z = np.arange(-4000, 4001)
+    chance = np.exp(-epsilon * np.abs(z))
+    chance /= chance.sum()
+    assert float(large_reached(LARGE, epsilon)) == pytest.approx(chance[np.abs(z) >= 100].sum(), rel=1e-9)
+    assert float(small_reached(SMALL, epsilon)) == pytest.approx(1 - chance[z == 0].sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("questions", [1, 2, 3])
+@pytest.mark.parametrize("error", ["0.3", "0.7"])
+def test_no_rule_that_prefers_no_count_tells_a_small_sum_better(questions: int, error: str) -> None:
+    """Brute force over all answers: means, medians and the likeliest count, rounded either way, against the bound."""
+    small = dn.SmallSums(error=error, below=2, at_least="1/2")
+    epsilon = largest_epsilon(small)
+    width = math.floor(small.error * 2)
+    reach = 60 if questions < 3 else 40
+    z = np.arange(-reach, reach + 1)
+    one = np.exp(-epsilon / questions * np.abs(z))
+    one /= one.sum()
+    drawn = np.array(list(itertools.product(z, repeat=questions)))
+    chance = np.prod(one[drawn + reach], axis=1)
+    ordered = np.sort(drawn, axis=1)
+    rules = [np.floor(drawn.mean(axis=1) + 0.5), np.ceil(drawn.mean(axis=1) - 0.5), *ordered.T]
+    for estimate in rules:
+        off = chance[np.abs(estimate) > width].sum() / chance.sum()
+        assert off >= 0.5 - 1e-3, (questions, error, off)  # what lies beyond the reach is below 1e-3
+
+
+def test_what_cannot_be_kept_is_refused_with_a_fix() -> None:
+    with pytest.raises(RequirementError, match=r"does not keep small sums uncertain.*Fix: epsilon=0\.693 or less"):
+        Laplace(epsilon=1).budget(SUMMED, dn.Privacy(small_sums=SMALL))
+    both = dn.Privacy(small_sums=SMALL, large_sums=LARGE)
+    with pytest.raises(RequirementError, match=r"does not keep large sums accurate.*Fix: questions=(\d+) or fewer"):
+        Laplace(questions=100).budget(SUMMED, both)
+    most = int(largest_epsilon(SMALL) / smallest_epsilon(LARGE))
+    assert Laplace(questions=most).budget(SUMMED, both) == largest_epsilon(SMALL)
+    with pytest.raises(RequirementError, match="questions"):
+        Laplace(questions=most + 1).budget(SUMMED, both)
+
+
+def test_large_sums_alone_take_the_smallest_budget_and_beliefs_still_count() -> None:
+    assert Laplace(questions=10).budget(SUMMED, dn.Privacy(large_sums=LARGE)) == 10 * smallest_epsilon(LARGE)
+    strict = dn.Privacy(rho1="1/2", rho2="11/20", small_sums=SMALL)
+    assert Laplace().budget(SUMMED, strict) == pytest.approx(math.log(11 / 9), rel=1e-6)
+    plain = Laplace().guarantee(SUMMED, dn.Privacy(rho1="1/2", rho2="11/20"))
+    assert not plain.also
+    assert Laplace().guarantee(SUMMED, strict).worst == plain.worst

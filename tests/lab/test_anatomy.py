@@ -1,22 +1,67 @@
-"""Anatomy's groups are those of its greedy algorithm, however many rounds are taken at once."""
+"""Anatomy: what it leaves out and bounds; its groups are those of the greedy algorithm, many rounds at a time."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from deniable.core.errors import InternalError
+from deniable.core.errors import InternalError, OptionError, RequirementError, TableError
+from deniable.core.histogram import Histogram
+from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream, Secret
-from deniable.rivals.anatomy import groups as grouping
-from deniable.rivals.anatomy.estimate import AnatomyTables
-from deniable.lab.anatomy import anatomy_groups, compositions
+from deniable.lab import Anatomy
+from deniable.lab import anatomy as grouping
+from deniable.lab.anatomy import AnatomyMoments, AnatomyTables, anatomy_groups, compositions
+from deniable.planning.pools import sql_pool
+from deniable.planning.profiles import BySelectivity
+from deniable.planning.tables import CodedTable
 
 FALSE_ALARM = 1e-6
+COUNTS = Histogram(tuple("abcdefgh"), np.array([3001, 2003, 1499, 1201, 1009, 701, 411, 175]))
+
+
+def by_hand(counts: list[int], l: int) -> list[int]:
+    """Suppress rows of the most frequent value, one at a time, until no value has more than 1/l of the rows."""
+    left = list(counts)
+    while sum(left) and max(left) * l > sum(left):
+        left[left.index(max(left))] -= 1
+    return [f - g for f, g in zip(counts, left, strict=True)]
+
+
+@pytest.mark.parametrize(
+    "counts", [[50, 3, 3, 3], [50, 40, 3, 3, 3, 2], [10, 10, 10], [9, 9, 1, 1, 1], [100, 60, 30, 20, 10, 7, 3, 3]]
+)
+@pytest.mark.parametrize("l", [2, 3])
+def test_anatomy_suppresses_rows_of_the_most_frequent_values_only_as_needed(counts, l):
+    found = Anatomy(l=l).suppressed(Histogram(tuple(range(len(counts))), np.array(counts)))
+    assert found.sum() == sum(by_hand(counts, l))
+    assert sorted(np.array(counts) - found) == sorted(np.array(counts) - by_hand(counts, l))
+
+
+def test_anatomy_refuses_what_it_cannot_group():
+    with pytest.raises(OptionError, match="l = 1"):
+        Anatomy(l=1)
+    with pytest.raises(RequirementError, match="3 different values"):
+        Anatomy(l=4).suppressed(Histogram.of({"a": 5, "b": 5, "c": 5, "d": 0}))
+    with pytest.raises(TableError, match="no rows"):
+        Anatomy(l=4).suppressed(Histogram.of({"a": 0, "b": 0}))
+
+
+def test_anatomy_states_its_guarantee_and_checks_a_requirement():
+    guarantee = Anatomy(l=3).guarantee(COUNTS, Privacy(rho2="1/3"))
+    assert guarantee.worst == Fraction(1, 3)
+    assert guarantee.gamma is None
+    with pytest.raises(RequirementError, match="l=6"):
+        Anatomy(l=3).guarantee(COUNTS, Privacy(rho2="1/6"))
+    with pytest.raises(RequirementError, match="any-prior"):
+        Anatomy(l=3).guarantee(COUNTS, Privacy(rho1="1/9", rho2="1/3", adversary="any-prior"))
 
 
 def stream(number: object = 0) -> Keystream:
@@ -166,3 +211,32 @@ def test_the_estimate_is_the_sum_over_groups():
             )
             assert found[question, value] == pytest.approx(expected)
     assert tables.counts(np.ones((1, len(codes)), dtype=bool))[0].tolist() == pytest.approx(counts)
+
+
+def test_the_moments_of_anatomy_are_those_of_brute_force() -> None:
+    """Shuffling who matches within each value many times gives the predicted mean and variance of the answer."""
+    rng = np.random.default_rng(5)
+    values = np.repeat(np.arange(6), [80, 70, 60, 50, 40, 30])
+    sex = np.where(rng.random(len(values)) < 0.2 + 0.1 * values, "F", "M")
+    table = CodedTable.of(pa.table({"sex": sex, "value": values}), "value")
+    pool = sql_pool(table, "SELECT COUNT(*) FROM release WHERE sex = 'F' AND value IN (0, 3)")
+    draws = Keystream(Secret.from_key(bytes(32)), "prediction")
+    means, variances = AnatomyMoments(Anatomy(3), draws).moments(pool)
+    bias, variance = means[0, 0], variances[0, 0]
+    q = pool.by_value / table.histogram.counts
+    groups = anatomy_groups(table.codes, 6, 3, draws.subkey("groups"), np.zeros(6, np.int64))
+    tables = AnatomyTables.of_codes(table.codes, groups, 6)
+    number = 20_000
+    match = rng.random((number, len(values))) < q[0][table.codes]  # each row matches on its own
+    inside = np.isin(table.codes, [0, 3])
+    off = tables.counts(match)[:, [0, 3]].sum(1) - (match & inside).sum(1)
+    assert off.mean() == pytest.approx(bias, abs=5 * math.sqrt(variance / number))
+    assert off.var() == pytest.approx(variance, rel=0.05)  # five standard errors of a variance over 20,000 draws
+
+
+def test_by_selectivity_each_group_with_the_value_is_off_by_one_row() -> None:
+    """One value of a tenth, asked about half of its rows: Var = f q (1-q) (1 - 1/l) = 250 * 3/4."""
+    histogram = Histogram.of({"x": 1000, **{f"other {number}": 100 for number in range(90)}})
+    moments = AnatomyMoments(Anatomy(4), Keystream(Secret.from_key(bytes(32)), "prediction"))
+    (error,) = BySelectivity(histogram, (0.05,)).errors_of(moments)
+    assert error == pytest.approx(math.sqrt(2 / math.pi * 187.5) / 500)

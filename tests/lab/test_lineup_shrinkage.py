@@ -7,9 +7,9 @@ import numpy as np
 import deniable as dn
 from deniable.core.arrays import Floats
 from deniable.engines.randomness import Keystream, Secret
-from deniable.lab.rival import estimated
 from deniable.lab.draws import draw_release
 from deniable.lab.made_up import census
+from deniable.lab.rival import estimated
 from deniable.mechanisms import Lineup
 from deniable.planning.independence import independence
 from deniable.planning.pools import sdr_pool

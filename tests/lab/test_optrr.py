@@ -1,43 +1,28 @@
-"""OptRR: an evolutionary search over matrices, what it promises, and how it is published and asked."""
+"""OptRR: an evolutionary search over matrices, what it bounds, and how its draws are answered."""
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import deniable as dn
-from deniable.audit.verify.rivals import by_matrix
-from deniable.core.errors import OptionError, RequirementError, VerificationError
+from deniable.core.errors import OptionError, RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.core.promise import Matrix
-from deniable.mechanisms import MECHANISMS, Designed, OptRR
-from deniable.rivals.optrr.matrix import as_mixture, in_whole_numbers, of_mixture, surest
-from deniable.rivals.optrr.search import Problem, searched
+from deniable.lab import OptRR
+from deniable.lab.draws import draw_plan, stream_of
+from deniable.lab.optrr import Problem, as_mixture, in_whole_numbers, searched, surest
+from deniable.lab.rival import estimated
+from deniable.mechanisms import Designed
+from reproduction.zipf import table_of
 
 COUNTS = Histogram(tuple("abcdefgh"), np.array([2200, 2000, 1500, 1300, 1000, 1000, 600, 400]))
 PRIVACY = Privacy(rho2="1/3")
 QUICK = OptRR(population=12, generations=15)
-N = 6000
-
-
-def people() -> pa.Table:
-    rng = np.random.default_rng(7)
-    jobs = rng.choice(list("abcdefgh"), N, p=COUNTS.relative)
-    return pa.table({"sex": rng.choice(["F", "M"], N), "job": jobs})
-
-
-def published(table: pa.Table, **options: Any) -> dn.Release:
-    given_ = {"sensitive": "job", "mechanism": QUICK, "privacy": PRIVACY, "key": bytes(32)}
-    return dn.publish(table, **{**given_, **options})
 
 
 def problem() -> Problem:
@@ -107,7 +92,7 @@ def test_the_certificate_holds_for_the_true_counts_in_whole_numbers(noise: int |
     plan = QUICK.plan(COUNTS, PRIVACY, public=public)
     mixture = plan.parts[0].mixture
     assert mixture is not None
-    exact = of_mixture(mixture)
+    exact = [[round(entry * 2**32) for entry in entries] for entries in mixture]
     assert as_mixture(exact) == mixture, "published as the whole numbers that are used"
     assert [sum(column) for column in zip(*exact, strict=True)] == [2**32] * 8
     for place, cell in enumerate(plan.cells):
@@ -121,7 +106,7 @@ def test_the_certificate_holds_for_the_true_counts_in_whole_numbers(noise: int |
     assert brute == max(surest(exact, COUNTS.counts, 0)) <= Fraction(1, 3)
     assert brute <= plan.guarantee.worst <= Fraction(1, 3)
     (promise,) = plan.guarantee.promises
-    assert isinstance(promise, Matrix)
+    assert promise.rho2 == Fraction(1, 3)  # type: ignore[union-attr]
 
 
 def test_rounding_keeps_columns_and_bounds_allow_for_spare_rows() -> None:
@@ -132,75 +117,14 @@ def test_rounding_keeps_columns_and_bounds_allow_for_spare_rows() -> None:
     assert all(high >= low for high, low in zip(bound, real, strict=True))
 
 
-def test_a_release_is_verified_and_asked_like_any_other(tmp_path: Path) -> None:
-    table = people()
-    release = published(table, out=tmp_path / "r")
-    certificate = dn.verify(tmp_path / "r")
-    assert {"matrix", "posterior", "published counts"} <= {check.what for check in certificate.checks}
-    assert MECHANISMS["optrr"] is OptRR
-    whole = release.count(where={"job": ["a", "b", "c"]})
-    truth = sum(job in "abc" for job in table["job"].to_pylist())
-    assert abs(whole.value - truth) < 6 * whole.stderr
-    assert release.sql("SELECT sex, COUNT(*) AS n FROM release WHERE job = 'a' GROUP BY sex").num_rows == 2
-    assert published(table).table.equals(release.table)
-    report = dn.audit(table, release, attacks=True)
-    assert not report.serious
-    (part,) = report.parts
-    assert part.worst_protected is not None
-    assert any(attack.name == "linking" for attack in report.attacks)
-
-
-def test_estimates_are_unbiased_over_keys() -> None:
-    table = people()
-    truth = sum(job == "c" for job in table["job"].to_pylist())
-    answers = [published(table, key=bytes([k]) * 32).count(where={"job": "c"}, calibrate=False) for k in range(30)]
-    values = np.array([answer.value for answer in answers])
-    error = values.std(ddof=1) / np.sqrt(30)
-    assert abs(values.mean() - truth) < 7 * error  # Student's t, 29 degrees: false alarm below 1e-6
-    assert np.mean([answer.stderr for answer in answers]) == pytest.approx(values.std(ddof=1), rel=0.7)
-
-
-def _sharper(raw: dict[str, Any]) -> None:
-    """Every value kept half as often again: what is promised of it does not hold."""
-    rows = raw["parts"][0]["mixture"]
-    for x in range(len(rows)):
-        more = min(round((1 - rows[x][x]) * 2**31), round(rows[x][x] * 2**31))
-        for y in range(len(rows)):
-            if y != x and rows[y][x] * 2**32 > more > 0:
-                rows[y][x] -= more / 2**32
-                rows[x][x] += more / 2**32
-                break
-
-
-def _not_whole(raw: dict[str, Any]) -> None:
-    raw["parts"][0]["mixture"][0][0] += 1e-7
-
-
-def _other_kind(raw: dict[str, Any]) -> None:
-    raw["parts"][0]["promise"]["kind"] = "frequency"
-
-
-@pytest.mark.parametrize("change", [_sharper, _not_whole, _other_kind])
-def test_verify_finds_what_was_changed(tmp_path: Path, change: Any) -> None:
-    published(people(), out=tmp_path / "r")
-    path = tmp_path / "r" / "manifest.json"
-    raw = json.loads(path.read_text())
-    change(raw)
-    path.write_text(json.dumps(raw))
-    with pytest.raises(VerificationError):
-        dn.verify(tmp_path / "r")
-
-
-def test_a_bound_five_per_cent_below_what_the_matrix_says_is_rejected() -> None:
-    """By a table of a hundred times as many rows, in which noise hides nothing."""
-    raw = published(people()).manifest.to_dict()
-    part = raw["parts"][0]
-    raw["rows"] *= 100
-    part["marginal"]["counts"] = [100 * count for count in part["marginal"]["counts"]]
-    worst = max(surest(of_mixture(part["mixture"]), np.array(part["marginal"]["counts"]), 0))
-    for share, holds in ((Fraction(101, 100), True), (Fraction(95, 100), False)):
-        checks = by_matrix(Matrix(None, worst * share), part, raw)
-        assert all(check.holds for check in checks) == holds
+def test_estimates_are_unbiased_over_draws() -> None:
+    plan, table = QUICK.plan(COUNTS, PRIVACY), table_of(COUNTS)
+    wanted = np.eye(8, dtype=bool)
+    draws = [draw_plan(table, plan, stream_of(1, number, "optrr"), None) for number in range(30)]
+    found = np.array([estimated(draw.asking, draw.asking.total[None, :], wanted, "inverse")[0] for draw in draws])
+    error = found.std(axis=0, ddof=1) / np.sqrt(30)
+    assert (np.abs(found.mean(axis=0) - COUNTS.counts) < 8 * error).all()  # Student's t, 29 degrees, eight values
+    assert (error < 0.05 * COUNTS.counts).all()
 
 
 def test_what_it_cannot_do_is_refused() -> None:
@@ -216,6 +140,6 @@ def test_what_it_cannot_do_is_refused() -> None:
     with pytest.raises(RequirementError, match="cannot be met"):
         QUICK.plan(COUNTS, Privacy(rho2="1/5"))
     with pytest.raises(OptionError, match="one sensitive column"):
-        published(people(), sensitive=["sex", "job"])
+        QUICK.layout(("sex", "job"))
     exempt = QUICK.plan(COUNTS, Privacy(rho2="1/5", exempt=["a", "b"]))
     assert exempt.guarantee.worst <= Fraction(1, 5)

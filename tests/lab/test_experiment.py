@@ -13,13 +13,13 @@ import pytest
 from deniable.core.errors import OptionError
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
-from deniable.lab.rival import Answered, estimated
+from deniable.lab.anatomy import Anatomized
 from deniable.lab.draws import draw_release, stream_of
-from deniable.lab.experiments import Result, run_experiment
-from deniable.lab.experiments import POINTS
-from deniable.evaluation.rivals import Anatomized, DecoyGroups, Noisy, Redrawn
-from deniable.lab.settings import Independent, Perturbed, setting_named
+from deniable.lab.experiments import POINTS, Result, run_experiment
+from deniable.lab.laplace import Noisy
 from deniable.lab.made_up import census
+from deniable.lab.rival import Answered, estimated
+from deniable.lab.settings import DecoyGroups, Independent, Perturbed, Redrawn, setting_named
 from deniable.mechanisms import Designed, Mechanism, SmallDomain, Uniform
 from deniable.planning.pools import QuestionPool, sdr_pool
 from deniable.planning.prediction import pool_variance, predicted_error

@@ -1,6 +1,6 @@
-"""Attacks on generalized releases: what they succeed against, and where theory says they must fail.
+"""Attacks on groups: what they succeed against, and where theory says they must fail.
 
-Attackers see what is published: they look up each person's box by public values, and read the values of its rows.
+Attackers see what groups show: they look up each person's box by public values, and read the values of its rows.
 Seeds are fixed. "At most p" is tested as p + 5.5 standard deviations of the trials: false alarm below 1e-7 a test.
 """
 
@@ -13,11 +13,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-import deniable as dn
 from deniable.audit.attacks import Evidence, classifier, corruption, homogeneity, linking, sample_corruption
 from deniable.audit.attacks.result import AttackResult
-from deniable.mechanisms import Generalize
-from deniable.rivals.generalize.boxes import cells_of
+from deniable.core.errors import OptionError, RequirementError
+from deniable.core.privacy import Privacy
+from deniable.engines.randomness import Keystream, Secret
+from deniable.lab import Anatomy, Generalize, Laplace, PerturbedGeneralization, attacks
+from deniable.lab.attacks import Buckets, de_finetti, foreground
+from deniable.lab.made_up import census
+from deniable.planning.tables import CodedTable
 
 Codes = npt.NDArray[np.int64]
 N, M = 6_000, 8
@@ -34,10 +38,11 @@ def people() -> tuple[pa.Table, Codes]:
 
 
 def released(table: pa.Table, k: int, l: int) -> tuple[Codes, Codes, Codes]:
-    """The published rows' groups and values, and the group in which an attacker finds each person."""
-    release = dn.publish(table, sensitive="disease", mechanism=Generalize(k=k, l=l), key=bytes(32))
-    assert release.manifest.form == "boxes"
-    return release.table["cell"].to_numpy(), release.table["disease"].to_numpy(), cells_of(release.groups, table)
+    """The shown rows' groups and values, and the group in which an attacker finds each person."""
+    coded = CodedTable.of(table, "disease")
+    kept, boxed = Generalize(k=k, l=l).group(coded, Keystream(Secret.from_key(bytes(32)), "test"))
+    assert len(kept) == N, "nobody is left out of this table"
+    return boxed.groups, coded.codes.astype(np.int64), boxed.groups
 
 
 def at_most(result: AttackResult, bound: float) -> bool:
@@ -144,3 +149,77 @@ def test_a_classifier_learns_the_population_from_boxes_and_nothing_where_there_i
     unrelated = np.random.default_rng(1).permutation(district)
     nothing = classifier([unrelated], found, shares, evidence.prior, [unrelated], values)
     assert at_most(nothing, nothing.baseline + 0.04), "sixteen districts can be overfitted by this much"
+
+
+# -- de Finetti --------------------------------------------------------------------------------------------------------
+
+L, ROWS = 4, 8000
+
+
+def grouped(strength: float, seed: int = 1) -> tuple[Buckets, list[Codes], Codes, Codes]:
+    """Groups of l rows with l different values; two public columns that equal the value with some probability."""
+    rng = np.random.default_rng(seed)
+    values = np.concatenate([rng.permutation(8)[:L] for _ in range(ROWS // L)])
+    groups = np.repeat(np.arange(ROWS // L), L)
+    columns = [np.where(rng.random(ROWS) < strength, values, rng.integers(8, size=ROWS)) for _ in range(2)]
+    shares = np.zeros((ROWS // L, 8))
+    shares[groups, values] = 1 / L
+    return Buckets(groups, shares, columns), columns, groups, values
+
+
+def test_correlated_columns_break_the_promise_of_one_in_l() -> None:
+    released = grouped(0.5)
+    learnt, once = (attack(*released) for attack in (de_finetti, foreground))
+    assert once.low > 1.5 / L, "one step is already well above what the group promises"
+    assert learnt.success >= once.success - 0.02
+    # An attacker who knew Pr[column | value] exactly: the group's values by how many of the columns equal each.
+    buckets, columns, groups, values = released
+    fits = sum((np.arange(8) == column[:, None]) * np.log(0.5625 / 0.0625) for column in columns)
+    best = (np.where(buckets.shares[groups] > 0, fits, -np.inf)).argmax(1)
+    assert learnt.success > (best == values).mean() - 0.05
+
+
+def test_columns_that_tell_nothing_leave_one_in_l() -> None:
+    for attack in (de_finetti, foreground):
+        result = attack(*grouped(0.0, seed=2))
+        sure = 5.5 * np.sqrt((1 / L) * (1 - 1 / L) / ROWS)
+        assert abs(result.success - 1 / L) <= sure
+
+
+def test_nobody_to_attack_is_no_result() -> None:
+    buckets, columns, _, _ = grouped(0.5)
+    nobody = np.zeros(0, np.int64)
+    result = de_finetti(buckets, [column[:0] for column in columns], nobody, nobody)
+    assert result.trials == 0
+
+
+@pytest.mark.parametrize("attack", ["foreground", "de Finetti"])
+def test_anatomy_falls_to_who_learns_from_its_groups(attack: str) -> None:
+    rng = np.random.default_rng(7)
+    disease = rng.integers(6, size=1200)
+    ward = np.where(rng.random(1200) < 0.7, disease, rng.integers(6, size=1200))
+    table = pa.table({"id": np.arange(1200), "ward": ward, "disease": disease})
+    played = {result.name: result for result in attacks(Anatomy(3), CodedTable.of(table, "disease"))}
+    assert played[attack].low > 1 / 3
+
+
+def test_every_attack_is_played_on_every_rival_that_shows_rows() -> None:
+    """Corruption takes values out of groups until one is left; one perturbed row of a box keeps what it promises."""
+    table = CodedTable.of(census(6_000, seed=4), "occupation")
+    privacy = Privacy(rho2="1/6")
+    everywhere = ["linking", "homogeneity", "corruption", "corruption", "corruption", "classifier"]
+    more = {"anatomy": ["foreground", "de Finetti", "repeated publication"]}
+    for rival in (Anatomy(6), Generalize(6, 6), PerturbedGeneralization(6)):
+        found = attacks(rival, table, privacy=privacy)
+        assert [result.name for result in found] == [*everywhere, *more.get(rival.name, [])]
+        by_known = {result.note.split()[0]: result for result in found if result.name == "corruption"}
+        assert at_most(by_known["none"], 1 / 6)
+        if isinstance(rival, PerturbedGeneralization):
+            assert at_most(by_known["all"], 1 / 6)
+        else:
+            assert by_known["all"].success == 1
+        assert attacks(rival, table, privacy=privacy) == found, "the same groups give the same figures"
+    with pytest.raises(OptionError, match="shows no rows"):
+        attacks(Laplace(), table)
+    with pytest.raises(RequirementError, match="l=6"):
+        attacks(Anatomy(3), table, privacy=privacy)

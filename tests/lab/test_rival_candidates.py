@@ -10,7 +10,7 @@ import pytest
 from deniable.core.privacy import Privacy
 from deniable.lab import rival_candidates
 from deniable.lab.made_up import census
-from deniable.mechanisms import MECHANISMS
+from deniable.lab.settings import EVALUATED
 from deniable.planning.comparison import Comparison
 from deniable.planning.planner import compare
 from deniable.planning.pools import QuestionPool, sdr_pool, sql_pool
@@ -37,7 +37,7 @@ def compared(pool: QuestionPool) -> tuple[Comparison, Comparison]:
 def test_every_mechanism_and_every_rival_is_in_the_table(compared: tuple[Comparison, Comparison]) -> None:
     for found in compared:
         names = {each.name for each in (*found.candidates, *found.rivals)}
-        assert names == set(MECHANISMS) - {"retention", "items"}  # of many columns, of lists
+        assert names == set(EVALUATED)
         assert not any(each.rival for each in found.candidates)
         assert all(each.rival for each in found.rivals)
         assert found.recommended.name == "designed"

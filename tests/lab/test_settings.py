@@ -9,13 +9,14 @@ import pytest
 
 from deniable.core.errors import DeniableError
 from deniable.core.privacy import Privacy
-from deniable.lab.rival import predicted_errors
+from deniable.lab.anatomy import Anatomized
 from deniable.lab.draws import stream_of
 from deniable.lab.experiments import run_experiment
-from deniable.evaluation.rivals import Anatomized, DecoyGroups, Noisy, Redrawn
-from deniable.lab.settings import Perturbed, setting_named
+from deniable.lab.laplace import Noisy
 from deniable.lab.made_up import census
-from deniable.mechanisms import MECHANISMS, Designed, FineGrain, Identity, Pram, SmallDomain, Uniform
+from deniable.lab.rival import predicted_errors
+from deniable.lab.settings import EVALUATED, DecoyGroups, Perturbed, Redrawn, setting_named
+from deniable.mechanisms import Designed, FineGrain, Identity, Pram, SmallDomain, Uniform
 from deniable.planning.accuracy import Spread
 from deniable.planning.pools import QuestionPool, sdr_pool
 from deniable.planning.tables import CodedTable
@@ -32,7 +33,7 @@ def pool() -> QuestionPool:
 
 
 def test_every_mechanism_can_be_evaluated_by_its_name(pool: QuestionPool) -> None:
-    for name in set(MECHANISMS) - {"retention", "items"}:
+    for name in EVALUATED:
         assert setting_named(name, PRIVACY).run(pool, stream_of(1, 0, name)).answers
     for name in ("retention", "items"):
         with pytest.raises(DeniableError, match="Fix: leave it out"):

@@ -23,7 +23,7 @@ DOMAINS = {
 
 @pytest.fixture(scope="module")
 def people() -> pa.Table:
-    return synthetic.census()
+    return made_up.census()
 
 
 def share(table: pa.Table, column: str, value: str) -> float:
@@ -40,12 +40,12 @@ def test_the_most_frequent_occupation_is_seven_percent_and_below_one_in_thirteen
     counts = sorted((row["counts"] for row in people["occupation"].value_counts().to_pylist()), reverse=True)
     assert 0.065 < counts[0] / people.num_rows < 1 / 13
     assert counts[-1] > 200
-    assert synthetic.occupation_shares()[0] == pytest.approx(0.07, abs=0.001)
+    assert made_up.occupation_shares()[0] == pytest.approx(0.07, abs=0.001)
 
 
 def test_the_same_seed_gives_the_same_table_and_another_does_not() -> None:
-    assert synthetic.census(500, seed=3).equals(synthetic.census(500, seed=3))
-    assert not synthetic.census(500, seed=3).equals(synthetic.census(500, seed=4))
+    assert made_up.census(500, seed=3).equals(made_up.census(500, seed=3))
+    assert not made_up.census(500, seed=3).equals(made_up.census(500, seed=4))
 
 
 def test_questions_find_the_correlations(people: pa.Table) -> None:
@@ -64,4 +64,4 @@ def test_questions_find_the_correlations(people: pa.Table) -> None:
 
 def test_a_table_needs_a_row() -> None:
     with pytest.raises(OptionError, match="rows = 0 is not allowed"):
-        synthetic.census(0)
+        made_up.census(0)
