@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import deniable as dn
-from deniable.evaluation.synthetic import census as made_up
+from deniable.lab.made_up import census as made_up
 
 DECADES = ((1, 10), (10, 100), (100, 1000), (1000, 10**9))
 SELECTIVITIES = (0.001, 0.005, 0.01)

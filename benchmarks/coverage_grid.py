@@ -24,7 +24,7 @@ from coverage import actual_counts, codes_of, conditions, data_folder
 
 import deniable as dn
 from deniable import mechanisms
-from deniable.evaluation.synthetic import census
+from deniable.lab.made_up import census
 
 DECADES = ((1, 10), (10, 100), (100, 1000), (1000, 10**9))
 AGGREGATES = {

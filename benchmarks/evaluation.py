@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.core.privacy import Privacy
-from deniable.evaluation.experiment import run_experiment
-from deniable.evaluation.settings import setting_named
-from deniable.evaluation.synthetic import census
+from deniable.lab.experiments import run_experiment
+from deniable.lab.made_up import census
+from deniable.lab.settings import setting_named
 from deniable.planning.pools import sdr_pool
 from deniable.planning.tables import CodedTable
 

@@ -23,9 +23,9 @@ from deniable.core.histogram import Histogram
 from deniable.engines.batch.dealing import Dealer, require_all_dealt
 from deniable.engines.batch.kernel import Kernel
 from deniable.engines.randomness import Keystream, Secret
+from deniable.lab import Anatomy
+from deniable.lab.anatomy import anatomy_groups
 from deniable.mechanisms.decoys.mechanism import Decoys
-from deniable.rivals.anatomy.groups import anatomy_groups
-from deniable.rivals.anatomy.mechanism import Anatomy
 
 ROWS = 500_000
 MANY_ROWS = 20_000_000

@@ -16,7 +16,7 @@ import pyarrow as pa
 from measuring import alone
 
 import deniable as dn
-from deniable.evaluation.synthetic import census
+from deniable.lab.made_up import census
 
 ROWS = 500_000
 CONDITIONS = 200

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from measuring import best
 
 import deniable as dn
-from deniable.evaluation.synthetic import census
+from deniable.lab.made_up import census
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("DENIABLE_DATA", ROOT.parent / "shared" / "data")) / "diabetes130.parquet"

@@ -1,4 +1,6 @@
-"""Every attack on every kind of release of one made-up census: who is right how often, beside the guess without it.
+"""Every attack on every kind of release of one made-up census, and on the groups of rivals: who is right how often.
+
+Beside it stands the guess without a release.
 
 Everyone is promised 1/6. Keys are fixed, so that whoever repeats it gets the same table.
 """
@@ -10,12 +12,13 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.core.privacy import Privacy
-from deniable.evaluation.synthetic import census
+from deniable.engines.randomness import Keystream, Secret
+from deniable.lab import Anatomy, Generalize, attacks
+from deniable.lab.made_up import census
 from deniable.mechanisms import Decoys, Designed, SmallDomain, Uniform
 from deniable.owner.audit import audit
+from deniable.planning.tables import CodedTable
 from deniable.publishing.publish import publish
-from deniable.rivals.anatomy.mechanism import Anatomy
-from deniable.rivals.generalize.mechanism import Generalize
 
 ROWS = 48_000
 GROUP = 6
@@ -35,11 +38,20 @@ def attack_story(seed: int = 2010, rows: int = ROWS) -> list[dict[str, Any]]:
         (SmallDomain(), privacy),
         (Designed(), privacy),
         (Decoys(c=GROUP), None),
-        (Anatomy(GROUP), privacy),
-        (Generalize(k=GROUP, l=GROUP), privacy),
     ):
-        key = hashlib.sha256(f"attack story {seed} {mechanism.name}".encode()).digest()
-        release = publish(table, sensitive=SENSITIVE, privacy=required, mechanism=mechanism, key=key)
-        attacks = audit(table, release, attacks=True).attacks
-        lines += [{"method": mechanism.name, **attack.to_dict()} for attack in attacks]
+        release = publish(
+            table, sensitive=SENSITIVE, privacy=required, mechanism=mechanism, key=_key(seed, mechanism.name)
+        )
+        played = audit(table, release, attacks=True).attacks
+        lines += [{"method": mechanism.name, **attack.to_dict()} for attack in played]
+    coded = CodedTable.of(table, SENSITIVE)
+    for rival in (Anatomy(GROUP), Generalize(k=GROUP, l=GROUP)):
+        stream = Keystream(Secret.from_key(_key(seed, rival.name)), "groups")
+        lines += [
+            {"method": rival.name, **attack.to_dict()} for attack in attacks(rival, coded, stream, privacy=privacy)
+        ]
     return lines
+
+
+def _key(seed: int, method: str) -> bytes:
+    return hashlib.sha256(f"attack story {seed} {method}".encode()).digest()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from deniable.core.profile import SELECTIVITIES
-from deniable.evaluation.experiment import Result
+from deniable.lab.experiments import Result
 from deniable.planning.accuracy import Spread
 from deniable.planning.chart import INDEPENDENCE, Chart, cloud, line
 from reproduction.five_pools import CELLS, LINE_UP, POOLS, only

@@ -27,10 +27,11 @@ from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream, Secret
 from deniable.estimation.model.lineups import LineUpStates
-from deniable.evaluation.boxed import Boxed
-from deniable.evaluation.draws import draw_release
-from deniable.evaluation.perturbed_generalization import Sampled
-from deniable.evaluation.synthetic import census
+from deniable.lab.anatomy import anatomy_groups
+from deniable.lab.draws import draw_release
+from deniable.lab.generalize import Boxed
+from deniable.lab.made_up import census
+from deniable.lab.perturbed_generalization import Sampled
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.lineup import Lineup
 from deniable.mechanisms.small_domain import SmallDomain
@@ -38,7 +39,6 @@ from deniable.mechanisms.uniform import Uniform
 from deniable.planning.tables import CodedTable
 from deniable.publishing.marginal import public_histogram
 from deniable.publishing.publish import publish
-from deniable.rivals.anatomy.groups import anatomy_groups
 
 Codes = npt.NDArray[np.int64]
 ROWS = 48_000

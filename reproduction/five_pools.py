@@ -8,10 +8,10 @@ from fractions import Fraction
 from functools import cache
 
 from deniable.core.privacy import Privacy
-from deniable.evaluation.answered import Setting
-from deniable.evaluation.experiment import Result, run_on_pools
-from deniable.evaluation.rivals import Anatomized
-from deniable.evaluation.settings import STANDARD, Perturbed
+from deniable.lab.anatomy import Anatomized
+from deniable.lab.experiments import Result, run_on_pools
+from deniable.lab.rival import Setting
+from deniable.lab.settings import STANDARD, Perturbed
 from deniable.mechanisms import Designed, Identity, Lineup, Mechanism, SmallDomain, Uniform
 from deniable.planning.pools import QuestionPool, sdr_pool
 from deniable.planning.tables import CodedTable

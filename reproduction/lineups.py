@@ -8,8 +8,8 @@ import numpy as np
 
 from deniable.audit.attacks.informed import Informed
 from deniable.core.profile import SELECTIVITIES
-from deniable.evaluation.answered import informed_by_setting
-from deniable.evaluation.experiment import Result
+from deniable.lab.experiments import Result
+from deniable.lab.rival import informed_by_setting
 from deniable.planning.tables import CodedTable
 from reproduction.five_pools import CELLS, DESIGNED, LINE_UP, settings
 from reproduction.items import Item, near, per_cent, slashed

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.estimation.model.tensor import Factor, Tensor
-from deniable.evaluation.answered import generator
-from deniable.evaluation.draws import stream_of
+from deniable.lab.draws import stream_of
+from deniable.lab.rival import generator
 from deniable.planning.accuracy import Spread, spread
 from deniable.planning.chart import INDEPENDENCE, Chart, Series, line
 from reproduction.items import Item, yes

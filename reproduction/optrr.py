@@ -10,12 +10,12 @@ import pyarrow as pa
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.evaluation.answered import estimated
-from deniable.evaluation.draws import draw_plan, stream_of
+from deniable.lab import OptRR
+from deniable.lab.draws import draw_plan, stream_of
+from deniable.lab.rival import estimated
 from deniable.mechanisms import Designed, Identity, Lineup, Mechanism, Uniform
 from deniable.planning.accuracy import Spread, spread
 from deniable.planning.tables import CodedTable
-from deniable.rivals.optrr.mechanism import OptRR
 from reproduction.items import Item
 from reproduction.zipf import table_of, zipf
 

@@ -13,11 +13,12 @@ from scipy.stats import norm, t
 from deniable.core.privacy import Privacy
 from deniable.core.profile import SELECTIVITIES
 from deniable.core.replace import Replace
-from deniable.evaluation.answered import Setting, predicted_errors
-from deniable.evaluation.experiment import Result, run_experiment
-from deniable.evaluation.rival_candidates import rival_candidates
-from deniable.evaluation.rivals import Anatomized, DecoyGroups, Noisy, Redrawn
-from deniable.evaluation.settings import Perturbed
+from deniable.lab import rival_candidates
+from deniable.lab.anatomy import Anatomized
+from deniable.lab.experiments import Result, run_experiment
+from deniable.lab.laplace import Noisy
+from deniable.lab.rival import Setting, predicted_errors
+from deniable.lab.settings import DecoyGroups, Perturbed, Redrawn
 from deniable.mechanisms import Designed, FineGrain, Identity, Lineup, Mechanism, Pram, Retention, SmallDomain, Uniform
 from deniable.planning.accuracy import Spread
 from deniable.planning.candidates import Candidate

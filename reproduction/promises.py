@@ -13,10 +13,10 @@ from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.profile import SELECTIVITIES
 from deniable.engines.randomness import Keystream
-from deniable.evaluation.answered import Answered, Setting, estimated
-from deniable.evaluation.draws import draw_plan, noisy_marginal
-from deniable.evaluation.experiment import run_experiment
-from deniable.evaluation.settings import Perturbed
+from deniable.lab.draws import draw_plan, noisy_marginal
+from deniable.lab.experiments import run_experiment
+from deniable.lab.rival import Answered, Setting, estimated
+from deniable.lab.settings import Perturbed
 from deniable.mechanisms import Designed, FineGrain, Lineup, Mechanism, SmallDomain, Uniform
 from deniable.planning.pools import QuestionPool, sdr_pool
 from deniable.planning.tables import CodedTable

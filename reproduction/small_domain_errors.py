@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from deniable.core.privacy import Privacy
 from deniable.core.profile import SELECTIVITIES
-from deniable.evaluation.answered import Setting
-from deniable.evaluation.experiment import Row, run_experiment
-from deniable.evaluation.rivals import Anatomized
-from deniable.evaluation.settings import Perturbed
+from deniable.lab.anatomy import Anatomized
+from deniable.lab.experiments import Row, run_experiment
+from deniable.lab.rival import Setting
+from deniable.lab.settings import Perturbed
 from deniable.mechanisms import Designed, Lineup, SmallDomain, Uniform
 from deniable.planning.chart import Chart, line
 from deniable.planning.pools import QuestionPool, sdr_pool

@@ -12,15 +12,15 @@ import pyarrow as pa
 
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.evaluation.draws import draw_plan, stream_of
+from deniable.lab import Anatomy
+from deniable.lab.anatomy import anatomy_groups
+from deniable.lab.draws import draw_plan, stream_of
 from deniable.mechanisms import Mechanism, SmallDomain, Uniform
 from deniable.mechanisms.small_domain.balance import Group, balance
 from deniable.mechanisms.small_domain.cost import Sums, error_bound
 from deniable.mechanisms.small_domain.rearrange import OrdersKind
 from deniable.planning.chart import Chart, lines
 from deniable.planning.tables import CodedTable
-from deniable.rivals.anatomy.groups import anatomy_groups
-from deniable.rivals.anatomy.mechanism import Anatomy
 from reproduction.five_pools import RHO1, RHO2
 from reproduction.items import Item, near, per_cent, slashed, yes
 from reproduction.resampling import SIZES, resampled

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from deniable.evaluation.rivals import Anatomized, DecoyGroups, Noisy, Redrawn
-from deniable.evaluation.settings import Independent
+from deniable.lab.anatomy import Anatomized
+from deniable.lab.laplace import Noisy
+from deniable.lab.settings import DecoyGroups, Independent, Redrawn
 from deniable.planning.accuracy import Spread
 from deniable.planning.chart import Chart, level, line
 from deniable.planning.pools import QuestionPool, large_pool, sized_pool, small_pool

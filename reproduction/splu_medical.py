@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from deniable.evaluation.rivals import Anatomized, Noisy, Redrawn
-from deniable.evaluation.settings import Independent
+from deniable.lab.anatomy import Anatomized
+from deniable.lab.laplace import Noisy
+from deniable.lab.settings import Independent, Redrawn
 from deniable.planning.chart import Chart, line
 from deniable.planning.pools import sized_pool, small_pool
 from deniable.planning.tables import CodedTable

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from deniable.core.part import GroupingKind
 from deniable.estimation.decoys import Others, several_columns
-from deniable.evaluation.draws import decoys_planned, draw_plan, stream_of
+from deniable.lab.draws import decoys_planned, draw_plan, stream_of
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.planning.accuracy import Spread, relative_error, spread
 from deniable.planning.chart import INDEPENDENCE, Chart, level, lines

@@ -18,9 +18,9 @@ from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream
 from deniable.estimation.model.lineups import LineUpStates
-from deniable.evaluation.answered import Answered, Setting
-from deniable.evaluation.draws import decoys_planned, draw_plan, stream_of
-from deniable.evaluation.rivals import answers_of, states_asked
+from deniable.lab.draws import decoys_planned, draw_plan, stream_of
+from deniable.lab.rival import Answered, Setting
+from deniable.lab.settings import answers_of, states_asked
 from deniable.mechanisms import Lineup
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.planning.accuracy import Spread, mean_between, relative_error, spread

@@ -18,7 +18,7 @@ from deniable.core.privacy import Privacy
 from deniable.core.sums import LargeSums, SmallSums
 from deniable.estimation.asking import Options
 from deniable.estimation.many import value_sets_of
-from deniable.evaluation.draws import draw_plan, stream_of
+from deniable.lab.draws import draw_plan, stream_of
 from deniable.mechanisms import Designed, FineGrain, Identity, Lineup, Mechanism, Pram, SmallDomain, Uniform
 from deniable.planning.tables import CodedTable
 from reproduction.items import Item, yes

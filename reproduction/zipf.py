@@ -14,9 +14,9 @@ from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.engines.batch.columns import smallest
 from deniable.engines.batch.kernel import Kernel
-from deniable.evaluation.answered import estimated
-from deniable.evaluation.draws import draw_plan, stream_of
-from deniable.evaluation.metrics import reconstruction_error
+from deniable.lab.draws import draw_plan, stream_of
+from deniable.lab.experiments import reconstruction_error
+from deniable.lab.rival import estimated
 from deniable.mechanisms import Lineup, SmallDomain, Uniform
 from deniable.planning.accuracy import Spread, spread
 from deniable.planning.chart import Chart, lines

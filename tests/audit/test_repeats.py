@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from deniable.audit.grouped import GroupRows
 
 import deniable as dn
 from deniable.audit.extremes import CellRows
-from deniable.audit.grouped import GroupRows
 from deniable.audit.posteriors import Posteriors
 from deniable.audit.repeats import surest_after
 from deniable.core.channel import Channel

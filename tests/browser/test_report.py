@@ -18,8 +18,8 @@ import pytest
 
 import deniable as dn
 from deniable import report
-from deniable.evaluation.experiment import run_experiment
-from deniable.evaluation.settings import Perturbed, setting_named
+from deniable.lab.experiments import run_experiment
+from deniable.lab.settings import Perturbed, setting_named
 from deniable.mechanisms import Designed
 from deniable.owner.audit import audit
 from deniable.planning.pools import sdr_pool

@@ -12,11 +12,11 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
+from deniable.rivals.generalize.boxes import cells_of
 
 import deniable as dn
 from deniable import mechanisms
 from deniable.core.manifest import Manifest, schema
-from deniable.rivals.generalize.boxes import cells_of
 from tests.contract import cases
 from tests.contract.cases import ANSWERED, MADE, VALUES, N, people
 

@@ -107,7 +107,7 @@ def test_a_parquet_file_with_names_that_are_no_text_is_damaged(tmp_path: Path) -
 
 
 def test_more_draws_than_anyone_can_wait_for_are_refused() -> None:
-    from deniable.evaluation.experiment import run_experiment
+    from deniable.lab.experiments import run_experiment
     from deniable.planning.pools import sdr_pool
     from deniable.planning.tables import CodedTable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deniable.core.errors import OptionError
-from deniable.evaluation.synthetic import census
+from deniable.lab.made_up import census
 from deniable.owner.profile import one_pool
 from deniable.planning.tables import CodedTable
 

@@ -11,7 +11,7 @@ import deniable as dn
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.evaluation.rival_candidates import rival_candidates
+from deniable.lab import rival_candidates
 from deniable.mechanisms import Decoys, Designed, FineGrain, Identity, Pram, SmallDomain, Uniform, tolerance
 from deniable.planning.beliefs import ANY, KNOWS, Beliefs, belief_chart, beliefs, value_rows
 from deniable.planning.planner import compare

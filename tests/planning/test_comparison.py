@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import deniable as dn
-from deniable.evaluation.rival_candidates import rival_candidates
+from deniable.lab import rival_candidates
 from deniable.mechanisms import Designed, SmallDomain, Uniform
 from deniable.planning.comparison import Comparison
 from deniable.planning.planner import compare

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deniable.evaluation.synthetic import census
+from deniable.lab.made_up import census
 from deniable.planning import condition_rows, pools
 from deniable.planning.informed import spread_rows
 from deniable.planning.pools import QuestionPool, large_pool, sdr_pool, small_pool, sql_pool

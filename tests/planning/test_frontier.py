@@ -15,7 +15,7 @@ import deniable as dn
 from deniable.audit.attacks.informed import InformedAttacker
 from deniable.cli.main import app
 from deniable.core.histogram import Histogram
-from deniable.evaluation.synthetic import census
+from deniable.lab.made_up import census
 from deniable.mechanisms import Designed, Lineup, Uniform
 from deniable.planning.candidates import candidate
 from deniable.planning.comparison import Comparison

@@ -6,7 +6,7 @@ import pytest
 
 import deniable as dn
 from deniable.core.histogram import Histogram
-from deniable.evaluation.draws import draw_release, stream_of
+from deniable.lab.draws import draw_release, stream_of
 from deniable.mechanisms import Lineup
 from deniable.planning.beliefs import beliefs
 from deniable.planning.planner import compare

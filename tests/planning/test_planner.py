@@ -10,7 +10,7 @@ import pytest
 from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.evaluation.synthetic import census
+from deniable.lab.made_up import census
 from deniable.mechanisms import Designed, SmallDomain, Uniform
 from deniable.planning.candidates import Candidate, candidate
 from deniable.planning.planner import compare, error_chart, error_curve

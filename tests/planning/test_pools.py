@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from deniable.core.errors import ColumnError, OptionError, QuestionError
-from deniable.evaluation.synthetic import census
+from deniable.lab.made_up import census
 from deniable.planning.pools import QuestionPool, large_pool, sdr_pool, small_pool, sql_pool
 from deniable.planning.tables import CodedTable
 

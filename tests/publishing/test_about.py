@@ -13,7 +13,7 @@ import deniable as dn
 from deniable import report
 from deniable.core.about import FIELDS, today
 from deniable.core.errors import ColumnError, ManifestError, OptionError
-from deniable.evaluation.synthetic import census
+from deniable.lab.made_up import census
 from deniable.mechanisms import Items
 
 TABLE = census(5_000, seed=4)

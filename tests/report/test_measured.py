@@ -14,10 +14,11 @@ import pytest
 from deniable import report
 from deniable.core.errors import OutputError
 from deniable.core.privacy import Privacy
-from deniable.evaluation.experiment import run_experiment
-from deniable.evaluation.rivals import Anatomized, Noisy
-from deniable.evaluation.settings import Perturbed
-from deniable.evaluation.synthetic import census
+from deniable.lab.anatomy import Anatomized
+from deniable.lab.experiments import run_experiment
+from deniable.lab.laplace import Noisy
+from deniable.lab.made_up import census
+from deniable.lab.settings import Perturbed
 from deniable.mechanisms import Designed, Uniform
 from deniable.planning.chart import INDEPENDENCE
 from deniable.planning.pools import sdr_pool

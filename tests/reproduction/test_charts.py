@@ -7,10 +7,10 @@ import pytest
 
 from deniable.core.privacy import Privacy
 from deniable.core.profile import SELECTIVITIES
-from deniable.evaluation.experiment import run_experiment
-from deniable.evaluation.rivals import Anatomized
-from deniable.evaluation.settings import Perturbed
-from deniable.evaluation.synthetic import census
+from deniable.lab.anatomy import Anatomized
+from deniable.lab.experiments import run_experiment
+from deniable.lab.made_up import census
+from deniable.lab.settings import Perturbed
 from deniable.mechanisms import Uniform
 from deniable.planning.accuracy import Spread
 from deniable.planning.chart import INDEPENDENCE, Chart, line

@@ -15,10 +15,10 @@ from deniable.core.channel import Channel
 from deniable.core.errors import OptionError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.evaluation.experiment import run_experiment, run_on_pools
-from deniable.evaluation.rivals import Anatomized
-from deniable.evaluation.settings import Perturbed
-from deniable.evaluation.synthetic import census
+from deniable.lab.anatomy import Anatomized
+from deniable.lab.experiments import run_experiment, run_on_pools
+from deniable.lab.made_up import census
+from deniable.lab.settings import Perturbed
 from deniable.mechanisms import Designed, Uniform
 from deniable.mechanisms.small_domain.balance import balance, joined
 from deniable.mechanisms.small_domain.cost import Sums, error_bound

@@ -8,9 +8,9 @@ import pytest
 from deniable.core.privacy import Privacy
 from deniable.core.profile import SELECTIVITIES
 from deniable.engines.randomness import Keystream, Secret
-from deniable.evaluation.experiment import run_experiment
-from deniable.evaluation.settings import Perturbed
-from deniable.evaluation.synthetic import census
+from deniable.lab.experiments import run_experiment
+from deniable.lab.made_up import census
+from deniable.lab.settings import Perturbed
 from deniable.mechanisms import Designed, Uniform
 from deniable.planning.pools import sdr_pool
 from deniable.planning.tables import CodedTable

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import deniable as dn
-from deniable.evaluation.synthetic import census
+from deniable.lab.made_up import census
 
 RELEASES = 5
 PUBLIC = ["age", "gender", "education", "marital", "race", "workclass", "country"]

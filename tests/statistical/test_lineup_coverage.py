@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import deniable as dn
-from deniable.evaluation.synthetic import census
+from deniable.lab.made_up import census
 
 DRAWS = 30
 CONDITIONS = [{}, {"gender": "Male"}, {"gender": "Female"}]

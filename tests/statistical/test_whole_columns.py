@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import deniable as dn
-from deniable.evaluation.synthetic import census
+from deniable.lab.made_up import census
 
 RELEASES = 40
 PRIVACY = dn.Privacy("1/10", "1/4")

@@ -17,7 +17,7 @@ import numpy as np
 from deniable.audit.attacks.informed import COLUMNS as INFORMED_COLUMNS
 from deniable.audit.attacks.informed import Informed
 from deniable.audit.attacks.result import AttackResult
-from deniable.audit.breaches import Limits, curve, downward, limits_of, upward
+from deniable.audit.breaches import Limits, curve, downward, upward
 from deniable.audit.cells import FINE, CellReport, cell_report, expected_rows
 from deniable.audit.columns import (
     PairBelief,
@@ -31,21 +31,18 @@ from deniable.audit.columns import (
 )
 from deniable.audit.dependence import Dependence
 from deniable.audit.findings import (
-    DENIABLE,
     FREQUENCIES,
     GRADES,
     Finding,
     about_any_prior,
     about_breaches,
     about_cells,
-    about_groups,
     about_randomness,
     about_rows,
     about_stronger,
     by_grade,
     namer,
 )
-from deniable.audit.grouped import GroupRows
 from deniable.audit.lineups import LineUpPosteriors
 from deniable.audit.lists import ListAudit
 from deniable.audit.part import PartAudit
@@ -163,7 +160,6 @@ def audit(
     *,
     plans: Sequence[Plan | None] = (),
     observed: Sequence[Sequence[Counts] | None] = (),
-    groups: GroupRows | None = None,
     lineups: Sequence[Histogram] = (),
     rows: RowCounts | None = None,
     categories: Mapping[Hashable, Hashable] | None = None,
@@ -177,7 +173,6 @@ def audit(
         plans: the plan of each part, if at hand: it says exactly how many rows of each value each cell took.
         observed: otherwise, for each part with published cells: for each cell, how many rows show each value of the
             domain; the rows of the cells are then estimated.
-        groups: for a release of groups of true values, its groups; there are no channels then.
         lineups: of the original table, one for each part that publishes line-ups, in the order of the manifest.
         rows: counts of published and original rows: order, rare combinations and repeated rows.
         categories: value -> category, for cells that hold a single category.
@@ -195,17 +190,13 @@ def audit(
         findings += [of_column(finding, part) for finding in said] if len(manifest.parts) > 1 else said
     pairs = pairs_of(listed, [audited.limits for audited in parts], joints)
     findings += about_pairs(pairs)
-    if groups is not None:
-        parts.append(_of_groups(manifest, groups, categories))
-        findings += _part_findings(parts[0], manifest.parts[0], manifest)
     for part, histogram in zip([part for part in manifest.parts if part.lineups], lineups, strict=True):
         parts.append(_of_lineups(manifest, part, histogram))
         findings += _part_findings(parts[-1], part, manifest)
     report = None
     if rows is not None and parts:
         report = row_report(rows, parts[0].posteriors)
-        says = DENIABLE if groups is None else "Its value is one of its group's."
-        findings += about_rows(report, parts[0].rho2, manifest.randomness, manifest.sensitive_columns, says)
+        findings += about_rows(report, parts[0].rho2, manifest.randomness, manifest.sensitive_columns)
     known = {part.columns for part in parts}
     for part in manifest.parts:
         if part.columns not in known:
@@ -246,13 +237,6 @@ def _part(
     )
 
 
-def _of_groups(manifest: Manifest, groups: GroupRows, categories: Mapping[Hashable, Hashable] | None) -> PartAudit:
-    part = manifest.parts[0]
-    limits = limits_of(requirement_of(manifest, part), part.domain)
-    audited = _audited(part, limits, groups, groups.report(part.domain, categories), "groups")
-    return replace(audited, gamma=None)  # groups hold true values: whoever knows the others knows the last
-
-
 def _of_lineups(manifest: Manifest, part: Part, histogram: Histogram) -> PartAudit:
     if histogram.domain != part.domain:
         raise TableError("The histogram has other values than the release: it is of another table.")
@@ -264,7 +248,7 @@ def _of_lineups(manifest: Manifest, part: Part, histogram: Histogram) -> PartAud
 def _audited(
     part: Part,
     limits: Limits,
-    posteriors: Posteriors | GroupRows | LineUpPosteriors,
+    posteriors: Posteriors | LineUpPosteriors,
     cells: CellReport | None,
     source: str,
 ) -> PartAudit:
@@ -309,8 +293,6 @@ def _part_findings(audited: PartAudit, part: Part, manifest: Manifest) -> list[F
         findings += about_any_prior(audited.gamma, privacy, noise)
     findings += about_singles(audited.singles, getattr(part.promise, "rho2", None))
     findings += about_stronger(audited.curve, name)
-    if audited.rows_from == "groups" and audited.cells is not None:
-        return findings + about_groups(audited.cells, manifest.rows)
     findings += about_cells(audited.cells)
     if audited.rows_from == "estimate":
         detail = "how many rows of each value a cell took is estimated from the release, so the posteriors are too."

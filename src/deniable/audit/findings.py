@@ -23,7 +23,6 @@ MUCH_REVEALED = 0.25  # a quarter of the uncertainty about a value gone before i
 SURE = Fraction(1, 2)
 OFTEN_UNIQUE = 0.05
 SHOWN = 6  # values of a line-up
-DENIABLE = "Its value stays deniable."
 FREQUENCIES = "the frequencies"
 
 
@@ -174,48 +173,7 @@ def about_cells(report: CellReport | None) -> list[Finding]:
     return [Finding(grade, "cells", detail, advice)]
 
 
-def about_groups(report: CellReport, rows: int) -> list[Finding]:
-    """What groups of true values say by themselves, and what nothing in them prevents."""
-    findings = []
-    if report.alike:
-        findings.append(
-            Finding(
-                "serious",
-                "groups that agree",
-                f"{percent(report.alike / max(rows, 1))} of the rows are in groups whose rows all have one value: "
-                "whoever knows the group knows the value.",
-                "Publish with a larger l: every group then has l values or more.",
-            )
-        )
-    if report.fewest_categories == 1:
-        detail = "some groups hold values of a single category: whoever knows the group knows the category."
-        findings.append(Finding("serious", "groups of one category", detail, "Publish with a larger l, or perturb."))
-    findings.append(
-        Finding(
-            "caution" if report.share_revealed > MUCH_REVEALED else "info",
-            "groups",
-            f"a row's group takes away {report.revealed:.2f} of {report.entropy:.2f} bits of uncertainty; the smallest "
-            f"group has {report.smallest_rows} rows, the narrowest {report.smallest_domain} values.",
-            "Larger groups say less: a larger l, or a mechanism that perturbs."
-            if report.share_revealed > MUCH_REVEALED
-            else "",
-        )
-    )
-    findings.append(
-        Finding(
-            "caution",
-            "known members",
-            "groups hold true values: each member of a group whom an attacker knows takes one value away, and whoever "
-            "knows all but one knows the last for certain.",
-            "Perturb (designed, small-domain, uniform) if an attacker may know some of the people.",
-        )
-    )
-    return findings
-
-
-def about_rows(
-    report: RowReport, rho2: Fraction | None, drawn: Randomness, sensitive: Sequence[str], deniable: str = DENIABLE
-) -> list[Finding]:
+def about_rows(report: RowReport, rho2: Fraction | None, drawn: Randomness, sensitive: Sequence[str]) -> list[Finding]:
     """Rows of another table, order, rare combinations, repeated rows."""
     findings = []
     if report.foreign:
@@ -246,7 +204,7 @@ def about_rows(
                 "rare public combinations",
                 f"{percent(share)} of the rows are alone in their public columns, "
                 f"{percent(report.rare / report.rows)} share them with fewer than {FEW}: whoever knows these columns "
-                f"finds the person's row. {deniable}",
+                f"finds the person's row. Its value stays deniable.",
                 "Drop or coarsen public columns if taking part must stay secret." if share >= OFTEN_UNIQUE else "",
             )
         )

@@ -12,7 +12,6 @@ from deniable.audit.breaches import Breach, CurvePoint, Limits, protects
 from deniable.audit.cells import CellReport
 from deniable.audit.extremes import View
 from deniable.audit.findings import namer, view_in_words
-from deniable.audit.grouped import GroupRows
 from deniable.audit.lineups import LineUpPosteriors
 from deniable.audit.posteriors import Belief, Posteriors
 from deniable.audit.singles import SingleBelief
@@ -36,13 +35,13 @@ class PartAudit:
         gamma: the amplification, cells included; None when unbounded.
         cells: what the cells reveal, where they are published.
         rows_from: where the rows of each cell are known from: ``"histogram"`` (one cell), ``"plan"``, ``"estimate"``,
-            ``"groups"`` where the release publishes them, or ``"line-ups"`` where there are no cells.
+            or ``"line-ups"`` where there are no cells.
         singles: of columns that were perturbed together, what is learnt about each one's values.
     """
 
     columns: tuple[str, ...]
     domain: tuple[Hashable, ...]
-    posteriors: Posteriors | GroupRows | LineUpPosteriors
+    posteriors: Posteriors | LineUpPosteriors
     limits: Limits
     upward: tuple[Breach, ...]
     downward: tuple[Breach, ...]

@@ -14,7 +14,7 @@ import typer
 
 from deniable.cli import console
 from deniable.core.errors import OptionError, OutputError
-from deniable.evaluation import synthetic
+from deniable.lab import made_up
 from deniable.release.folder import cannot_write, read_manifest, write_file
 
 RHO1, RHO2 = "1/13", "1/3"
@@ -45,7 +45,7 @@ class Answer:
 def demo(
     rows: Annotated[
         int, typer.Option(metavar="NUMBER", help="How many people to make up: 500 or more.")
-    ] = synthetic.ROWS,
+    ] = made_up.ROWS,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to put people.csv and the folder release.")] = Path(
         "demo"
     ),
@@ -65,7 +65,7 @@ def demo(
             f"--rows {rows} is too few: among fewer than {LEAST_ROWS} people, occupations that the demo asks about may "
             f"be missing. Fix: --rows {LEAST_ROWS} or more."
         )
-    people = synthetic.census(rows)
+    people = made_up.census(rows)
     text = _as_csv(people)
     _require_own(folder, source, text)
     _tell(talk, f"1. {rows:,} made-up people, with their occupation as the sensitive column, in {source}")

@@ -16,11 +16,9 @@ from deniable.cli import console, options
 from deniable.cli.words import in_options
 from deniable.core.errors import OptionError, counted
 from deniable.core.probability import percent
-from deniable.evaluation.answered import Setting, informed_by_setting, predicted_errors
-from deniable.evaluation.experiment import Result, run_experiment
-from deniable.evaluation.settings import STANDARD, Independent, setting_named
-from deniable.mechanisms import MECHANISMS as KNOWN
-from deniable.mechanisms import Items, Retention
+from deniable.lab.experiments import Result, run_experiment
+from deniable.lab.rival import Setting, informed_by_setting, predicted_errors
+from deniable.lab.settings import EVALUATED, STANDARD, Independent, setting_named
 from deniable.mechanisms.requirement import require_exempt
 from deniable.owner.profile import as_read
 from deniable.planning.accuracy import Spread
@@ -28,9 +26,6 @@ from deniable.planning.pools import QuestionPool, pools_named
 from deniable.planning.profiles import Errors
 from deniable.planning.tables import CodedTable
 from deniable.release.folder import require_writable
-
-# Many columns, lists: one column of values is evaluated.
-MECHANISMS = tuple(name for name, kind in KNOWN.items() if kind not in (Retention, Items))
 
 
 def evaluate(
@@ -47,7 +42,7 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             help=f"A mechanism to compare, with its options if it has any (decoys:c=5); repeat it. Without it: "
-            f"{', '.join(MECHANISMS)}.",
+            f"{', '.join(EVALUATED)}.",
         ),
     ] = None,
     estimator: Annotated[
@@ -104,7 +99,7 @@ def evaluate(
     )
     require_exempt(table.histogram, privacy)  # once, not by every mechanism
     estimators = tuple(dict.fromkeys(estimator or STANDARD))
-    settings = [setting_named(name, privacy, estimators) for name in dict.fromkeys(mechanism or MECHANISMS)]
+    settings = [setting_named(name, privacy, estimators) for name in dict.fromkeys(mechanism or EVALUATED)]
     pools = pools_named(table, pool, seed)
     if resume is not None and len(pools) > 1:
         raise OptionError(

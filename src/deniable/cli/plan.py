@@ -17,7 +17,7 @@ from deniable.core.errors import OptionError, did_you_mean
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.probability import percent, probability
-from deniable.evaluation.rival_candidates import rival_candidates
+from deniable.lab import rival_candidates
 from deniable.owner.advice import attacker_on_table
 from deniable.owner.profile import asked_table, one_pool
 from deniable.planning.beliefs import belief_chart

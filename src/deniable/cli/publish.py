@@ -49,7 +49,7 @@ def publish(
         typer.Option(
             metavar="NAME",
             help=f"How: auto (the planner's choice), {options.NAMES}. Options follow the name: decoys:c=5, or "
-            "retention:age=0.5@17..90,job=0.6. (laplace publishes no rows: Python only.)",
+            "retention:age=0.5@17..90,job=0.6.",
         ),
     ] = AUTO,
     pool: Annotated[

@@ -44,7 +44,6 @@ def release_of(sheet: Sheet, rows: Sequence[str]) -> Release:
         software=software(),
         mechanism=MECHANISM,
         options={"columns": {column.name: {"question": column.question.name} for column in sheet.private}},
-        form="rows",
         rows=table.num_rows,
         columns=tuple(
             Column(column.name, str(_kind(column)), "public" if column.part is None else "sensitive")

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from importlib import metadata, resources
-from typing import Any, Literal
+from typing import Any
 
 from deniable.core import html, values
 from deniable.core.about import About
@@ -24,7 +24,6 @@ from deniable.core.sentence import sentence_of
 
 FORMAT = "deniable-release"
 FORMAT_VERSION = 2
-Form = Literal["rows", "buckets", "boxes", "samples", "answers"]
 
 
 @dataclass(frozen=True)
@@ -77,16 +76,12 @@ class Manifest:
         name: of the release; part of the derivation of its draws.
         software: what wrote it.
         mechanism, options: what the owner chose, for the record; parts say what follows from it.
-        form: what is published: ``rows`` with perturbed values; ``buckets`` and ``boxes``, groups of rows with a second
-            table that describes them; ``samples``, one row with a perturbed value of each such box; ``answers``, no
-            rows at all.
         rows: how many are published.
         columns: of the published table.
         parts: what was perturbed together, and how.
         privacy, guarantee: what was required, and what is promised, as JSON has them.
         randomness: where the draws came from.
         data: the file of the published table; None as long as it is in memory.
-        groups: the file of the second table.
         lineups: the file of the table of line-ups, where rows show them by codes.
         recoded: the columns that were made coarser before anything else, and how.
         labels: what the codes of a column stand for, where the table that was published said it.
@@ -97,7 +92,6 @@ class Manifest:
     software: Mapping[str, str]
     mechanism: str
     options: Mapping[str, Any]
-    form: Form
     rows: int
     columns: tuple[Column, ...]
     parts: tuple[Part, ...]
@@ -105,7 +99,6 @@ class Manifest:
     guarantee: Mapping[str, Any]
     randomness: Randomness
     data: DataFile | None = None
-    groups: DataFile | None = None
     lineups: DataFile | None = None
     recoded: Steps = field(default_factory=dict)
     labels: Mapping[str, Labels] = field(default_factory=dict)
@@ -173,7 +166,6 @@ class Manifest:
             "software": dict(self.software),
             "name": self.name,
             "mechanism": {"name": self.mechanism, "options": values.plain(self.options)},
-            "form": self.form,
             "rows": self.rows,
             "columns": [asdict(column) for column in self.columns],
             "parts": [part_dict(part) for part in self.parts],
@@ -181,7 +173,6 @@ class Manifest:
             "guarantee": dict(self.guarantee),
             "randomness": self.randomness.to_dict(),
             "data": None if self.data is None else asdict(self.data),
-            "groups": None if self.groups is None else asdict(self.groups),
             **({} if self.lineups is None else {"lineups": asdict(self.lineups)}),
             **({"recoded": self._recoded_dict()} if self.recoded else {}),
             **({"labels": labels_dict(self.labels)} if self.labels else {}),
@@ -208,7 +199,6 @@ class Manifest:
             software=raw["software"],
             mechanism=raw["mechanism"]["name"],
             options=raw["mechanism"]["options"],
-            form=raw["form"],
             rows=raw["rows"],
             columns=tuple(Column(**column) for column in raw["columns"]),
             parts=tuple(part_of(part) for part in raw["parts"]),
@@ -216,7 +206,6 @@ class Manifest:
             guarantee=raw["guarantee"],
             randomness=Randomness(**{**raw["randomness"], "series": tuple(raw["randomness"].get("series", ()))}),
             data=None if raw["data"] is None else DataFile(**raw["data"]),
-            groups=None if raw["groups"] is None else DataFile(**raw["groups"]),
             lineups=DataFile(**raw["lineups"]) if raw.get("lineups") else None,
             recoded={column: tuple(map(step_of, steps)) for column, steps in raw.get("recoded", {}).items()},
             labels=labels_of(raw.get("labels", {})),

@@ -32,19 +32,6 @@ class Amplification:
 
 
 @dataclass(frozen=True)
-class OneOfBox(Amplification):
-    """Of k rows or more that look alike one is published, perturbed: of a person it says gamma at the most.
-
-    A channel that is at most g-amplifying says 1 + (g - 1) / k of each of k rows of which one is drawn, whatever is
-    known of the others (mathematics 9). The other numbers as for ``Amplification``.
-    """
-
-    kind: ClassVar[str] = "one-of-box"
-
-    k: int = 1
-
-
-@dataclass(frozen=True)
 class Frequency:
     """Pr[x | y] <= rho2 for who knows how frequent each value is (mathematics 2).
 
@@ -66,13 +53,6 @@ class Frequency:
     per_value: tuple[Limit, ...] = ()
     above: tuple[int, ...] = ()
     loose: tuple[Single, ...] = ()
-
-
-@dataclass(frozen=True)
-class Matrix(Frequency):
-    """The same of a whole matrix, one column for each value, that the part publishes as its mixture."""
-
-    kind: ClassVar[str] = "matrix"
 
 
 @dataclass(frozen=True)
@@ -171,37 +151,6 @@ class DecoyGroups:
 
 
 @dataclass(frozen=True)
-class Groups:
-    """Groups of at least k rows in which no value has more than 1/l of the rows."""
-
-    kind: ClassVar[str] = "groups"
-
-    l: int
-    k: int
-
-
-@dataclass(frozen=True)
-class NoisyAnswers:
-    """Answers to so many questions, with noise of this epsilon in all; nothing is published that could be checked."""
-
-    kind: ClassVar[str] = "answers"
-
-    epsilon: float
-    questions: int
-
-
-@dataclass(frozen=True)
-class NoisySums(NoisyAnswers):
-    """The same, with what was required of sums: small ones uncertain to whoever combines all answers, large ones
-    accurate in each (``deniable.core.noisy_sums``)."""
-
-    kind: ClassVar[str] = "answers-and-sums"
-
-    small_sums: SmallSums | None = None
-    large_sums: LargeSums | None = None
-
-
-@dataclass(frozen=True)
 class Nothing:
     """No bound is promised, and why; a release that says so may state no rho2."""
 
@@ -210,14 +159,14 @@ class Nothing:
     why: str
 
 
-Bound = Amplification | OneOfBox | Frequency | Matrix | PerValue | Cells
+Bound = Amplification | Frequency | PerValue | Cells
 OfRows = Bound | RelativePrior | LineUps | OneOfItems | DecoyGroups
-Promise = OfRows | Groups | NoisyAnswers | NoisySums | Nothing
+Promise = OfRows | Nothing
 KINDS: dict[str, type[Promise]] = {
     promise.kind: promise
     for promise in (
-        *(Amplification, OneOfBox, Frequency, Matrix, PerValue, Cells),
-        *(RelativePrior, LineUps, OneOfItems, DecoyGroups, Groups, NoisyAnswers, NoisySums, Nothing),
+        *(Amplification, Frequency, PerValue, Cells),
+        *(RelativePrior, LineUps, OneOfItems, DecoyGroups, Nothing),
     )
 }
 

@@ -24,7 +24,6 @@ from deniable.core.promise import (
     DecoyGroups,
     Frequency,
     LineUps,
-    Matrix,
     OneOfItems,
     PerValue,
     Promise,
@@ -275,7 +274,6 @@ def _surest(part: Part) -> list[Fraction] | None:
 _SENTENCES: dict[type, Callable[[Any, Part, str], str]] = {
     Amplification: _amplified,
     Frequency: _frequent,
-    Matrix: _frequent,
     PerValue: _per_value,
     Cells: _in_cells,
     LineUps: _lined_up,

@@ -16,7 +16,7 @@ from deniable.core.arrays import Floats, Ints
 from deniable.core.errors import OptionError, QuestionError
 from deniable.estimation.aggregates import Aggregate, Count, columns_of, conditions_of
 from deniable.estimation.asking import Asking, Options, asking
-from deniable.estimation.estimate import Estimate, reach
+from deniable.estimation.estimate import reach
 from deniable.estimation.formula import Ranges
 from deniable.estimation.four_state import answer_four_state
 from deniable.estimation.linear import Linear, Narrowed, paired
@@ -31,19 +31,6 @@ from deniable.estimation.question import Answer, Question
 from deniable.estimation.questions import is_number, require_column
 
 Labels = tuple[tuple[Hashable, ...], ...]
-
-
-class RowsAnswerer:
-    """Answers every question from a release's rows and the parts of its manifest."""
-
-    def __init__(self, published: Published) -> None:
-        self.published = published
-
-    def refusal(self, question: Question) -> str | None:
-        return None
-
-    def estimate(self, question: Question) -> Estimate:
-        return answer(self.published, question).estimate()
 
 
 def answer(published: Published, question: Question) -> Answer:

@@ -1,13 +1,9 @@
-"""A question to a release, and who answers it.
-
-Every release has one answerer, by what it publishes: perturbed rows, groups of rows, or nothing but answers.
-"""
+"""A question to a release, and its answer."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -18,7 +14,6 @@ from deniable.estimation.estimate import Estimate
 from deniable.estimation.mapped import Grouped
 from deniable.estimation.model.weighed import Answers
 from deniable.estimation.predicates import EVERYTHING, Predicate
-from deniable.estimation.published import Published
 
 
 @dataclass(frozen=True)
@@ -62,20 +57,3 @@ class Answer:
             float(np.sqrt(numbers.raw[0, 0])),
             float(np.broadcast_to(numbers.slope, numbers.value.shape)[0, 0]),
         )
-
-
-class Answerer(Protocol):
-    """Answers questions about one release."""
-
-    @property
-    def published(self) -> Published | None:
-        """Perturbed rows and their counter, for SQL, cubes and many questions at once; None where there are none."""
-        ...
-
-    def refusal(self, question: Question) -> str | None:
-        """Why it cannot answer; None where it can."""
-        ...
-
-    def estimate(self, question: Question) -> Estimate:
-        """The one number that a question without groups asks for."""
-        ...

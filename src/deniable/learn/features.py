@@ -233,11 +233,6 @@ def from_release(release: Any, target: str, columns: Sequence[str] | None, bins:
             raise ColumnError(
                 f"The release has no column {name!r}.{did_you_mean(name, known)} It has: {listing(known)}."
             )
-    if release.manifest.form != "rows":
-        raise OptionError(
-            f"A release by {manifest.mechanism!r} has no perturbed rows to learn from: it is here to be compared with. "
-            "Fix: publish with another mechanism."
-        )
     sources = {name: source for name in (*names, target) if (source := _source(release, name, (*names, target)))}
     table = release.table
     return _training({name: plain(table[name]) for name in (*names, target)}, target, sources, bins)

@@ -11,11 +11,10 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from deniable.core.histogram import Histogram
 from deniable.core.items import Unfolding
-from deniable.core.manifest import Form
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.replace import NumberRange, Replace
@@ -73,7 +72,6 @@ class Mechanism(ABC):
     Attributes:
         name: in options, manifests and tables.
         reveals: what a release by it gives away beside the perturbed columns, in words.
-        form: what its releases publish.
 
     >>> from deniable.mechanisms import MECHANISMS, Mechanism
     >>> decoys = MECHANISMS["decoys"].from_text("c=5")
@@ -83,7 +81,6 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     reveals: ClassVar[str]
-    form: ClassVar[Form] = "rows"
 
     @abstractmethod
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
@@ -97,7 +94,7 @@ class Mechanism(ABC):
         """
 
     @classmethod
-    def from_text(cls, text: str) -> Mechanism:
+    def from_text(cls, text: str) -> Self:
         """The mechanism with options in a ``text``, as a command line has them: ``c=5,grouping=balanced``."""
         return options_in(cls, text)
 

@@ -20,14 +20,10 @@ PLACES = {
     "pram": "deniable.mechanisms.pram:Pram",
     "redraw": "deniable.mechanisms.redraw:Redraw",
     "decoys": "deniable.mechanisms.decoys.mechanism:Decoys",
-    "anatomy": "deniable.rivals.anatomy.mechanism:Anatomy",
-    "generalize": "deniable.rivals.generalize.mechanism:Generalize",
-    "perturbed-generalization": "deniable.rivals.perturbed_generalization.mechanism:PerturbedGeneralization",
-    "optrr": "deniable.rivals.optrr.mechanism:OptRR",
-    "laplace": "deniable.rivals.laplace.mechanism:Laplace",
     "retention": "deniable.mechanisms.retention:Retention",
     "items": "deniable.mechanisms.items:Items",
 }
+RIVALS = ("anatomy", "generalize", "laplace", "optrr", "perturbed-generalization")  # in ``deniable.lab``
 
 
 class Registry(Mapping[str, type[Mechanism]]):
@@ -63,6 +59,13 @@ def mechanism_named(mechanism: str | Mechanism) -> Mechanism:
     >>> mechanism_named("decoys:c=5,leftovers=drop")
     Decoys(c=5, leftovers='drop', grouping='mixed')
     """
+    name = mechanism.partition(":")[0] if isinstance(mechanism, str) else getattr(mechanism, "name", None)
+    if name in RIVALS:
+        raise OptionError(
+            f"mechanism {name!r} is a rival, here to be compared with: a release is rows, and nobody publishes it. "
+            f"Fix: mechanism='uniform', or compare it by `deniable evaluate --mechanism {name}` or `deniable plan "
+            "--rivals`; in Python it is in deniable.lab."
+        )
     if isinstance(mechanism, str):
         return spelled(mechanism, MECHANISMS)
     if not isinstance(mechanism, Mechanism):

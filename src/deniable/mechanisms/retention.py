@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class Retention(Mechanism):
         return partial(Retention, budget=self.budget), (dict(self.columns),)
 
     @classmethod
-    def from_text(cls, text: str) -> Mechanism:
+    def from_text(cls, text: str) -> Self:
         columns, budget = replaces_in(text)
         return cls(columns, budget=budget)
 

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from deniable.core.errors import OptionError, did_you_mean
-
-if TYPE_CHECKING:
-    from deniable.mechanisms.base import Mechanism
 
 STRUCTURES = ("Mapping", "tuple[tuple")  # in the type of an option: no text stands for it
 
 
-def spelled(text: str, known: Mapping[str, type[Mechanism]]) -> Mechanism:
+class Optioned(Protocol):
+    """A frozen dataclass whose fields are its options."""
+
+    name: ClassVar[str]
+
+    @classmethod
+    def from_text(cls, text: str) -> Self: ...
+
+
+Kind = TypeVar("Kind", bound=Optioned)
+
+
+def spelled(text: str, known: Mapping[str, type[Kind]]) -> Kind:
     """The mechanism that a text names, with the options that follow its name."""
     name, _, rest = text.partition(":")
     if name not in known:
@@ -24,7 +33,7 @@ def spelled(text: str, known: Mapping[str, type[Mechanism]]) -> Mechanism:
     return known[name].from_text(rest)
 
 
-def options_in(kind: type[Mechanism], text: str) -> Mechanism:
+def options_in(kind: type[Kind], text: str) -> Kind:
     """A mechanism with the options of a text, ``option=value,option=value``."""
     options: dict[str, Any] = {}
     for stated in filter(None, text.split(",")):
@@ -42,7 +51,7 @@ def options_in(kind: type[Mechanism], text: str) -> Mechanism:
         raise OptionError(f"mechanism = '{kind.name}:{text}' is not possible: {wrong}.") from None
 
 
-def _field(kind: type[Mechanism], option: str) -> dataclasses.Field[Any]:
+def _field(kind: type[Optioned], option: str) -> dataclasses.Field[Any]:
     fields = {field.name: field for field in dataclasses.fields(kind) if field.init}  # type: ignore[arg-type]
     if option not in fields:
         takes = f"It takes: {', '.join(fields)}." if fields else "It takes no options."

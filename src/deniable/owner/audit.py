@@ -13,11 +13,8 @@ import numpy as np
 from deniable.audit.audit import Audit
 from deniable.audit.audit import audit as audit_figures
 from deniable.audit.findings import Finding, by_grade
-from deniable.audit.grouped import GroupRows
-from deniable.audit.rows import Rows, counts_of
-from deniable.audit.verify.groups import ROWS, Published
 from deniable.core import values
-from deniable.core.arrays import Codes, Counts
+from deniable.core.arrays import Counts
 from deniable.core.errors import DeniableError, TableError
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
@@ -25,22 +22,18 @@ from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.engines.base import CELL, Dataset, Progress, no_progress
+from deniable.engines.base import Dataset, Progress, no_progress
 from deniable.mechanisms import MECHANISMS
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.owner.beside import Beside
 from deniable.owner.combined import combined_findings
-from deniable.owner.giveaways import giveaways, giveaways_beside_groups, single_numbers
-from deniable.owner.group_scenes import attacks_on_groups
+from deniable.owner.giveaways import giveaways, single_numbers
 from deniable.owner.lists import audit_of_lists
 from deniable.owner.looking import looked_at
-from deniable.owner.matching import matched, read_original
-from deniable.owner.samples import audit_of_samples
 from deniable.owner.scanning import Scanned, as_published, joint_counts, scanned, with_intervals
 from deniable.owner.scenes import Stage
 from deniable.publishing.marginal import public_histogram
 from deniable.release.release import Release, open_release
-from deniable.rivals.optrr.matrix import cells_of, of_mixture
 
 STEPS, AUDITING = 4, "looking for what gives values away"
 NOT_PLAYED = Finding(
@@ -88,10 +81,6 @@ def audit(
     item = opened.manifest.parts[0].item
     if item is not None:
         return audit_of_lists(table, source, opened, item, attacks, progress)
-    if opened.manifest.form == "samples":
-        return audit_of_samples(source, opened, attacks, progress)
-    if opened.manifest.form != "rows":
-        return _of_groups(source, opened, categories, attacks, progress)
     manifest, hidden = _with_hidden_cells(opened.manifest, source, plan)
     manifest = with_intervals(manifest)
     scans = [scanned(source, part, progress) for part in manifest.parts if part.channels]
@@ -136,50 +125,6 @@ def _observed(scan: Scanned, shown: Counts) -> list[Counts] | None:
     return list(shown[:, :-1]) if several else None
 
 
-def _of_groups(
-    source: Dataset,
-    release: Release,
-    categories: Mapping[Hashable, Hashable] | None,
-    attacks: bool,
-    progress: Progress,
-) -> Audit:
-    """A release of groups that hold true values: what someone's group says about them."""
-    manifest, table = release.manifest, release.table
-    scan = scanned(source, manifest.parts[0], progress)
-    groups = group_rows(release)
-    original = read_original(source, manifest, progress)
-    if manifest.form == "boxes":
-        cells = np.asarray(table.column(CELL).to_numpy()).astype(np.int64)
-        nothing = np.zeros(0, np.int64)
-        rows = Rows({CELL: cells}, cells, nothing, nothing)
-    else:
-        match = matched(original, table, manifest.public_columns)
-        columns: dict[str, Codes] = {name: both[: match.rows] for name, both in match.public.items()}
-        rows = Rows(columns, match.published, scan.codes(original), match.people)
-    result = audit_figures(manifest, [], groups=groups, rows=counts_of(rows), categories=categories)
-    given_away, findings = giveaways_beside_groups(original, scan, manifest, source.schema)
-    result = dataclasses.replace(result, dependence=given_away, findings=by_grade((*result.findings, *findings)))
-    if not attacks:
-        return result
-    return dataclasses.replace(result, attacks=attacks_on_groups(release, original, scan, groups))
-
-
-def group_rows(release: Release) -> GroupRows:
-    """How many rows of each group have each value, from the tables that are published."""
-    columns = release.manifest.parts[0].columns
-    if release.manifest.form == "boxes":
-        published = Published.of(release.table, columns, None)
-    else:
-        published = Published.of(release.groups, columns, ROWS)
-    place = {value: i for i, value in enumerate(release.manifest.parts[0].domain)}
-    there = [i for i, value in enumerate(published.value) if value in place]
-    group, value, rows = (
-        np.array([numbers[i] for i in there], dtype=np.int64)
-        for numbers in (published.cell, [place.get(value, -1) for value in published.value], published.rows)
-    )
-    return GroupRows(group, value, rows)
-
-
 def _plan_for(scan: Scanned, manifest: Manifest, plan: Plan | None) -> Plan | None:
     """The plan of a part: the one at hand, or made again where its cells are several."""
     if plan is not None and plan.histogram.domain == scan.part.domain:
@@ -208,19 +153,8 @@ def _with_hidden_cells(
             positions = tuple(again.positions(cell) for cell in again.cells)
             part = dataclasses.replace(part, channels=channels, cell_positions=positions)
             made[part.columns] = again
-        elif part.mixture is not None:
-            part, made[part.columns] = _of_matrix(part, Histogram(part.domain, scanned(source, part).counts))
         shown.append(part)
     return dataclasses.replace(manifest, parts=tuple(shown)), made
-
-
-def _of_matrix(part: Part, histogram: Histogram) -> tuple[Part, Plan]:
-    """A part that publishes its matrix as it was executed: a cell for each value, which nobody sees."""
-    assert part.mixture is not None
-    cells = cells_of(of_mixture(part.mixture), histogram)
-    positions = tuple(np.arange(part.m) for _ in cells)
-    shown = dataclasses.replace(part, channels=tuple(cell.channel for cell in cells), cell_positions=positions)
-    return shown, Plan.of_cells("matrix", histogram, cells, _said_of(part))
 
 
 def _said_of(part: Part) -> Guarantee:

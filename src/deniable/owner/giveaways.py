@@ -23,7 +23,7 @@ from deniable.audit.part import PartAudit
 from deniable.audit.posteriors import Posteriors
 from deniable.core.arrays import Codes, Floats, Ints
 from deniable.core.manifest import Manifest
-from deniable.core.promise import Groups, OneOfItems
+from deniable.core.promise import OneOfItems
 from deniable.engines.base import Dataset
 from deniable.engines.batch.columns import Encoded, encode
 from deniable.engines.batch.ranges import RangeEncoder
@@ -31,7 +31,7 @@ from deniable.owner.advice import ROWS, fix, rows_of_points
 from deniable.owner.beside import Beside
 from deniable.owner.looking import Looked
 from deniable.owner.scanning import Scanned
-from deniable.planning.informed import classes_of, frequencies_of, shown_by_groups, surest_of_groups
+from deniable.planning.informed import classes_of
 
 ENTRIES = 2**22  # beliefs at once: people x values
 LISTED = 3  # items that have a finding of their own
@@ -106,19 +106,6 @@ def _shown(scan: Scanned, part: PartAudit) -> tuple[Shown, int]:
         cells_shown=posteriors.shows_cell,
     )
     return shown, 1 if posteriors.shows_cell else len(cells)
-
-
-def giveaways_beside_groups(original: pa.Table, scan: Scanned, manifest: Manifest, schema: pa.Schema) -> Results:
-    """Where groups of true values stand beside public columns as they are, how sure someone becomes who knows both."""
-    promise = scan.part.promise
-    if not isinstance(promise, Groups) or manifest.form != "buckets":
-        return (), []
-    codes, m = scan.codes(original).astype(np.int64), len(scan.part.domain)
-    there = np.flatnonzero(codes < m)
-    beside = _InMemory.of(original.take(pa.array(there)), manifest, schema)
-    shown = shown_by_groups(scan.counts, promise.l)
-    name, rho2 = ", ".join(scan.part.columns), surest_of_groups(promise.l)
-    return beside.results(name, codes[there], m, shown, rho2, frequencies_of(scan.counts))
 
 
 def giveaways_beside_items(original: pa.Table, manifest: Manifest, schema: pa.Schema) -> Results:

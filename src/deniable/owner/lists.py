@@ -10,10 +10,11 @@ from deniable.audit.findings import Finding, about_randomness, by_grade
 from deniable.audit.lists import ROWS, ListAudit, item_beliefs
 from deniable.core.arrays import Bools
 from deniable.core.items import ListItem, Unfolding
+from deniable.core.manifest import Manifest
 from deniable.core.promise import OneOfItems
 from deniable.engines.base import Dataset, Progress, Unfolds
 from deniable.owner.giveaways import giveaways_beside_items
-from deniable.owner.matching import read_original
+from deniable.owner.scanning import require_original
 from deniable.release.release import Release
 
 SEED = 2010  # which rows are looked at; the same audit gives the same figures
@@ -33,7 +34,7 @@ def audit_of_lists(
     manifest = release.manifest
     columns, promise = list(manifest.sensitive_columns), manifest.parts[0].promise
     assert isinstance(promise, OneOfItems)
-    original = read_original(source, manifest, progress)
+    original = _original(source, manifest, progress)
     held, shown = _truths(original, columns), _truths(release.table, columns)
     rows = np.random.default_rng(SEED).permutation(len(shown))[:ROWS]
     channel = manifest.parts[0].channels[0].matrix()
@@ -63,3 +64,16 @@ def _whole(table: Dataset, item: ListItem, items: list[str], columns: list[str])
 
 def _truths(table: pa.Table, columns: list[str]) -> Bools:
     return np.column_stack([table.column(name).to_numpy().astype(bool) for name in columns])
+
+
+def _original(source: Dataset, manifest: Manifest, progress: Progress) -> pa.Table:
+    """The columns of the table that the release speaks of."""
+    sensitive = [name for part in manifest.parts for name in part.columns]
+    needed = list(dict.fromkeys([*manifest.public_columns, *sensitive]))
+    require_original(needed, source)
+    batches, done = [], 0
+    for batch in source.batches(needed):
+        batches.append(batch)
+        done += batch.num_rows
+        progress(done, source.rows, "reading the table")
+    return pa.Table.from_batches(batches, schema=pa.schema([source.schema.field(name) for name in needed]))

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.audit.attacks.informed import Informed, InformedAttacker, from_population, in_classes
-from deniable.audit.attacks.shown import ChannelRows, LineUpRows, NothingShown, Shown
+from deniable.audit.attacks.shown import ChannelRows, LineUpRows, Shown
 from deniable.core.arrays import Counts, Floats, Ints
-from deniable.core.lineup_arcs import ArcDesign
 from deniable.core.plan import Plan, PlannedPart
 from deniable.engines.batch.columns import Encoded
 from deniable.planning.tables import CodedTable
@@ -41,8 +40,8 @@ def spread_rows(rows: int, number: int, seed: int) -> Ints:
 
 def attacker_of(columns: Sequence[Encoded], original: Ints, m: int) -> InformedAttacker | None:
     """The same from public columns and the code of each row's value."""
-    learnt_from = [_learnt_from(column) for column in columns]
-    return from_population(learnt_from, original, m, np.random.default_rng(SEED))
+    known = [learnt_from(column) for column in columns]
+    return from_population(known, original, m, np.random.default_rng(SEED))
 
 
 def against(attacker: InformedAttacker, plan: Plan) -> Informed:
@@ -71,27 +70,14 @@ def shown_by_part(part: PlannedPart) -> Shown:
     )
 
 
-def shown_by_groups(counts: Counts, l: int) -> Shown:
-    """What a group of ``l`` values shows of a row in it: as a line-up of ``l`` that is made around the true value does;
-    nothing, where every group has all values."""
-    m = len(counts)
-    if l >= m:
-        return NothingShown(m)
-    return LineUpRows(ArcDesign.of(frequencies_of(counts), l, 1.0))
-
-
-def surest_of_groups(l: int) -> float:
-    """How sure one becomes of a value by its group, 1/l, and a hair: what is computed in floats is not above it."""
-    return (1 + 1e-6) / l
-
-
 def frequencies_of(counts: Counts) -> Floats:
     """Shares, none of them 0: with these, all values of a group are equally likely."""
     rows = np.maximum(counts, 1).astype(np.float64)
     return rows / rows.sum()
 
 
-def _learnt_from(column: Encoded) -> Ints:
+def learnt_from(column: Encoded) -> Ints:
+    """A public column as attackers learn from it: numbers of many values in classes, rare values of others as one."""
     codes = column.codes.astype(np.int64)
     return codes if column.size <= MANY else in_classes(codes, _numbers(column, codes), MANY, CLASSES)
 

@@ -287,7 +287,6 @@ def _manifest(
         software=software(),
         mechanism=ready.plan.mechanism,
         options=ready.plan.options,
-        form="rows",
         rows=job.rows,
         columns=tuple(Column(field.name, str(field.type), roles.get(field.name, "public")) for field in schema),
         parts=parts,

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deniable.core.errors import OutputError, QuestionError, listing
+from deniable.core.errors import OutputError, listing
 from deniable.engines.exporting import export, program_of
 from deniable.release.folder import write_file
 
@@ -21,10 +21,6 @@ def export_rows(release: Release, out: str | os.PathLike[str], overwrite: bool) 
     """Write the published rows into a file of SPSS, Stata or SAS."""
     path, manifest = Path(out), release.manifest
     program_of(path)
-    if manifest.form != "rows":
-        raise QuestionError(
-            f"A release by {manifest.mechanism!r} has no perturbed rows to export. Fix: release.save writes its tables."
-        )
     lineups = [column for part in manifest.parts if part.lineups is not None for column in part.columns]
     if lineups:
         raise OutputError(

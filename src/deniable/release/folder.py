@@ -12,7 +12,6 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,10 +29,9 @@ from deniable.release.signing_key import Signer
 
 MANIFEST = "manifest.json"
 README = "README.md"
-GROUPS = "groups.parquet"
 LINEUPS = "lineups"
 FORMATS = ("parquet", "csv")
-FILES = {MANIFEST, README, GROUPS, SIGNATURE, *(f"{name}.{form}" for name in ("data", LINEUPS) for form in FORMATS)}
+FILES = {MANIFEST, README, SIGNATURE, *(f"{name}.{form}" for name in ("data", LINEUPS) for form in FORMATS)}
 TABLES = {".csv", ".tsv", ".gz", ".parquet", ".arrow", ".feather", ".xlsx", ".xls", ".sav", ".dta", ".sas7bdat"}
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # s3a:, hdfs: and the like, as a Path has them
 LARGEST_MANIFEST = 2**29  # bytes: a domain of 4 million values takes less
@@ -264,16 +262,10 @@ def finish_folder(
     schema: pa.Schema,
     form: str,
     engine: Engine,
-    groups: Iterable[pa.Table] | None = None,
     signer: Signer | None = None,
 ) -> Manifest:
-    """Write data, groups or line-ups where there are some, manifest, README and a signature into a folder not yet in
+    """Write data, line-ups where there are some, manifest, README and a signature into a folder not yet in
     place."""
-    if groups is not None:
-        tables = iter(groups)
-        first = next(tables)
-        written = engine.write(chain([first], tables), first.schema, partial / GROUPS, "parquet")
-        manifest = replace(manifest, groups=written)
     manifest = replace(manifest, data=engine.write(pieces, schema, partial / f"data.{form}", form), lineups=None)
     if (coded := coded_part(manifest)) is not None:
         listed = code_table(coded)

@@ -25,10 +25,9 @@ def difference(one: Manifest, other: Manifest) -> str:
         return f"the columns differ ({listing(off)})." if off else "the columns stand in another order or role."
     if one.recoded != other.recoded:
         return "columns were made coarser in one of them, or in another way (recode=, rare=, suppress=)."
-    grouped = [manifest.mechanism for manifest in (one, other) if manifest.form != "rows"]
-    grouped += [manifest.mechanism for manifest in (one, other) for part in manifest.parts if part.groups is not None]
+    grouped = [manifest.mechanism for manifest in (one, other) for part in manifest.parts if part.groups is not None]
     if grouped:
-        return f"{grouped[0]!r} publishes groups of its own rows, or no rows; 'uniform' can be pooled."
+        return f"{grouped[0]!r} publishes groups of its own rows; 'uniform' can be pooled."
     if len(one.parts) != len(other.parts):
         return "one perturbs its columns together, the other one by one."
     swapped = [part.columns[0] for manifest in (one, other) for part in manifest.parts if part.swapped is not None]

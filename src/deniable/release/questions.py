@@ -1,4 +1,4 @@
-"""The questions one may ask a release, each handed to whoever answers for its form."""
+"""The questions one may ask a release, each handed to the estimators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deniable.core.errors import QuestionError
 from deniable.core.manifest import Manifest
 from deniable.estimation import many
 from deniable.estimation.aggregates import Aggregate, Computed, Count, summed
-from deniable.estimation.answering import row_weights
+from deniable.estimation.answering import answer, row_weights
 from deniable.estimation.answers import group_by, item_counts, unambiguous
 from deniable.estimation.asking import Method, Options, Simultaneous
 from deniable.estimation.cubes import cube
@@ -24,38 +24,24 @@ from deniable.estimation.formula import Added, Ratio, Scaled
 from deniable.estimation.linear import Narrowed, Term
 from deniable.estimation.predicates import Where, conjunction
 from deniable.estimation.published import Published
-from deniable.estimation.question import Answerer, Question
+from deniable.estimation.question import Question
 from deniable.estimation.sql.answering import sql
 from deniable.estimation.sql.weights import weights_of
 from deniable.estimation.weighted_sample import Survey
 
 
 class Questions(ABC):
-    """What a release can be asked; a release says who answers."""
+    """What a release can be asked."""
 
     manifest: Manifest
 
     @property
     @abstractmethod
-    def answerer(self) -> Answerer:
-        """Who answers questions about this release."""
+    def _rows(self) -> Published:
+        """The rows and their channels, as estimators ask them."""
 
     def _ask(self, where: Where | None, aggregate: Aggregate, options: Options) -> Estimate:
-        question = Question(conjunction(where), aggregates=(aggregate,), options=options)
-        refusal = self.answerer.refusal(question)
-        if refusal is not None:
-            raise QuestionError(refusal)
-        return self.answerer.estimate(question)
-
-    @property
-    def _rows(self) -> Published:
-        """Perturbed rows, which only some releases have."""
-        if self.answerer.published is None:
-            raise QuestionError(
-                f"A release by {self.manifest.mechanism!r} answers count(where=...) only: it is here to be compared "
-                "with. Fix: publish with another mechanism for sums, averages, group-bys, weights and SQL."
-            )
-        return self.answerer.published
+        return answer(self._rows, Question(conjunction(where), aggregates=(aggregate,), options=options)).estimate()
 
     def count(
         self,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from datetime import datetime
-from typing import Any
 
 from deniable.core import markdown
 from deniable.core.html import shown
@@ -35,25 +33,10 @@ shown by a number: `{file}` lists, for every value, the numbers of the sets that
 CODED_BY_BLOCKS = """ A set is
 shown by a number: `{file}` lists the places of each block. The set with number c holds the values number
 (c + place) modulo `values` of `domain`, counted from 0, for the places of block floor(c / `values`)."""
-OF_GROUPS = {
-    "buckets": """Public columns are as they were. The values of {sensitive} are not beside them: `groups.parquet`
-says how often each value occurs among the rows of a group (column `cell`), not which row has which. Count the rows of
-your question in each group, and take the same share of each of its values.""",
-    "boxes": """The values of {sensitive} are as they were. Public columns are not: each row shows the range or set
-that its group (column `cell`) has in common, and `groups.parquet` describes these boxes. To count, take the share of
-each box that your question covers, as if its rows lay evenly in it.""",
-    "samples": """Each row stands for a group of rows (column `cell`): it shows the range or set that they have in
-common in each public column, and the perturbed value of {sensitive} of one of them, drawn at random. `groups.parquet`
-describes these boxes and says how many rows each has. A value x was kept with probability p = keep/2^32 of
-`manifest.json`, and otherwise replaced by any value, P[y][x] = p [x = y] + (1 - p) replace_y/2^32. To count, let o_y be
-the rows of all boxes that show y, each times the share of the box that your question covers, and solve P f = o.""",
-}
 
 
 def analyst_readme(manifest: Manifest) -> str:
     """What this is, how to query it, what it promises and what it does not."""
-    if manifest.form in OF_GROUPS:
-        return _groups_readme(manifest)
     sensitive = ", ".join(map(markdown.code, manifest.sensitive_columns))
     item = manifest.parts[0].item
     if item is not None:
@@ -163,26 +146,6 @@ Do not count the answers directly: changed ones distort every count. Ask like th
 `deniable verify .` recomputes the guarantee. Without deniable: {CHANNELS}
 Solve P f = o for the counts f of yes and no, o being the counts you see among the rows of your question; for two items
 together P is the product of both.
-{_sections(manifest)}"""
-
-
-def _groups_readme(manifest: Manifest) -> str:
-    """For releases of groups, most of which perturb nothing."""
-    sensitive = manifest.parts[0].columns
-    what = OF_GROUPS[manifest.form].format(sensitive=", ".join(map(markdown.code, sensitive)))
-    first: Any = manifest.parts[0].domain[0]
-    value = first[0] if isinstance(first, tuple) else first
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        value = str(value)  # a manifest keeps the offset alone, and whoever verifies has no name of the zone
-    return f"""# A release of groups
-{head(manifest)}
-{manifest.rows:,} rows (mechanism {markdown.code(manifest.mechanism)}, here to be compared with).
-
-{what}
-
-{_in_python(repr({sensitive[0]: value}))}
-
-`deniable verify .` recomputes what the groups promise.
 {_sections(manifest)}"""
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from deniable.audit.verify.checks import Certificate
 from deniable.core import html
 from deniable.core.choice import Choice
-from deniable.core.errors import ManifestError, OutputError, QuestionError
+from deniable.core.errors import ManifestError, QuestionError
 from deniable.core.manifest import Manifest, with_sentence
 from deniable.core.part import perturbed_names
 from deniable.core.tally import Counter
@@ -26,21 +26,17 @@ from deniable.engines import Engine, engine_named
 from deniable.engines.base import Dataset
 from deniable.engines.batch.lineup_columns import code_table, coded_part
 from deniable.engines.batch.parts import parts_of
-from deniable.estimation.question import Answerer
+from deniable.estimation.published import Published
 from deniable.release import files
 from deniable.release import folder as folders
-from deniable.release.answerer import answerer_of
 from deniable.release.export import export_rows
 from deniable.release.modelling import Modelling
+from deniable.release.published import with_channels
 from deniable.release.questions import Questions
 from deniable.release.signing_key import files_of_key, signer_of
 from deniable.release.verify import verify, verify_manifest
 
 NO_FILE = "manifest.json names no file of published rows: it is damaged. Fix: ask for the whole release."
-NO_ROWS = (
-    "mechanism {!r} publishes no rows: it answers count(where=...) from the original table, which stays with its "
-    "owner. Fix: leave out= out and ask the object, or publish with another mechanism."
-)
 
 
 class Advice(Protocol):
@@ -74,11 +70,9 @@ class Release(Questions, Modelling):
     Attributes:
         manifest: everything needed to estimate and to verify.
         table: the published rows; left out where they are read from the folder when they are needed.
-        groups: the second table, of releases of groups.
         folder: where it is kept; None while it is in memory.
         advice: what its owner should know, who has just published it; not part of the release.
         engine: what reads and counts the rows: a name, or an object.
-        answerer: who answers questions; by default found from the manifest.
 
     >>> import pyarrow as pa
     >>> import deniable as dn
@@ -97,19 +91,15 @@ class Release(Questions, Modelling):
         manifest: Manifest,
         *,
         table: pa.Table | None = None,
-        groups: pa.Table | None = None,
         folder: Path | None = None,
         advice: Advice | None = None,
         engine: str | Engine = "local",
-        answerer: Answerer | None = None,
     ) -> None:
         self.manifest = manifest
         self.folder = folder
         self.advice = advice
         self.engine = engine_named(engine)
         self._table = table
-        self._groups = groups
-        self._answerer = answerer
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -129,8 +119,6 @@ class Release(Questions, Modelling):
     @cached_property
     def table(self) -> pa.Table:
         """The published rows."""
-        if self.manifest.form == "answers":
-            raise QuestionError(NO_ROWS.format(self.manifest.mechanism))
         if self._table is not None:
             return self._table
         assert self.folder is not None
@@ -163,7 +151,7 @@ class Release(Questions, Modelling):
         """Whether rows can be read a part at a time."""
         data = self.manifest.data
         kept = self._table is None and "table" not in self.__dict__ and self.folder is not None
-        return kept and self.manifest.form != "answers" and data is not None and data.format == "parquet"
+        return kept and data is not None and data.format == "parquet"
 
     def _rows_in_files(self) -> Dataset:
         return engine_named("local").open([str(part) for part in parts_of(self._file_of_rows())])
@@ -177,16 +165,6 @@ class Release(Questions, Modelling):
         return path
 
     @cached_property
-    def groups(self) -> pa.Table:
-        """The second table, of releases of groups."""
-        if self._groups is not None:
-            return self._groups
-        if self.folder is None or self.manifest.groups is None:
-            raise QuestionError(f"A release by {self.manifest.mechanism!r} has no table of groups.")
-        path = files.unchanged_file(self.folder, self.manifest.groups)
-        return self.engine.read(path, self.manifest.groups, {})
-
-    @cached_property
     def lineups(self) -> pa.Table:
         """The table of line-ups, of releases whose rows show them by codes: which codes stand for sets that hold a
         value. It follows from the manifest alone."""
@@ -196,9 +174,9 @@ class Release(Questions, Modelling):
         return code_table(coded)
 
     @cached_property
-    def answerer(self) -> Answerer:
-        """Who answers questions about this release."""
-        return self._answerer or answerer_of(self)
+    def _rows(self) -> Published:
+        """The rows and their channels, as estimators ask them."""
+        return with_channels(self)
 
     def counter(self) -> Counter:
         """Who counts published rows, for the estimators."""
@@ -223,18 +201,14 @@ class Release(Questions, Modelling):
             sign: an Ed25519 private key, as in ``publish``. A signature is of files: those written here have none
                 without it, whoever signed the folder that the release was opened from.
         """
-        if self.manifest.form == "answers":
-            raise OutputError(NO_ROWS.format(self.manifest.mechanism))
         folder = Path(out)
         signer = None if sign is None else signer_of(sign)
         with folders.new_folder(folder, overwrite, files_of_key(sign)) as partial:
-            rows = self.manifest.form == "rows"
-            stated = with_sentence(self.manifest) if rows else self.manifest  # an older format had other words
-            groups = None if rows else [self.groups]
+            stated = with_sentence(self.manifest)  # an older format had other words
             manifest = folders.finish_folder(
-                partial, stated, [self.table], self.table.schema, format, self.engine, groups, signer
+                partial, stated, [self.table], self.table.schema, format, self.engine, signer
             )
-        return Release(manifest, folder=folder, groups=self._groups, advice=self.advice, engine=self.engine)
+        return Release(manifest, folder=folder, advice=self.advice, engine=self.engine)
 
     def export(self, out: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the published rows as a file of SPSS (``.sav``, ``.zsav``), Stata (``.dta``) or SAS (``.xpt``).
@@ -254,18 +228,11 @@ class Release(Questions, Modelling):
         Args:
             signed_by: the key that must have signed it.
         """
-        if self.manifest.form == "answers":
-            raise QuestionError(
-                f"Answers of mechanism {self.manifest.mechanism!r} cannot be verified: whoever asks trusts the owner "
-                "to add the noise. Fix: publish rows with another mechanism."
-            )
         if self.folder is None:
             return verify_manifest(self.manifest, signed_by=signed_by)
         return verify(self.folder, signed_by=signed_by, engine=self.engine)
 
     def __repr__(self) -> str:
-        if self.manifest.form == "answers" and self._answerer is not None:
-            return repr(self._answerer)
         sensitive = perturbed_names(self.manifest.parts)
         return f"<Release of {self.manifest.rows:,} rows, {sensitive} by {self.manifest.mechanism}>"
 

@@ -16,15 +16,11 @@ from deniable.audit.verify.chance import RARELY
 from deniable.audit.verify.checks import Certificate, Check
 from deniable.audit.verify.counts import counts_check, possible_check
 from deniable.audit.verify.frequencies import frequencies_check
-from deniable.audit.verify.group_tables import CELL, tables_problem
-from deniable.audit.verify.groups import box_checks, bucket_checks, sample_checks
 from deniable.audit.verify.lineup_tables import table_check, table_columns
 from deniable.core.arrays import Floats
 from deniable.core.errors import ManifestError, VerificationError, listing
-from deniable.core.grouped_sentence import box_sentence, bucket_sentence, sample_sentence
 from deniable.core.manifest import DataFile, Manifest, read_json, software, with_sentence
 from deniable.core.part import Part
-from deniable.core.promise import Groups, OneOfBox
 from deniable.engines import Engine, engine_named
 from deniable.engines.batch.lineup_columns import CODE, coded_part
 from deniable.engines.batch.parts import digest_of
@@ -32,11 +28,10 @@ from deniable.engines.batch.recoding import fits
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.release import files
 from deniable.release import folder as folders
-from deniable.release.answerer import published_counts
+from deniable.release.published import published_counts
 from deniable.release.readme import analyst_readme
 from deniable.release.signature import SIGNATURE, signature_check
 from deniable.release.signing_key import known_fingerprint
-from deniable.rivals.generalize.boxes import box_texts
 
 # What no look at a release can show, said first.
 _WITH_KEY = "NOT CHECKED: that the rows were really perturbed; only whoever has the table and the key can show that"
@@ -44,12 +39,6 @@ _IN_WORDS = (
     "NOT CHECKED: what the publisher says beside the sentence (`also`, `not_protected`, the options of the mechanism, "
     "that rows were shuffled); promises are numbers"
 )
-_OF_TABLE = "NOT CHECKED: that rows, values and groups are those of the table; only whoever has it can show that"
-_OF_BOXES = "NOT CHECKED: that a box had as many rows as is stated; one row of each is published"
-_PERTURBED, _GROUPED = [Check("perturbation", True, _WITH_KEY)], [Check("groups", True, _OF_TABLE)]
-_SAMPLED = [*_PERTURBED, Check("box sizes", True, _OF_BOXES)]
-GROUPED = {"samples": "boxes", "buckets": "groups", "boxes": "boxes"}
-NOT_CHECKED = {"rows": _PERTURBED, "samples": _SAMPLED, "buckets": _GROUPED, "boxes": _GROUPED, "answers": []}
 
 
 def verify(
@@ -78,7 +67,7 @@ def verify(
     raw = read_json(folders.manifest_text(folder))
     computed, manifest = certificate(raw).checks, Manifest.from_dict(raw)
     looked_at = _file_checks(folder, manifest, engine_named(engine))
-    checks = [*NOT_CHECKED[manifest.form], *computed, *looked_at, *_written_checks(folder, manifest)]
+    checks = [Check("perturbation", True, _WITH_KEY), *computed, *looked_at, *_written_checks(folder, manifest)]
     checks.sort(key=lambda check: not check.open)  # what could not be looked at comes first
     if trusted is not None or os.path.lexists(folder / SIGNATURE):
         checks.append(signature_check(folder / SIGNATURE, files.digests(folder), trusted))
@@ -102,34 +91,8 @@ def _file_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check
         expected = [column.name for column in manifest.columns]
         checks.append(Check("columns", names == expected, f"{len(names)} columns, {len(expected)} in the manifest"))
         checks.append(Check("rows", rows == manifest.rows, f"{rows:,} rows, {manifest.rows:,} in the manifest"))
-    if manifest.form == "rows":
-        checks += _lineup_checks(folder, manifest, engine)
-        return [*checks, *(_row_checks(folder, manifest, engine) if all(check.holds for check in checks) else ())]
-    described = _unchanged("groups", folder, manifest.groups)
-    if not described.holds or not unchanged.holds or manifest.groups is None or manifest.data is None:
-        return [*checks, described]
-    groups = engine.read(folder / manifest.groups.file, manifest.groups, {})
-    table = engine.read(folder / manifest.data.file, manifest.data, types)
-    return [*checks, *_group_checks(manifest, table, groups)]
-
-
-def _group_checks(manifest: Manifest, table: pa.Table, groups: pa.Table) -> list[Check]:
-    """The two tables against each other, then what their groups are."""
-    problem = tables_problem(manifest, table, groups)
-    alike = Check("tables", problem is None, problem or f"rows and groups are about the same {GROUPED[manifest.form]}")
-    if problem is not None:
-        return [alike]
-    if manifest.form == "buckets":
-        return [alike, *bucket_checks(manifest, groups)]
-    other = [name for name in manifest.public_columns if not table[name].equals(_looks(table, groups, name))]
-    detail = f"rows do not show what the boxes say of {listing(other)}" if other else "rows show what the boxes say"
-    own = box_checks(manifest, table) if manifest.form == "boxes" else sample_checks(manifest, table, groups)
-    return [alike, Check("boxes", not other, detail), *own]
-
-
-def _looks(table: pa.Table, boxes: pa.Table, name: str) -> pa.ChunkedArray:
-    """A public column of the rows, as their boxes give it."""
-    return pa.chunked_array([box_texts(boxes, name).take(table[CELL].combine_chunks())], pa.string())
+    checks += _lineup_checks(folder, manifest, engine)
+    return [*checks, *(_row_checks(folder, manifest, engine) if all(check.holds for check in checks) else ())]
 
 
 def _lineup_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]:
@@ -206,11 +169,9 @@ def _written_checks(folder: Path, manifest: Manifest) -> list[Check]:
     """The sentence and the README of a release are computed from its manifest, by the version that wrote it."""
     if manifest.software != software():
         return [Check("words", True, "NOT CHECKED: the sentence and the README, which another version has written")]
-    checks = []
-    if manifest.form != "answers":
-        same = _sentence(manifest) == manifest.guarantee["sentence"]
-        detail = "says what the parts promise" if same else "is not the one that the parts give"
-        checks.append(Check("sentence", same, detail))
+    same = with_sentence(manifest).guarantee["sentence"] == manifest.guarantee["sentence"]
+    detail = "says what the parts promise" if same else "is not the one that the parts give"
+    checks = [Check("sentence", same, detail)]
     try:
         text = (folder / folders.README).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -218,17 +179,6 @@ def _written_checks(folder: Path, manifest: Manifest) -> list[Check]:
     same = text == analyst_readme(manifest)
     detail = "says what the manifest says" if same else "is not the one that the manifest gives"
     return [*checks, Check("README", same, detail), Check("words", True, _IN_WORDS)]
-
-
-def _sentence(manifest: Manifest) -> str:
-    """The one that the parts give."""
-    promise = manifest.parts[0].promise
-    if manifest.form == "samples":
-        return sample_sentence(promise) if isinstance(promise, OneOfBox) else ""
-    if manifest.form in ("buckets", "boxes"):
-        made = bucket_sentence if manifest.form == "buckets" else box_sentence
-        return made(promise) if isinstance(promise, Groups) else ""
-    return str(with_sentence(manifest).guarantee["sentence"])
 
 
 def _unchanged(what: str, folder: Path, file: DataFile | None) -> Check:

@@ -6,7 +6,6 @@ from deniable.core.html import shown
 from deniable.core.recode import said
 from deniable.report import sections
 from deniable.report.evidence import Evidence
-from deniable.report.left_out import not_counted
 from deniable.report.page import Block, Bullets, Code, Document, Facts, Heading, Note, Section, Text
 from deniable.report.tables import Kind, Table
 
@@ -15,19 +14,6 @@ ROLES = {
     "public": "as it was",
     "sensitive": "perturbed: ask, do not count",
     "cell": "which cell the row fell into; deniable uses it by itself",
-}
-ROLES_OF = {  # by form: what differs from rows
-    "buckets": {"cell": "the group of the row"},
-    "boxes": {
-        "public": "what the rows of a group have in common",
-        "sensitive": "as it was",
-        "cell": "the group of the row",
-    },
-    "samples": {
-        "public": "what the rows of a box have in common",
-        "sensitive": "perturbed, of one row of the box: ask, do not count",
-        "cell": "the box",
-    },
 }
 _OPEN = f'import deniable as dn\n\nrelease = dn.open_release("{HERE}")\n'
 
@@ -55,28 +41,7 @@ def analyst_report(evidence: Evidence) -> Document:
     )
 
 
-def _groups_in_short(evidence: Evidence) -> Section:
-    """The same of a release of groups, which answers single counts only."""
-    names = sections.sensitive_names(evidence)
-    facts = Facts((("Rows", f"{evidence.manifest.rows:,}", ""), ("Sensitive", names, "in groups of rows")))
-    shown_of_each = (
-        "one of each is shown, perturbed" if evidence.manifest.form == "samples" else "nothing was perturbed"
-    )
-    text = (
-        f"Rows were put into groups, and {shown_of_each}: README.md, beside the data, says what is "
-        "shown of each group. Answers assume that the rows of a group are alike."
-    )
-    only = "Sums, averages, histograms, group-bys and SQL are refused, so this report has no examples of them."
-    return Section(
-        "short",
-        "In short",
-        (*sections.seed_warning(evidence), Text(text), facts, Note("info", "counts only", only, "Ask as below.")),
-    )
-
-
 def _in_short(evidence: Evidence) -> Section:
-    if evidence.counts_only:
-        return _groups_in_short(evidence)
     names = sections.sensitive_names(evidence)
     histogram = any(part.marginal is not None for part in evidence.manifest.parts)
     facts = (
@@ -107,18 +72,7 @@ def _in_short(evidence: Evidence) -> Section:
     )
 
 
-def _ask_counts(evidence: Evidence) -> Section:
-    blocks: list[Block] = [Code("pip install deniable", "sh"), Text("In the folder of the release, in Python:")]
-    for example in evidence.examples:
-        blocks += [Heading(example.question), Code(_OPEN + f"print({example.python})", "python"), example.answer]
-    if not evidence.examples:
-        blocks.append(Code(_OPEN + "print(release.count())", "python"))
-    return Section("ask", "Ask questions", tuple(blocks))
-
-
 def _ask(evidence: Evidence) -> Section:
-    if evidence.counts_only:
-        return _ask_counts(evidence)
     blocks: list[Block] = [
         Code("pip install deniable", "sh"),
         Text("The table is called release. Every number comes with the ends of its interval, _low and _high."),
@@ -139,13 +93,6 @@ def _ask(evidence: Evidence) -> Section:
 
 
 def _intervals(evidence: Evidence) -> Section:
-    if evidence.counts_only:
-        groups = (
-            "The interval covers what groups hide, if within a group public columns tell nothing about the value.",
-            "Where they do, the answer is off by more, and nothing in the release says by how much.",
-            "It does not cover what the table itself is: a sample of a population, or a table with mistakes.",
-        )
-        return Section("intervals", "What an interval covers", (Bullets(groups),))
     items = [
         "The interval covers the randomness of the perturbation: of 100 releases of the same table, 95 have an "
         "interval that contains the count of the original table.",
@@ -170,15 +117,13 @@ def _errors(evidence: Evidence) -> Section | None:
 
 
 def _values(evidence: Evidence) -> Section | None:
-    blocks: list[Block] = [*not_counted(evidence)]
-    blocks += [block for one in evidence.estimates for block in sections.histogram_blocks(one)]
+    blocks = [block for one in evidence.estimates for block in sections.histogram_blocks(one)]
     return Section("values", "Sensitive values", tuple(blocks)) if blocks else None
 
 
 def _columns(evidence: Evidence) -> Section:
     manifest = evidence.manifest
     public = {row[0]: row for row in evidence.public}
-    roles = {**ROLES, **ROLES_OF.get(manifest.form, {})}
     rows: list[tuple[object, ...]] = []
     for column in manifest.columns:
         _, _, many, which = public.get(column.name, (None, None, None, ""))
@@ -186,7 +131,7 @@ def _columns(evidence: Evidence) -> Section:
             domain = manifest.column_domains.get(column.name, ())
             many, which = len(domain) or None, "listed above" if domain else _range(evidence, column.name)
         steps = manifest.recoded.get(column.name, ())
-        became = said(steps) if steps and column.role == "public" else roles[column.role]
+        became = said(steps) if steps and column.role == "public" else ROLES[column.role]
         became += f"; before that {said(steps)}" if steps and column.role == "sensitive" else ""
         rows.append((column.name, column.type, became, many, which or "not listed"))
     described = {} if manifest.about is None else manifest.about.columns
@@ -205,8 +150,6 @@ def _columns(evidence: Evidence) -> Section:
 
 def _what(evidence: Evidence) -> str:
     rows = f"{evidence.manifest.rows:,} rows"
-    if evidence.counts_only:
-        return f"{rows} in groups, made by the mechanism {evidence.manifest.mechanism}."
     return f"{rows} in which every value of {sections.sensitive_names(evidence)} is deniable."
 
 

@@ -19,17 +19,14 @@ from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.privacy import Privacy
 from deniable.core.profile import SELECTIVITIES
-from deniable.estimation.answers import group_by
-from deniable.estimation.asking import Options
-from deniable.evaluation.rival_candidates import rival_candidates
+from deniable.lab import rival_candidates
 from deniable.planning.planner import compare, error_curve
 from deniable.planning.prediction import calibrated_variance, predicted_error
 from deniable.release.release import Release
-from deniable.report.examples import Example, counted_examples, examples
+from deniable.report.examples import Example, examples
 
 COMPARED = 500  # values up to which the other mechanisms are planned too
 DRAWN = 200  # values up to which their errors are also predicted for other requirements
-COUNTED = 500  # values up to which a release that answers single counts is asked about each
 FEW = 6
 SHARES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 LEAST_ROWS = 10
@@ -56,7 +53,6 @@ class Evidence:
     Attributes:
         certificate: as ``Certificate.to_dict``.
         public: rows (column, type, different values, which).
-        counts_only: whether the release answers nothing but single counts, as releases of groups do.
         audit: as ``Audit.to_dict``; facts about the original table, for the owner alone. So are the next three.
         comparison: as ``Comparison.to_dict``.
         curve: as ``error_curve``.
@@ -68,7 +64,6 @@ class Evidence:
     estimates: tuple[Estimates, ...]
     examples: tuple[Example, ...]
     public: tuple[tuple[Any, ...], ...]
-    counts_only: bool = False
     audit: Mapping[str, Any] | None = None
     comparison: Mapping[str, Any] | None = None
     curve: tuple[dict[str, Any], ...] = ()
@@ -76,41 +71,18 @@ class Evidence:
 
 
 def from_release(release: Release) -> Evidence:
-    """What the release itself holds: nothing here comes from anywhere else.
-
-    One that answers ``count`` and nothing else is asked value by value, and no errors are predicted.
-    """
-    manifest, counts_only = release.manifest, release.answerer.published is None
-    if counts_only:
-        made = [_counted(release, part) for part in manifest.parts if 0 < len(part.domain) <= COUNTED]
-        distinct = {
-            name: pc.unique(release.table[name].combine_chunks())
-            for name in manifest.public_columns
-            if name in release.table.column_names
-        }
-    else:
-        made = [one for part in manifest.parts if part.domain and (one := _estimates(release, part)) is not None]
-        distinct = {name: release.counter().distinct(name) for name in manifest.public_columns}
+    """What the release itself holds: nothing here comes from anywhere else."""
+    manifest = release.manifest
+    made = [one for part in manifest.parts if part.domain and (one := _estimates(release, part)) is not None]
+    distinct = {name: release.counter().distinct(name) for name in manifest.public_columns}
     frequent = made[0].rows if made else ()
     return Evidence(
         manifest=manifest,
         certificate=_certificate(release),
         estimates=tuple(made),
-        examples=(counted_examples if counts_only else examples)(release, frequent),
+        examples=examples(release, frequent),
         public=tuple(_described(name, manifest.types[name], values) for name, values in distinct.items()),
-        counts_only=counts_only,
     )
-
-
-def _counted(release: Release, part: Part) -> Estimates:
-    rows: list[dict[str, Any]] = []
-    for value in part.domain:
-        several = value if isinstance(value, tuple) and len(part.columns) > 1 else (value,)
-        one = release.count(dict(zip(part.columns, several, strict=True)))
-        rows.append({"value": value, "estimate": one.value, "low": one.low, "high": one.high})
-    ordered = tuple(sorted(rows, key=lambda row: -float(row["estimate"])))
-    why = "it depends on how alike the rows of a group are, which the release does not say"
-    return Estimates(part.columns, ordered, (), why)
 
 
 def plans_from_audit(
@@ -169,10 +141,9 @@ def labels(domain: Sequence[Any], most: int = 40) -> list[str]:
 
 
 def _estimates(release: Release, part: Part) -> Estimates | None:
-    names, published = list(part.columns), release.answerer.published
-    assert published is not None
+    names = list(part.columns)
     try:
-        best, raw = (group_by(published, names, None, Options(calibrate=calibrate)) for calibrate in (None, False))
+        best, raw = (release.group_by(names, calibrate=calibrate) for calibrate in (None, False))
     except DeniableError:  # a mechanism that nothing can be estimated from
         return None
     keys = list(zip(*(best.column(place).to_pylist() for place in range(len(names))), strict=True))

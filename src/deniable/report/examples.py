@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deniable.core.errors import DeniableError
 from deniable.core.html import shown
@@ -40,31 +39,6 @@ def examples(release: Release, frequent: Sequence[dict[str, Any]]) -> tuple[Exam
         except DeniableError:  # not every mechanism answers every kind of question
             continue
         answered.append(Example(question, sql, python or f"release.sql({sql!r})", _table(answer)))
-    return tuple(answered)
-
-
-def counted_examples(release: Release, frequent: Sequence[dict[str, Any]]) -> tuple[Example, ...]:
-    """Up to two counts, for releases that answer nothing else: of a value, and of a value among some rows."""
-    column = release.manifest.parts[0].columns[0]
-    value = next(_plain_values(release.manifest, frequent), None)
-    if value is None:
-        return ()
-    conditions: list[dict[str, Any]] = [{column: value}]
-    for name in (name for name in release.manifest.public_columns if name in release.table.column_names):
-        values = pc.unique(release.table[name].combine_chunks())
-        first = values[0].as_py() if len(values) in GROUPS else None
-        if isinstance(first, str | int | float) and shown(first, SHORT) == str(first):
-            conditions.append({name: first, column: value})
-            break
-    answered = []
-    for where in conditions:
-        try:
-            answer = release.count(where)
-        except DeniableError:  # a condition that this release does not know
-            continue
-        words = " and ".join(f"{shown(name)} = {item}" for name, item in where.items())
-        table = pa.table({"n": [answer.value], "n_low": [answer.low], "n_high": [answer.high]})
-        answered.append(Example(f"How many rows have {words}?", "", f"release.count(where={where!r})", _table(table)))
     return tuple(answered)
 
 

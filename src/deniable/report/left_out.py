@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deniable.report.evidence import COMPARED, COUNTED, DRAWN, Evidence
+from deniable.report.evidence import COMPARED, DRAWN, Evidence
 from deniable.report.page import Section, Text
 
 
@@ -10,7 +10,7 @@ def not_compared(evidence: Evidence) -> Section | None:
     """Why other mechanisms are not planned for the same table; None where there is no table to plan for."""
     manifest = evidence.manifest
     required = manifest.privacy
-    if evidence.audit is None or required is None or evidence.counts_only:
+    if evidence.audit is None or required is None:
         return None
     values = max((len(part.domain) for part in manifest.parts), default=0)
     if len(manifest.parts) > 1:
@@ -32,17 +32,5 @@ def not_drawn(evidence: Evidence) -> list[Text]:
     text = (
         f"Errors for other requirements than yours are not drawn: the column has {values:,} values, and they are for "
         f"up to {DRAWN}. `deniable plan --chart FILE` draws them."
-    )
-    return [Text(text)]
-
-
-def not_counted(evidence: Evidence) -> list[Text]:
-    """Why the values of a release of groups are not counted, where that is for their number."""
-    values = max((len(part.domain) for part in evidence.manifest.parts), default=0)
-    if not evidence.counts_only or values <= COUNTED:
-        return []
-    text = (
-        f"The rows of each value are not counted here: there are {values:,} values, each a question of its own, and a "
-        f"report asks up to {COUNTED}."
     )
     return [Text(text)]

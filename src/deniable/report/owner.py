@@ -16,7 +16,7 @@ from deniable.core.promise import Cells
 from deniable.report import charts, sections
 from deniable.report.evidence import Evidence, json_key, true_counts
 from deniable.report.giveaways import giveaways_section
-from deniable.report.left_out import not_compared, not_counted, not_drawn
+from deniable.report.left_out import not_compared, not_drawn
 from deniable.report.measured import measured_blocks
 from deniable.report.page import Block, Document, Facts, Figure, Heading, Note, Section, Text
 from deniable.report.played import attacks_section
@@ -53,8 +53,7 @@ def owner_report(evidence: Evidence, folder: str, origin: Origin | None = None) 
     return Document(
         "owner",
         f"Release '{shown(evidence.manifest.name)}': what it gives away, and what it keeps",
-        f"{evidence.manifest.rows:,} rows; {sections.sensitive_names(evidence)} "
-        f"{'published in groups' if evidence.counts_only else 'perturbed'} by the mechanism "
+        f"{evidence.manifest.rows:,} rows; {sections.sensitive_names(evidence)} perturbed by the mechanism "
         f"{evidence.manifest.mechanism}. {secret}".strip(),
         tuple(section for section in listed if section is not None),
         "Written by deniable for the owner of the table. Do not publish this report with the release.",
@@ -210,7 +209,7 @@ def _findings(evidence: Evidence, folder: str) -> Section:
 
 def _answers(evidence: Evidence) -> Section | None:
     """What analysts get: histograms beside the truth where it is known, and predicted errors."""
-    blocks: list[Block] = [*not_counted(evidence)]
+    blocks: list[Block] = []
     for one in evidence.estimates:
         counts = true_counts(evidence.manifest, evidence.audit, one.columns)
         truth = [counts.get(json_key(row["value"]), 0) for row in one.rows] if counts else []

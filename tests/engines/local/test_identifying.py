@@ -17,7 +17,7 @@ import deniable as dn
 from deniable.engines.local.engine import LocalEngine
 from deniable.engines.local.identifying import what_people
 from deniable.engines.local.inspection import identifier_warnings
-from deniable.evaluation.synthetic import census
+from deniable.lab.made_up import census
 
 ROWS = 8000
 FIRST = [

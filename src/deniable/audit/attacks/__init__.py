@@ -2,7 +2,6 @@
 
 from deniable.audit.attacks.classifier import classifier
 from deniable.audit.attacks.corruption import corruption, sample_corruption
-from deniable.audit.attacks.de_finetti import Buckets, de_finetti, foreground
 from deniable.audit.attacks.decoy_reconstruction import decoy_reconstruction, minimality
 from deniable.audit.attacks.duplicates import duplicates
 from deniable.audit.attacks.evidence import Evidence, views_of
@@ -13,14 +12,11 @@ from deniable.audit.attacks.result import AttackResult
 
 __all__ = [
     "AttackResult",
-    "Buckets",
     "Evidence",
     "classifier",
     "corruption",
-    "de_finetti",
     "decoy_reconstruction",
     "duplicates",
-    "foreground",
     "homogeneity",
     "linking",
     "minimality",

@@ -1,7 +1,7 @@
 """All attacks that apply to a release, played by one hand: what attackers see of a column, and the people they attack.
 
-Nothing here knows a mechanism: a release is what its rows show and what that says (``Evidence``), or groups of true
-values. Choices among people and among equally good rows are made by the generator that is handed in.
+Nothing here knows a mechanism: a release is what its rows show and what that says (``Evidence``). Choices among
+people and among equally good rows are made by the generator that is handed in.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from deniable.audit.attacks.homogeneity import homogeneity
 from deniable.audit.attacks.informed import Informed, from_population, from_release
 from deniable.audit.attacks.linking import linking
 from deniable.audit.attacks.repeated import repeated
-from deniable.audit.attacks.result import AttackResult, blind_guess
+from deniable.audit.attacks.result import AttackResult
 from deniable.audit.attacks.shown import Views
-from deniable.audit.grouped import GroupRows
 from deniable.core.arrays import Bools, Codes, Floats, Ints
 
 ENTRIES = 2**23  # numbers that an attack may hold at once: people x values
@@ -71,21 +70,6 @@ class Scene:
         return rows[np.argsort(self.public[rows])], people[np.argsort(self.people[people])]
 
 
-@dataclass(frozen=True, eq=False)
-class GroupScene:
-    """A release of groups, as attackers see it.
-
-    Attributes:
-        seen: its rows and the people.
-        groups: its groups.
-        located: the group in which each person is found for certain; -1 for who is not.
-    """
-
-    seen: Scene
-    groups: GroupRows
-    located: Ints
-
-
 def played_on_rows(scene: Scene, rng: np.random.Generator) -> list[AttackResult]:
     """Every attack on rows that show a perturbed value, or a line-up."""
     assert scene.shown is not None
@@ -98,18 +82,6 @@ def played_on_rows(scene: Scene, rng: np.random.Generator) -> list[AttackResult]
     results += learnt(scene, rng)
     m = scene.m
     return [*results, duplicates(scene.public * m + scene.shown, scene.people * m + scene.original, m)]
-
-
-def played_on_groups(scene: GroupScene, rng: np.random.Generator) -> list[AttackResult]:
-    """Every attack on groups of true values."""
-    seen, groups = scene.seen, scene.groups
-    located = np.flatnonzero(scene.located >= 0)
-    return [
-        linking(seen.public, seen.views, seen.evidence, seen.people, seen.original),
-        homogeneity(groups.group, groups.value, scene.located[located], seen.original[located]),
-        *_group_corruption(scene, rng),
-        *learnt(seen, rng),
-    ]
 
 
 def learnt(scene: Scene, rng: np.random.Generator) -> list[AttackResult]:
@@ -190,35 +162,6 @@ def _row_corruption(scene: Scene, rng: np.random.Generator) -> list[AttackResult
         known = known_of(groups, share)
         result = corruption(groups, scene.views[rows], scene.evidence, scene.original[people], known)
         results.append(replace(result, note=f"{name} of the others with the same public values are known"))
-    return results
-
-
-def _group_corruption(scene: GroupScene, rng: np.random.Generator) -> list[AttackResult]:
-    """One member of each group is attacked; of the others, whoever they are, some are known by their values."""
-    groups, original = scene.groups, scene.seen.original
-    group, value = np.repeat(groups.group, groups.rows), np.repeat(groups.value, groups.rows)
-    target = rng.permutation(np.flatnonzero(scene.located >= 0))
-    target = target[np.unique(scene.located[target], return_index=True)[1]]
-    m = scene.seen.m
-    wanted = scene.located[target] * m + original[target]
-    rows = np.flatnonzero(np.isin(group, scene.located[target]))
-    keys = group[rows] * m + value[rows]
-    kept, first = np.unique(keys, return_index=True)
-    attacked = np.zeros(len(rows), bool)
-    attacked[first[np.isin(kept, wanted)]] = True
-    has_target = np.isin(group[rows], group[rows][attacked])  # a table that is another one may hold none of them
-    rows, attacked = rows[has_target], attacked[has_target]
-    order = np.lexsort((rng.random(len(rows)), ~attacked, group[rows]))
-    members, values = group[rows][order], value[rows][order]
-    # Which of several equally likely values is guessed must not depend on their codes: each pair gets a random one.
-    _, pairs = np.unique(members * m + values, return_inverse=True)
-    labels = rng.permutation(int(pairs.max(initial=-1)) + 1)[pairs]
-    exact = Evidence.as_published(np.ones(1))
-    results = []
-    for name, share in KNOWN.items():
-        played = corruption(members, labels, exact, labels, known_of(members, share))
-        note = f"{name} of the other members of the group are known"
-        results.append(replace(played, note=note, baseline=blind_guess(values[known_of(members, 1.0) == 0])))
     return results
 
 

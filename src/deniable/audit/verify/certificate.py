@@ -21,12 +21,6 @@ from deniable.core.bins import Bins
 from deniable.core.errors import ManifestError
 
 MOST_POOLED = 1000  # releases whose noise may have been added up
-FORMS = {
-    "groups": ("buckets", "boxes"),
-    "one-of-box": ("samples",),
-    "answers": ("answers",),
-    "answers-and-sums": ("answers",),
-}  # of promises that are not about perturbed rows
 
 
 def certificate(manifest: Mapping[str, Any]) -> Certificate:
@@ -123,9 +117,6 @@ def _promise(part: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[Check
     recheck = RECHECKS.get(type(stated))
     if recheck is None:
         return [Check("promise", False, f"{columns}: no recheck is known for a promise of kind {stated.kind!r}")]
-    forms = FORMS.get(stated.kind, ("rows",))
-    if manifest["form"] not in forms:
-        return [Check("promise", False, f"{columns}: {stated.kind!r} is no promise about {manifest['form']}")]
     return [*recheck(stated, part, manifest), *_own_requirement(stated, part), stated_check(stated, part, manifest)]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from deniable.audit.verify import lineups
 from deniable.core import html
-from deniable.core.promise import Amplification, OneOfBox, OneOfItems
+from deniable.core.promise import Amplification, OneOfItems
 
 FULL = 2**32
 MARKS = {"holds": "ok  ", "not checked": "--  ", "FAILS": "FAIL"}
@@ -132,7 +132,7 @@ def amplification_check(named: str, gamma: Fraction | None, promised: Fraction) 
 
 
 def belief_checks(
-    promise: Amplification | OneOfBox | OneOfItems, named: str, gamma: Fraction | None, about: str = ""
+    promise: Amplification | OneOfItems, named: str, gamma: Fraction | None, about: str = ""
 ) -> list[Check]:
     """Whether a belief of rho1 stays within rho2 at this amplification (THESIS Thm 1); none where none are stated. A
     bound for beliefs that are not said to be of any size would be computed by nobody."""

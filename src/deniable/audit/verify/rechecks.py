@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from deniable.audit.verify import lineups, rivals
+from deniable.audit.verify import lineups
 from deniable.audit.verify.cells import by_cell
 from deniable.audit.verify.checks import FULL, Check, amplification_check, belief_checks, part_amplification
 from deniable.audit.verify.coverage import NOT_CHECKED, above_checks, noise_slack, single_checks, surest_at_least
@@ -16,13 +16,8 @@ from deniable.core.promise import (
     Cells,
     DecoyGroups,
     Frequency,
-    Groups,
     LineUps,
-    Matrix,
-    NoisyAnswers,
-    NoisySums,
     Nothing,
-    OneOfBox,
     OneOfItems,
     PerValue,
     Promise,
@@ -239,17 +234,12 @@ def by_nothing(promise: Nothing, part: Json, manifest: Json) -> list[Check]:
 
 RECHECKS: dict[type[Promise], Callable[[Any, Json, Json], list[Check]]] = {
     Amplification: by_amplification,
-    OneOfBox: rivals.by_box,
     Frequency: by_frequency,
-    Matrix: rivals.by_matrix,
     PerValue: by_value,
     Cells: by_cell,
     RelativePrior: by_relative_prior,
     LineUps: by_lineups,
     OneOfItems: by_items,
     DecoyGroups: by_decoys,
-    Groups: rivals.by_groups,
-    NoisyAnswers: rivals.by_answers,
-    NoisySums: rivals.by_answers_and_sums,
     Nothing: by_nothing,
 }

@@ -18,9 +18,7 @@ from deniable.core.promise import (
     Cells,
     DecoyGroups,
     Frequency,
-    Groups,
     LineUps,
-    NoisyAnswers,
     OneOfItems,
     PerValue,
     Promise,
@@ -44,11 +42,6 @@ KINDS_OF = {
     "items": ("items",),
     "collected": ("amplification", "line-ups"),
     "decoys": ("decoys",),
-    "anatomy": ("groups",),
-    "generalize": ("groups",),
-    "perturbed-generalization": ("one-of-box",),
-    "optrr": ("matrix",),
-    "laplace": ("answers", "answers-and-sums"),
 }
 
 
@@ -67,10 +60,6 @@ def _gaps(promise: Promise, part: Json, manifest: Json) -> Iterator[str]:
     if promise.kind not in KINDS_OF.get(name, (promise.kind,)):
         yield f"{name} does not promise by {promise.kind}"
     stated, required = manifest["guarantee"], manifest["privacy"]
-    if isinstance(promise, Groups | NoisyAnswers):  # the tables of groups are held to the requirement themselves
-        yield from () if required is None else _sums(promise, required)
-        yield from _of_groups(promise, stated) if isinstance(promise, Groups) else ()
-        return
     if stated["adversary"] == "any-prior" and not _against_any_prior(promise):
         yield f"adversary any-prior is stated, and {promise.kind} is no promise against it"
     # Columns with requirements of their own are held to these by their rows alone, and the release says so.
@@ -88,16 +77,6 @@ def _gaps(promise: Promise, part: Json, manifest: Json) -> Iterator[str]:
     if required is not None:
         yield from _own_limits(promise, part, required)
         yield from _sums(promise, required)
-
-
-def _of_groups(promise: Groups, stated: Json) -> Iterator[str]:
-    """A value has up to 1/l of a group, and other values are impossible in it: nothing less can be stated."""
-    if stated["adversary"] == "any-prior":
-        yield "adversary any-prior is stated, and groups are no promise against it"
-    if stated["rho2"] is not None and Fraction(stated["rho2"]) * promise.l < 1:
-        yield f"rho2 = {stated['rho2']} is stated, and 1/{promise.l} promised"
-    if stated["gamma"] is not None:
-        yield "a gamma is stated, and groups bound none"
 
 
 def _against_any_prior(promise: Promise) -> bool:

@@ -43,7 +43,7 @@ def part_problems(part: Json, raw: Json) -> Iterator[str]:
         return
     yield from _domain(part)
     described = [part["range"], part.get("lineups"), part["cells"] or None, part["mixture"], part["groups"]]
-    if raw["form"] == "rows" and all(one is None for one in described):
+    if all(one is None for one in described):
         yield f"nothing says how {columns[0]!r} was perturbed"
     if part["range"] is not None:
         yield from _range(part)

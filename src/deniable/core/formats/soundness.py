@@ -111,25 +111,18 @@ def _roles(raw: Json) -> Iterator[str]:
     if len(set(covered)) != len(covered):
         yield "a sensitive column belongs to two parts"
     published = {column["name"]: column["role"] for column in raw["columns"]}
-    if raw["form"] in ("rows", "boxes", "samples"):
-        sensitive = {name for name, role in published.items() if role == "sensitive"}
-        if set(covered) != sensitive:
-            yield "its parts are not about its sensitive columns"
-    grouped = raw["form"] in ("buckets", "boxes", "samples")
-    if grouped and "cell" not in published:
-        yield "it publishes groups, and no column says which"
-    by_cell = raw["form"] == "rows" and any(part["cells_published"] for part in raw["parts"])
+    sensitive = {name for name, role in published.items() if role == "sensitive"}
+    if set(covered) != sensitive:
+        yield "its parts are not about its sensitive columns"
+    by_cell = any(part["cells_published"] for part in raw["parts"])
     if by_cell and (published.get("cell") != "cell" or len(raw["parts"]) != 1):
         yield "cells are published, and no column 'cell' of one part says which"
-    untold = raw["form"] == "rows" and not by_cell
-    if untold and ("cell" in published.values() or any(len(part["cells"]) > 1 for part in raw["parts"])):
+    if not by_cell and ("cell" in published.values() or any(len(part["cells"]) > 1 for part in raw["parts"])):
         yield "rows are of several cells, and it says that these are not published"
-    if grouped and len(raw["parts"]) != 1:
-        yield "groups are of one part"
 
 
 def _files(raw: Json) -> Iterator[str]:
-    for file in (raw["data"], raw["groups"], raw.get("lineups")):
+    for file in (raw["data"], raw.get("lineups")):
         if file is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", file["file"]):
             yield "it names a data file outside the release"
 
@@ -194,7 +187,7 @@ def _items(raw: Json) -> Iterator[str]:
     items = [part["item"] for part in raw["parts"] if part.get("item") is not None]
     if not items:
         return
-    if len(items) != len(raw["parts"]) or len(items) > MOST_ITEMS or raw["form"] != "rows":
+    if len(items) != len(raw["parts"]) or len(items) > MOST_ITEMS:
         yield "some of its parts are items of lists, and others are not, or there are too many"
         return
     if any({**item, "item": ""} != {**items[0], "item": ""} for item in items):
