@@ -128,10 +128,9 @@ class Frozen:
 
     def counts(self) -> Items:
         """Counts: value, low, high, stderr."""
-        decoys = self.manifest.mechanism == "decoys"
         return {
             one.name: asked(lambda one=one: numbers(self.release.count(one.where, **one.options)))
-            for one in self.some(list(questions.counts(self.case.questions, decoys)))
+            for one in self.some(list(questions.counts(self.case.questions, self.manifest.mechanism)))
         }
 
     def sql(self) -> Items:
@@ -162,7 +161,7 @@ class Frozen:
             "group by sex and it, not calibrated": lambda: release.group_by(["sex", column], calibrate=False),
             **{
                 f"group by it, women, {way}": lambda options=options: release.group_by(column, {"sex": "F"}, **options)
-                for way, options in questions.WAYS.items()
+                for way, options in questions.ways_of(self.manifest.mechanism).items()
             },
             "cube of conditions": lambda: release.cube({"sex": "F", "age": dn.between(20, 50), **what}),
             "cube of columns": lambda: release.cube(["sex", "insured"], what),
@@ -182,7 +181,7 @@ class Frozen:
             "survey of strata": lambda: surveyed(release.survey(weights="weight", strata="region").mean("age", other)),
             "pseudo-rows": lambda: weighed(release.pseudo_table(["sex", "age", column])["weight"].to_numpy()),
         }
-        if kind != "numbers":  # ranges of numbers have too many values, multiplied
+        if kind not in ("numbers", "ranges"):  # ranges of numbers have too many values, multiplied
             made["histogram"] = lambda: release.histogram({"sex": "F"})
         if kind in ("bins", "quantiles", "numbers"):
             made |= {
