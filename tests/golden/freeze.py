@@ -64,17 +64,13 @@ def numbers(estimate: dn.Estimate) -> list[float]:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _text(value: Any) -> str:
-    return value.hex() if isinstance(value, float) else json.dumps(value, default=str)
-
-
 def _digest(texts: Iterator[str] | list[str]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def digests(table: pa.Table) -> Items:
     """SHA-256 of the rows in order, of the rows in any order, and of each column, over values and not over bytes."""
-    columns = {name: [_text(value) for value in table[name].to_pylist()] for name in table.column_names}
+    columns = {name: [repr(value) for value in table[name].to_pylist()] for name in table.column_names}
     rows = ["\t".join(row) for row in zip(*columns.values(), strict=True)]
     schema = ", ".join(f"{field.name} {field.type}" for field in table.schema)
     return {
@@ -121,9 +117,9 @@ class Frozen:
             made |= {f"first publication, {name}": digest for name, digest in digests(self.first.table).items()}
         if self.case.folders:
             made["parquet"] = digests(self.folder.table)["rows"]
-            self.case.publish(out=self.home / "csv", format="csv")
+            self.case.publish(out=self.home / "csv", format="csv", overwrite=True)
             made["csv"] = digests(dn.open_release(self.home / "csv").table)["rows"]
-            made["saved"] = digests(self.release.save(self.home / "saved").table)["rows"]
+            made["saved"] = digests(self.release.save(self.home / "saved", overwrite=True).table)["rows"]
         return made
 
     def counts(self) -> Items:
