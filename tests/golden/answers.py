@@ -3,6 +3,7 @@
 import difflib
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,7 @@ def _places(before: Any, after: Any) -> tuple[str, str]:
     return cut[0], cut[1]
 
 
+@cache
 def read(kind: str) -> dict[str, Items]:
     """What is frozen of a class: release -> name -> answer."""
     path = HOME / f"{kind}.json"

@@ -1,5 +1,6 @@
 """What is published under a fixed key: every mechanism that publishes rows, and options that change rows or answers."""
 
+import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,6 +73,12 @@ RETENTION = made.Retention(
         "grade": dn.Replace(coin=0.7, low=1, high=6),
     }
 )
+RANGES = made.Retention(
+    {
+        "birth": dn.Replace(coin=0.6, low=dt.date(1929, 1, 1), high=dt.date(1980, 12, 31)),
+        "income": dn.Replace(coin=0.5, low=1_000.5, high=6_000.5, step=50),
+    }
+)
 SWAPPED = made.Retention({"disease": dn.Replace(coin=0.5, replacing="swapping"), "job": dn.Replace(coin=0.8)})
 SEVERAL = {"table": ("disease", "job"), "sensitive": ["disease", "job"], "questions": "two"}
 
@@ -97,12 +104,23 @@ CASES: dict[str, Case] = {
     "retention": _mechanism(
         RETENTION, None, sensitive=None, table=("disease", "job", "salary", "grade"), questions="numbers"
     ),
+    "retention, dates and floats": _option(
+        table=("birth", "income"), questions="ranges", sensitive=None, mechanism=RANGES, privacy=None
+    ),
+    "retention, a budget": _option(
+        table=("disease", "job"),
+        questions="two",
+        sensitive=None,
+        mechanism=made.Retention({"disease": dn.Replace(), "job": dn.Replace()}, budget=3),
+        privacy=None,
+    ),
     "retention, swapped": _mechanism(SWAPPED, None, sensitive=None, table=("disease", "job"), questions="two"),
     "items": _mechanism(
         made.Items(budget=6, most=3), None, sensitive="diagnoses", table=("diagnoses",), questions="lists"
     ),
     "two columns": _mechanism(made.Uniform(), dn.Privacy(rho2="1/2"), **SEVERAL),
     "two columns, small-domain": _option(**SEVERAL, mechanism="small-domain", privacy=dn.Privacy("1/8", "1/2")),
+    "two columns, bound": _mechanism(made.SmallDomain(cost="bound"), dn.Privacy("1/8", "1/2"), **SEVERAL),
     "two columns, identity": _option(**SEVERAL, mechanism="identity", privacy=dn.Privacy("1/8", "1/2")),
     "two columns, decoys": _option(**SEVERAL, mechanism="decoys:c=4", privacy=None),
     "small-domain, apart": _option(

@@ -64,17 +64,13 @@ def numbers(estimate: dn.Estimate) -> list[float]:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _text(value: Any) -> str:
-    return value.hex() if isinstance(value, float) else json.dumps(value, default=str)
-
-
 def _digest(texts: Iterator[str] | list[str]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def digests(table: pa.Table) -> Items:
     """SHA-256 of the rows in order, of the rows in any order, and of each column, over values and not over bytes."""
-    columns = {name: [_text(value) for value in table[name].to_pylist()] for name in table.column_names}
+    columns = {name: [repr(value) for value in table[name].to_pylist()] for name in table.column_names}
     rows = ["\t".join(row) for row in zip(*columns.values(), strict=True)]
     schema = ", ".join(f"{field.name} {field.type}" for field in table.schema)
     return {
@@ -121,17 +117,16 @@ class Frozen:
             made |= {f"first publication, {name}": digest for name, digest in digests(self.first.table).items()}
         if self.case.folders:
             made["parquet"] = digests(self.folder.table)["rows"]
-            self.case.publish(out=self.home / "csv", format="csv")
+            self.case.publish(out=self.home / "csv", format="csv", overwrite=True)
             made["csv"] = digests(dn.open_release(self.home / "csv").table)["rows"]
-            made["saved"] = digests(self.release.save(self.home / "saved").table)["rows"]
+            made["saved"] = digests(self.release.save(self.home / "saved", overwrite=True).table)["rows"]
         return made
 
     def counts(self) -> Items:
         """Counts: value, low, high, stderr."""
-        decoys = self.manifest.mechanism == "decoys"
         return {
             one.name: asked(lambda one=one: numbers(self.release.count(one.where, **one.options)))
-            for one in self.some(list(questions.counts(self.case.questions, decoys)))
+            for one in self.some(list(questions.counts(self.case.questions, self.manifest.mechanism)))
         }
 
     def sql(self) -> Items:
@@ -162,7 +157,7 @@ class Frozen:
             "group by sex and it, not calibrated": lambda: release.group_by(["sex", column], calibrate=False),
             **{
                 f"group by it, women, {way}": lambda options=options: release.group_by(column, {"sex": "F"}, **options)
-                for way, options in questions.WAYS.items()
+                for way, options in questions.ways_of(self.manifest.mechanism).items()
             },
             "cube of conditions": lambda: release.cube({"sex": "F", "age": dn.between(20, 50), **what}),
             "cube of columns": lambda: release.cube(["sex", "insured"], what),
@@ -182,7 +177,7 @@ class Frozen:
             "survey of strata": lambda: surveyed(release.survey(weights="weight", strata="region").mean("age", other)),
             "pseudo-rows": lambda: weighed(release.pseudo_table(["sex", "age", column])["weight"].to_numpy()),
         }
-        if kind != "numbers":  # ranges of numbers have too many values, multiplied
+        if kind not in ("numbers", "ranges"):  # ranges of numbers have too many values, multiplied
             made["histogram"] = lambda: release.histogram({"sex": "F"})
         if kind in ("bins", "quantiles", "numbers"):
             made |= {

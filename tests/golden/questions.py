@@ -50,6 +50,12 @@ SENSITIVE: dict[str, dict[str, dict[str, Any]]] = {
         "grade not 1, cook": {"grade": dn.not_(1), "job": "cook"},
         "all four": {"salary": dn.between(0, 30_000), "grade": dn.between(2, 4), "disease": "cold", "job": "nurse"},
     },
+    "ranges": {
+        "birth in the fifties": {"birth": dn.between(dt.date(1950, 1, 1), dt.date(1959, 12, 31))},
+        "income 2000 to 3000": {"income": dn.between(2_000, 3_000)},
+        "income not 2000 to 3000": {"income": dn.not_(dn.between(2_000, 3_000))},
+        "both": {"income": dn.between(0, 2_500.5), "birth": dn.between(dt.date(1940, 1, 1), dt.date(1959, 12, 31))},
+    },
     "lists": {
         "E11": {"diagnoses": dn.contains("E11")},
         "both": {"diagnoses": dn.contains("I50", "N18")},
@@ -73,6 +79,7 @@ COLUMN = {
     "ill": "ill",
     "two": "disease",
     "numbers": "disease",
+    "ranges": "income",
     "lists": "diagnoses=E11",
     "bins": "salary",
     "quantiles": "salary",
@@ -82,6 +89,7 @@ MODELLED = {  # two conditions for models: what is explained, or explains
     "ill": ("flu", "missing"),
     "two": ("not flu", "nurse"),
     "numbers": ("flu", "salary 20000 to 40000"),
+    "ranges": ("income 2000 to 3000", "birth in the fifties"),
     "lists": ("E11", "without J45"),
     "bins": ("low", "middle"),
     "quantiles": ("low", "middle"),
@@ -107,9 +115,15 @@ class Count:
     options: dict[str, Any]
 
 
-def counts(kind: str, decoys: bool) -> Iterator[Count]:
+def ways_of(mechanism: str) -> dict[str, dict[str, Any]]:
+    """How counts are estimated; redrawn values say nothing that could be shrunk, and how sure that is is not known."""
+    ways = {**WAYS, **(FOUR_STATE if mechanism == "decoys" else {})}
+    return {name: options for name, options in ways.items() if (mechanism, name) != ("redraw", "shrunk")}
+
+
+def counts(kind: str, mechanism: str) -> Iterator[Count]:
     """Every sensitive condition with every public one, in every way: 200 or more."""
-    ways = {**WAYS, **(FOUR_STATE if decoys else {})}
+    ways = ways_of(mechanism)
     for what, sensitive in SENSITIVE[kind].items():
         for who, public in PUBLIC.items():
             for way, options in ways.items():
@@ -218,6 +232,14 @@ OF_SALARIES = [
     "SELECT QUANTILE_DISC(salary, 0.8) AS q FROM release WHERE region = 'north'",
     "SELECT STDDEV(salary) AS s FROM release",
 ]
+OF_RANGES = [
+    "SELECT AVG(income) AS a, SUM(income) AS s FROM release",
+    "SELECT sex, MEDIAN(income) AS m FROM release GROUP BY sex ORDER BY sex",
+    "SELECT QUANTILE_DISC(income, 0.75) AS q FROM release WHERE region = 'north'",
+    "SELECT STDDEV(income) AS s FROM release WHERE birth >= DATE '1950-01-01'",
+    "SELECT YEAR(birth) // 10 AS decade, COUNT(*) AS n FROM release GROUP BY decade ORDER BY decade",
+    "SELECT FLOOR(income / 1000) AS k, COUNT(*) AS n FROM release GROUP BY k ORDER BY k",
+]
 OF_TWO = [
     "SELECT job, COUNT(*) AS n FROM release GROUP BY job ORDER BY job",
     "SELECT disease, job, COUNT(*) AS n FROM release GROUP BY disease, job ORDER BY disease, job",
@@ -231,6 +253,7 @@ CONDITION = {
     "ill": ("ill = 'gout'", "ill IS NULL"),
     "two": ("disease = 'gout'", "disease IN ('flu', 'cold') AND job = 'nurse'"),
     "numbers": ("disease = 'gout'", "salary BETWEEN 20000 AND 40000"),
+    "ranges": ("income < 2500", "birth < DATE '1955-01-01' AND income > 3000"),
     "lists": ("list_contains(diagnoses, 'I10')", "list_contains(diagnoses, 'E11')"),
     "bins": ("salary < 30000", "salary >= 40000"),
     "quantiles": ("salary < 24400", "salary >= 34000"),
@@ -240,6 +263,7 @@ _OWN = {
     "ill": OF_DISEASES,
     "two": [*OF_DISEASES, *OF_TWO],
     "numbers": [*OF_DISEASES, *OF_TWO, *OF_SALARIES],
+    "ranges": OF_RANGES,
     "lists": OF_LISTS,
     "bins": OF_SALARIES,
     "quantiles": OF_SALARIES,

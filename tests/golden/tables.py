@@ -82,6 +82,8 @@ def patients(seed: int = 1, rows: int = ROWS) -> pa.Table:
             "ill": pa.array([None if gone else DISEASES[one] for one, gone in zip(disease, unknown, strict=True)]),
             "job": pa.array([JOBS[one] for one in job]),
             "salary": pa.array(salary),
+            "birth": pa.array([FIRST_DAY + dt.timedelta(days=int(one)) for one in born]),
+            "income": pa.array((cents // 5_000) * 50 + 0.5),
             "grade": pa.array(grade),
             "diagnoses": pa.array(lists),
         }
