@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from deniable.core.errors import ColumnError, OptionError, TableError, did_you_mean, no_column
+from deniable.core.errors import ColumnError, OptionError, TableError, did_you_mean, no_column, option
 from deniable.engines.base import CELL, Dataset, row_labels
 from deniable.engines.batch.values import is_askable
 from deniable.engines.randomness import Secret
@@ -45,8 +45,9 @@ def one_name(row_id: str | None, person: str | None) -> str | None:
     """The column that decides draws: it names rows, or people."""
     if row_id is not None and person is not None:
         raise OptionError(
-            "row_id= and person= exclude each other: the one names a row, the other whoever it is about. Fix: person= "
-            "where people have several rows, otherwise row_id=."
+            f"{option('row_id', '')} and {option('person', '')} exclude each other: the one names a row, the other "
+            f"whoever it is about. Fix: {option('person', '')} where people have several rows, otherwise "
+            f"{option('row_id', '')}."
         )
     return row_id if person is None else person
 
@@ -66,7 +67,7 @@ def public_columns(
     """
     problems = []
     if not sensitive:
-        problems.append("sensitive names no column: say which column must stay deniable.")
+        problems.append(f"{option('sensitive')} names no column: say which column must stay deniable.")
     roles = {named_by: sensitive, "drop": drop}
     roles |= {role: (name,) for role, name in (("row_id", row_id), ("person", person)) if name is not None}
     problems += [
@@ -76,7 +77,7 @@ def public_columns(
         if name not in source.names
     ]
     for name in dict.fromkeys(sensitive):
-        named = [f"{role}=" for role, names in roles.items() for other in names if other == name]
+        named = [option(role, "") for role, names in roles.items() for other in names if other == name]
         if len(named) > 1:
             problems.append(
                 f"The column {name!r} is named by {' and by '.join(named)}: a column has one role. Fix: name it once."
@@ -104,7 +105,7 @@ def _joined(role: str, name: str, names: Sequence[str]) -> str:
     """The hint where a column that is not there is several that are, joined by commas."""
     joined = [part.strip() for part in name.split(",")]
     several = len(joined) > 1 and all(part in names for part in joined)
-    return f" Fix: name columns one by one, {role}={joined}." if several else ""
+    return f" Fix: name columns one by one, {option(role, joined)}." if several else ""
 
 
 def check_options(missing: str, form: str, name: str) -> None:
@@ -126,7 +127,9 @@ def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
 def secret_of(key: bytes | None, key_file: str | os.PathLike[str] | None, seed: int | None) -> Secret:
     """Where the draws come from: one of the three that were given, or a fresh key."""
     if sum(given is not None for given in (key, key_file, seed)) > 1:
-        raise OptionError("key, key_file and seed exclude each other: give one of them, or none for a fresh key.")
+        raise OptionError(
+            f"key, {option('key_file')} and seed exclude each other: give one of them, or none for a fresh key."
+        )
     if key is not None:
         return Secret.from_key(key)
     if key_file is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deniable.core.errors import OptionError, RequirementError, listing
+from deniable.core.errors import OptionError, RequirementError, listing, option
 from deniable.core.privacy import Privacy
 from deniable.engines.base import Dataset, Domain, Unfolds
 from deniable.mechanisms import Mechanism
@@ -26,17 +26,17 @@ class Refused:
     def check(self, column: str) -> None:
         """Refuse the first that was given."""
         given = {
-            f"missing={self.missing!r} (a missing list is an empty one, and is perturbed like any other)": self.missing
-            != "value",
+            f"{option('missing', self.missing)} (a missing list is an empty one, and is perturbed like any "
+            "other)": self.missing != "value",
             "marginals=True (a noisy count of every item would cost as much as the rows do, once for every item that a "
             "person has)": bool(self.marginals),
-            "series= (a list that changes by one item would be published again in all of its items)": self.series
-            is not None,
-            "bins= (items are no numbers)": bool(self.bins),
-            f"recode= of {column!r} (a list is no value to make coarser; recode its items beforehand)": column
-            in self.recoding.columns,
-            "suppress= (it makes rare values missing; leave rare items out beforehand)": self.recoding.suppress
-            is not None,
+            f"{option('series', '')} (a list that changes by one item would be published again in all of its "
+            "items)": self.series is not None,
+            f"{option('bins', '')} (items are no numbers)": bool(self.bins),
+            f"{option('recode', '')} of {column!r} (a list is no value to make coarser; recode its items "
+            "beforehand)": column in self.recoding.columns,
+            f"{option('suppress', '')} (it makes rare values missing; leave rare items out "
+            "beforehand)": self.recoding.suppress is not None,
         }
         for what, there in given.items():
             if there:
@@ -67,13 +67,14 @@ def unfolded(
     if items is None and privacy is not None and privacy.adversary == "any-prior":
         raise RequirementError(
             f"The items of {column!r} are not declared: adversary 'any-prior' covers whatever was believed, and that "
-            "an item is listed because someone has it is evidence. Fix: domain=[..] with every item that a list may "
-            "hold, whether or not the table shows it."
+            f"an item is listed because someone has it is evidence. Fix: {option('domain', '[..]', 'COLUMN=FILE')} "
+            "with every item that a list may hold, whether or not the table shows it."
         )
     if not isinstance(opened, Unfolds):
         raise OptionError(
             f"This engine cannot read the lists of {column!r} item by item. Fix: publish on one machine "
-            "(engine='local'), or make a column of each item first and publish them with Retention(.., budget=..)."
+            f"({option('engine', 'local')}), or make a column of each item first and publish them with Retention(.., "
+            "budget=..)."
         )
     dataset = opened.unfolded(column, how, items, person)
     columns = tuple(dataset.items)
@@ -85,5 +86,6 @@ def _declared(column: str, domain: Domain) -> Sequence[Any] | None:
         return domain
     strange = [name for name in domain if name != column]
     if strange:
-        raise OptionError(f"domain names {strange[0]!r}, which is no sensitive column. Fix: domain=[items].")
+        declared = option("domain", "[items]", f"{column}=FILE")
+        raise OptionError(f"{option('domain')} names {strange[0]!r}, which is no sensitive column. Fix: {declared}.")
     return domain.get(column)

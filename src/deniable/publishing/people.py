@@ -7,7 +7,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from deniable.core.errors import OptionError
+from deniable.core.errors import OptionError, option
 from deniable.core.guarantee import Guarantee
 from deniable.core.manifest import PERSON_AND_VALUE, ROW_ID, ROW_NUMBER
 from deniable.engines.request import Request
@@ -29,17 +29,22 @@ def series_of(
     if path is None:
         if changes is not None:
             raise OptionError(
-                "changes goes with series: how often a person's value may change in it. Fix: series=FILE."
+                f"{option('changes')} goes with series: how often a person's value may change in it. Fix: "
+                f"{option('series', 'FILE')}."
             )
         if new_people:
-            raise OptionError("new_people goes with series: it says who is new in it. Fix: series=FILE.")
+            raise OptionError(
+                f"{option('new_people')} goes with series: it says who is new in it. Fix: {option('series', 'FILE')}."
+            )
         return None
     if any(given is not None for given in (key, key_file, seed)):
-        raise OptionError("series has a key of its own. Fix: leave key, key_file and seed out.")
+        raise OptionError(
+            f"{option('series')} has a key of its own. Fix: leave key, {option('key_file')} and seed out."
+        )
     if who is None:
         raise OptionError(
-            "series needs to know who is who: a column that names the row or the person, and is not published. "
-            "Fix: row_id=COLUMN, or person=COLUMN."
+            f"{option('series')} needs to know who is who: a column that names the row or the person, and is not "
+            f"published. Fix: {option('row_id', 'COLUMN')}, or {option('person', 'COLUMN')}."
         )
     return Series.open(Path(path), changes, new_people)
 
@@ -74,7 +79,7 @@ def require_own_draws(ready: Prepared, who: str | None, by_value: bool) -> None:
         for work in ready.jobs
     ):
         raise OptionError(
-            f"The column {who!r}, which names rows or people (row_id, person), does not go with mechanism "
+            f"The column {who!r}, which names rows or people ({option('row_id')}, person), does not go with mechanism "
             f"{ready.plan.mechanism!r}: it deals rows to cells, or swaps them, by their order. Fix: leave it out, or "
             "publish with a mechanism of one cell, for example 'designed'."
         )

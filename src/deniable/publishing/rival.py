@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pyarrow as pa
 
-from deniable.core.errors import OptionError
+from deniable.core.errors import OptionError, option
 from deniable.core.labels import of_columns
 from deniable.engines.batch.values import require_readable_csv
 from deniable.engines.request import Request
@@ -26,14 +26,14 @@ def publish_rival(
     """A release of groups or answers, in memory, or in a folder where one is named."""
     if request.missing == "exempt" or row_id is not None or request.marginals:
         raise OptionError(
-            f"mechanism {mechanism.name!r} takes no missing='exempt', row_id=, person= or marginals. "
-            "Fix: leave them out."
+            f"mechanism {mechanism.name!r} takes no {option('missing', 'exempt')}, {option('row_id', '')}, "
+            f"{option('person', '')} or marginals. Fix: leave them out."
         )
     made = mechanism.published(request)
     if made.rows is None and not request.shuffle:
         raise OptionError(
-            f"mechanism {mechanism.name!r} publishes no rows, so there is nothing that shuffle=False could leave in "
-            "order. Fix: leave it out."
+            f"mechanism {mechanism.name!r} publishes no rows, so there is nothing that {option('shuffle', False)} "
+            "could leave in order. Fix: leave it out."
         )
     promised = dict(made.manifest.guarantee)
     gamma = promised["gamma"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deniable.core.bins import BinsLike
-from deniable.core.errors import ColumnError, no_column
+from deniable.core.errors import ColumnError, no_column, option
 from deniable.core.histogram import Histogram
 from deniable.core.recode import Steps
 from deniable.engines import Engine, engine_named
@@ -49,7 +49,7 @@ def binned(
         if other[0] not in dataset.names:
             raise ColumnError(no_column("bins", other[0], dataset.names))
         raise ColumnError(
-            f"bins names {other[0]!r}, which is not a sensitive column. Fix: recode={{{other[0]!r}: bands(..)}} makes "
-            "a public column coarser."
+            f"{option('bins')} names {other[0]!r}, which is not a sensitive column. Fix: "
+            f"{option('recode', f'{{{other[0]!r}: bands(..)}}', f'{other[0]}=bands:..')} makes a public column coarser."
         )
     return dataset.binned(bins, keys)

@@ -14,7 +14,7 @@ from deniable.audit.heaping import about_heap, heap_of
 from deniable.audit.together import surest
 from deniable.core.arrays import Counts, Ints
 from deniable.core.choice import Choice
-from deniable.core.errors import shortened
+from deniable.core.errors import option, shortened
 from deniable.core.part import Part
 from deniable.core.probability import percent
 from deniable.core.promise import Groups
@@ -65,7 +65,7 @@ def distinct_warnings(parts: Iterable[tuple[Sequence[str], Counts]]) -> list[str
             warnings.append(
                 f"The sensitive column {columns[0]!r} has about as many values as rows, like an identifier or an exact "
                 "measurement: all of them are listed in the release, and hardly anything can be counted. Fix: drop it "
-                "and name another column as sensitive; or, if it holds numbers, bins=."
+                f"and name another column as sensitive; or, if it holds numbers, {option('bins', '')}."
             )
     return warnings
 
@@ -74,7 +74,7 @@ def row_label_warnings(unnamed: Sequence[str]) -> list[str]:
     """Columns that were left out because they tell where each row stood in the original."""
     return [
         f"The column {name!r} is left out: pandas calls labels of rows so, which tell where each row stood in the "
-        f"original. Fix: drop={name!r} if that is right; to publish it, give it a name of its own."
+        f"original. Fix: {option('drop', name)} if that is right; to publish it, give it a name of its own."
         for name in unnamed
     ]
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from deniable.audit.verify.checks import Certificate
 from deniable.core import html
 from deniable.core.choice import Choice
-from deniable.core.errors import ManifestError, OutputError, QuestionError
+from deniable.core.errors import ManifestError, OutputError, QuestionError, worded
 from deniable.core.manifest import Manifest, with_sentence
 from deniable.core.part import perturbed_names
 from deniable.core.tally import Counter
@@ -36,10 +36,14 @@ from deniable.release.signing_key import files_of_key, signer_of
 from deniable.release.verify import verify, verify_manifest
 
 NO_FILE = "manifest.json names no file of published rows: it is damaged. Fix: ask for the whole release."
-NO_ROWS = (
-    "mechanism {!r} publishes no rows: it answers count(where=...) from the original table, which stays with its "
-    "owner. Fix: leave out= out and ask the object, or publish with another mechanism."
-)
+
+
+def _no_rows(mechanism: str) -> str:
+    instead = worded("leave out= out and ask the object", "ask it in Python (dn.publish)")
+    return (
+        f"mechanism {mechanism!r} publishes no rows: it answers count(where=...) from the original table, which stays "
+        f"with its owner. Fix: {instead}, or publish with another mechanism."
+    )
 
 
 class Release(Questions, Modelling):
@@ -98,7 +102,7 @@ class Release(Questions, Modelling):
     def table(self) -> pa.Table:
         """The published rows."""
         if self.manifest.form == "answers":
-            raise QuestionError(NO_ROWS.format(self.manifest.mechanism))
+            raise QuestionError(_no_rows(self.manifest.mechanism))
         if self._table is not None:
             return self._table
         assert self.folder is not None
@@ -192,7 +196,7 @@ class Release(Questions, Modelling):
                 without it, whoever signed the folder that the release was opened from.
         """
         if self.manifest.form == "answers":
-            raise OutputError(NO_ROWS.format(self.manifest.mechanism))
+            raise OutputError(_no_rows(self.manifest.mechanism))
         folder = Path(out)
         signer = None if sign is None else signer_of(sign)
         with folders.new_folder(folder, overwrite, files_of_key(sign)) as partial:
