@@ -113,7 +113,7 @@ def test_a_plan_lists_nothing_twice_and_promises_no_error_that_was_not_predicted
     done = run("plan", tmp_path / "two.csv", "--sensitive", "sex", "--rho2", "2/3")
     assert "Take lineup, 1 value, truth" in done.stdout
     assert "Not recommended: lineup" not in done.stdout
-    assert "Mind that what an informed attacker gains" in done.stdout
+    assert "Mind that line-ups teach more" in done.stdout
     assert "exempt that value with --exempt" in done.stdout
     (tmp_path / "none.csv").write_text("sex,year\n")
     assert "The table has no rows" in run("risk", tmp_path / "none.csv", "--columns", "sex").stderr

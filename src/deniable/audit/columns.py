@@ -23,7 +23,7 @@ from deniable.audit.breaches import Limits, limits_of, protects
 from deniable.audit.findings import Finding, Grade
 from deniable.core.arrays import Counts
 from deniable.core.channel import SCALE, Channel
-from deniable.core.errors import shortened
+from deniable.core.errors import option, shortened
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
@@ -177,5 +177,5 @@ def dependent_finding(part: Part) -> Finding:
     else:
         why = "rows show values of others in their group"
         who = "someone who knows other people's values can tell whose a published one must be."
-        advice = "Publish with adversary='any-prior' if such attackers are likely."
+        advice = f"Publish with {option('adversary', 'any-prior')} if such attackers are likely."
     return Finding("caution", "any belief", f"{why}, so no local differential privacy is claimed: {who}", advice)

@@ -12,7 +12,7 @@ from deniable.audit.breaches import Breach, CurvePoint
 from deniable.audit.cells import CellReport
 from deniable.audit.extremes import View
 from deniable.audit.rows import FEW, RowReport
-from deniable.core.errors import shortened
+from deniable.core.errors import option, shortened
 from deniable.core.manifest import Randomness
 from deniable.core.privacy import worst_posterior
 from deniable.core.probability import percent
@@ -122,7 +122,8 @@ def about_any_prior(gamma: Fraction | None, privacy: Mapping[str, Any] | None, n
                 "any belief",
                 "the amplification is unbounded: some published rows rule some values out, whatever was believed."
                 + (" The requirement names the adversary 'any-prior', so it is broken." if named else ""),
-                "Against attackers who know more than the frequencies, publish with adversary='any-prior'.",
+                "Against attackers who know more than the frequencies, publish with "
+                f"{option('adversary', 'any-prior')}.",
             )
         ]
     epsilon = f"gamma {float(gamma):.4g}, epsilon {math.log(gamma):.4g}"
@@ -150,7 +151,11 @@ def about_stronger(points: Sequence[CurvePoint], name: Name) -> list[Finding]:
         f"whoever believes {name(tenth.position)} at {percent(tenth.prior)} beforehand, and all else by the "
         f"frequencies, can become {percent(tenth.posterior)} sure, the worst of all values."
     )
-    advice = "Lower rho2, or publish with adversary='any-prior', if such attackers are likely." if strong else ""
+    advice = (
+        f"Lower rho2, or publish with {option('adversary', 'any-prior')}, if such attackers are likely."
+        if strong
+        else ""
+    )
     return [Finding("caution" if strong else "info", "stronger beliefs", detail, advice)]
 
 
@@ -236,7 +241,7 @@ def about_randomness(source: str, seed: int | None) -> list[Finding]:
             "serious",
             "seed",
             f"the draws come from a {source} that the manifest shows; whoever has it can undo the release.",
-            "Publish without seed=. A seed is for experiments on tables that hold no secrets.",
+            f"Publish without {option('seed', '')}. A seed is for experiments on tables that hold no secrets.",
         )
     ]
 

@@ -19,7 +19,7 @@ import numpy as np
 from deniable.audit.attacks.informed import NEARLY
 from deniable.audit.findings import Finding
 from deniable.core.arrays import Bools, Ints
-from deniable.core.errors import shortened
+from deniable.core.errors import option, shortened
 from deniable.core.probability import percent
 from deniable.core.replace import NumberRange
 
@@ -98,7 +98,8 @@ def told_of(heap: Heap) -> str:
 def fix_of(heap: Heap) -> str:
     """What to do about it."""
     if heap.step is None:
-        return f"Publish months or years: recode={{{heap.column!r}: dn.month}} makes categories of them."
+        coarser = option("recode", f"{{{heap.column!r}: dn.month}}", f"{heap.column}=month")
+        return f"Publish months or years: {coarser} makes categories of them."
     return (
         f"Round the numbers to that grid before they are perturbed: Replace(.., step={heap.step:g}), or /{heap.step:g} "
         "after the range on the command line."

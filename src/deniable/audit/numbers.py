@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from deniable.audit.findings import SURE, Finding
 from deniable.core.arrays import Ints
-from deniable.core.errors import shortened
+from deniable.core.errors import option, shortened
 from deniable.core.exact import SCALE
 from deniable.core.probability import percent
 from deniable.core.replace import NumberRange, Requirement
@@ -79,6 +79,8 @@ def about_numbers(column: str, numbers: list[SureNumber]) -> list[Finding]:
     )
     if broken:
         return [Finding("serious", "single numbers", detail, "Do not publish this release.")]
-    advice = "Publish coarser numbers (step=, bins=), or a smaller coin, if single numbers may be known."
+    advice = (
+        f"Publish coarser numbers (step=, {option('bins', '')}), or a smaller coin, if single numbers may be known."
+    )
     strong = worst.posterior > SURE
     return [Finding("caution" if strong else "info", "single numbers", detail, advice if strong else "")]

@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from deniable.cli import console
-from deniable.cli.words import in_options
 from deniable.core.errors import OutputError
 
 STDOUT = 1  # the file that a shell gave us, whatever prints to it now
@@ -53,7 +52,7 @@ def audit(
         figures = run(original, release, attacks=attacks, progress=progress)
     result = {"release": str(release), **figures.to_dict()}
     if out is not None:
-        text = json.dumps(result, indent=2, ensure_ascii=False) if as_json else in_options(str(figures))
+        text = json.dumps(result, indent=2, ensure_ascii=False) if as_json else str(figures)
         write_file(out, text + "\n", inputs=[original], private=True)
         console.say(f"The audit is in {out}. It is for you alone.")
         if as_json:
@@ -61,7 +60,7 @@ def audit(
     elif as_json:
         console.emit(result)
     else:
-        console.show(in_options(str(figures)))
+        console.show(str(figures))
     if figures.serious:
         raise typer.Exit(SERIOUS_EXIT)
 

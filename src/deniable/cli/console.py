@@ -18,8 +18,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from typer.core import TyperGroup
 
-from deniable.cli.words import in_options
-
 # Control characters but for tab and line feed, and the marks that turn the direction of text.
 _ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 NAMES = 0.6  # of a terminal's width, that columns which name a row may take where they are repeated
@@ -67,8 +65,8 @@ def say(text: str = "") -> None:
 
 
 def warn(text: str) -> None:
-    """A warning, which --quiet does not silence, in the words of the command line."""
-    say(f"Warning: {in_options(text)}")
+    """A warning, which --quiet does not silence."""
+    say(f"Warning: {text}")
 
 
 def red(text: str) -> str:

@@ -13,7 +13,6 @@ import typer
 from deniable import report as reports
 from deniable.audit.attacks.informed import SURE, Informed
 from deniable.cli import console, options
-from deniable.cli.words import in_options
 from deniable.core.errors import OptionError, counted
 from deniable.core.probability import percent
 from deniable.lab.experiments import Result, run_experiment
@@ -191,7 +190,7 @@ def _show(result: Result, predicted: Mapping[tuple[str, str], Errors]) -> None:
     )
     console.show_table(columns, rows)
     for name, reason in result.refused.items():
-        console.show(f"\n{name} does not apply: {in_options(reason)}")
+        console.show(f"\n{name} does not apply: {reason}")
 
 
 def _show_informed(gained: Mapping[str, Informed]) -> None:

@@ -21,9 +21,8 @@ import typer
 
 from deniable.cli import console
 from deniable.cli.entry import INTERRUPTED, Stopped
-from deniable.cli.words import in_options
 from deniable.core import memory
-from deniable.core.errors import DeniableError, OptionError, is_unicode, shortened
+from deniable.core.errors import DeniableError, OptionError, at_a_terminal, is_unicode, shortened
 from deniable.core.interruption import begin, what_stays
 
 MISTAKE = 2  # bad input, or a machine that is too small: the user can mend it
@@ -57,7 +56,7 @@ def run(command: Callable[[], Any], words: Sequence[str]) -> NoReturn:
     """Run a command and leave; ``words`` are its arguments, which say whether the result is wanted as JSON."""
     as_json = wants_json(words)
     begin()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), at_a_terminal():
         warnings.showwarning = _show_warning
         try:
             _require_unicode(words)
@@ -100,7 +99,7 @@ def outcome(problem: BaseException) -> Outcome:
     if isinstance(problem, console.BadNewsError):
         return Outcome(problem.kind, str(problem), problem.code)
     if isinstance(problem, DeniableError):
-        return Outcome(kind, in_options(str(problem)), MISTAKE)
+        return Outcome(kind, str(problem), MISTAKE)
     if isinstance(problem, ClickException):
         named = _with_value(problem)
         return Outcome("UsageError", named.format_message(), MISTAKE, _usage(named))

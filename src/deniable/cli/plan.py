@@ -11,7 +11,6 @@ from deniable.audit.attacks.informed import InformedAttacker
 from deniable.cli import console, options
 from deniable.cli.exempt import exempted
 from deniable.cli.plan_tables import cell_shares, explained, show_explained, show_strongest
-from deniable.cli.words import in_options
 from deniable.core.bins import require_fixed
 from deniable.core.errors import OptionError, did_you_mean
 from deniable.core.histogram import Histogram
@@ -230,7 +229,7 @@ def _show(result: Comparison, explain: str | None, as_json: bool) -> None:
             "+ bias: systematically off where public columns say something about the value; --pool shows how far."
         )
     for candidate in result.refused:
-        console.show(f"\n{candidate.name} does not apply: {in_options(candidate.refusal)}")
+        console.show(f"\n{candidate.name} does not apply: {candidate.refusal}")
     passed_over = [one for one in result.withheld if one is not result.recommended]
     if passed_over:
         console.show()

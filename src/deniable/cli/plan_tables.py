@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.cli import console
-from deniable.cli.words import in_options
 from deniable.core import values
 from deniable.core.plan import Plan
 from deniable.core.probability import percent
@@ -88,7 +87,7 @@ def show_strongest(strongest: Sequence[Strongest], error: float, size: float, *,
     console.show_table(["mechanism", "smallest rho2", f"error at {percent(size, 2)} of the rows"], table)
     for one in strongest:
         if one.refusal:
-            console.show(f"\n{one.mechanism} does not apply: {in_options(one.refusal)}")
+            console.show(f"\n{one.mechanism} does not apply: {one.refusal}")
     best = strongest[0]
     if best.rho2 is None:
         console.show(

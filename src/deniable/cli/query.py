@@ -15,7 +15,6 @@ import typer
 
 from deniable.cli import console
 from deniable.cli.engine import EngineName, Master
-from deniable.cli.words import in_options
 from deniable.core.errors import OptionError
 
 FORMULA = r"^[=+\-@\t\r]"
@@ -97,7 +96,7 @@ def query(
         confidence=confidence,
         simultaneous=simultaneous,
     )
-    note = in_options((answer.schema.metadata or {}).get(NOTE.encode(), b"").decode()) or None
+    note = (answer.schema.metadata or {}).get(NOTE.encode(), b"").decode() or None
     if note is not None:
         console.warn(note)
     if as_json:

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from deniable.cli import console
-from deniable.cli.words import in_options
 from deniable.core.errors import OptionError
 from deniable.core.reading import small_text
 
@@ -88,7 +87,7 @@ def report(
     figures = None
     if original is not None:
         with console.progress_bar(shown=not quiet and not as_json) as progress:
-            figures = _in_options(audit(original, release, attacks=True, progress=progress).to_dict())
+            figures = audit(original, release, attacks=True, progress=progress).to_dict()
     origin = None
     if who == "owner":
         origin = Origin.of([] if original is None else files_of(original), ["deniable", *sys.argv[1:]])
@@ -119,13 +118,6 @@ def _form(out: Path | None, named: str | None) -> str:
             f"Fix: a name that ends in .{named or 'html'}; a browser prints HTML as PDF."
         )
     return named or (ending if ending in reports.FORMATS else "html")
-
-
-def _in_options(figures: dict[str, Any]) -> dict[str, Any]:
-    """An audit whose advice can be followed on the command line."""
-    words = ("detail", "advice")
-    findings = [{**one, **{name: in_options(one[name]) for name in words}} for one in figures["findings"]]
-    return {**figures, "findings": findings}
 
 
 def _read(file: Path) -> dict[str, Any]:

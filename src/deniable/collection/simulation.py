@@ -14,7 +14,7 @@ from deniable.collection.bars import bars_of
 from deniable.collection.respondent import code, sent
 from deniable.collection.survey import Question
 from deniable.collection.wire import Responses, value_at
-from deniable.core.errors import OptionError
+from deniable.core.errors import OptionError, option
 from deniable.engines.randomness import KEY_BYTES
 from deniable.release.release import Release
 
@@ -50,7 +50,7 @@ class Respondents:
     def __init__(self, responses: Responses, number: int, seed: int | None = None) -> None:
         self.responses = responses
         if seed is not None and seed < 0:
-            raise OptionError(f"seed = {seed} is below 0. Fix: seed=1, say.")
+            raise OptionError(f"seed = {seed} is below 0. Fix: {option('seed', 1)}, say.")
         draw = np.random.default_rng(seed)
         columns = {question.name: _answers(question, number, draw) for question in responses.sheet.survey.questions}
         self.answers = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

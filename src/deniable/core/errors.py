@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import difflib
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -130,6 +131,62 @@ def warnings_heard() -> Iterator[dict[str, None]]:
         _heard.reset(before)
 
 
+_terminal: list[bool] = []  # of the whole process: threads that work for a command speak as it does
+_AT_A_TERMINAL = {"privacy": "rho2", "theta": "tolerance"}  # options that have another name there
+
+
+@contextmanager
+def at_a_terminal() -> Iterator[None]:
+    """Texts that are made from here to the end name options as the command line has them, not as Python does."""
+    _terminal.append(True)
+    try:
+        yield
+    finally:
+        _terminal.pop()
+
+
+def worded(python: str, terminal: str) -> str:
+    """Words for whoever calls from Python, or those for whoever is at a terminal."""
+    return terminal if _terminal else python
+
+
+def option(name: str, value: object = None, written: str | None = None) -> str:
+    """An option, with its value, as whoever reads the text would give it. No text of a release has one.
+
+    Args:
+        name: as Python has it.
+        value: left out: the name alone; "" where whoever reads it knows the value. Words in capitals stand for a value.
+        written: the value at a terminal, where it is written in another way; ``value`` is then Python as it stands.
+
+    >>> def options():
+    ...     print(option("row_id"), option("row_id", "COLUMN"), option("mechanism", "uniform"))
+    ...     print(option("drop", ["a", "b c"]), option("shuffle", False), option("exempt", ""))
+    ...     print(option("domain", "[..]", "COLUMN=FILE"))
+    >>> options()
+    row_id row_id=COLUMN mechanism='uniform'
+    drop=['a', 'b c'] shuffle=False exempt=
+    domain=[..]
+    >>> with at_a_terminal():
+    ...     options()
+    --row-id --row-id COLUMN --mechanism uniform
+    --drop a --drop 'b c' --no-shuffle --exempt
+    --domain COLUMN=FILE
+    """
+    flag = _AT_A_TERMINAL.get(name, name).replace("_", "-")
+    if value is None:
+        return worded(name, f"--{flag}")
+    if isinstance(value, bool):
+        return worded(f"{name}={value}", f"--{flag}" if value else f"--no-{flag}")
+    if written is not None:
+        return worded(f"{name}={value}", f"--{flag} {written}")
+    if isinstance(value, list):
+        return worded(f"{name}={value!r}", " ".join(f"--{flag} {shlex.quote(str(one))}" for one in value))
+    stands = not isinstance(value, str) or not value or value.isupper()
+    return worded(
+        f"{name}={value if stands else repr(value)}", f"--{flag} {shlex.quote(str(value)) if value else ''}".rstrip()
+    )
+
+
 SHORTEST_PART = 3  # letters of a word that are taken for the whole of it
 MOST_COLUMNS = 20  # named in a message
 
@@ -161,7 +218,7 @@ def listing(items: Sequence[object], most: int = 8) -> str:
     return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"
 
 
-def no_column(option: str, name: object, known: Sequence[str], hint: str = "") -> str:
+def no_column(role: str, name: object, known: Sequence[str], hint: str = "") -> str:
     """The message for a column that an option names and a table does not have: what was meant, and what there is.
 
     >>> no_column("drop", "nam", ["name", "age"])
@@ -169,8 +226,8 @@ def no_column(option: str, name: object, known: Sequence[str], hint: str = "") -
     """
     near = hint or did_you_mean(name, known) or " Fix: name one of its columns."
     return (
-        f"{option} names the column {shortened(name)}, which the table does not have.{near} "
-        f"Its columns: {listing(known, MOST_COLUMNS)}."
+        f"{option(role)} names the column {shortened(name)}, which the table does not have.{near} Its columns: "
+        f"{listing(known, MOST_COLUMNS)}."
     )
 
 

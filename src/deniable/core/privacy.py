@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from deniable.core.errors import RequirementError, did_you_mean, listing, shortened
+from deniable.core.errors import RequirementError, did_you_mean, listing, option, shortened
 from deniable.core.probability import Probability, percent, probability
 from deniable.core.sums import LargeSums, SmallSums
 
@@ -112,12 +112,14 @@ class Privacy:
         if first is not None and second is not None and first >= second:
             problems.append(_not_below("rho1", rho1, "rho2", rho2))
         if rho2 is None and not per_value and (rho1 is not None or (small_sums is None and large_sums is None)):
-            problems.append("rho2 is missing: say how sure an attacker may become, for example rho2='1/6'.")
+            problems.append(
+                f"rho2 is missing: say how sure an attacker may become, for example {option('rho2', '1/6')}."
+            )
         problems += _not_sums(small_sums, large_sums)
         if theta is not None and not per_value:
             problems.append(
-                f"theta = {theta} is the rule that per_value was made by, and there is none. "
-                "Fix: privacy=tolerance(counts, theta), or leave theta out."
+                f"{option('theta')} = {theta} is the rule that per_value was made by, and there is none. Fix: "
+                "privacy=tolerance(counts, theta), or leave theta out."
             )
         if per_value and (rho1 is not None or rho2 is not None):
             problems.append(

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.errors import OutputError, did_you_mean, extra_missing
+from deniable.core.errors import OutputError, did_you_mean, extra_missing, option
 from deniable.core.labels import Labels, texts_of
 from deniable.engines.batch.values import is_text
 
@@ -37,7 +37,10 @@ def program_of(path: Path) -> str:
     """The program that a file is for, by its suffix."""
     suffix = path.suffix.lower()
     if suffix not in PROGRAMS:
-        kept = " Rows are in the release's own folder as Parquet, or as CSV where it was published with format='csv'."
+        kept = (
+            " Rows are in the release's own folder as Parquet, or as CSV where it was published with "
+            f"{option('format', 'csv')}."
+        )
         raise OutputError(
             f"The output {str(path)!r} is no file that rows can be exported to: choose one of {', '.join(PROGRAMS)}."
             f"{kept if suffix in ('.csv', '.parquet') else did_you_mean(suffix, PROGRAMS)}"

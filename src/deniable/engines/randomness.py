@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from deniable.core.arrays import Codes, Ints, Words
-from deniable.core.errors import InternalError, OutputError, SecretError, TableError, shortened, warn_caller
+from deniable.core.errors import InternalError, OutputError, SecretError, TableError, option, shortened, warn_caller
 from deniable.core.values import LARGEST_WHOLE
 
 KEY_BYTES = 32
@@ -81,7 +81,8 @@ class Secret:
         """A key that anyone can compute from a number: for experiments only."""
         if isinstance(seed, bool) or not isinstance(seed, int) or not -LARGEST_WHOLE <= seed < LARGEST_WHOLE:
             raise SecretError(
-                f"seed = {shortened(seed)} is no whole number of 64 bits. Fix: seed=1, say, or a key of 32 bytes."
+                f"seed = {shortened(seed)} is no whole number of 64 bits. Fix: {option('seed', 1)}, say, or a key of "
+                "32 bytes."
             )
         warn_caller(
             f"seed = {seed}: anyone who knows or guesses the seed can undo this release. Use it for experiments, "
@@ -223,7 +224,9 @@ class Keystream:
         """
         ids = stored(ids)
         if ids.null_count:
-            raise TableError("A record id is missing in some rows. Fix: fill them, or name another column in row_id.")
+            raise TableError(
+                f"A record id is missing in some rows. Fix: fill them, or name another column in {option('row_id')}."
+            )
         key = _derive(self._secret.key, (*self.purpose, "record ids"))
         if pa.types.is_integer(ids.type):
             numbers = ids.to_numpy(zero_copy_only=False)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.arrays import Floats, Ints
-from deniable.core.errors import OptionError, QuestionError
+from deniable.core.errors import OptionError, QuestionError, option
 from deniable.estimation.aggregates import Aggregate, Count, columns_of, conditions_of
 from deniable.estimation.asking import Asking, Options, asking
 from deniable.estimation.estimate import reach
@@ -41,7 +41,7 @@ def answer(published: Published, question: Question) -> Answer:
     if options.method != "inverse" and not all(isinstance(one, Count) for one in question.aggregates):
         raise QuestionError(
             f"method = {options.method!r} answers counts only; sums, averages and shares are estimated with "
-            "method='inverse'."
+            f"{option('method', 'inverse')}."
         )
     if options.four_state:
         return _four_state(published, question)

@@ -12,7 +12,7 @@ from scipy.special import gammaincinv, ndtr, ndtri
 
 from deniable.core import html
 from deniable.core.arrays import Floats
-from deniable.core.errors import OptionError, QuestionError
+from deniable.core.errors import OptionError, QuestionError, option
 
 HOPELESS = "hopeless: the interval is wider than everything that is possible, ask about more rows or values"
 
@@ -150,8 +150,8 @@ class Estimate:
             return NotImplemented
         if other.confidence != self.confidence:
             raise QuestionError(
-                f"These estimates have different confidence ({self.confidence} and {other.confidence}): "
-                "ask both questions with the same confidence=."
+                f"These estimates have different confidence ({self.confidence} and {other.confidence}): ask both "
+                f"questions with the same {option('confidence', '')}."
             )
         ends = (other.smallest, other.largest) if sign > 0 else (-other.largest, -other.smallest)
         before = [e.stderr if e.uncalibrated is None else e.uncalibrated for e in (self, other)]

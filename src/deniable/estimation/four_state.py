@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.core.errors import OptionError, QuestionError
+from deniable.core.errors import OptionError, QuestionError, option
 from deniable.core.part import Grouping
 from deniable.estimation.asking import Options
 from deniable.estimation.decoys import SINGULAR, Others, chance, chance_slope, four_states, marginal, several_columns
@@ -51,8 +51,8 @@ def group_size(manifest: Any, method: str) -> int:
     groups: Grouping | None = manifest.parts[0].groups
     if groups is None:
         raise OptionError(
-            f"method = {method!r} is for decoy groups; this release was made by {manifest.mechanism!r}. "
-            "Fix: method='inverse', 'mle' or 'shrunk'."
+            f"method = {method!r} is for decoy groups; this release was made by {manifest.mechanism!r}. Fix: "
+            f"{option('method', 'inverse')}, 'mle' or 'shrunk'."
         )
     return groups.c
 
@@ -305,6 +305,7 @@ def _split(manifest: Any, predicate: Predicate) -> tuple[Predicate, dict[str, Le
         else:
             raise QuestionError(
                 "method = 'four-state' answers a condition on public columns AND values of sensitive columns; a "
-                "sensitive column stands inside an OR. Fix: method='inverse', or ask in parts that share no row."
+                f"sensitive column stands inside an OR. Fix: {option('method', 'inverse')}, or ask in parts that share "
+                "no row."
             )
     return And(tuple(public)), leaves

@@ -18,7 +18,7 @@ import numpy as np
 
 from deniable.core.arrays import Counts, Floats
 from deniable.core.channel import Channel
-from deniable.core.errors import OptionError, RequirementError, did_you_mean, shortened
+from deniable.core.errors import OptionError, RequirementError, did_you_mean, option, shortened
 from deniable.core.exact import different, kinds
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
@@ -241,8 +241,8 @@ def _requirement(
     if privacy.adversary != "frequency":
         raise RequirementError(
             f"mechanism {name!r} withstands the 'frequency' adversary only: its coins rely on every value's prior "
-            "being its share of the rows. Fix: adversary='frequency', or for 'any-prior' mechanism 'uniform' or "
-            "'fine-grain'."
+            f"being its share of the rows. Fix: {option('adversary', 'frequency')}, or for 'any-prior' mechanism "
+            "'uniform' or 'fine-grain'."
         )
     return privacy, limits_of(histogram, privacy, public)
 
@@ -255,7 +255,7 @@ def _too_tight(histogram: Histogram, limits: Limits) -> RequirementError:
     value = histogram.domain[ratios.index(max(ratios))]
     return RequirementError(
         f"rho2 is too close to the share of rows of {shortened(value)}, {percent(histogram.frequency(value))}: nothing "
-        "could be kept. Fix: raise rho2, or exempt that value with exempt=."
+        f"could be kept. Fix: raise rho2, or exempt that value with {option('exempt', '')}."
     )
 
 

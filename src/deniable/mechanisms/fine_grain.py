@@ -21,7 +21,7 @@ import numpy as np
 
 from deniable.core.arrays import Counts, Floats
 from deniable.core.channel import Channel, coarsened
-from deniable.core.errors import InternalError, OptionError, RequirementError
+from deniable.core.errors import InternalError, OptionError, RequirementError, option
 from deniable.core.exact import different_pairs, downward_amplifications, own_amplifications
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
@@ -94,8 +94,8 @@ class FineGrain(Mechanism):
         requirements = requirements_of(histogram, privacy, public)
         if not requirements:
             raise RequirementError(
-                "No value is protected: every value of the table is exempt, or more frequent than rho1. "
-                "Fix: name fewer values in exempt=, or raise rho1."
+                "No value is protected: every value of the table is exempt, or more frequent than rho1. Fix: name "
+                f"fewer values in {option('exempt', '')}, or raise rho1."
             )
         shared = {(id(rho1), id(rho2)): (rho1, rho2) for rho1, rho2 in requirements.values()}
         limits = {alike: amplification_limit(*pair) for alike, pair in shared.items()}

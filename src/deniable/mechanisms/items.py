@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from deniable.core.channel import SCALE, Channel
-from deniable.core.errors import OptionError, RequirementError
+from deniable.core.errors import OptionError, RequirementError, option, worded
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.items import Beyond, Unfolding, differing, list_gamma
@@ -92,8 +92,8 @@ class Items(Mechanism):
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         raise OptionError(
-            "mechanism 'items' perturbs the items of a column of lists, and a histogram of values has none. "
-            "Fix: publish(.., mechanism='items') plans it from the table."
+            "mechanism 'items' perturbs the items of a column of lists, and a histogram of values has none. Fix: "
+            f"publishing with {option('mechanism', 'items')} plans it from the table."
         )
 
     def plan_scanned(self, scans: Sequence[Scanned], privacy: Privacy | None, left_out: int = 0) -> Plan:
@@ -122,7 +122,8 @@ class Items(Mechanism):
         if (privacy is None) == (self.budget is None):
             raise OptionError(
                 "mechanism 'items' needs one bound for a whole list: a requirement or a budget. Fix: "
-                "privacy=Privacy(rho1=.., rho2=..), or Items(budget=2), as text 'items:budget=2'."
+                f"{worded('privacy=Privacy(rho1=.., rho2=..)', '--rho1 .. --rho2 ..')}, or "
+                f"{worded('Items(budget=2), as text ', '')}'items:budget=2'."
             )
         if self.budget is not None:
             return Fraction(math.exp(self.budget) * (1 - 1e-12))
@@ -130,12 +131,13 @@ class Items(Mechanism):
         if privacy.per_value or privacy.exempt:
             raise RequirementError(
                 "mechanism 'items' has one bound for anything about a list: per_value and exempt name single values. "
-                "Fix: Privacy(rho1=.., rho2=..) alone."
+                f"Fix: {worded('privacy=Privacy(rho1=.., rho2=..)', '--rho1 .. --rho2 ..')} alone."
             )
         if privacy.gamma is None:
             raise RequirementError(
                 "mechanism 'items' needs rho1, too: items that go together speak for each other, so what holds is a "
-                "bound for whatever was believed of the whole list, up to rho1. Fix: Privacy(rho1=.., rho2=..)."
+                "bound for whatever was believed of the whole list, up to rho1. Fix: "
+                f"{worded('privacy=Privacy(rho1=.., rho2=..)', '--rho1 .. --rho2 ..')}."
             )
         return privacy.gamma
 
@@ -192,7 +194,7 @@ def channel_of(limit: Fraction, m: int, most: int) -> tuple[int, int]:
     if keep <= 0:
         raise RequirementError(
             f"The bound allows {math.log(limit):.3g} for a row, which is nothing for each of {m} items. Fix: a smaller "
-            "most=, fewer items (domain=), or a weaker requirement."
+            f"most=, fewer items ({option('domain', '')}), or a weaker requirement."
         )
     return keep, weight
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deniable.core import exact, lineup_exact
-from deniable.core.errors import OptionError, RequirementError
+from deniable.core.errors import OptionError, RequirementError, option
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.lineup import LineUpDesign
@@ -159,7 +159,7 @@ class Lineup(Mechanism):
             )
         return (
             "No line-up keeps this requirement: some value is almost as frequent as its rho2 allows to be believed. "
-            "Fix: raise rho2, or exempt the most frequent values with exempt=."
+            f"Fix: raise rho2, or exempt the most frequent values with {option('exempt', '')}."
         )
 
     # -- any prior -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 from deniable.core import exact
 from deniable.core.arrays import Counts
 from deniable.core.channel import Channel
-from deniable.core.errors import RequirementError, shortened
+from deniable.core.errors import RequirementError, option, shortened, worded
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
@@ -76,7 +76,7 @@ def refuse_any_prior(name: str, privacy: Privacy | None) -> None:
         raise RequirementError(
             f"mechanism {name!r} does not withstand adversary 'any-prior': it replaces values by how frequent they are "
             "in the table, and that is evidence itself. Fix: mechanism 'uniform', 'fine-grain' or 'lineup', or "
-            "adversary='frequency'."
+            f"{option('adversary', 'frequency')}."
         )
 
 
@@ -149,13 +149,14 @@ def _own_limit(value: Hashable, histogram: Histogram, privacy: Privacy, public: 
         limit = min(privacy.per_value[value][1], privacy.theta * share)
     if share >= limit > 0:
         raise RequirementError(
-            f"rho2 = {limit} of {shortened(value)} cannot be met: it is {percent(share)} of the rows. "
-            "Fix: a higher rho2 (or theta) for it, or leave it out of per_value."
+            f"rho2 = {limit} of {shortened(value)} cannot be met: it is {percent(share)} of the rows. Fix: a higher "
+            f"rho2 (or {option('theta')}) for it, or leave it out of per_value."
         )
     if privacy.theta is not None and share and limit > privacy.theta * share:
         raise RequirementError(
-            f"theta = {privacy.theta} is kept for the counts that the requirement was made of, and "
-            f"{shortened(value)} is less frequent here. Fix: tolerance(counts, theta) with the counts of this table."
+            f"{option('theta')} = {privacy.theta} is kept for the counts that the requirement was made of, and "
+            f"{shortened(value)} is less frequent here. Fix: {worded('tolerance(counts, theta)', '--tolerance')} with "
+            "the counts of this table."
         )
     return limit
 

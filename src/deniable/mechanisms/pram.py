@@ -23,7 +23,7 @@ import numpy as np
 
 from deniable.core.arrays import Counts
 from deniable.core.channel import SCALE, Channel, coarsened, weights_of
-from deniable.core.errors import RequirementError
+from deniable.core.errors import RequirementError, option
 from deniable.core.exact import distinct
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
@@ -159,5 +159,7 @@ def _fix(largest: Fraction | None) -> str:
         return ""
     shown = Fraction(int(largest * 1000), 1000)
     if not shown:
-        return "Fix: raise rho2, or choose mechanism='designed'."
-    return f"Fix: coin={float(shown):g} for all values, the largest that works here, or mechanism='designed'."
+        return f"Fix: raise rho2, or choose {option('mechanism', 'designed')}."
+    return (
+        f"Fix: coin={float(shown):g} for all values, the largest that works here, or {option('mechanism', 'designed')}."
+    )

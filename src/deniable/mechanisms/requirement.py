@@ -18,6 +18,7 @@ from deniable.core.errors import (
     TableError,
     did_you_mean,
     listing,
+    option,
     shortened,
 )
 from deniable.core.histogram import Histogram
@@ -51,8 +52,8 @@ def check_histogram(histogram: Histogram, privacy: Privacy | None) -> None:
         raise TableError("The table has no rows: there is nothing to publish. Fix: a file with rows below its header.")
     if histogram.m < 2:
         raise TableError(
-            "The sensitive column has one single value in all rows: no perturbation can make it deniable. "
-            "Fix: choose another sensitive column, or name the full list of values with domain=."
+            "The sensitive column has one single value in all rows: no perturbation can make it deniable. Fix: choose "
+            f"another sensitive column, or name the full list of values with {option('domain', '')}."
         )
     if privacy is not None:
         require_exempt(histogram, privacy)
@@ -60,15 +61,15 @@ def check_histogram(histogram: Histogram, privacy: Privacy | None) -> None:
 
 
 def require_values(
-    option: str, named: Iterable[Hashable], known: Collection[Hashable], kind: type[DeniableError] = OptionError
+    role: str, named: Iterable[Hashable], known: Collection[Hashable], kind: type[DeniableError] = OptionError
 ) -> None:
     """Refuse an option that names something else than values of the sensitive column."""
     unknown = [value for value in named if value not in known]
     if unknown:
         raise kind(
-            f"{option} names {listing(unknown)}, which is not a value of the sensitive column."
+            f"{role} names {listing(unknown)}, which is not a value of the sensitive column."
             + did_you_mean(unknown[0], known)
-            + f" Fix: leave {shortened(unknown[0])} out, or name the full list of values with domain=."
+            + f" Fix: leave {shortened(unknown[0])} out, or name the full list of values with {option('domain', '')}."
         )
 
 
@@ -76,7 +77,7 @@ def require_exempt(histogram: Histogram, privacy: Privacy) -> None:
     """Refuse exempt values that are neither of the sensitive column nor of one of several."""
     singles = {value for column in single_values(histogram.domain) for value in column.values} if privacy.exempt else ()
     unknown = [value for value in privacy.exempt if value not in singles]
-    require_values("exempt", unknown, histogram, RequirementError)
+    require_values(option("exempt"), unknown, histogram, RequirementError)
 
 
 def in_its_words(histogram: Histogram, privacy: Required) -> Required:
@@ -105,7 +106,7 @@ def matched_requirements(histogram: Histogram, privacy: Privacy) -> Mapping[Hash
         raise RequirementError(
             f"per_value names {listing(unknown)}, which is not a value of the sensitive column."
             + did_you_mean(unknown[0], histogram.domain)
-            + f" Fix: leave {shortened(unknown[0])} out, or name the full list of values with domain=."
+            + f" Fix: leave {shortened(unknown[0])} out, or name the full list of values with {option('domain', '')}."
         )
     return matched
 
@@ -130,8 +131,8 @@ def require_covered(histogram: Histogram, protected: Bools) -> None:
     """Refuse a requirement that covers no value that occurs: its sentence would promise something about nobody."""
     if not histogram.counts[protected].any():
         raise RequirementError(
-            "No value is protected: every value of the table is exempt, or more frequent than rho1. "
-            "Fix: name fewer values in exempt=, raise rho1, or leave it out."
+            "No value is protected: every value of the table is exempt, or more frequent than rho1. Fix: name fewer "
+            f"values in {option('exempt', '')}, raise rho1, or leave it out."
         )
 
 
@@ -160,7 +161,7 @@ def require_feasible(histogram: Histogram, privacy: Privacy, protected: Bools) -
         f"rho2 = {privacy.rho2} cannot be met: {shortened(values[0])} alone is {percent(first)} of the rows"
         + (f" ({len(values)} values are at least as frequent as rho2: {listing(values)})" if len(values) > 1 else "")
         + (f"{least} that, or exempt" if smallest < 1 else "; no rho2 is feasible. Fix: exempt")
-        + f" {listing(values)} with exempt=."
+        + f" {listing(values)} with {option('exempt', '')}."
     )
 
 
@@ -203,8 +204,8 @@ def refuse_sums(privacy: Privacy | None) -> None:
     """What most mechanisms do with a requirement on sums: they promise nothing about them."""
     if privacy is not None and privacy.sums:
         raise RequirementError(
-            "Of what publishes rows, decoy groups alone promise something about sums (small_sums, large_sums). "
-            "Fix: mechanism='decoys', or leave them out."
+            f"Of what publishes rows, decoy groups alone promise something about sums ({option('small_sums')}, "
+            f"{option('large_sums')}). Fix: {option('mechanism', 'decoys')}, or leave them out."
         )
 
 
@@ -212,8 +213,8 @@ def needs_rho1(privacy: Privacy) -> Fraction:
     """rho1, which adversary 'any-prior' cannot do without."""
     if privacy.rho1 is None:
         raise RequirementError(
-            "adversary 'any-prior' needs rho1: the strongest belief beforehand that must be covered. "
-            "Fix: give rho1, for example rho1='1/13'."
+            "adversary 'any-prior' needs rho1: the strongest belief beforehand that must be covered. Fix: give rho1, "
+            f"for example {option('rho1', '1/13')}."
         )
     return privacy.rho1
 
@@ -227,9 +228,7 @@ def needs_values(privacy: Privacy | None, mechanism: str) -> Privacy:
 def needs_rho2(privacy: Privacy | None, mechanism: str) -> Privacy:
     """The requirement, which this mechanism cannot do without."""
     if privacy is None:
-        raise RequirementError(
-            f"mechanism {mechanism!r} needs a requirement: privacy=Privacy(rho2='1/6'), or --rho2 1/6."
-        )
+        raise RequirementError(f"mechanism {mechanism!r} needs a requirement: {option('privacy', '1/6')}.")
     refuse_sums(privacy)
     if privacy.rho2 is None:
         raise RequirementError(

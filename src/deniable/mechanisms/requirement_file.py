@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
-from deniable.core.errors import RequirementError, listing, shortened
+from deniable.core.errors import RequirementError, listing, option, shortened
 from deniable.core.privacy import Adversary, Privacy
 from deniable.core.probability import Probability
 from deniable.core.reading import small_text
@@ -89,8 +89,8 @@ def _from_toml(text: str, name: str) -> Pairs:
         raise RequirementError(f"{name} must have a table [values] with lines such as hiv = ['1/100', '1/50'].")
     if content:
         raise RequirementError(
-            f"{name} says {listing(list(content))}, which means nothing here: it holds the table [values] alone. "
-            "Fix: leave it out; an adversary is given with adversary= or --adversary."
+            f"{name} says {listing(list(content))}, which means nothing here: it holds the table [values] alone. Fix: "
+            f"leave it out; an adversary is given with {option('adversary', '')}."
         )
     return {value: _pair(value, entry, name) for value, entry in table.items()}
 

@@ -21,7 +21,7 @@ import numpy as np
 from deniable.core.arrays import Counts
 from deniable.core.breach import safe_threshold
 from deniable.core.channel import SCALE, Channel, largest_keep, uniform_weights, weights_of
-from deniable.core.errors import OptionError, RequirementError, TableError, listing
+from deniable.core.errors import OptionError, RequirementError, TableError, listing, option, worded
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan, PlannedPart
 from deniable.core.privacy import Privacy, amplification_limit
@@ -94,17 +94,20 @@ class Retention(Mechanism):
         if not self.columns:
             if privacy is None or not names:
                 raise OptionError(
-                    "mechanism 'retention' needs its columns and how each is perturbed. Fix: sensitive= and privacy=, "
-                    "or mechanism=Retention({'age': Replace(coin=0.5, low=17, high=90)}), as text "
-                    "'retention:age=0.5@17..90'."
+                    "mechanism 'retention' needs its columns and how each is perturbed. Fix: "
+                    f"{option('sensitive', '')} and {option('privacy', '')}, or "
+                    f"{worded('mechanism=Retention(..), as text', '--mechanism')} 'retention:age=0.5@17..90'."
                 )
             return Retention({name: Replace(privacy=privacy) for name in names})
         if privacy is not None:
-            raise OptionError("Retention: each column has its own requirement. Fix: Replace(privacy=..), no privacy=.")
+            raise OptionError(
+                "Retention: each column has its own requirement. Fix: "
+                f"{worded('Replace(privacy=..), no privacy=', 'leave out --rho1 and --rho2')}."
+            )
         if names and set(names) != set(self.columns):
             raise OptionError(
-                f"sensitive names {listing(list(names))}, Retention perturbs {listing(list(self.columns))}. "
-                "Fix: leave sensitive out."
+                f"{option('sensitive')} names {listing(list(names))}, Retention perturbs "
+                f"{listing(list(self.columns))}. Fix: leave {option('sensitive')} out."
             )
         return self
 
@@ -305,7 +308,7 @@ def _threshold(
         if replace.privacy.adversary == "any-prior":
             raise RequirementError(
                 f"The column {column!r}: replacing = {replace.replacing!r} protects against an attacker who knows the "
-                "frequencies only. Fix: replacing='uniform', or adversary='frequency'."
+                f"frequencies only. Fix: replacing='uniform', or {option('adversary', 'frequency')}."
             )
         if replace.replacing == "swapping":
             return _swapping_threshold(rho1, rho2, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from fractions import Fraction
 
-from deniable.core.errors import RequirementError
+from deniable.core.errors import RequirementError, option, worded
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Adversary, Privacy, amplification_limit, worst_posterior
 from deniable.core.probability import Probability, exact_number, rounded
@@ -56,8 +56,8 @@ def tolerance(
     per_value = {value: pair(f) for value, f in rows.items() if f and factor * Fraction(f, rows.rows) < 1}
     if not per_value:
         raise RequirementError(
-            f"theta = {theta} protects no value: every one is {float(1 / factor):.3g} of the rows or more. "
-            "Fix: lower theta."
+            f"{option('theta')} = {theta} protects no value: every one is {float(1 / factor):.3g} of the rows or more. "
+            f"Fix: {worded('lower theta', 'a lower --tolerance')}."
         )
     return Privacy(per_value=per_value, adversary=adversary, theta=factor)
 
@@ -66,6 +66,7 @@ def _factor(theta: Probability) -> Fraction:
     factor = exact_number(theta, "theta")
     if factor <= 1:
         raise RequirementError(
-            f"theta = {theta!r} must be a number above 1: how many times as sure an attacker may become. Fix: theta=3."
+            f"{option('theta')} = {theta!r} must be a number above 1: how many times as sure an attacker may become. "
+            f"Fix: {option('theta', 3)}."
         )
     return factor

@@ -18,7 +18,7 @@ import numpy as np
 
 from deniable.core.arrays import Bools, Counts
 from deniable.core.channel import Channel
-from deniable.core.errors import RequirementError, shortened
+from deniable.core.errors import RequirementError, option, shortened
 from deniable.core.exact import SCALE, different, distinct
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy, worst_posterior
@@ -134,9 +134,9 @@ def largest_share(histogram: Histogram, public: Histogram | None, protected: Boo
 def too_close(value: Hashable, rho2: Fraction) -> RequirementError:
     """What noise leaves no room for."""
     return RequirementError(
-        f"rho2 = {rho2} is too close to the share of rows of {shortened(value)}: plans are made from "
-        "a histogram with noise of a few rows, so that they give no count away, and that leaves no room. Fix: raise "
-        "rho2, exempt that value with exempt=, or publish more rows."
+        f"rho2 = {rho2} is too close to the share of rows of {shortened(value)}: plans are made from a histogram with "
+        "noise of a few rows, so that they give no count away, and that leaves no room. Fix: raise rho2, exempt that "
+        f"value with {option('exempt', '')}, or publish more rows."
     )
 
 

@@ -23,7 +23,7 @@ from deniable.audit.together import surest
 from deniable.core.arrays import Counts, Floats, Ints
 from deniable.core.bins import BinsLike
 from deniable.core.choice import Choice
-from deniable.core.errors import shortened
+from deniable.core.errors import option, shortened
 from deniable.core.histogram import Histogram
 from deniable.core.part import Part
 from deniable.core.privacy import Privacy
@@ -84,7 +84,7 @@ def distinct_warnings(parts: Iterable[tuple[Sequence[str], Counts]]) -> list[str
             warnings.append(
                 f"The sensitive column {columns[0]!r} has about as many values as rows, like an identifier or an exact "
                 "measurement: all of them are listed in the release, and hardly anything can be counted. Fix: drop it "
-                "and name another column as sensitive; or, if it holds numbers, bins=."
+                f"and name another column as sensitive; or, if it holds numbers, {option('bins', '')}."
             )
     return warnings
 
@@ -93,7 +93,7 @@ def row_label_warnings(unnamed: Sequence[str]) -> list[str]:
     """Columns that were left out because they tell where each row stood in the original."""
     return [
         f"The column {name!r} is left out: pandas calls labels of rows so, which tell where each row stood in the "
-        f"original. Fix: drop={name!r} if that is right; to publish it, give it a name of its own."
+        f"original. Fix: {option('drop', name)} if that is right; to publish it, give it a name of its own."
         for name in unnamed
     ]
 

@@ -16,7 +16,7 @@ from deniable.audit.dependence import SEED, Dependence, dependence
 from deniable.audit.exposure import Exposure
 from deniable.audit.functional import functions_of
 from deniable.core.arrays import Bools, Codes
-from deniable.core.errors import ColumnError, OptionError, TableError, no_column, shortened
+from deniable.core.errors import ColumnError, OptionError, TableError, no_column, option, shortened
 from deniable.core.probability import percent
 from deniable.engines import Engine, engine_named
 from deniable.engines.base import Dataset, Progress, no_progress
@@ -164,13 +164,13 @@ def risk(
 def _require(names: Sequence[str], sensitive: str | None, schema: pa.Schema) -> None:
     known = schema.names
     if not names:
-        raise ColumnError("columns names no column. Fix: those that an attacker may know of a person.")
-    for option, name in (
+        raise ColumnError(f"{option('columns')} names no column. Fix: those that an attacker may know of a person.")
+    for role, name in (
         *(("columns", name) for name in names),
         *([] if sensitive is None else [("sensitive", sensitive)]),
     ):
         if name not in known:
-            raise ColumnError(no_column(option, name, known))
+            raise ColumnError(no_column(role, name, known))
         if not is_askable(kind := schema.field(name).type):
             raise ColumnError(
                 f"The column {name!r} has the type {kind}, whose values cannot be compared. Fix: leave the column out, "

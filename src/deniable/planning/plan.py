@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from deniable.core.errors import RequirementError
+from deniable.core.errors import RequirementError, option
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, as_privacy
@@ -33,8 +33,8 @@ def require_something(privacy: Privacy | None) -> Privacy:
     """Refuse to choose a mechanism where nothing is required of the release."""
     if privacy is None:
         raise RequirementError(
-            "mechanism 'auto' needs a requirement to choose for. Fix: privacy='1/6', how sure an attacker may become; "
-            "or mechanism= with one that needs no requirement, for example 'pram'."
+            f"mechanism 'auto' needs a requirement to choose for. Fix: {option('privacy', '1/6')}, how sure an "
+            f"attacker may become; or {option('mechanism', '')} with one that needs no requirement, for example 'pram'."
         )
     return privacy
 

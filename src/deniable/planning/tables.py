@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from deniable.core.arrays import Codes, Ints
 from deniable.core.channel import Channel
-from deniable.core.errors import ColumnError, TableError, no_column
+from deniable.core.errors import ColumnError, TableError, no_column, option
 from deniable.core.histogram import Histogram
 from deniable.engines.base import Dataset, Progress, no_progress, row_labels
 from deniable.engines.batch.columns import Encoded, coded_columns, encode, smallest
@@ -109,12 +109,13 @@ def _counts(codes: Codes, size: int) -> Ints:
 
 def _kept(names: Sequence[str], sensitive: str, drop: Sequence[str]) -> list[str]:
     """The columns that stay; refused where one is named that is not there, or the sensitive one is dropped."""
-    for option, name in (("sensitive", sensitive), *(("drop", name) for name in drop)):
+    for role, name in (("sensitive", sensitive), *(("drop", name) for name in drop)):
         if name not in names:
-            raise ColumnError(no_column(option, name, names))
+            raise ColumnError(no_column(role, name, names))
     if sensitive in drop:
         raise ColumnError(
-            f"The column {sensitive!r} is named by sensitive= and by drop=: a column has one role. Fix: name it once."
+            f"The column {sensitive!r} is named by {option('sensitive', '')} and by {option('drop', '')}: a column has "
+            "one role. Fix: name it once."
         )
     left_out = {*drop, *row_labels(names, (sensitive,))}
     return [name for name in names if name not in left_out]

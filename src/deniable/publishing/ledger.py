@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from deniable.core.errors import ManifestError, RequirementError, listing
+from deniable.core.errors import ManifestError, RequirementError, listing, option
 from deniable.engines.batch.sketch import Sketch
 from deniable.engines.randomness import Keystream
 from deniable.publishing.looks import composed, packed, unpacked
@@ -89,13 +89,14 @@ class Ledger:
             if alike:
                 raise RequirementError(
                     f"Rows of this table were published under this key before, as {named}: this is a second look at "
-                    f"the same people, {composed(looks)}. Fix: series= to publish them again as they were; again=True "
-                    "to insist, or if they are other people whose rows are alike."
+                    f"the same people, {composed(looks)}. Fix: {option('series', '')} to publish them again as they "
+                    f"were; {option('again', True)} to insist, or if they are other people whose rows are alike."
                 )
             raise RequirementError(
-                f"Another release named {named} was published under this key: of another table, or with other choices."
-                f" If it was about the same people, this is a second look at them: {composed(looks)}. Fix: series= to "
-                "publish them again as they were; name= if this is about other people; again=True to insist."
+                f"Another release named {named} was published under this key: of another table, or with other choices. "
+                f"If it was about the same people, this is a second look at them: {composed(looks)}. Fix: "
+                f"{option('series', '')} to publish them again as they were; {option('name', '')} if this is about "
+                f"other people; {option('again', True)} to insist."
             )
         entry = {"name": name, "draws": digest, "gamma": None if gamma is None else str(gamma)}
         self.entries.append({**entry, "rows": _packed(rows)})

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from deniable.core.errors import RequirementError
+from deniable.core.errors import RequirementError, option
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.part import COUNT_EPSILON, Marginal
@@ -37,8 +37,8 @@ def is_wanted(
         raise RequirementError(NOT_WITH_ANY_PRIOR)
     if wish and uncertain:
         raise RequirementError(
-            "marginals = True does not go with small_sums: the noisy histogram tells every count, small ones too, to "
-            "within about two rows. Fix: leave marginals out."
+            f"marginals = True does not go with {option('small_sums')}: the noisy histogram tells every count, small "
+            "ones too, to within about two rows. Fix: leave marginals out."
         )
     return knows and not uncertain if wish is None else wish
 

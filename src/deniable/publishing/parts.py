@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deniable.core.errors import OptionError, RequirementError, did_you_mean
+from deniable.core.errors import OptionError, RequirementError, did_you_mean, option
 from deniable.core.part import Marginal, Part
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
@@ -179,12 +179,12 @@ def require_declared(need: Need, domain: Any, privacy: Privacy | None, adversary
         "adversary 'any-prior' covers whatever was believed, and that a value is listed because someone holds it is "
         "evidence"
         if any_prior
-        else "small_sums keeps small counts uncertain, and a value that is listed because someone holds it has one row "
-        "at least"
+        else f"{option('small_sums')} keeps small counts uncertain, and a value that is listed because someone holds "
+        "it has one row at least"
     )
     raise RequirementError(
-        f"The values of {which} are not declared: {why}. Fix: domain=[..] with every value that the column may hold, "
-        "whether or not the table shows it."
+        f"The values of {which} are not declared: {why}. Fix: {option('domain', '[..]', 'COLUMN=FILE')} with every "
+        "value that the column may hold, whether or not the table shows it."
     )
 
 
@@ -209,9 +209,14 @@ def domain_of_columns(domain: Any, columns: tuple[str, ...]) -> Mapping[str, Seq
         return {}
     if not isinstance(domain, Mapping):
         if len(columns) != 1:
-            raise OptionError("domain: with several columns, declare values by column. Fix: domain={column: [values]}.")
+            raise OptionError(
+                "domain: with several columns, declare values by column. Fix: "
+                f"{option('domain', '{column: [values]}', 'COLUMN=FILE')}."
+            )
         return {columns[0]: domain}
     for name in domain:
         if name not in columns:
-            raise OptionError(f"domain names {name!r}, which is no sensitive column.{did_you_mean(name, columns)}")
+            raise OptionError(
+                f"{option('domain')} names {name!r}, which is no sensitive column.{did_you_mean(name, columns)}"
+            )
     return domain

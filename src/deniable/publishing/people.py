@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import replace
 
-from deniable.core.errors import OptionError
+from deniable.core.errors import OptionError, option
 from deniable.core.guarantee import Guarantee
 from deniable.publishing.looks import composed
 from deniable.publishing.parts import Prepared
@@ -43,7 +43,7 @@ def require_own_draws(ready: Prepared, who: str | None, by_value: bool) -> None:
         for work in ready.jobs
     ):
         raise OptionError(
-            f"The column {who!r}, which names rows or people (row_id, person), does not go with mechanism "
+            f"The column {who!r}, which names rows or people ({option('row_id')}, person), does not go with mechanism "
             f"{ready.plan.mechanism!r}: it deals rows to cells, or swaps them, by their order. Fix: leave it out, or "
             "publish with a mechanism of one cell, for example 'designed'."
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.core.arrays import Ints, Words
-from deniable.core.errors import RequirementError
+from deniable.core.errors import RequirementError, option
 from deniable.engines.base import PartJob
 from deniable.engines.randomness import Keystream
 from deniable.publishing.looks import Looks, among, distinct
@@ -96,6 +96,6 @@ class Compared:
         raise RequirementError(
             f"{unfit}: {seen}. Under an id of another type or spelling (5, 5.0, '5', '005', 'P5', 'p5 ') a person is "
             f"drawn afresh, which is a second look: {bound()}. Fix: write every id in one way, that of the first "
-            "publication; new_people=True, if every id that is new names another person, whom the series has not "
-            "published."
+            f"publication; {option('new_people', True)}, if every id that is new names another person, whom the series "
+            "has not published."
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deniable.core.errors import ColumnError, OptionError, no_column, shortened
+from deniable.core.errors import ColumnError, OptionError, no_column, option, shortened
 from deniable.core.recode import Rare, Step, Steps
 from deniable.engines.batch.recoding import recoded_type
 from deniable.engines.batch.values import is_text
@@ -94,7 +94,9 @@ class Recoding:
         if column not in schema.names:
             raise ColumnError(no_column(what, column, schema.names))
         role = {"rare": "no public column", "suppress": "no sensitive column"}.get(what, "not published")
-        raise ColumnError(f"{what} names the column {column!r}, which is {role}. Fix: leave it out of {what}.")
+        raise ColumnError(
+            f"{option(what)} names the column {column!r}, which is {role}. Fix: leave it out of {option(what)}."
+        )
 
     def fitting(self, sensitive: Sequence[str], missing: str, domain: Any, bins: Mapping[str, Any]) -> Recoding:
         """Itself; refused where it contradicts other options, or does something twice."""
@@ -106,7 +108,7 @@ class Recoding:
         if missing != "value":
             raise OptionError(
                 "suppress makes rare values missing, which must then be perturbed like any value: missing = "
-                f"{missing!r} does not do that. Fix: missing='value'."
+                f"{missing!r} does not do that. Fix: {option('missing', 'value')}."
             )
         if domain is not None:
             raise OptionError("suppress leaves rare values out, and domain declares all values. Fix: leave one out.")

@@ -30,6 +30,7 @@ from deniable.core.errors import (
     did_you_mean,
     listing,
     no_column,
+    option,
     shortened,
 )
 from deniable.core.histogram import Histogram
@@ -116,8 +117,9 @@ class Request:
             object.__setattr__(self, name, value)
         if self.row_id is not None and self.person is not None:
             raise OptionError(
-                "row_id= and person= exclude each other: the one names a row, the other whoever it is about. Fix: "
-                "person= where people have several rows, otherwise row_id=."
+                f"{option('row_id', '')} and {option('person', '')} exclude each other: the one names a row, the other "
+                f"whoever it is about. Fix: {option('person', '')} where people have several rows, otherwise "
+                f"{option('row_id', '')}."
             )
         self._check_series()
         require_once(self.table)
@@ -136,17 +138,23 @@ class Request:
         if self.series is None:
             if self.changes is not None:
                 raise OptionError(
-                    "changes goes with series: how often a person's value may change in it. Fix: series=FILE."
+                    f"{option('changes')} goes with series: how often a person's value may change in it. Fix: "
+                    f"{option('series', 'FILE')}."
                 )
             if self.new_people:
-                raise OptionError("new_people goes with series: it says who is new in it. Fix: series=FILE.")
+                raise OptionError(
+                    f"{option('new_people')} goes with series: it says who is new in it. Fix: "
+                    f"{option('series', 'FILE')}."
+                )
             return
         if any(given is not None for given in (self.key, self.key_file, self.seed)):
-            raise OptionError("series has a key of its own. Fix: leave key, key_file and seed out.")
+            raise OptionError(
+                f"{option('series')} has a key of its own. Fix: leave key, {option('key_file')} and seed out."
+            )
         if self.who is None:
             raise OptionError(
-                "series needs to know who is who: a column that names the row or the person, and is not published. "
-                "Fix: row_id=COLUMN, or person=COLUMN."
+                f"{option('series')} needs to know who is who: a column that names the row or the person, and is not "
+                f"published. Fix: {option('row_id', 'COLUMN')}, or {option('person', 'COLUMN')}."
             )
         require_fixed(self.bins or {}, "the next publication of a series")
 
@@ -170,7 +178,9 @@ class Request:
     def secret(self) -> Secret:
         """One of the three that were given, or a fresh key."""
         if sum(given is not None for given in (self.key, self.key_file, self.seed)) > 1:
-            raise OptionError("key, key_file and seed exclude each other: give one of them, or none for a fresh key.")
+            raise OptionError(
+                f"key, {option('key_file')} and seed exclude each other: give one of them, or none for a fresh key."
+            )
         if self.key is not None:
             return Secret.from_key(self.key)
         if self.key_file is not None:
@@ -318,7 +328,7 @@ def public_columns(
     """
     problems = []
     if not sensitive:
-        problems.append("sensitive names no column: say which column must stay deniable.")
+        problems.append(f"{option('sensitive')} names no column: say which column must stay deniable.")
     roles = {named_by: sensitive, "drop": drop}
     roles |= {role: (name,) for role, name in (("row_id", row_id), ("person", person)) if name is not None}
     problems += [
@@ -328,7 +338,7 @@ def public_columns(
         if name not in source.names
     ]
     for name in dict.fromkeys(sensitive):
-        named = [f"{role}=" for role, names in roles.items() for other in names if other == name]
+        named = [option(role, "") for role, names in roles.items() for other in names if other == name]
         if len(named) > 1:
             problems.append(
                 f"The column {name!r} is named by {' and by '.join(named)}: a column has one role. Fix: name it once."
@@ -356,7 +366,7 @@ def _joined(role: str, name: str, names: Sequence[str]) -> str:
     """The hint where a column that is not there is several that are, joined by commas."""
     joined = [part.strip() for part in name.split(",")]
     several = len(joined) > 1 and all(part in names for part in joined)
-    return f" Fix: name columns one by one, {role}={joined}." if several else ""
+    return f" Fix: name columns one by one, {option(role, joined)}." if several else ""
 
 
 def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
@@ -384,13 +394,14 @@ def unfolded(opened: Dataset, request: Request, recoding: Recoding) -> tuple[Dat
     if items is None and request.required is not None and request.required.adversary == "any-prior":
         raise RequirementError(
             f"The items of {column!r} are not declared: adversary 'any-prior' covers whatever was believed, and that "
-            "an item is listed because someone has it is evidence. Fix: domain=[..] with every item that a list may "
-            "hold, whether or not the table shows it."
+            f"an item is listed because someone has it is evidence. Fix: {option('domain', '[..]', 'COLUMN=FILE')} "
+            "with every item that a list may hold, whether or not the table shows it."
         )
     if not isinstance(opened, Unfolds):
         raise OptionError(
             f"This engine cannot read the lists of {column!r} item by item. Fix: publish on one machine "
-            "(engine='local'), or make a column of each item first and publish them with Retention(.., budget=..)."
+            f"({option('engine', 'local')}), or make a column of each item first and publish them with Retention(.., "
+            "budget=..)."
         )
     dataset = opened.unfolded(column, how, items, request.person)
     columns = tuple(dataset.items)
@@ -400,19 +411,20 @@ def unfolded(opened: Dataset, request: Request, recoding: Recoding) -> tuple[Dat
 def _require_lists_alone(request: Request, recoding: Recoding, column: str) -> None:
     """Refuse the first option that does not go with lists."""
     given = {
-        f"missing={request.missing!r} (a missing list is an empty one, and is perturbed like any other)": (
+        f"{option('missing', request.missing)} (a missing list is an empty one, and is perturbed like any other)": (
             request.missing != "value"
         ),
         "marginals=True (a noisy count of every item would cost as much as the rows do, once for every item that a "
         "person has)": bool(request.marginals),
-        "series= (a list that changes by one item would be published again in all of its items)": (
+        f"{option('series', '')} (a list that changes by one item would be published again in all of its items)": (
             request.series is not None
         ),
-        "bins= (items are no numbers)": bool(request.bins),
-        f"recode= of {column!r} (a list is no value to make coarser; recode its items beforehand)": (
+        f"{option('bins', '')} (items are no numbers)": bool(request.bins),
+        f"{option('recode', '')} of {column!r} (a list is no value to make coarser; recode its items beforehand)": (
             column in recoding.columns
         ),
-        "suppress= (it makes rare values missing; leave rare items out beforehand)": recoding.suppress is not None,
+        f"{option('suppress', '')} (it makes rare values missing; leave rare items out beforehand)": recoding.suppress
+        is not None,
     }
     for what, there in given.items():
         if there:
@@ -424,7 +436,8 @@ def _declared_items(column: str, domain: Domain) -> Sequence[Any] | None:
         return domain
     strange = [name for name in domain if name != column]
     if strange:
-        raise OptionError(f"domain names {strange[0]!r}, which is no sensitive column. Fix: domain=[items].")
+        declared = option("domain", "[items]", f"{column}=FILE")
+        raise OptionError(f"{option('domain')} names {strange[0]!r}, which is no sensitive column. Fix: {declared}.")
     return domain.get(column)
 
 
@@ -437,8 +450,8 @@ def binned(
         if other[0] not in dataset.names:
             raise ColumnError(no_column("bins", other[0], dataset.names))
         raise ColumnError(
-            f"bins names {other[0]!r}, which is not a sensitive column. Fix: recode={{{other[0]!r}: bands(..)}} makes "
-            "a public column coarser."
+            f"{option('bins')} names {other[0]!r}, which is not a sensitive column. Fix: "
+            f"{option('recode', f'{{{other[0]!r}: bands(..)}}', f'{other[0]}=bands:..')} makes a public column coarser."
         )
     return dataset.binned(bins, keys)
 

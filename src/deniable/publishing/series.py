@@ -23,7 +23,7 @@ import numpy as np
 
 from deniable.core import values
 from deniable.core.arrays import Ints, Words
-from deniable.core.errors import ManifestError, OptionError, RequirementError, SecretError
+from deniable.core.errors import ManifestError, OptionError, RequirementError, SecretError, option
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.part import Part, part_dict, part_of
@@ -77,7 +77,9 @@ class Series:
     def open(cls, path: Path, changes: int | None, new_people: bool) -> Series:
         """The series in this file, or a new one where there is no file."""
         if changes is not None and (isinstance(changes, bool) or not isinstance(changes, int) or changes < 0):
-            raise OptionError(f"changes = {changes!r} is not allowed: it is a whole number from 0 on. Fix: changes=2.")
+            raise OptionError(
+                f"changes = {changes!r} is not allowed: it is a whole number from 0 on. Fix: {option('changes', 2)}."
+            )
         if not path.exists():
             made = Secret(Secret.generate().key, "series")
             return cls(path, made, CHANGES if changes is None else changes, new_people=new_people)
@@ -244,7 +246,7 @@ class Series:
             raise RequirementError(
                 f"At least one person has changed their value more than {self.changes} times since the series began, "
                 "and each change is another look at them. Fix: leave the rows of those who did out, or begin a new "
-                "series, with changes= for as many as are to be expected."
+                f"series, with {option('changes', '')} for as many as are to be expected."
             )
         now = present.compared(distinct(self.looks[0].words), self.spellings)
         if not self.new_people:

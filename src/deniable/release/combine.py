@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.channel import SCALE
-from deniable.core.errors import ColumnError, OptionError, did_you_mean, listing, shortened
+from deniable.core.errors import ColumnError, OptionError, did_you_mean, listing, option, shortened
 from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict, with_sentence
 from deniable.core.part import Part
 from deniable.core.privacy import Privacy
@@ -63,8 +63,9 @@ def pool(releases: Sequence[Release]) -> Release:
         if problem:
             raise OptionError(
                 f"Release {number} cannot be pooled with release 1: {problem} Fix: let all owners publish with the "
-                "same columns, declared values (domain=) or ranges, coins and requirement; coins depend on no counts "
-                "with mechanism='uniform' and rho1, or where mechanism='retention' names them."
+                f"same columns, declared values ({option('domain', '')}) or ranges, coins and requirement; coins "
+                f"depend on no counts with {option('mechanism', 'uniform')} and rho1, or where "
+                f"{option('mechanism', 'retention')} names them."
             )
     _require_others(several)
     table = pa.concat_tables([release.table for release in several]).combine_chunks()

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deniable.core.errors import OutputError, listing
+from deniable.core.errors import OutputError, option
 from deniable.engines.exporting import export, program_of
 from deniable.release.folder import write_file
 
@@ -28,7 +28,9 @@ def export_rows(release: Release, out: str | os.PathLike[str], overwrite: bool) 
             "one. Fix: release.pseudo_table() gives rows with weights, or save the release as CSV."
         )
     if path.exists() and not overwrite:
-        raise OutputError(f"The output {str(path)!r} exists already. Fix: choose another name, or overwrite=True.")
+        raise OutputError(
+            f"The output {str(path)!r} exists already. Fix: choose another name, or {option('overwrite', True)}."
+        )
     remarks = {name: f"{name} (changed at random: see the notes)" for name in manifest.sensitive_columns}
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder, f"rows{path.suffix.lower()}")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from deniable.core.errors import DeniableError, ManifestError, OutputError, is_unicode
+from deniable.core.errors import DeniableError, ManifestError, OutputError, is_unicode, option
 from deniable.core.interruption import held_off, put_in_place
 from deniable.core.manifest import Manifest, read_json
 from deniable.engines import Engine
@@ -88,7 +88,9 @@ def _require_room(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike
     if not os.path.lexists(out):
         return
     if not overwrite:
-        raise OutputError(f"The output {str(out)!r} exists already. Fix: choose another folder, or overwrite=True.")
+        raise OutputError(
+            f"The output {str(out)!r} exists already. Fix: choose another folder, or {option('overwrite', True)}."
+        )
     if out.is_symlink() or not out.is_dir():
         raise OutputError(f"{str(out)!r} is not a folder of its own, so it is not overwritten. Fix: another folder.")
     names = {entry.name for entry in out.iterdir()}

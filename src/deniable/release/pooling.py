@@ -11,7 +11,7 @@ import numpy as np
 
 from deniable.core.arrays import Floats
 from deniable.core.channel import Channel
-from deniable.core.errors import listing
+from deniable.core.errors import listing, option
 from deniable.core.manifest import Manifest
 from deniable.core.part import Marginal, Part
 from deniable.core.promise import Amplification, Promise
@@ -24,7 +24,10 @@ def difference(one: Manifest, other: Manifest) -> str:
         off = sorted(name for name, _ in names[0] ^ names[1])
         return f"the columns differ ({listing(off)})." if off else "the columns stand in another order or role."
     if one.recoded != other.recoded:
-        return "columns were made coarser in one of them, or in another way (recode=, rare=, suppress=)."
+        return (
+            f"columns were made coarser in one of them, or in another way ({option('recode', '')}, "
+            f"{option('rare', '')}, {option('suppress', '')})."
+        )
     grouped = [manifest.mechanism for manifest in (one, other) for part in manifest.parts if part.groups is not None]
     if grouped:
         return f"{grouped[0]!r} publishes groups of its own rows; 'uniform' can be pooled."

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.errors import OptionError, TableError, did_you_mean
+from deniable.core.errors import OptionError, TableError, did_you_mean, option
 from deniable.core.histogram import Histogram
 from deniable.engines.base import Scan
 from deniable.engines.batch.values import (
@@ -103,8 +103,8 @@ class Encoder:
             return so_far
         if not self.exempt:
             raise TableError(
-                f"The column {name!r} has missing values, which its domain does not hold. "
-                "Fix: missing='value' or missing='exempt'."
+                f"The column {name!r} has missing values, which its domain does not hold. Fix: "
+                f"{option('missing', 'value')} or {option('missing', 'exempt')}."
             )
         return here if so_far is None else here | so_far
 
@@ -150,8 +150,8 @@ class DomainScanner:
         if missing == "refuse" and lost:
             where = " or ".join(map(repr, columns))
             raise TableError(
-                f"{_about(lost).capitalize()} rows have no value in {where}, and missing = 'refuse'. "
-                "Fix: remove those rows, or missing='value' (a value like any other) or missing='exempt' "
+                f"{_about(lost).capitalize()} rows have no value in {where}, and missing = 'refuse'. Fix: remove those "
+                f"rows, or {option('missing', 'value')} (a value like any other) or {option('missing', 'exempt')} "
                 "(published as missing)."
             )
         exempt = missing == "exempt"
@@ -259,8 +259,8 @@ def _refuse_undeclared(tally: _Tally, missing_occurs: bool, declared: pa.Array) 
         )
     if missing_occurs and not declared.null_count:
         raise TableError(
-            f"The column {tally.name!r} has missing values, and the declared domain holds no None. "
-            "Fix: add None to the domain, or missing='exempt'."
+            f"The column {tally.name!r} has missing values, and the declared domain holds no None. Fix: add None to "
+            f"the domain, or {option('missing', 'exempt')}."
         )
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.arrays import Bools, Ints
-from deniable.core.errors import ColumnError, TableError, shortened
+from deniable.core.errors import ColumnError, TableError, option, shortened
 from deniable.core.items import Unfolding
 from deniable.engines.batch.values import decoded, is_text
 
@@ -81,7 +81,7 @@ def places_of(name: str, column: pa.Array, items: pa.Array, how: Unfolding) -> B
     if codes.null_count:
         raise TableError(
             f"Lists of the column {name!r} hold items that the declared domain does not. Fix: add to the domain every "
-            "item that may occur, or leave domain= away."
+            f"item that may occur, or leave {option('domain', '')} away."
         )
     keys = rows * max(len(items), 1) + codes.to_numpy(zero_copy_only=False).astype(np.int64)
     first = np.sort(np.unique(keys, return_index=True)[1])  # an item that stands twice counts once, where it is first

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.arrays import Bools, Codes
-from deniable.core.errors import ColumnError, OptionError, TableError
+from deniable.core.errors import ColumnError, OptionError, TableError, option, worded
 from deniable.core.replace import Kind, NumberRange, Replace
 from deniable.engines.base import RangeScan
 from deniable.engines.batch.binning import numbers_in
@@ -242,15 +242,16 @@ def require_inside(column: str, numbers: npt.NDArray[Any], gone: Bools, grid: Nu
     ends = [end.toordinal() if isinstance(end, datetime.date) else end for end in (grid.low, grid.high)]
     if (((numbers < ends[0]) | (numbers > ends[1])) & ~gone).any():
         raise TableError(
-            f"The column {column!r} holds values outside the declared range {grid.low} to {grid.high}. "
-            "Fix: widen low= and high=, or cut the values to the range first."
+            f"The column {column!r} holds values outside the declared range {grid.low} to {grid.high}. Fix: widen "
+            f"{worded('low= and high=', 'LOW..HIGH')}, or cut the values to the range first."
         )
 
 
 def _missing(column: str) -> TableError:
     return TableError(
-        f"The column {column!r} has missing values, and missing = 'refuse'. Fix: remove those rows, or missing='value' "
-        "(a value like any other) or missing='exempt' (published as missing)."
+        f"The column {column!r} has missing values, and missing = 'refuse'. Fix: remove those rows, or "
+        f"{option('missing', 'value')} (a value like any other) or {option('missing', 'exempt')} (published as "
+        "missing)."
     )
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.arrays import Ints
-from deniable.core.errors import ColumnError, OptionError, did_you_mean, listing
+from deniable.core.errors import ColumnError, OptionError, did_you_mean, listing, option
 from deniable.core.values import LARGEST_WHOLE
 
 LIST = "list<element: "  # how the type of line-ups prints
@@ -165,8 +165,8 @@ def python_values(array: pa.Array) -> list[Any]:
     t = pa.types
     if t.is_floating(array.type) and pc.any(pc.is_inf(array.cast(pa.float64()))).as_py():
         raise ColumnError(
-            "A sensitive column holds infinite numbers, which a manifest cannot list. "
-            "Fix: replace them by missing values or by the largest number, or publish bins (bins=, --bins)."
+            "A sensitive column holds infinite numbers, which a manifest cannot list. Fix: replace them by missing "
+            f"values or by the largest number, or publish bins ({option('bins', '')})."
         )
     if t.is_uint64(array.type) and len(array) and (pc.max(array).as_py() or 0) >= LARGEST_WHOLE:
         raise ColumnError(
@@ -207,15 +207,17 @@ def declared_values(
         lists: list[Any] = [domain.get(name) for name in columns]
         for name in domain:
             if name not in columns:
-                raise OptionError(f"domain names {name!r}, which is no sensitive column.{did_you_mean(name, columns)}")
+                raise OptionError(
+                    f"{option('domain')} names {name!r}, which is no sensitive column.{did_you_mean(name, columns)}"
+                )
     elif len(columns) == 1:
         lists = [list(domain)]
         _refuse_twice(lists[0])
     else:
         if not all(isinstance(row, tuple | list) and len(row) == len(columns) for row in domain):
             raise OptionError(
-                f"domain: with {len(columns)} sensitive columns each value is a tuple of {len(columns)}. "
-                "Fix: domain={column: [values], ...} or a list of such tuples."
+                f"domain: with {len(columns)} sensitive columns each value is a tuple of {len(columns)}. Fix: "
+                f"{option('domain', '{column: [values], ...} or a list of such tuples', 'COLUMN=FILE')}."
             )
         lists = [list(dict.fromkeys(row[place] for row in domain)) for place in range(len(columns))]
     return [
@@ -288,6 +290,6 @@ def require_readable_csv(schema: pa.Schema) -> None:
             known = False
         if not known:
             raise OptionError(
-                f"format = 'csv' cannot hold the column {field.name!r} of type {field.type}. "
-                "Fix: format='parquet', or drop the column."
+                f"format = 'csv' cannot hold the column {field.name!r} of type {field.type}. Fix: "
+                f"{option('format', 'parquet')}, or drop the column."
             )

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from deniable.core.arrays import Ints
 from deniable.core.bins import Bins, BinsLike, Quantiles, as_bins
-from deniable.core.errors import ColumnError, TableError, table_changed
+from deniable.core.errors import ColumnError, TableError, option, table_changed
 from deniable.core.items import ListItem, Unfolding
 from deniable.core.recode import Steps
 from deniable.core.replace import Replace
@@ -209,8 +209,8 @@ class LocalDataset:
         joined = np.sort(np.concatenate(words)) if words else np.zeros(0, np.uint64)
         if (joined[1:] == joined[:-1]).any():
             raise ColumnError(
-                f"row_id = {row_id!r} does not name rows: a value of it occurs more than once, and equal ids get equal "
-                "draws. Fix: choose a column without repetitions, or leave row_id out."
+                f"{option('row_id')} = {row_id!r} does not name rows: a value of it occurs more than once, and equal "
+                f"ids get equal draws. Fix: choose a column without repetitions, or leave {option('row_id')} out."
             )
 
     def inspect(self, public: Sequence[str], parts: Sequence[PartJob] = ()) -> list[str]:

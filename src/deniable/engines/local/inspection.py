@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deniable.core.errors import option, worded
 from deniable.engines.base import Dataset
 from deniable.engines.batch.values import plain_type
 from deniable.engines.local.identifying import what_people
@@ -42,8 +43,8 @@ def identifier_warnings(source: Dataset, columns: Sequence[str], sample_rows: in
         if looks is not None:
             day = "" if "birth" not in looks else ", or recode it by year"
             warnings.append(
-                f"The column {name!r} looks like {looks}. It is published as it is and may name people. "
-                f"Fix: drop={name!r}{day}, unless that is intended."
+                f"The column {name!r} looks like {looks}. It is published as it is and may name people. Fix: "
+                f"{option('drop', name)}{day}, unless that is intended."
             )
     return warnings
 
@@ -136,7 +137,7 @@ class OrderWatch:
             return []
         return [
             f"The order of the rows predicts {column!r}: {what}. Whoever sees the order learns more than the guarantee "
-            "allows. Fix: shuffle the rows (shuffle=True, the default)."
+            f"allows. Fix: {worded('shuffle the rows (shuffle=True, the default)', 'leave out --no-shuffle')}."
         ]
 
 

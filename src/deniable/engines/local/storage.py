@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from deniable.core.errors import ManifestError, OptionError, OutputError
+from deniable.core.errors import ManifestError, OptionError, OutputError, option
 from deniable.engines.base import ROW_GROUP
 from deniable.engines.batch import lineups
 from deniable.engines.batch.parts import digest_of, parts_of
@@ -50,7 +50,7 @@ def _with_short_years(piece: pa.Table) -> pa.Table:
             if years["min"] is not None and not 0 <= years["min"] <= years["max"] <= 9999:
                 raise OptionError(
                     f"format = 'csv' cannot hold the column {field.name!r}, which has dates before the year 0 or after "
-                    "9999. Fix: format='parquet', or drop the column."
+                    f"9999. Fix: {option('format', 'parquet')}, or drop the column."
                 )
     return piece
 

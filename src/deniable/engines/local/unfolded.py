@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.core.arrays import Ints
-from deniable.core.errors import ColumnError, TableError
+from deniable.core.errors import ColumnError, TableError, option
 from deniable.core.histogram import Histogram
 from deniable.core.items import MOST_ITEMS, ListItem, Unfolding, item_column
 from deniable.core.labels import Labels
@@ -119,7 +119,8 @@ def unfold(
     if not 1 <= len(items) <= MOST_ITEMS:
         raise TableError(
             f"The lists of the column {column!r} have {'no items' if not len(items) else 'too many items'}: between 1 "
-            f"and {MOST_ITEMS:,} different ones can be published. Fix: group rare ones, or name fewer (domain=)."
+            f"and {MOST_ITEMS:,} different ones can be published. Fix: group rare ones, or name fewer "
+            f"({option('domain', '')})."
         )
     counts, rows = np.zeros(len(items), np.int64), 0
     for batch in source.batches([column]):

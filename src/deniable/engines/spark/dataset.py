@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from deniable.core.arrays import Ints
 from deniable.core.bins import Bins, BinsLike, as_bins
-from deniable.core.errors import ColumnError, OptionError, TableError
+from deniable.core.errors import ColumnError, OptionError, TableError, option
 from deniable.core.labels import Labels
 from deniable.core.recode import Steps
 from deniable.core.replace import Replace
@@ -35,14 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 NUMBER = "deniable row number"
-SWAPPED = (
-    "replacing='swapping' exchanges values between any two rows of the table, which are on different machines here. "
-    "Fix: another replacing=, or publish with engine='local'."
-)
-QUANTILES = (
-    "bins of {column!r} as quantiles need all its numbers in one place. Fix: give edges, for example "
-    "bins={{{column!r}: [0, 10, 20]}}, or publish with engine='local'."
-)
 
 
 class SparkDataset:
@@ -135,7 +127,11 @@ class SparkDataset:
         for column, given in bins.items():
             wanted = as_bins(given)
             if not isinstance(wanted, Bins):
-                raise OptionError(QUANTILES.format(column=column))
+                edges_of = option("bins", f"{{{column!r}: [0, 10, 20]}}", f"{column}=0,10,20")
+                raise OptionError(
+                    f"bins of {column!r} as quantiles need all its numbers in one place. Fix: give edges, for example "
+                    f"{edges_of}, or publish with {option('engine', 'local')}."
+                )
             edges[column] = wanted
         return SparkDataset(self._frame, {**self.bins, **edges}, self._gone, self._rows, self.recodes, self._plans)
 
@@ -191,8 +187,8 @@ class SparkDataset:
             twice = words.groupBy("word").count().where("count > 1").head(1)
         if twice:
             raise ColumnError(
-                f"row_id = {row_id!r} does not name rows: a value of it occurs more than once, and equal ids get equal "
-                "draws. Fix: choose a column without repetitions, or leave row_id out."
+                f"{option('row_id')} = {row_id!r} does not name rows: a value of it occurs more than once, and equal "
+                f"ids get equal draws. Fix: choose a column without repetitions, or leave {option('row_id')} out."
             )
 
     def sketch(self, keys: Keystream) -> Sketch:
@@ -220,7 +216,10 @@ class SparkDataset:
     def execute(self, job: Job, spool: Path | None = None) -> SparkRows:
         """The published rows, made where they are wanted: on this machine, or in files that tasks write."""
         if any(work.part.swapped for work in job.parts):
-            raise OptionError(SWAPPED)
+            raise OptionError(
+                "replacing='swapping' exchanges values between any two rows of the table, which are on different "
+                f"machines here. Fix: another replacing=, or publish with {option('engine', 'local')}."
+            )
         frame, reading = self.selected(job.columns)
         return SparkRows(frame, reading, job, self.published_schema(job), spool)
 

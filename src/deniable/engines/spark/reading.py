@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from deniable.core.arrays import Ints
 from deniable.core.bins import Bins
-from deniable.core.errors import TableError
+from deniable.core.errors import TableError, option
 from deniable.engines.base import BATCH_ROWS
 from deniable.engines.batch import binning, recoding
 from deniable.engines.batch.shuffling import rechunked
@@ -85,5 +85,5 @@ def changed() -> TableError:
     return TableError(
         "The rows came in another order, or were others, when they were read again, so they cannot be numbered. Fix: "
         "publish from files that nobody writes to (write the data frame as Parquet first), or name the rows by a "
-        "column: row_id=."
+        f"column: {option('row_id', '')}."
     )

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.errors import ManifestError, QuestionError
+from deniable.core.errors import ManifestError, QuestionError, option
 from deniable.core.lineup import LineUpDesign
 from deniable.core.part import Part
 from deniable.core.replace import NumberRange
@@ -81,7 +81,7 @@ class PerturbedColumn:
         if self.mixture is None:
             raise QuestionError(
                 f"The release publishes neither the cells of its rows nor the channel of {self.name!r} as a whole: "
-                "questions about it cannot be answered so. Fix: method='four-state exact'."
+                f"questions about it cannot be answered so. Fix: {option('method', 'four-state exact')}."
             )
         return Dense(self.name, self.mixture, int(self.exempt))
 

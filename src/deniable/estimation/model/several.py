@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from deniable.core.arrays import Bools, Floats, Ints
-from deniable.core.errors import QuestionError, warn_caller
+from deniable.core.errors import QuestionError, option, warn_caller
 from deniable.core.tally import Block, Counter, Moments
 from deniable.estimation.mapped import Grouped, Mapped, column_of
 from deniable.estimation.model.conditions import MOST_LABELS, MOST_SHOWN, Conditions, Labels
@@ -221,7 +221,9 @@ class Patterns(Weighed):
     def likely(self) -> Floats:
         """Counts by the fixed point of the iterative Bayesian rule over labels and patterns together."""
         if self.rows.size > MOST_LABELS:
-            raise QuestionError("method = 'mle' cannot hold so many groups. Fix: method='inverse', or fewer groups.")
+            raise QuestionError(
+                f"method = 'mle' cannot hold so many groups. Fix: {option('method', 'inverse')}, or fewer groups."
+            )
         truth = self.truth.reshape(len(self.truth), -1)
         split = self.rows.cells(self.counts, "likelihood").reshape(*self.rows.shape, *truth.shape)
         fitted: Floats = np.einsum("glon,on->gl", split, truth)

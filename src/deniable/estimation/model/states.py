@@ -17,7 +17,7 @@ import numpy as np
 
 from deniable.core.arrays import Ints
 from deniable.core.channel import Channel
-from deniable.core.errors import QuestionError
+from deniable.core.errors import QuestionError, option
 from deniable.estimation.model.tensor import SINGULAR, stochastic
 from deniable.estimation.model.weighed import regressed, slopes
 from deniable.estimation.published import Bools, Floats, OnePart
@@ -48,8 +48,9 @@ class States:
         mixture = manifest.mixture
         if mixture is None:
             raise QuestionError(
-                "This release does not publish the cells of its rows, nor the channel of the whole table: "
-                "questions about the sensitive column cannot be answered from it so. Fix: method='four-state exact'."
+                "This release does not publish the cells of its rows, nor the channel of the whole table: questions "
+                "about the sensitive column cannot be answered from it so. Fix: "
+                f"{option('method', 'four-state exact')}."
             )
         return cls(m, (), (np.arange(m),), stochastic(mixture))
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.core.arrays import Floats
-from deniable.core.errors import InternalError, QuestionError
+from deniable.core.errors import InternalError, QuestionError, option
 from deniable.estimation.model.fixed_point import Fit, fixed_point
 from deniable.estimation.model.lineups import LineUpFactor
 
@@ -150,8 +150,8 @@ class Dense:
     def _inverse(self) -> Floats:
         if not self.condition < SINGULAR:
             raise QuestionError(
-                f"Some values of {self.name!r} cannot be told apart in this release: its channel has no inverse. "
-                "Fix: method='four-state exact', or publish with Decoys(grouping='mixed')."
+                f"Some values of {self.name!r} cannot be told apart in this release: its channel has no inverse. Fix: "
+                f"{option('method', 'four-state exact')}, or publish with Decoys(grouping='mixed')."
             )
         return np.linalg.inv(self.matrix).astype(np.float64)
 

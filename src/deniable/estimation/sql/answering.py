@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from deniable.core.arrays import Floats
-from deniable.core.errors import QuestionError, did_you_mean
+from deniable.core.errors import QuestionError, did_you_mean, option, worded
 from deniable.estimation.aggregates import Aggregate, Computed, Count
 from deniable.estimation.answering import answer, group_columns, interval
 from deniable.estimation.asking import Options, asking
@@ -95,10 +95,11 @@ class Answering:
         by = [node for node in (self.query.having, *self.query.order) if node is not None and self._is_estimate(node)]
         if not selected or not by or self.rows < 2 or self.options.simultaneous:
             return None
+        shown = worded(", or simultaneous='selected', which makes those shown hold on average", "")
         return (
             f"These rows were picked among {self.rows:,} by their estimates, which favours those that err upwards: "
-            "their intervals hold less often than they say. Ask with simultaneous=True (--simultaneous), which makes "
-            "all of them hold together, or simultaneous='selected', which makes those shown hold on average."
+            f"their intervals hold less often than they say. Ask with {option('simultaneous', True)}, which makes all "
+            f"of them hold together{shown}."
         )
 
     def _is_estimate(self, node: Node) -> bool:

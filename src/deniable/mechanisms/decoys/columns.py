@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from deniable.core.errors import DeniableError, OptionError, RequirementError, TableError, listing
+from deniable.core.errors import DeniableError, OptionError, RequirementError, TableError, listing, option
 from deniable.core.guarantee import Guarantee
 from deniable.core.plan import Plan, PlannedPart
 from deniable.core.privacy import Privacy
@@ -35,8 +35,8 @@ def rows_left_over(mechanism: Decoys, scans: Sequence[Scanned], privacy: Privacy
         return 0
     if any(histogram.rows != scans[0].rows for histogram in histograms.values()):
         raise OptionError(
-            f"missing = 'exempt' leaves rows that are not in any group among those that would be left out to make the "
-            f"number of rows a multiple of c = {c}. Fix: missing='value'."
+            "missing = 'exempt' leaves rows that are not in any group among those that would be left out to make the "
+            f"number of rows a multiple of c = {c}. Fix: {option('missing', 'value')}."
         )
     return counts.pop()
 

@@ -21,7 +21,7 @@ import numpy as np
 from deniable.core import memory
 from deniable.core.arrays import Counts
 from deniable.core.channel import Channel
-from deniable.core.errors import OptionError, RequirementError, did_you_mean, shortened
+from deniable.core.errors import OptionError, RequirementError, did_you_mean, option, shortened
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.part import Grouping, GroupingKind
@@ -167,7 +167,7 @@ def _require_room(kinds: int, m: int) -> None:
         raise RequirementError(
             f"mechanism 'decoys' needs {memory.in_words(needed)} here: {m:,} values make {kinds:,} kinds of groups, "
             f"and it holds a number for each kind and value. At most {memory.in_words(memory.limit())} are allowed. "
-            "Fix: merge rare values, or mechanism='uniform', or a larger machine."
+            f"Fix: merge rare values, or {option('mechanism', 'uniform')}, or a larger machine."
         )
 
 
@@ -195,16 +195,16 @@ def _no_size(sizes: range, privacy: Privacy, c: int | None) -> RequirementError:
     tried = f"No group size from {sizes[0]} to {sizes[-1]} (what this table and rho2 allow) does: "
     if small is not None and c is None:
         return RequirementError(
-            f"{tried}small sums are off with probability {float(small.reached(sizes[-1])):.3g}, "
-            f"not {float(small.at_least):.3g}. Fix: lower at_least or error of small_sums."
+            f"{tried}small sums are off with probability {float(small.reached(sizes[-1])):.3g}, not "
+            f"{float(small.at_least):.3g}. Fix: lower at_least or error of {option('small_sums')}."
         )
     assert large is not None
     smallest = sizes[0] if c is None else c
-    also = "" if c is None else f" which small_sums needs (c >= {c}),"
+    also = "" if c is None else f" which {option('small_sums')} needs (c >= {c}),"
     return RequirementError(
         f"{tried}at c = {smallest},{also} a sum of {large.above:,} rows is off with probability "
-        f"{float(large.reached(smallest)):.3g}; from there on {float(large.at_most):.3g} is "
-        "allowed. Fix: raise above, error or at_most of large_sums."
+        f"{float(large.reached(smallest)):.3g}; from there on {float(large.at_most):.3g} is allowed. Fix: raise above, "
+        f"error or at_most of {option('large_sums')}."
     )
 
 
@@ -271,7 +271,7 @@ def _smallest_size(histogram: Histogram, privacy: Privacy | None, public: Histog
     if privacy.adversary == "any-prior":
         raise RequirementError(
             "mechanism 'decoys' cannot withstand adversary 'any-prior': in a decoy group other values are impossible. "
-            "Fix: adversary='frequency', or mechanism='uniform'."
+            f"Fix: {option('adversary', 'frequency')}, or {option('mechanism', 'uniform')}."
         )
     limits = [] if privacy.rho2 is None else [privacy.rho2]
     if privacy.rho2 is not None:

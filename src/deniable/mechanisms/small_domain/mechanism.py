@@ -16,7 +16,7 @@ from functools import partial
 from typing import ClassVar
 
 from deniable.core.arrays import Bools, Floats
-from deniable.core.errors import OptionError, RequirementError, did_you_mean
+from deniable.core.errors import OptionError, RequirementError, did_you_mean, option
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
@@ -107,8 +107,8 @@ class SmallDomain(Mechanism):
         if privacy.adversary == "any-prior":
             raise RequirementError(
                 "adversary 'any-prior' cannot be met by mechanism 'small-domain': a row's cell is published and is "
-                "evidence that depends on the table, so a belief can grow before the value is even looked at. "
-                "Fix: mechanism='uniform', or adversary='frequency'."
+                "evidence that depends on the table, so a belief can grow before the value is even looked at. Fix: "
+                f"{option('mechanism', 'uniform')}, or {option('adversary', 'frequency')}."
             )
         check_histogram(histogram, privacy)
         protected = covered_values(histogram, privacy, public)
