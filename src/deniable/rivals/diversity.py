@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from fractions import Fraction
 
 from deniable.core.arrays import Counts
-from deniable.core.errors import RequirementError, listing
+from deniable.core.errors import RequirementError, listing, option
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
@@ -51,8 +51,8 @@ def check_requirement(name: str, l: int, least: int, histogram: Histogram, priva
         return
     if privacy.adversary == "any-prior":
         raise RequirementError(
-            f"mechanism {name!r} cannot withstand adversary 'any-prior': in a group other values are impossible. "
-            "Fix: adversary='frequency', or mechanism='uniform'."
+            f"mechanism {name!r} cannot withstand adversary 'any-prior': in a group other values are impossible. Fix: "
+            f"{option('adversary', 'frequency')}, or {option('mechanism', 'uniform')}."
         )
     check_histogram(histogram, privacy)
     privacy = in_its_words(histogram, privacy)
@@ -68,8 +68,8 @@ def check_requirement(name: str, l: int, least: int, histogram: Histogram, priva
     if given_away:
         raise RequirementError(
             f"mechanism {name!r} with l = {l} leaves rows of {listing(given_away)} out, which the requirement "
-            "protects: whoever is missing from the release is then known to have such a value. "
-            f"Fix: exempt={given_away[:1]!r}, a smaller l with a larger rho2, or mechanism='designed'."
+            "protects: whoever is missing from the release is then known to have such a value. Fix: "
+            f"{option('exempt', given_away[:1])}, a smaller l with a larger rho2, or {option('mechanism', 'designed')}."
         )
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.arrays import Codes, Floats, Ints
-from deniable.core.errors import ColumnError, TableError
+from deniable.core.errors import ColumnError, TableError, option
 from deniable.engines.base import Dataset, Progress, no_progress
 from deniable.engines.batch.columns import Encoded, coded_columns, smallest
 
@@ -89,7 +89,7 @@ def _only_those(column: Encoded, rows: Ints) -> Encoded:
 
 
 def _no_ranges(name: str, kind: pa.DataType) -> ColumnError:
-    return ColumnError(f"The column {name!r} of type {kind} has no ranges. Fix: drop={name!r}.")
+    return ColumnError(f"The column {name!r} of type {kind} has no ranges. Fix: {option('drop', name)}.")
 
 
 def _require_written(name: str, ordered: pa.Array) -> None:
@@ -99,7 +99,7 @@ def _require_written(name: str, ordered: pa.Array) -> None:
     except (OverflowError, ValueError):
         raise TableError(
             f"The column {name!r} holds times before the year 1 or after 9999, which cannot be written as the end of a "
-            f"range. Fix: drop={name!r}, or mend them."
+            f"range. Fix: {option('drop', name)}, or mend them."
         ) from None
 
 
@@ -109,7 +109,9 @@ def _axis(name: str, column: Encoded) -> Axis:
     if pa.types.is_floating(values.type):
         numbers = places_of(values)
         if np.isinf(numbers).any():
-            raise TableError(f"The column {name!r} holds infinite numbers, which no range holds. Fix: drop={name!r}.")
+            raise TableError(
+                f"The column {name!r} holds infinite numbers, which no range holds. Fix: {option('drop', name)}."
+            )
         known = np.flatnonzero(~np.isnan(numbers))  # NaN is missing
         _, first, place = np.unique(numbers[known], return_index=True, return_inverse=True)  # 0.0 and -0.0 are one
         order, rank[known] = known[first], place

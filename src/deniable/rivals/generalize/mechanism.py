@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.core.arrays import Codes, Counts, Ints
-from deniable.core.errors import ColumnError, OptionError, TableError
+from deniable.core.errors import ColumnError, OptionError, TableError, option
 from deniable.core.grouped_sentence import box_sentence
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
@@ -130,7 +130,7 @@ class Generalize(Rival):
         if not request.shuffle:
             raise OptionError(
                 "mechanism 'generalize' publishes true values, so rows must be shuffled: their order would say whose "
-                "they are. Fix: leave out shuffle=False."
+                f"they are. Fix: leave out {option('shuffle', False)}."
             )
         scan = request.scan(request.sensitive, request.domain)
         guarantee = self.guarantee(scan.histogram, request.privacy)
@@ -161,8 +161,8 @@ def require_public(request: Request, mechanism: str, instead: str) -> None:
     """Refuse tables without public columns to make boxes of, or with one that the release needs for itself."""
     if not request.public:
         raise ColumnError(
-            f"mechanism {mechanism!r} needs a public column: without one there is nothing to generalize. "
-            f"Fix: publish another column, or use mechanism={instead!r}."
+            f"mechanism {mechanism!r} needs a public column: without one there is nothing to generalize. Fix: publish "
+            f"another column, or use {option('mechanism', instead)}."
         )
     if CELL in (*request.public, *request.sensitive):
         raise ColumnError(f"The table has a column {CELL!r}, which the release needs for itself. Fix: rename it.")

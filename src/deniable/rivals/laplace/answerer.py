@@ -24,7 +24,7 @@ from deniable.engines.request import Request
 from deniable.estimation.question import Question
 from deniable.rivals.base import CountsOnly, RivalRelease, codes_and_rows, manifest_of, matching_rows, noisy_histogram
 from deniable.rivals.laplace.estimate import LaplaceEstimate
-from deniable.rivals.laplace.sums import DECLARE
+from deniable.rivals.laplace.sums import not_declared
 
 if TYPE_CHECKING:
     from deniable.rivals.laplace.mechanism import Laplace
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def published_answers(mechanism: Laplace, request: Request) -> RivalRelease:
     """Who answers counts about the table, which stays with its owner."""
     if request.privacy is not None and request.privacy.small_sums is not None and request.domain is None:
-        raise RequirementError(DECLARE.format(" and ".join(map(repr, request.sensitive))))
+        raise RequirementError(not_declared(" and ".join(map(repr, request.sensitive))))
     scan = request.scan(request.sensitive, request.domain)
     public = noisy_histogram(request, scan.histogram)
     guarantee = mechanism.guarantee(scan.histogram, request.privacy, public)

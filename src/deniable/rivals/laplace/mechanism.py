@@ -18,7 +18,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import ClassVar
 
-from deniable.core.errors import OptionError, RequirementError
+from deniable.core.errors import OptionError, RequirementError, option
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Form
@@ -259,7 +259,9 @@ def _allowed(histogram: Histogram, privacy: Privacy, public: Histogram | None) -
                     raise too_close(value, most)
                 alike[rows, id(most), id(stated)] = prior, most, stated is None
     if not alike:
-        raise RequirementError("No value that occurs is protected. Fix: raise rho1, or name fewer values in exempt=.")
+        raise RequirementError(
+            f"No value that occurs is protected. Fix: raise rho1, or name fewer values in {option('exempt', '')}."
+        )
     return min((amplification_limit(prior, limit), coarse) for prior, limit, coarse in alike.values())
 
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 
-from deniable.core.errors import RequirementError
+from deniable.core.errors import RequirementError, option
 from deniable.core.noisy_sums import large_reached, largest_epsilon, small_reached, smallest_epsilon
 from deniable.core.privacy import Privacy
 from deniable.core.probability import percent
 
 WHOLE_TABLE = "What is said about small sums is about a value's rows in the whole table, not in parts of it."
-DECLARE = (
-    "The values of {} are not declared: small_sums keeps small counts uncertain, and a value that is listed because "
-    "someone holds it has one row at least. Fix: domain=[..] with every value that the column may hold, whether or not "
-    "the table shows it."
-)
+
+
+def not_declared(column: str) -> str:
+    """What to tell whoever requires something of small sums and has not declared the values."""
+    return (
+        f"The values of {column} are not declared: {option('small_sums')} keeps small counts uncertain, and a value that "
+        f"is listed because someone holds it has one row at least. Fix: {option('domain', '[..]', 'COLUMN=FILE')} with "
+        "every value that the column may hold, whether or not the table shows it."
+    )
 
 
 def without_sums(privacy: Privacy | None) -> Privacy | None:
@@ -63,7 +67,7 @@ def require_sums(privacy: Privacy | None, budget: float, questions: int) -> None
             f"{large.above:,} rows is off by {percent(large.error)} with probability {float(off):.3g}; "
             f"{float(large.at_most):.3g} is allowed. Fix: "
             + (f"questions={fewer:,} or fewer, or " if fewer else "")
-            + "raise above, error or at_most of large_sums."
+            + f"raise above, error or at_most of {option('large_sums')}."
         )
 
 

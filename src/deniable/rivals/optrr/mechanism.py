@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from deniable.core.arrays import Bools, Counts, Floats
-from deniable.core.errors import OptionError, RequirementError
+from deniable.core.errors import OptionError, RequirementError, option
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
@@ -70,7 +70,8 @@ class OptRR(Mechanism):
     def layout(self, columns: tuple[str, ...]) -> tuple[Need, ...]:
         if len(columns) > 1:
             raise OptionError(
-                "mechanism 'optrr' searches a matrix for one sensitive column. Fix: name one, or mechanism='designed'."
+                "mechanism 'optrr' searches a matrix for one sensitive column. Fix: name one, or "
+                f"{option('mechanism', 'designed')}."
             )
         return super().layout(columns)
 
@@ -82,7 +83,7 @@ class OptRR(Mechanism):
         if histogram.m > LARGEST:
             raise RequirementError(
                 f"mechanism 'optrr' searches matrices of up to {LARGEST} values, and the sensitive column has "
-                f"{histogram.m:,}. Fix: merge rare values, or mechanism='designed'."
+                f"{histogram.m:,}. Fix: merge rare values, or {option('mechanism', 'designed')}."
             )
         assert required.rho2 is not None
         covered = covered_values(histogram, required, public)

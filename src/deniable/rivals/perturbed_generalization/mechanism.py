@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from deniable.core.arrays import Codes, Ints
 from deniable.core.channel import Channel
-from deniable.core.errors import OptionError, TableError
+from deniable.core.errors import OptionError, TableError, option
 from deniable.core.grouped_sentence import sample_sentence
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
@@ -168,13 +168,13 @@ class PerturbedGeneralization(Rival):
         if not request.shuffle:
             raise OptionError(
                 "mechanism 'perturbed-generalization' publishes a row of each box, in random order. Fix: leave out "
-                "shuffle=False."
+                f"{option('shuffle', False)}."
             )
         if request.privacy is not None and request.privacy.adversary == "any-prior" and request.domain is None:
             raise OptionError(
                 "The values of the sensitive column are not declared: adversary 'any-prior' covers whatever was "
-                "believed, and that a value is listed because someone holds it is evidence. Fix: domain=[..] with "
-                "every value that the column may hold."
+                "believed, and that a value is listed because someone holds it is evidence. Fix: "
+                f"{option('domain', '[..]', 'COLUMN=FILE')} with every value that the column may hold."
             )
 
 
