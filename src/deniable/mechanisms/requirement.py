@@ -228,7 +228,10 @@ def needs_values(privacy: Privacy | None, mechanism: str) -> Privacy:
 def needs_rho2(privacy: Privacy | None, mechanism: str) -> Privacy:
     """The requirement, which this mechanism cannot do without."""
     if privacy is None:
-        raise RequirementError(f"mechanism {mechanism!r} needs a requirement: {option('privacy', '1/6')}.")
+        raise RequirementError(
+            f"mechanism {mechanism!r} needs a requirement. Fix: {option('privacy', '1/6')}, how sure an attacker may "
+            "become."
+        )
     refuse_sums(privacy)
     if privacy.rho2 is None:
         raise RequirementError(

@@ -15,9 +15,10 @@ WHOLE_TABLE = "What is said about small sums is about a value's rows in the whol
 def not_declared(column: str) -> str:
     """What to tell whoever requires something of small sums and has not declared the values."""
     return (
-        f"The values of {column} are not declared: {option('small_sums')} keeps small counts uncertain, and a value that "
-        f"is listed because someone holds it has one row at least. Fix: {option('domain', '[..]', 'COLUMN=FILE')} with "
-        "every value that the column may hold, whether or not the table shows it."
+        f"The values of {column} are not declared: {option('small_sums')} keeps small counts uncertain, and a value "
+        "that is listed because someone holds it has one row at least. Fix: "
+        f"{option('domain', '[..]', 'COLUMN=FILE')} with every value that the column may hold, whether or not the table "
+        "shows it."
     )
 
 
