@@ -17,8 +17,8 @@ def not_declared(column: str) -> str:
     return (
         f"The values of {column} are not declared: {option('small_sums')} keeps small counts uncertain, and a value "
         "that is listed because someone holds it has one row at least. Fix: "
-        f"{option('domain', '[..]', 'COLUMN=FILE')} with every value that the column may hold, whether or not the table "
-        "shows it."
+        f"{option('domain', '[..]', 'COLUMN=FILE')} with every value that the column may hold, whether or not the "
+        "table shows it."
     )
 
 
