@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from deniable.core.arrays import Ints
 from deniable.core.bins import Bins, BinsLike
+from deniable.core.errors import ColumnError, option
 from deniable.core.histogram import Histogram
 from deniable.core.items import ListItem, Unfolding
 from deniable.core.labels import Labels
@@ -40,6 +41,14 @@ def row_labels(names: Iterable[str], named: Iterable[str | None]) -> tuple[str, 
     tell where each row stood in the original."""
     wanted = set(named)
     return tuple(name for name in names if _UNNAMED.fullmatch(name) and name not in wanted)
+
+
+def repeated(row_id: str) -> ColumnError:
+    """The error for a row id that names two rows."""
+    return ColumnError(
+        f"{option('row_id')} = {row_id!r} does not name rows: a value of it occurs more than once, and equal ids get "
+        f"equal draws. Fix: choose a column without repetitions, or leave {option('row_id')} out."
+    )
 
 
 def no_progress(done: int, total: int | None, what: str) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.core.arrays import Floats, Ints
-from deniable.core.errors import DeniableError, OptionError, OutputError
+from deniable.core.errors import DeniableError, OptionError, OutputError, option
 from deniable.core.profile import SELECTIVITIES
 from deniable.engines.base import Progress, no_progress
 from deniable.lab.draws import stream_of
@@ -210,9 +210,11 @@ def run_on_pools(
         resume: a file of JSON lines that finished draws are appended to and read back from.
     """
     if draws < 1:
-        raise OptionError(f"draws = {draws} is not allowed: draw at least once. Fix: draws=5.")
+        raise OptionError(f"draws = {draws} is not allowed: draw at least once. Fix: {option('draws', 5)}.")
     if draws > MOST_DRAWS:
-        raise OptionError(f"draws = {draws} is not allowed: at most {MOST_DRAWS:,} are drawn. Fix: draws=20.")
+        raise OptionError(
+            f"draws = {draws} is not allowed: at most {MOST_DRAWS:,} are drawn. Fix: {option('draws', 20)}."
+        )
     labels = [setting.label for setting in settings]
     if len(set(labels)) < len(labels):
         raise OptionError("Two settings have the same label: give each its own, they name the rows of the table.")

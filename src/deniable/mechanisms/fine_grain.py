@@ -21,7 +21,7 @@ import numpy as np
 
 from deniable.core.arrays import Counts, Floats
 from deniable.core.channel import Channel, coarsened
-from deniable.core.errors import InternalError, OptionError, RequirementError, option
+from deniable.core.errors import InternalError, OptionError
 from deniable.core.exact import different_pairs, downward_amplifications, own_amplifications
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
@@ -40,6 +40,7 @@ from deniable.mechanisms.requirement import (
     matched_requirements,
     needs_rho1,
     needs_values,
+    nothing_covered,
     own_limits,
     require_values,
     shares_told,
@@ -93,10 +94,7 @@ class FineGrain(Mechanism):
         privacy = in_its_words(histogram, needs_values(privacy, self.name))
         requirements = requirements_of(histogram, privacy, public)
         if not requirements:
-            raise RequirementError(
-                "No value is protected: every value of the table is exempt, or more frequent than rho1. Fix: name "
-                f"fewer values in {option('exempt', '')}, or raise rho1."
-            )
+            raise nothing_covered()
         shared = {(id(rho1), id(rho2)): (rho1, rho2) for rho1, rho2 in requirements.values()}
         limits = {alike: amplification_limit(*pair) for alike, pair in shared.items()}
         pairs = (requirements.get(value) for value in histogram.domain)

@@ -102,12 +102,7 @@ def matched_requirements(histogram: Histogram, privacy: Privacy) -> Mapping[Hash
             matched[None] = pair
         else:
             unknown.append(value)
-    if unknown:
-        raise RequirementError(
-            f"per_value names {listing(unknown)}, which is not a value of the sensitive column."
-            + did_you_mean(unknown[0], histogram.domain)
-            + f" Fix: leave {shortened(unknown[0])} out, or name the full list of values with {option('domain', '')}."
-        )
+    require_values("per_value", unknown, histogram, RequirementError)
     return matched
 
 
@@ -130,10 +125,15 @@ def named_values(histogram: Histogram, privacy: Privacy) -> tuple[Bools, Counts 
 def require_covered(histogram: Histogram, protected: Bools) -> None:
     """Refuse a requirement that covers no value that occurs: its sentence would promise something about nobody."""
     if not histogram.counts[protected].any():
-        raise RequirementError(
-            "No value is protected: every value of the table is exempt, or more frequent than rho1. Fix: name fewer "
-            f"values in {option('exempt', '')}, raise rho1, or leave it out."
-        )
+        raise nothing_covered()
+
+
+def nothing_covered() -> RequirementError:
+    """The error for a requirement that covers no value."""
+    return RequirementError(
+        "No value is protected: every value of the table is exempt, or more frequent than rho1. Fix: name fewer values "
+        f"in {option('exempt', '')}, raise rho1, or leave it out."
+    )
 
 
 def largest_protected_frequency(histogram: Histogram, protected: Bools) -> Fraction:
@@ -228,7 +228,10 @@ def needs_values(privacy: Privacy | None, mechanism: str) -> Privacy:
 def needs_rho2(privacy: Privacy | None, mechanism: str) -> Privacy:
     """The requirement, which this mechanism cannot do without."""
     if privacy is None:
-        raise RequirementError(f"mechanism {mechanism!r} needs a requirement: {option('privacy', '1/6')}.")
+        raise RequirementError(
+            f"mechanism {mechanism!r} needs a requirement. Fix: {option('privacy', '1/6')}, how sure an attacker may "
+            "become."
+        )
     refuse_sums(privacy)
     if privacy.rho2 is None:
         raise RequirementError(

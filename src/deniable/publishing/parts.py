@@ -7,13 +7,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deniable.core.errors import OptionError, RequirementError, did_you_mean, option
+from deniable.core.errors import OptionError, RequirementError, option
 from deniable.core.part import Marginal, Part
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.recode import Snap, Step
 from deniable.core.replace import Replace
 from deniable.engines.base import Dataset, PartJob, items_of
+from deniable.engines.batch.values import require_sensitive
 from deniable.engines.randomness import drawn_rows
 from deniable.mechanisms.base import Mechanism, Need, Scanned
 from deniable.publishing import marginal
@@ -214,9 +215,5 @@ def domain_of_columns(domain: Any, columns: tuple[str, ...]) -> Mapping[str, Seq
                 f"{option('domain', '{column: [values]}', 'COLUMN=FILE')}."
             )
         return {columns[0]: domain}
-    for name in domain:
-        if name not in columns:
-            raise OptionError(
-                f"{option('domain')} names {name!r}, which is no sensitive column.{did_you_mean(name, columns)}"
-            )
+    require_sensitive(domain, columns)
     return domain

@@ -205,11 +205,7 @@ def declared_values(
         return [None] * len(columns)
     if isinstance(domain, Mapping):
         lists: list[Any] = [domain.get(name) for name in columns]
-        for name in domain:
-            if name not in columns:
-                raise OptionError(
-                    f"{option('domain')} names {name!r}, which is no sensitive column.{did_you_mean(name, columns)}"
-                )
+        require_sensitive(domain, columns)
     elif len(columns) == 1:
         lists = [list(domain)]
         _refuse_twice(lists[0])
@@ -224,6 +220,15 @@ def declared_values(
         None if given is None else _declared(name, list(given), dtype, exempt)
         for name, given, dtype in zip(columns, lists, types, strict=True)
     ]
+
+
+def require_sensitive(domain: Mapping[str, Any], columns: Sequence[str]) -> None:
+    """Refuse declared values of a column that is no sensitive one."""
+    for name in domain:
+        if name not in columns:
+            raise OptionError(
+                f"{option('domain')} names {name!r}, which is no sensitive column.{did_you_mean(name, columns)}"
+            )
 
 
 def _declared(name: str, given: list[Any], dtype: pa.DataType, exempt: bool) -> pa.Array:

@@ -15,11 +15,22 @@ import pyarrow.compute as pc
 
 from deniable.core.arrays import Ints
 from deniable.core.bins import Bins, BinsLike, Quantiles, as_bins
-from deniable.core.errors import ColumnError, TableError, option, table_changed
+from deniable.core.errors import ColumnError, TableError, table_changed
 from deniable.core.items import ListItem, Unfolding
 from deniable.core.recode import Steps
 from deniable.core.replace import Replace
-from deniable.engines.base import BATCH_ROWS, ROW_GROUP, Domain, Job, PartJob, Progress, RangeScan, Scan, no_progress
+from deniable.engines.base import (
+    BATCH_ROWS,
+    ROW_GROUP,
+    Domain,
+    Job,
+    PartJob,
+    Progress,
+    RangeScan,
+    Scan,
+    no_progress,
+    repeated,
+)
 from deniable.engines.batch import binning, recoding
 from deniable.engines.batch.content import PIECE_ROWS, content_schema, digest_of_piece, digest_of_pieces
 from deniable.engines.batch.encoding import DomainScanner
@@ -208,10 +219,7 @@ class LocalDataset:
         words = [keys.words_of(batch.column(row_id)) for batch in self.batches([row_id])]
         joined = np.sort(np.concatenate(words)) if words else np.zeros(0, np.uint64)
         if (joined[1:] == joined[:-1]).any():
-            raise ColumnError(
-                f"{option('row_id')} = {row_id!r} does not name rows: a value of it occurs more than once, and equal "
-                f"ids get equal draws. Fix: choose a column without repetitions, or leave {option('row_id')} out."
-            )
+            raise repeated(row_id)
 
     def inspect(self, public: Sequence[str], parts: Sequence[PartJob] = ()) -> list[str]:
         """Public columns that look like identifiers; parts whose values the order of the rows predicts."""

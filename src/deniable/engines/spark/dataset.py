@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from deniable.core.arrays import Ints
 from deniable.core.bins import Bins, BinsLike, as_bins
-from deniable.core.errors import ColumnError, OptionError, TableError, option
+from deniable.core.errors import OptionError, TableError, option
 from deniable.core.labels import Labels
 from deniable.core.recode import Steps
 from deniable.core.replace import Replace
-from deniable.engines.base import BATCH_ROWS, Domain, Job, PartJob, Progress, RangeScan, Scan, no_progress
+from deniable.engines.base import BATCH_ROWS, Domain, Job, PartJob, Progress, RangeScan, Scan, no_progress, repeated
 from deniable.engines.batch import binning, recoding
 from deniable.engines.batch.encoding import DomainScanner
 from deniable.engines.batch.ranges import RangeScanner
@@ -186,10 +186,7 @@ class SparkDataset:
             words = mapped(frame, partial(_words, reading, row_id, keys), "word long")
             twice = words.groupBy("word").count().where("count > 1").head(1)
         if twice:
-            raise ColumnError(
-                f"{option('row_id')} = {row_id!r} does not name rows: a value of it occurs more than once, and equal "
-                f"ids get equal draws. Fix: choose a column without repetitions, or leave {option('row_id')} out."
-            )
+            raise repeated(row_id)
 
     def sketch(self, keys: Keystream) -> Sketch:
         sketch: Sketch = self._fed(Sketcher(keys), self.names).sketch()
