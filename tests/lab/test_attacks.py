@@ -21,6 +21,7 @@ from deniable.engines.randomness import Keystream, Secret
 from deniable.lab import Anatomy, Generalize, Laplace, PerturbedGeneralization, attacks
 from deniable.lab.attacks import Buckets, de_finetti, foreground
 from deniable.lab.made_up import census
+from deniable.lab.rival import Rival
 from deniable.planning.tables import CodedTable
 
 Codes = npt.NDArray[np.int64]
@@ -149,6 +150,57 @@ def test_a_classifier_learns_the_population_from_boxes_and_nothing_where_there_i
     unrelated = np.random.default_rng(1).permutation(district)
     nothing = classifier([unrelated], found, shares, evidence.prior, [unrelated], values)
     assert at_most(nothing, nothing.baseline + 0.04), "sixteen districts can be overfitted by this much"
+
+
+# -- attacks on rivals, as anyone plays them ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def half_alone() -> CodedTable:
+    """Half of the people are alone in their public values, the others come in threes; the side says a little."""
+    rng, rows, m = np.random.default_rng(1), 20_000, 10
+    value = rng.permutation(np.repeat(np.arange(m), np.array([14, 13, 12, 11, 10, 10, 9, 8, 7, 6]) * rows // 100))
+    place = np.r_[np.arange(rows // 2), rows // 2 + np.arange(rows // 2) // 3]
+    side = np.where(rng.random(rows) < 0.5, value % 3, rng.integers(0, 3, rows))
+    side[rows // 2 :] = 0
+    return CodedTable.of(pa.table({"place": place, "side": side, "value": value}), "value")
+
+
+def played(rival: Rival, table: CodedTable) -> dict[str, list[AttackResult]]:
+    found: dict[str, list[AttackResult]] = {}
+    for attack in attacks(rival, table):
+        found.setdefault(attack.name, []).append(attack)
+    return found
+
+
+@pytest.mark.parametrize("rival", [Anatomy(4), Generalize(k=4, l=4)], ids=repr)
+def test_groups_of_true_values_hold_against_linking_and_fall_to_corruption(
+    rival: Rival, half_alone: CodedTable
+) -> None:
+    found = played(rival, half_alone)
+    assert at_most(found["linking"][0], 0.25)
+    assert found["homogeneity"][0].trials == 0
+    none, half, everybody = found["corruption"]
+    assert at_most(none, 0.25)
+    assert none.success < half.success < everybody.success == 1
+    assert everybody.trials > 500
+
+
+def test_anatomy_leaves_one_in_l_less_the_known_and_nothing_when_it_is_repeated(half_alone: CodedTable) -> None:
+    found = played(Anatomy(4), half_alone)
+    none, half, _ = found["corruption"]
+    for result, expected in ((none, 1 / 4), (half, 1 / 3)):  # one of three others known leaves three values
+        assert abs(result.success - expected) < 5.5 * np.sqrt(expected * (1 - expected) / result.trials)
+    assert found["repeated publication"][0].low > found["linking"][0].high
+
+
+def test_homogeneity_breaks_boxes_that_need_not_be_diverse() -> None:
+    rng = np.random.default_rng(3)
+    district = rng.integers(0, 40, 4_000)
+    rows = pa.table({"district": district, "age": rng.integers(0, 80, 4_000), "value": district % 10})
+    result = played(Generalize(k=5, l=1), CodedTable.of(rows, "value"))["homogeneity"][0]
+    assert result.success == 1
+    assert result.trials > 1_000
 
 
 # -- de Finetti --------------------------------------------------------------------------------------------------------

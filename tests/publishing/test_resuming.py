@@ -232,7 +232,6 @@ def test_what_cannot_be_gone_on_with_is_refused(home: Path) -> None:
         ({"out": home / "a"}, "key_file=FILE"),
         ({"key": bytes(32)}, "out=FOLDER"),
         ({"out": home / "a", "key": bytes(32), "shuffle": False}, "leave out shuffle=False"),
-        ({"out": home / "a", "key": bytes(32), "mechanism": "anatomy", "privacy": None}, "'anatomy'"),
     ):
         with pytest.raises(OptionError, match=words):
             dn.publish(table, **{**given, **options})
