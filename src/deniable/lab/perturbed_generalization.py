@@ -103,8 +103,8 @@ class PerturbedGeneralization(Rival):
             gamma=gamma,
             sentence=(
                 f"No attacker who believed a value at up to {percent(rho1)} beforehand becomes surer of it than "
-                f"{percent(required.rho2)}: of every {self.k} rows or more that look alike one is published, and its value "
-                "is perturbed."
+                f"{percent(required.rho2)}: of every {self.k} rows or more that look alike one is published, and its "
+                "value is perturbed."
             ),
         )
 
