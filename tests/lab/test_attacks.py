@@ -18,7 +18,7 @@ from deniable.audit.attacks.result import AttackResult
 from deniable.core.errors import OptionError, RequirementError
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream, Secret
-from deniable.lab import Anatomy, Generalize, Laplace, PerturbedGeneralization, attacks
+from deniable.lab import Anatomy, Generalize, Laplace, PerturbedGeneralization, attack
 from deniable.lab.attacks import Buckets, de_finetti, foreground
 from deniable.lab.made_up import census
 from deniable.lab.rival import Rival
@@ -168,8 +168,8 @@ def half_alone() -> CodedTable:
 
 def played(rival: Rival, table: CodedTable) -> dict[str, list[AttackResult]]:
     found: dict[str, list[AttackResult]] = {}
-    for attack in attacks(rival, table):
-        found.setdefault(attack.name, []).append(attack)
+    for result in attack(rival, table):
+        found.setdefault(result.name, []).append(result)
     return found
 
 
@@ -221,7 +221,7 @@ def grouped(strength: float, seed: int = 1) -> tuple[Buckets, list[Codes], Codes
 
 def test_correlated_columns_break_the_promise_of_one_in_l() -> None:
     released = grouped(0.5)
-    learnt, once = (attack(*released) for attack in (de_finetti, foreground))
+    learnt, once = (learner(*released) for learner in (de_finetti, foreground))
     assert once.low > 1.5 / L, "one step is already well above what the group promises"
     assert learnt.success >= once.success - 0.02
     # An attacker who knew Pr[column | value] exactly: the group's values by how many of the columns equal each.
@@ -232,8 +232,8 @@ def test_correlated_columns_break_the_promise_of_one_in_l() -> None:
 
 
 def test_columns_that_tell_nothing_leave_one_in_l() -> None:
-    for attack in (de_finetti, foreground):
-        result = attack(*grouped(0.0, seed=2))
+    for learner in (de_finetti, foreground):
+        result = learner(*grouped(0.0, seed=2))
         sure = 5.5 * np.sqrt((1 / L) * (1 - 1 / L) / ROWS)
         assert abs(result.success - 1 / L) <= sure
 
@@ -245,14 +245,14 @@ def test_nobody_to_attack_is_no_result() -> None:
     assert result.trials == 0
 
 
-@pytest.mark.parametrize("attack", ["foreground", "de Finetti"])
-def test_anatomy_falls_to_who_learns_from_its_groups(attack: str) -> None:
+@pytest.mark.parametrize("name", ["foreground", "de Finetti"])
+def test_anatomy_falls_to_who_learns_from_its_groups(name: str) -> None:
     rng = np.random.default_rng(7)
     disease = rng.integers(6, size=1200)
     ward = np.where(rng.random(1200) < 0.7, disease, rng.integers(6, size=1200))
     table = pa.table({"id": np.arange(1200), "ward": ward, "disease": disease})
-    played = {result.name: result for result in attacks(Anatomy(3), CodedTable.of(table, "disease"))}
-    assert played[attack].low > 1 / 3
+    by_name = {result.name: result for result in attack(Anatomy(3), CodedTable.of(table, "disease"))}
+    assert by_name[name].low > 1 / 3
 
 
 def test_every_attack_is_played_on_every_rival_that_shows_rows() -> None:
@@ -262,7 +262,7 @@ def test_every_attack_is_played_on_every_rival_that_shows_rows() -> None:
     everywhere = ["linking", "homogeneity", "corruption", "corruption", "corruption", "classifier"]
     more = {"anatomy": ["foreground", "de Finetti", "repeated publication"]}
     for rival in (Anatomy(6), Generalize(6, 6), PerturbedGeneralization(6)):
-        found = attacks(rival, table, privacy=privacy)
+        found = attack(rival, table, privacy=privacy)
         assert [result.name for result in found] == [*everywhere, *more.get(rival.name, [])]
         by_known = {result.note.split()[0]: result for result in found if result.name == "corruption"}
         assert at_most(by_known["none"], 1 / 6)
@@ -270,8 +270,8 @@ def test_every_attack_is_played_on_every_rival_that_shows_rows() -> None:
             assert at_most(by_known["all"], 1 / 6)
         else:
             assert by_known["all"].success == 1
-        assert attacks(rival, table, privacy=privacy) == found, "the same groups give the same figures"
+        assert attack(rival, table, privacy=privacy) == found, "the same groups give the same figures"
     with pytest.raises(OptionError, match="shows no rows"):
-        attacks(Laplace(), table)
+        attack(Laplace(), table)
     with pytest.raises(RequirementError, match="l=6"):
-        attacks(Anatomy(3), table, privacy=privacy)
+        attack(Anatomy(3), table, privacy=privacy)
