@@ -52,8 +52,6 @@ COMMANDS: dict[str, list[str]] = {
     "publish, small-domain": publishing("small-domain", *REQUIRED),
     "publish, lineup": publishing("lineup", *REQUIRED),
     "publish, decoys": publishing("decoys", "--sensitive", "v"),
-    "publish, anatomy": publishing("anatomy", *REQUIRED),
-    "publish, generalize": publishing("generalize", *REQUIRED),
     "verify": ["verify", "RELEASE"],
     "query, a count": ["query", "RELEASE", COUNT],
     "query, by public columns": ["query", "RELEASE", BY_PUBLIC],

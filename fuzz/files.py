@@ -170,8 +170,8 @@ def damaged(text: bytes, draw: Random) -> bytes:
 
 def published(path: Path, sensitive: str, home: Path, draw: Random) -> tuple[Step, ...]:
     """Publish a file, and ask what was published about every column."""
-    mechanism = draw.choice(("uniform", "uniform", "small-domain", "fine-grain", "designed", "lineup", "anatomy:l=2"))
-    privacy = None if mechanism.startswith("anatomy") else dn.Privacy(rho2="9/10")
+    mechanism = draw.choice(("uniform", "uniform", "small-domain", "fine-grain", "designed", "lineup", "redraw"))
+    privacy = None if mechanism == "redraw" else dn.Privacy(rho2="9/10")
     form = draw.choice(("parquet", "parquet", "csv"))
     options = {"sensitive": sensitive, "mechanism": mechanism, "privacy": privacy, "format": form}
     return published_by(str(path), home / "release", options)

@@ -33,8 +33,8 @@ def recode(draw: Random, home: Path) -> Iterator[Case]:
     """Publish with recoded columns, rare values merged and values suppressed; then ask about every column."""
     for path, table, about, options in _made(draw, home):
         sensitive = draw.choice(table.column_names)
-        mechanism = draw.choice(("uniform", "designed", "small-domain", "lineup", "anatomy:l=2", "generalize:l=2,k=2"))
-        privacy = None if mechanism[0] in "ag" else dn.Privacy(rho2="9/10")
+        mechanism = draw.choice(("uniform", "designed", "small-domain", "lineup", "redraw"))
+        privacy = None if mechanism == "redraw" else dn.Privacy(rho2="9/10")
         chosen = {"sensitive": sensitive, "mechanism": mechanism, "privacy": privacy, **options}
         yield Case(f"{mechanism} of {sensitive!r}, {about}", published_by(str(path), home / "release", chosen))
 

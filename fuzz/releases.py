@@ -63,8 +63,6 @@ MADE: dict[str, Callable[[], Made]] = {
         None,
         {"sensitive": None},
     ),
-    "anatomy": lambda: (mechanisms.Anatomy(l=4), None, {}),
-    "generalize": lambda: (mechanisms.Generalize(k=10, l=3), None, {}),
 }
 
 

@@ -199,5 +199,4 @@ def _mechanisms() -> list[tuple[Any, dn.Privacy | None]]:
     return [
         *((name, privacy) for name in ("uniform", "uniform", "designed", "lineup", "small-domain")),
         ("decoys:c=3", None),
-        ("anatomy:l=2", None),
     ]

@@ -13,7 +13,7 @@ from typing import Any
 
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream, Secret
-from deniable.lab import Anatomy, Generalize, attacks
+from deniable.lab import Anatomy, Generalize, attack
 from deniable.lab.made_up import census
 from deniable.mechanisms import Decoys, Designed, SmallDomain, Uniform
 from deniable.owner.audit import audit
@@ -43,12 +43,12 @@ def attack_story(seed: int = 2010, rows: int = ROWS) -> list[dict[str, Any]]:
             table, sensitive=SENSITIVE, privacy=required, mechanism=mechanism, key=_key(seed, mechanism.name)
         )
         played = audit(table, release, attacks=True).attacks
-        lines += [{"method": mechanism.name, **attack.to_dict()} for attack in played]
+        lines += [{"method": mechanism.name, **result.to_dict()} for result in played]
     coded = CodedTable.of(table, SENSITIVE)
     for rival in (Anatomy(GROUP), Generalize(k=GROUP, l=GROUP)):
         stream = Keystream(Secret.from_key(_key(seed, rival.name)), "groups")
         lines += [
-            {"method": rival.name, **attack.to_dict()} for attack in attacks(rival, coded, stream, privacy=privacy)
+            {"method": rival.name, **attack.to_dict()} for attack in attack(rival, coded, stream, privacy=privacy)
         ]
     return lines
 

@@ -17,14 +17,13 @@ FOUR = {"mechanisms", "estimation", "audit", "engines"}
 MAY_IMPORT: dict[str, set[str]] = {"core": set(), **{room: {"core"} for room in FOUR}}
 for _room, _below in (
     ("planning", FOUR),
-    ("rivals", {"planning"}),
-    ("release", {"rivals"}),
+    ("lab", {"planning"}),
+    ("release", FOUR),
     ("learn", {"release"}),
-    ("publishing", {"release"}),
-    ("evaluation", {"publishing"}),
+    ("publishing", {"release", "planning"}),
     ("collection", {"publishing"}),
-    ("owner", {"evaluation"}),
-    ("report", {"owner", "collection", "learn"}),
+    ("owner", {"publishing"}),
+    ("report", {"owner", "collection", "learn", "lab"}),
     ("cli", {"report"}),
 ):
     MAY_IMPORT[_room] = _below | {"core"}.union(*(MAY_IMPORT[below] for below in _below))
@@ -39,7 +38,7 @@ ONLY_IN = {
     "urllib": {"cli", "collection"},
     "http": {"cli", "collection"},
     "fastapi": {"collection"},
-    "altair": {"evaluation", "report"},
+    "altair": {"report"},
     "random": set(),
 }
 # Names that do not say what a value holds.

@@ -78,7 +78,6 @@ SAME_PEOPLE: dict[str, tuple[pa.Table, dict[str, Any]]] = {
     "some of them among others": (pa.concat_tables([mixed(2_000)[:60], mixed(3_000, 2)]).unify_dictionaries(), {}),
     "another order": (mixed(2_000).take(np.random.default_rng(5).permutation(2_000)), {}),
     "other columns first": (mixed(2_000).select(mixed(2_000).column_names[::-1]), {}),
-    "groups instead": (mixed(2_000), {"mechanism": "anatomy:l=3", "privacy": None}),
 }
 
 

@@ -34,16 +34,12 @@ MUCH = dn.Privacy(rho1="1/10", rho2="3/4")
 MADE: dict[str, Json] = {
     "uniform": {"mechanism": "uniform", "privacy": PRIVACY},
     "any prior": {"mechanism": "uniform", "privacy": LISTED, "domain": list("abcdefgh")},
-    "anatomy": {"mechanism": "anatomy:l=4", "privacy": dn.Privacy(rho2="1/4")},
-    "generalize": {"mechanism": "generalize:k=10,l=3", "privacy": dn.Privacy(rho2="1/3")},
     "bins": {"mechanism": "uniform", "sensitive": "age", "bins": {"age": [18, 40, 60, 90]}, "privacy": "1/2"},
     "decoys": {"mechanism": "decoys:c=4"},
     "frequent": {"mechanism": "uniform", "privacy": RARE},
     "frequent, no histogram": {"mechanism": "uniform", "privacy": MUCH, "marginals": False},
     "designed, no histogram": {"mechanism": "designed", "privacy": PRIVACY, "marginals": False},
-    "matrix": {"mechanism": "optrr", "privacy": RARE},
     "cells": {"mechanism": "small-domain", "privacy": RARE},
-    "sampled": {"mechanism": "perturbed-generalization", "privacy": PRIVACY},
     "several cells": {"mechanism": "small-domain", "privacy": "1/3"},
     "many rows in cells": {"mechanism": "small-domain", "privacy": dn.Privacy(rho1="1/4", rho2="2/3")},
     "line-ups": {"mechanism": "lineup", "privacy": dn.Privacy(rho2="1/2")},
@@ -66,10 +62,6 @@ def thrice(raw: Json) -> None:
     (cell,) = raw["parts"][0]["cells"]
     cell["keep"] = [min(3 * keep, 2**32 - 2**22) for keep in cell["keep"]]
     raw["guarantee"].update(gamma=None, epsilon=None)
-
-
-def grouped(raw: Json) -> None:
-    raw["guarantee"]["rho2"] = "1/50"
 
 
 def counted(raw: Json) -> None:
@@ -102,14 +94,6 @@ FORGED: dict[str, tuple[str, Callable[[Json], Any]]] = {
     "any prior, beside a noisy histogram": ("uniform", whatever_was_believed),
     "half of epsilon": ("uniform", lambda raw: raw["guarantee"].update(epsilon=raw["guarantee"]["epsilon"] / 2)),
     "an epsilon without gamma": ("uniform", lambda raw: raw["guarantee"].update(gamma=None)),
-    "a bound of groups": ("anatomy", grouped),
-    "a bound of boxes": ("generalize", grouped),
-    "groups against any prior": ("anatomy", lambda raw: raw["guarantee"].update(adversary="any-prior")),
-    "groups with a gamma": ("anatomy", lambda raw: raw["guarantee"].update(gamma="11/10", epsilon=np.log(1.1))),
-    "larger groups": ("anatomy", lambda raw: raw["parts"][0]["promise"].update(k=8)),
-    "another sentence of groups": ("anatomy", lambda raw: raw["guarantee"].update(sentence="Nobody learns anything.")),
-    "another sentence of boxes": ("generalize", lambda raw: raw["guarantee"].update(sentence="Nobody learns a thing.")),
-    "another sentence of samples": ("sampled", lambda raw: raw["guarantee"].update(sentence="Nobody learns a thing.")),
     "other edges": ("bins", lambda raw: raw["parts"][0]["bins"]["age"].update(edges=[18.0, 40.0, 80.0, 90.0])),
     "more rows in the histogram": ("uniform", counted),
     "more rows in the histogram of cells": ("several cells", counted),
@@ -127,7 +111,6 @@ FORGED: dict[str, tuple[str, Callable[[Json], Any]]] = {
         lambda raw: raw["parts"][0]["promise"].update(above=[]),
     ),
     "larger coins that the rows tell": ("designed, no histogram", thrice),
-    "a frequent value of a matrix": ("matrix", lambda raw: raw["parts"][0]["promise"].update(above=[])),
     "more frequent values in cells": ("cells", lambda raw: raw["guarantee"].update(rho1="1/2")),
 }
 
@@ -146,12 +129,11 @@ def test_sound_ones_hold(folders: dict[str, Path], name: str) -> None:
     assert dn.verify(folders[name]).holds
 
 
-@pytest.mark.parametrize(("which", "name"), [("decoys", "c"), ("anatomy", "l")])
-def test_groups_of_none_are_refused_in_words(folders: dict[str, Path], tmp_path: Path, which: str, name: str) -> None:
-    for file in folders[which].iterdir():
+def test_groups_of_none_are_refused_in_words(folders: dict[str, Path], tmp_path: Path) -> None:
+    for file in folders["decoys"].iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     raw = json.loads((tmp_path / "manifest.json").read_text())
-    raw["parts"][0]["promise"][name] = 0
+    raw["parts"][0]["promise"]["c"] = 0
     (tmp_path / "manifest.json").write_text(json.dumps(raw))
     with pytest.raises(dn.DeniableError, match="of 0"):
         dn.verify(tmp_path)
@@ -179,9 +161,8 @@ def test_more_is_stated_than_is_kept(folders: dict[str, Path], tmp_path: Path, n
     raw = json.loads((tmp_path / "manifest.json").read_text())
     change(raw)
     stated = Manifest.from_dict(raw)
-    if stated.form == "rows":
-        stated = with_sentence(stated)
-        raw["guarantee"]["sentence"] = stated.guarantee["sentence"]
+    stated = with_sentence(stated)
+    raw["guarantee"]["sentence"] = stated.guarantee["sentence"]
     (tmp_path / "manifest.json").write_text(json.dumps(raw))
     (tmp_path / "README.md").write_text(analyst_readme(stated), encoding="utf-8")
     with pytest.raises(dn.VerificationError):

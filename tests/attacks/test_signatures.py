@@ -174,7 +174,6 @@ FORGERIES: dict[str, Callable[[Path], Any]] = {
     "a file added": lambda f: (f / "notes.txt").write_text("x"),
     "a hidden file added": lambda f: (f / ".notes").write_text("x"),
     "a folder added": lambda f: (f / "more").mkdir(),
-    "a second table added": lambda f: shutil.copy(f / "data.parquet", f / "groups.parquet"),
     "a file added, and listed": file_added_and_listed,
     "the data as a link": data_as_a_link,
     "two lines in one name": two_lines_in_one_name,
@@ -241,14 +240,3 @@ def test_a_signature_can_be_checked_by_anyone_with_the_statement_alone(genuine: 
     assert raw["files"] == {name: sha(genuine / name) for name in names}
     key = Ed25519PublicKey.from_public_bytes(base64.b64decode(raw["public_key"]))
     key.verify(base64.b64decode(raw["signature"]), statement(raw["files"]))  # raises where it does not hold
-
-
-def test_groups_are_signed_too(tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    table = pa.table({"sex": rng.choice(["F", "M"], 400), "job": rng.choice(list("abcd"), 400)})
-    out = tmp_path / "r"
-    dn.publish(table, sensitive="job", mechanism="anatomy:l=2", privacy=dn.Privacy(rho2="2/3"), out=out, sign=OWNER)
-    assert dn.verify(out, signed_by=OWNER.public_key()).holds
-    (out / "groups.parquet").unlink()
-    with pytest.raises(dn.VerificationError, match="taken away"):
-        dn.verify(out, signed_by=OWNER.public_key())

@@ -19,7 +19,7 @@ import deniable as dn
 from deniable.audit.attacks import AttackResult
 from deniable.audit.attacks.scene import known_of
 from deniable.cli.main import app
-from deniable.mechanisms import Anatomy, Decoys, Generalize, Redraw
+from deniable.mechanisms import Decoys, Redraw
 from deniable.mechanisms.retention import Replace, Retention
 from deniable.owner.audit import audit
 
@@ -38,7 +38,6 @@ PERTURBING: dict[str, Any] = {
     "decoys": {"mechanism": Decoys(c=4)},
     "lineup": {"mechanism": "lineup", "privacy": RHO2},
 }
-GROUPING: dict[str, Any] = {"anatomy": {"mechanism": Anatomy(4)}, "generalize": {"mechanism": Generalize(k=4, l=4)}}
 
 
 def table(seed: int = 1) -> pa.Table:
@@ -102,35 +101,9 @@ def test_linking_finds_the_right_rows_of_a_shuffled_release(name: str) -> None:
     assert abs(linking.success - predicted) < 5.5 * np.sqrt(predicted * (1 - predicted) / N + 0.01 / 4_000)
 
 
-@pytest.mark.parametrize("name", GROUPING)
-def test_groups_of_true_values_hold_against_linking_and_fall_to_corruption(name: str, rows: pa.Table) -> None:
-    found = played(rows, **GROUPING[name])
-    assert at_most(found["linking"][0], 0.25)
-    assert found["homogeneity"][0].trials == 0
-    none, half, everybody = found["corruption"]
-    assert at_most(none, 0.25)
-    assert none.success < half.success < everybody.success == 1
-    assert everybody.trials > 500
-
-
-def test_anatomy_leaves_one_in_l_less_the_known(rows: pa.Table) -> None:
-    none, half, _ = played(rows, mechanism=Anatomy(4))["corruption"]
-    for result, expected in ((none, 1 / 4), (half, 1 / 3)):  # one of three others known leaves three values
-        assert abs(result.success - expected) < 5.5 * np.sqrt(expected * (1 - expected) / result.trials)
-
-
-def test_homogeneity_breaks_boxes_that_need_not_be_diverse() -> None:
-    rng = np.random.default_rng(3)
-    district = rng.integers(0, 40, 4_000)
-    rows = pa.table({"district": district, "age": rng.integers(0, 80, 4_000), "value": district % M})
-    result = played(rows, mechanism=Generalize(k=5, l=1))["homogeneity"][0]
-    assert result.success == 1
-    assert result.trials > 1_000
-
-
-@pytest.mark.parametrize("name", ["uniform", "small-domain", "designed", "anatomy"])
+@pytest.mark.parametrize("name", ["uniform", "small-domain", "designed"])
 def test_publishing_again_under_fresh_keys_gives_values_away(name: str, rows: pa.Table) -> None:
-    found = played(rows, **{**PERTURBING, **GROUPING}[name])
+    found = played(rows, **PERTURBING[name])
     once, again = found["linking"][0], found["repeated publication"][0]
     assert again.low > once.high
     redrawn = played(rows, **PERTURBING["redraw"])["repeated publication"][0]

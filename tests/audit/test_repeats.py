@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from deniable.audit.grouped import GroupRows
 
 import deniable as dn
 from deniable.audit.extremes import CellRows
@@ -68,14 +67,6 @@ def test_no_rows_make_surer_and_of_one_channel_some_make_as_sure(cells: int, pub
             assert surest >= reached[x] - 1e-9
             if cells == 1 and made[0].seen(made[0].positions.index(x)):
                 assert surest == pytest.approx(reached[x], abs=1e-9)
-
-
-def test_groups_that_share_a_single_value_leave_no_other() -> None:
-    groups = GroupRows(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 2]), np.ones(4, np.int64))
-    assert surest_after(groups, {0: 2}) == 1
-    assert surest_after(groups, {7: 2}) == 0  # exempt rows have a number after the last value
-    apart = GroupRows(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([3, 1, 1, 3]))
-    assert surest_after(apart, {0: 2}) == pytest.approx(0.9)  # 3/4 and 3/4: odds of 9
 
 
 def people(rows: int) -> pa.Table:

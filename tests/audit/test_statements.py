@@ -36,7 +36,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "large sums": {"mechanism": "decoys", "privacy": dn.Privacy(large_sums=LARGE)},
     "retention": {"mechanism": Retention({"job": dn.Replace(privacy=dn.Privacy("1/4", "1/2"))})},
     "relative prior": {"mechanism": Retention({"job": dn.Replace(privacy=(3, "1/4", "3/4"))})},
-    "anatomy": {"mechanism": "anatomy:l=4"},
 }
 
 
@@ -131,8 +130,6 @@ def test_every_mechanism_says_by_what_it_promises() -> None:
             instead("amplification", gamma="1000", rho1=None, rho2=None, above=[]),
             "no promise is made of it",
         ),
-        ("decoys", instead("groups", l=4, k=4), "'groups' is no promise about rows"),
-        ("anatomy", instead("nothing", why=""), "'nothing' is no promise about buckets"),
         # the same kind with weaker numbers
         ("uniform", promised(rho2="2/3"), "rho2 = 1/2 is stated, and 2/3 promised"),
         ("uniform", promised(rho1="1/5"), "rho1 = 1/4 is stated, and 1/5 promised"),

@@ -41,13 +41,13 @@ FLAGS = (
 HOSTILE = ("<script>document.title='broken'</script>", "<cell>", "a & b", "long " * 30, "x", "y", "z", "w" * 90, "flu")
 SCHEMES = ("light", "dark")
 WIDTHS = (1200, 360)
-PAGES = (*report.AUDIENCES, "groups", "evaluation")
+PAGES = (*report.AUDIENCES, "evaluation")
 Opened = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Both reports about a release with cells, the owner's about one of groups, and an evaluation, as files."""
+    """Both reports about a release with cells, and an evaluation, as files."""
     home = tmp_path_factory.mktemp("pages")
     rows = 4000
     weighted = [value for place, value in enumerate(HOSTILE) for _ in range(place + 3)]
@@ -63,11 +63,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     privacy = dn.Privacy(rho2="1/2")
     dn.publish(table, sensitive="disease", privacy=privacy, mechanism="small-domain", out=folder, key=bytes(32))
     found = audit(table, folder, attacks=True).to_dict()
-    written = {"groups": home / "groups.html"}
-    anatomy = home / "anatomy"
-    dn.publish(table, sensitive="disease", privacy=privacy, mechanism="anatomy:l=2", out=anatomy, key=bytes(32))
-    attacked = audit(table, anatomy, attacks=True).to_dict()
-    report.write(report.document(anatomy, audience="owner", audit=attacked), written["groups"], "html", anatomy)
+    written = {}
     for audience in ("owner", "analyst"):
         content = report.document(folder, audience=audience, audit=found if audience == "owner" else None)  # type: ignore[arg-type]
         written[audience] = home / f"{audience}.html"

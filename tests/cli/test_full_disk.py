@@ -25,7 +25,7 @@ WRITING: dict[str, tuple[str, ...]] = {
     "a release and its key": ("publish", "TABLE", *ASKED, "--out", "OUT/new", "--new-key-file", "OUT/key"),
     "a release of another kind": (
         *("publish", "TABLE", "--sensitive", "disease", "--rho2", "1/3", "--drop", "name"),
-        *("--mechanism", "anatomy", "--out", "OUT/new"),
+        *("--mechanism", "lineup", "--out", "OUT/new"),
     ),
     "a series": ("publish", "TABLE", *ASKED, "--row-id", "name", "--out", "OUT/new", "--series", "OUT/series"),
     "an evaluation": (

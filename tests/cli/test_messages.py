@@ -71,7 +71,7 @@ def test_a_sensitive_identifier_is_warned_of_and_the_next_command_can_be_copied(
     done = run("publish", clinic, "--sensitive", "number", "--rho2", "1/3", "--mechanism", "uniform", "--out", out)
     assert "Warning: The sensitive column 'number' has about as many values as rows" in done.stderr
     assert f"Next: deniable verify '{out}'" in done.stderr
-    other = ("--sensitive", "disease", "--rho2", "1/3", "--mechanism", "anatomy", "--drop", "number", "--drop", "costs")
+    other = ("--sensitive", "disease", "--rho2", "1/3", "--mechanism", "uniform", "--drop", "number", "--drop", "costs")
     assert "about as many values" not in run("publish", clinic, *other, "--out", tmp_path / "b").stderr
     nothing = run("verify", tmp_path)
     assert f"Did you mean '{tmp_path / 'b'}' or '{out}'?" in nothing.stderr

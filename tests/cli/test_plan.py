@@ -156,6 +156,8 @@ def test_rivals_are_listed_and_never_recommended(table):
     shown = run(table, "--sensitive", "disease", "--rho2", "1/3").stdout
     assert "Rivals, for comparison" in shown
     assert "+ bias" in shown
+    assert run(table, "--sensitive", "disease", "--rho2", "1/3", "--rivals").stdout == shown
+    assert "Rivals" not in run(table, "--sensitive", "disease", "--rho2", "1/3", "--no-rivals").stdout
     assert not any(f"Take {name}" in shown for name in ("anatomy", "redraw", "laplace", "generalize", "pram", "decoys"))
 
 

@@ -267,10 +267,13 @@ def test_a_mechanisms_options_follow_its_name(patients: Path, run, tmp_path: Pat
     assert json.loads(done.stdout)["mechanism"]["options"]["c"] == 2
 
 
-def test_a_mechanism_that_publishes_no_rows_is_refused_kindly(patients: Path, run, tmp_path: Path) -> None:
+def test_a_rival_is_refused_kindly(patients: Path, run, tmp_path: Path) -> None:
     done = run("publish", patients, "--sensitive", "disease", "--mechanism", "laplace", "--out", tmp_path / "r")
     assert done.returncode != 0
-    assert "publishes no rows" in " ".join(done.stderr.split())
+    said = " ".join(done.stderr.split())
+    assert "'laplace' is a rival" in said
+    assert "deniable evaluate --mechanism laplace" in said
+    assert "deniable.lab" in said
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "r").exists()
 

@@ -40,13 +40,7 @@ MADE = {
     "decoys, rows left out": lambda: (mechanisms.Decoys(c=3, leftovers="drop"), None),
     "retention": lambda: (RETENTION, None),
     "retention, swapped": lambda: (SWAPPED, None),
-    "anatomy": lambda: (mechanisms.Anatomy(l=4), None),
-    "generalize": lambda: (mechanisms.Generalize(k=10, l=4), None),
-    "optrr": lambda: (mechanisms.OptRR(population=10, generations=10), PRIVACY),
-    "perturbed-generalization": lambda: (mechanisms.PerturbedGeneralization(k=5), PRIVACY),
 }
-# No rows are handed over: the owner answers, until a budget is spent.
-ANSWERED = {"laplace": lambda: (mechanisms.Laplace(questions=50), PRIVACY)}
 
 
 def people(rows):
@@ -58,7 +52,7 @@ def people(rows):
 
 def publish(table, name, engine, **options):
     """A release of the table by a mechanism of this list."""
-    mechanism, privacy = {**MADE, **ANSWERED}[name]()
+    mechanism, privacy = MADE[name]()
     sensitive = {} if mechanism.name == "retention" else {"sensitive": "disease"}
     declared = {"domain": DECLARED[name]} if name in DECLARED else {}
     options = {"key": KEY, "engine": engine, **declared, **options}

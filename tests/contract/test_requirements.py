@@ -15,10 +15,8 @@ from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
 from deniable.mechanisms import (
     MECHANISMS,
-    Anatomy,
     Decoys,
     Designed,
-    Generalize,
     Identity,
     Lineup,
     Mechanism,
@@ -107,8 +105,6 @@ def test_groups_are_as_large_as_theta_asks() -> None:
     privacy = tolerance(ROWS, "18/5")
     assert min(map(privacy.own_limit, VALUES)) < Fraction(1, 3) < privacy.per_value["h"][1]
     assert Decoys().size(ROWS, privacy) == 4
-    assert Anatomy(2).fitted(privacy).l == 4
-    assert Generalize().fitted(privacy).l == 4
 
 
 @pytest.mark.parametrize("name", BY_SHARES)

@@ -33,7 +33,6 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "LargeSums | None": st.none() | large,
     "bool": st.booleans(),
     "int": st.integers(0, 10**9),
-    "float": st.floats(1e-9, 1e9),
     "str": st.text(max_size=20),
 }
 NO_FRACTIONS = [0.5, 1, True, ["1/2"], {"1/2": 1}, "", "x", "1/0", "1/", "1/2/3", "inf", "1e999999999", "0x10"]
@@ -164,9 +163,7 @@ class Trust(Amplification):
     ],
 )
 def test_what_is_no_promise_is_refused(foreign: Any) -> None:
-    with pytest.raises(
-        InternalError, match=r"no promise that can be rechecked.*Amplification, OneOfBox, Frequency, Matrix"
-    ):
+    with pytest.raises(InternalError, match=r"no promise that can be rechecked.*Amplification, Frequency, PerValue"):
         guarantee(foreign)
     with pytest.raises(InternalError, match="no promise that can be rechecked"):
         guarantee(Amplification(Fraction(3)), foreign)

@@ -18,9 +18,10 @@ from deniable.audit.attacks.result import AttackResult
 from deniable.core.errors import OptionError, RequirementError
 from deniable.core.privacy import Privacy
 from deniable.engines.randomness import Keystream, Secret
-from deniable.lab import Anatomy, Generalize, Laplace, PerturbedGeneralization, attacks
+from deniable.lab import Anatomy, Generalize, Laplace, PerturbedGeneralization, attack
 from deniable.lab.attacks import Buckets, de_finetti, foreground
 from deniable.lab.made_up import census
+from deniable.lab.rival import Rival
 from deniable.planning.tables import CodedTable
 
 Codes = npt.NDArray[np.int64]
@@ -151,6 +152,57 @@ def test_a_classifier_learns_the_population_from_boxes_and_nothing_where_there_i
     assert at_most(nothing, nothing.baseline + 0.04), "sixteen districts can be overfitted by this much"
 
 
+# -- attacks on rivals, as anyone plays them ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def half_alone() -> CodedTable:
+    """Half of the people are alone in their public values, the others come in threes; the side says a little."""
+    rng, rows, m = np.random.default_rng(1), 20_000, 10
+    value = rng.permutation(np.repeat(np.arange(m), np.array([14, 13, 12, 11, 10, 10, 9, 8, 7, 6]) * rows // 100))
+    place = np.r_[np.arange(rows // 2), rows // 2 + np.arange(rows // 2) // 3]
+    side = np.where(rng.random(rows) < 0.5, value % 3, rng.integers(0, 3, rows))
+    side[rows // 2 :] = 0
+    return CodedTable.of(pa.table({"place": place, "side": side, "value": value}), "value")
+
+
+def played(rival: Rival, table: CodedTable) -> dict[str, list[AttackResult]]:
+    found: dict[str, list[AttackResult]] = {}
+    for result in attack(rival, table):
+        found.setdefault(result.name, []).append(result)
+    return found
+
+
+@pytest.mark.parametrize("rival", [Anatomy(4), Generalize(k=4, l=4)], ids=repr)
+def test_groups_of_true_values_hold_against_linking_and_fall_to_corruption(
+    rival: Rival, half_alone: CodedTable
+) -> None:
+    found = played(rival, half_alone)
+    assert at_most(found["linking"][0], 0.25)
+    assert found["homogeneity"][0].trials == 0
+    none, half, everybody = found["corruption"]
+    assert at_most(none, 0.25)
+    assert none.success < half.success < everybody.success == 1
+    assert everybody.trials > 500
+
+
+def test_anatomy_leaves_one_in_l_less_the_known_and_nothing_when_it_is_repeated(half_alone: CodedTable) -> None:
+    found = played(Anatomy(4), half_alone)
+    none, half, _ = found["corruption"]
+    for result, expected in ((none, 1 / 4), (half, 1 / 3)):  # one of three others known leaves three values
+        assert abs(result.success - expected) < 5.5 * np.sqrt(expected * (1 - expected) / result.trials)
+    assert found["repeated publication"][0].low > found["linking"][0].high
+
+
+def test_homogeneity_breaks_boxes_that_need_not_be_diverse() -> None:
+    rng = np.random.default_rng(3)
+    district = rng.integers(0, 40, 4_000)
+    rows = pa.table({"district": district, "age": rng.integers(0, 80, 4_000), "value": district % 10})
+    result = played(Generalize(k=5, l=1), CodedTable.of(rows, "value"))["homogeneity"][0]
+    assert result.success == 1
+    assert result.trials > 1_000
+
+
 # -- de Finetti --------------------------------------------------------------------------------------------------------
 
 L, ROWS = 4, 8000
@@ -169,7 +221,7 @@ def grouped(strength: float, seed: int = 1) -> tuple[Buckets, list[Codes], Codes
 
 def test_correlated_columns_break_the_promise_of_one_in_l() -> None:
     released = grouped(0.5)
-    learnt, once = (attack(*released) for attack in (de_finetti, foreground))
+    learnt, once = (learner(*released) for learner in (de_finetti, foreground))
     assert once.low > 1.5 / L, "one step is already well above what the group promises"
     assert learnt.success >= once.success - 0.02
     # An attacker who knew Pr[column | value] exactly: the group's values by how many of the columns equal each.
@@ -180,8 +232,8 @@ def test_correlated_columns_break_the_promise_of_one_in_l() -> None:
 
 
 def test_columns_that_tell_nothing_leave_one_in_l() -> None:
-    for attack in (de_finetti, foreground):
-        result = attack(*grouped(0.0, seed=2))
+    for learner in (de_finetti, foreground):
+        result = learner(*grouped(0.0, seed=2))
         sure = 5.5 * np.sqrt((1 / L) * (1 - 1 / L) / ROWS)
         assert abs(result.success - 1 / L) <= sure
 
@@ -193,14 +245,14 @@ def test_nobody_to_attack_is_no_result() -> None:
     assert result.trials == 0
 
 
-@pytest.mark.parametrize("attack", ["foreground", "de Finetti"])
-def test_anatomy_falls_to_who_learns_from_its_groups(attack: str) -> None:
+@pytest.mark.parametrize("name", ["foreground", "de Finetti"])
+def test_anatomy_falls_to_who_learns_from_its_groups(name: str) -> None:
     rng = np.random.default_rng(7)
     disease = rng.integers(6, size=1200)
     ward = np.where(rng.random(1200) < 0.7, disease, rng.integers(6, size=1200))
     table = pa.table({"id": np.arange(1200), "ward": ward, "disease": disease})
-    played = {result.name: result for result in attacks(Anatomy(3), CodedTable.of(table, "disease"))}
-    assert played[attack].low > 1 / 3
+    by_name = {result.name: result for result in attack(Anatomy(3), CodedTable.of(table, "disease"))}
+    assert by_name[name].low > 1 / 3
 
 
 def test_every_attack_is_played_on_every_rival_that_shows_rows() -> None:
@@ -210,7 +262,7 @@ def test_every_attack_is_played_on_every_rival_that_shows_rows() -> None:
     everywhere = ["linking", "homogeneity", "corruption", "corruption", "corruption", "classifier"]
     more = {"anatomy": ["foreground", "de Finetti", "repeated publication"]}
     for rival in (Anatomy(6), Generalize(6, 6), PerturbedGeneralization(6)):
-        found = attacks(rival, table, privacy=privacy)
+        found = attack(rival, table, privacy=privacy)
         assert [result.name for result in found] == [*everywhere, *more.get(rival.name, [])]
         by_known = {result.note.split()[0]: result for result in found if result.name == "corruption"}
         assert at_most(by_known["none"], 1 / 6)
@@ -218,8 +270,8 @@ def test_every_attack_is_played_on_every_rival_that_shows_rows() -> None:
             assert at_most(by_known["all"], 1 / 6)
         else:
             assert by_known["all"].success == 1
-        assert attacks(rival, table, privacy=privacy) == found, "the same groups give the same figures"
+        assert attack(rival, table, privacy=privacy) == found, "the same groups give the same figures"
     with pytest.raises(OptionError, match="shows no rows"):
-        attacks(Laplace(), table)
+        attack(Laplace(), table)
     with pytest.raises(RequirementError, match="l=6"):
-        attacks(Anatomy(3), table, privacy=privacy)
+        attack(Anatomy(3), table, privacy=privacy)

@@ -120,10 +120,10 @@ def test_rounding_keeps_columns_and_bounds_allow_for_spare_rows() -> None:
 def test_estimates_are_unbiased_over_draws() -> None:
     plan, table = QUICK.plan(COUNTS, PRIVACY), table_of(COUNTS)
     wanted = np.eye(8, dtype=bool)
-    draws = [draw_plan(table, plan, stream_of(1, number, "optrr"), None) for number in range(30)]
+    draws = [draw_plan(table, plan, stream_of(1, number, "optrr"), None) for number in range(120)]
     found = np.array([estimated(draw.asking, draw.asking.total[None, :], wanted, "inverse")[0] for draw in draws])
-    error = found.std(axis=0, ddof=1) / np.sqrt(30)
-    assert (np.abs(found.mean(axis=0) - COUNTS.counts) < 8 * error).all()  # Student's t, 29 degrees, eight values
+    error = found.std(axis=0, ddof=1) / np.sqrt(120)
+    assert (np.abs(found.mean(axis=0) - COUNTS.counts) < 8 * error).all()  # Student's t, 119 degrees, eight values
     assert (error < 0.05 * COUNTS.counts).all()
 
 

@@ -13,14 +13,14 @@ import pytest
 import deniable as dn
 from deniable.core.errors import OptionError, QuestionError
 from deniable.core.privacy import Privacy
-from deniable.lab import RIVALS, Generalize, Laplace, run_experiment, setting_named
+from deniable.lab import Generalize, Laplace, run_experiment, setting_named
 from deniable.lab.anatomy import Anatomized
 from deniable.lab.draws import stream_of
 from deniable.lab.generalize import Generalized
 from deniable.lab.laplace import NoisyAnswers
 from deniable.lab.made_up import census
 from deniable.lab.perturbed_generalization import SampledBoxes
-from deniable.lab.settings import DecoyGroups
+from deniable.lab.settings import RIVALS, DecoyGroups
 from deniable.planning.pools import QuestionPool, large_pool, sdr_pool, sql_pool
 from deniable.planning.tables import CodedTable
 

@@ -67,10 +67,9 @@ def test_columns_that_were_perturbed_together_are_not_learned_from_together():
     with pytest.raises(dn.DeniableError, match="together"):
         TreeClassifier().fit(release, target="rich")
     assert auc(TreeClassifier().fit(release, target="rich", columns=["age"]), frame[["age", "rich"]], "rich") >= 0.5
-    for mechanism, words in (("redraw", "cannot be inverted"), (mechanisms.Anatomy(l=2), "no perturbed rows")):
-        refused = dn.publish(frame, sensitive="job", mechanism=mechanism, key=bytes(32))
-        with pytest.raises(dn.DeniableError, match=words):
-            NaiveBayesClassifier().fit(refused, target="rich")
+    refused = dn.publish(frame, sensitive="job", mechanism="redraw", key=bytes(32))
+    with pytest.raises(dn.DeniableError, match="cannot be inverted"):
+        NaiveBayesClassifier().fit(refused, target="rich")
 
 
 def hidden_rule(n, seed):

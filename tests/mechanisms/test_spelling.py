@@ -3,7 +3,7 @@
 import pytest
 
 from deniable.core.errors import OptionError
-from deniable.mechanisms import Anatomy, Decoys, Designed, SmallDomain, mechanism_named
+from deniable.mechanisms import Decoys, Designed, SmallDomain, mechanism_named
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,7 @@ from deniable.mechanisms import Anatomy, Decoys, Designed, SmallDomain, mechanis
         ("decoys:c=5", Decoys(c=5)),
         ("decoys:c=4,grouping=balanced", Decoys(c=4, grouping="balanced")),
         ("small-domain:cost=bound", SmallDomain(cost="bound")),
-        ("anatomy: l = 3", Anatomy(l=3)),
+        ("decoys: c = 3", Decoys(c=3)),
         ("designed:profile=0.01+0.05,replacing=optimised", Designed("optimised", profile=(0.01, 0.05))),
         ("designed:", Designed()),
     ],
@@ -35,7 +35,7 @@ def test_options_follow_the_name(text, made):
         ("small-domain:categories=3", r"SmallDomain\(categories=\.\.\.\)"),
         ("small-domain:keep_apart=a+b", r"SmallDomain\(keep_apart=\.\.\.\)"),
         ("small-domain:min_rows=x", "min_rows = 'x'"),
-        ("laplace:epsilon=1e-9", "epsilon=0.01 or more"),
+        ("anatomy:l=3", "is a rival"),
         ("uniform:p=1", "'p'"),
     ],
 )

@@ -95,11 +95,10 @@ def test_the_date_may_be_told_by_the_environment(monkeypatch: pytest.MonkeyPatch
         today()
 
 
-@pytest.mark.parametrize("mechanism", ["anatomy:l=3", "generalize:l=3", "lineup", "decoys:c=4,leftovers=drop"])
+@pytest.mark.parametrize("mechanism", ["lineup", "decoys:c=4,leftovers=drop"])
 def test_releases_of_every_form_say_it(tmp_path: Path, mechanism: str) -> None:
-    rivals = {} if mechanism == "lineup" else {"privacy": None}
-    text = "" if rivals else published(tmp_path / "r", mechanism=mechanism, about=ABOUT)[0]
-    if rivals:
+    text = published(tmp_path / "r", mechanism=mechanism, about=ABOUT)[0] if mechanism == "lineup" else ""
+    if not text:
         dn.publish(TABLE, sensitive="occupation", mechanism=mechanism, about=ABOUT, out=tmp_path / "r")
         text = (tmp_path / "r" / "README.md").read_text()
     for words in ("Published on 2026-11-16", "## How accurate", "| age | public |", "## How to cite"):

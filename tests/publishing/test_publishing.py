@@ -65,7 +65,7 @@ def test_row_labels_in_files_of_pandas_are_left_out_and_it_is_said(tmp_path):
         "twice.csv": ["", "Unnamed: 0"],
     }
     for file, labels in labelled.items():
-        for options in ({}, {"mechanism": "anatomy", "privacy": dn.Privacy(rho2="1/2")}):
+        for options in ({}, {"mechanism": "designed", "privacy": dn.Privacy(rho2="1/2")}):
             release = publish(tmp_path / file, **options)
             assert not set(labels) & set(release.table.column_names)
             left_out = [words for words in release.warnings if "left out" in words]
@@ -436,17 +436,11 @@ def test_quantile_bins_do_not_publish_the_extremes():
         dn.publish(
             data, sensitive="salary", mechanism=mechanism, bins={"salary": dn.Quantiles(5)}, key=bytes([number] * 32)
         ).manifest
-        for number, mechanism in enumerate(("anatomy:l=2", "anatomy:l=2", "decoys:c=2,leftovers=drop"))
+        for number, mechanism in enumerate(("redraw", "redraw", "decoys:c=2,leftovers=drop"))
     ]
     assert len({manifest.parts[0].domain for manifest in fresh}) == 3, "another key draws other edges"
     for manifest in fresh:
         assert any("edges of the bins" in said for said in manifest.guarantee["not_protected"])
-
-
-@pytest.mark.parametrize("options", [{"missing": "exempt"}, {"row_id": "name", "drop": ()}, {"marginals": True}])
-def test_anatomy_refuses_what_it_cannot_do(options):
-    with pytest.raises(dn.DeniableError, match="'anatomy' takes no"):
-        publish(table(), privacy=None, mechanism="anatomy", **options)
 
 
 def test_csv_refuses_types_that_would_not_come_back(tmp_path):

@@ -117,12 +117,9 @@ def test_the_order_is_that_of_the_saved_table(table: pa.Table, tmp_path: Path) -
         assert np.array_equal(dn.open_release(tmp_path / form).weights(where), release.weights(where))
 
 
-@pytest.mark.parametrize(
-    "mechanism", [mechanisms.Anatomy(l=4), mechanisms.Generalize(k=10, l=4), mechanisms.Redraw()], ids=lambda m: m.name
-)
-def test_without_an_inverse_there_are_no_weights(table: pa.Table, mechanism: Any) -> None:
+def test_without_an_inverse_there_are_no_weights(table: pa.Table) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        release = publish(table, mechanism, None)
+        release = publish(table, mechanisms.Redraw(), None)
     with pytest.raises(dn.DeniableError, match="Fix:"):
         release.weights({"disease": "a"})

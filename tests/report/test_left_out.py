@@ -7,7 +7,7 @@ import pytest
 
 import deniable as dn
 from deniable import report
-from deniable.report.evidence import COMPARED, COUNTED, DRAWN
+from deniable.report.evidence import COMPARED, DRAWN
 
 
 def owner_page(values: int, mechanism: str = "uniform") -> str:
@@ -30,13 +30,8 @@ def test_what_is_not_drawn_is_said() -> None:
     assert "Not compared" not in text
 
 
-def test_groups_of_too_many_values_say_what_is_not_counted() -> None:
-    text = owner_page(COUNTED + 1, "anatomy:l=4")
-    assert f"there are {COUNTED + 1} values, each a question of its own" in text
-
-
 def test_a_small_table_leaves_nothing_out() -> None:
     pytest.importorskip("altair", reason="needs the extra report")
     text = owner_page(8)
-    for words in ("Not compared", "are not drawn", "not counted"):
+    for words in ("Not compared", "are not drawn"):
         assert words not in text

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from deniable import report
-from deniable.cli.main import app
 from deniable.owner.audit import audit
 from deniable.report import played
 from deniable.report.page import Document
@@ -65,16 +62,3 @@ def test_without_attacks_there_is_no_such_section(hostile: Hostile) -> None:
     made = hostile()
     content = report.document(made.folder, audience="owner", audit=audit(str(made.original), made.folder).to_dict())
     assert "attacks" not in [section.name for section in content.sections]
-
-
-@pytest.mark.parametrize("name", ["anatomy", "generalize"])
-def test_a_release_of_groups_has_posteriors_findings_and_attacks(hostile: Hostile, name: str, tmp_path: Path) -> None:
-    options = {"anatomy": "anatomy:l=2", "generalize": "generalize:k=4,l=2"}
-    made = hostile(name, mechanism=options[name])
-    out = tmp_path / "report.json"
-    words = ["report", str(made.folder), "--original", str(made.original), "--format", "json", "--out", str(out)]
-    assert CliRunner().invoke(app, words).exit_code == 0
-    told = {section["name"]: section for section in json.loads(out.read_text(encoding="utf-8"))["sections"]}
-    assert {"attackers", "findings", "attacks"} <= set(told)
-    assert "known members" in json.dumps(told["findings"])
-    assert "its cell alone" not in json.dumps(told["attackers"])

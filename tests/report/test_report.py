@@ -19,7 +19,6 @@ import deniable as dn
 from deniable import report
 from deniable.cli.main import app
 from deniable.core.errors import ExtraMissingError, OptionError, OutputError
-from deniable.mechanisms import Anatomy, Generalize
 from deniable.mechanisms.decoys.mechanism import Decoys
 from deniable.mechanisms.retention import Retention
 from deniable.owner.audit import audit
@@ -39,8 +38,6 @@ WAYS: dict[str, dict[str, Any]] = {
         "sensitive": "age",
         "privacy": None,
     },
-    "anatomy": {"mechanism": Anatomy(l=3), "privacy": dn.Privacy(rho2="1/2")},
-    "generalize": {"mechanism": Generalize(k=5, l=3), "privacy": dn.Privacy(rho2="1/2")},
     "two-columns": {"sensitive": ["<b>sex</b>", 'dis<ease> & "more"']},
 }
 
@@ -185,36 +182,6 @@ def test_the_owner_sees_posteriors_findings_and_the_truth(hostile: Any) -> None:
     assert len(values["rows"]) == 8
     chart = next(block for block in sections["answers"] if "true rows" in block.get("data", {}).get("columns", ()))
     assert sum(row[-1] for row in chart["data"]["rows"]) == 3000
-
-
-@pytest.mark.parametrize("way", ["anatomy", "generalize"])
-@pytest.mark.parametrize("audience", report.AUDIENCES)
-def test_a_release_of_groups_has_counts_and_says_what_it_has_not(hostile: Any, way: str, audience: str) -> None:
-    content = made(hostile, way, audience)
-    text = report.render(content, "md")
-    assert "cannot be predicted: it depends on how alike the rows of a group are" in text
-    assert "perturbed at random" not in text
-    chart = next(
-        block
-        for section in content.sections
-        for block in section.blocks
-        if isinstance(block, report.page.Figure) and block.title.startswith("How many rows hold each value")
-    )
-    release = dn.open_release(hostile(way).folder)
-    assert sum(row[1] for row in chart.data.rows) == pytest.approx(release.manifest.rows)
-    if audience == "owner":
-        return
-    assert "Sums, averages, histograms, group-bys and SQL are refused" in text
-    assert "deniable query" not in text
-    told = json.loads(report.render(content, "json"))
-    ask = next(section["blocks"] for section in told["sections"] if section["name"] == "ask")
-    codes = [block["text"] for block in ask if block.get("language") == "python"]
-    answers = [block["rows"][0][0] for block in ask if block["kind"] == "table"]
-    assert len(codes) == len(answers) > 0
-    for code, answer in zip(codes, answers, strict=True):
-        question = re.search(r"print\((.*)\)$", code)
-        assert question is not None
-        assert eval(question[1], {"release": release}).value == answer
 
 
 def test_a_bound_inside_cells_is_not_sold_as_a_bound_for_all(hostile: Any) -> None:

@@ -16,7 +16,6 @@ from deniable.core.errors import OptionError, did_you_mean
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.probability import percent, probability
-from deniable.lab import rival_candidates
 from deniable.owner.advice import attacker_on_table
 from deniable.owner.profile import asked_table, one_pool
 from deniable.planning.beliefs import belief_chart
@@ -24,7 +23,7 @@ from deniable.planning.chart import Chart
 from deniable.planning.comparison import Comparison
 from deniable.planning.frontier import risk_chart as drawn_risk
 from deniable.planning.informed import informed_attacker
-from deniable.planning.planner import compare, error_chart, error_curve, strongest_rho2
+from deniable.planning.planner import Rivals, compare, error_chart, error_curve, strongest_rho2
 from deniable.planning.pools import QuestionPool
 from deniable.publishing.request import scan_table
 from deniable.release.folder import require_writable, write_file
@@ -95,6 +94,14 @@ def plan(
     cells_chart: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --explain: draw the cells into this SVG file.")
     ] = None,
+    rivals: Annotated[
+        bool,
+        typer.Option(
+            "--rivals/--no-rivals",
+            help="List what others do under the same requirement, too: Anatomy, generalization, Laplace noise, .. "
+            "They are compared, and nobody publishes them.",
+        ),
+    ] = True,
     bins: options.BinEdges = None,
     recode: options.RecodeSteps = None,
     rare: options.RareRows = None,
@@ -156,13 +163,13 @@ def plan(
                 privacy,
                 pool=questions,
                 selectivities=shares or None,
-                rivals=rival_candidates,
+                rivals=_rivals() if rivals else None,
                 attacker=attacker,
                 progress=progress,
             )
         _show(result, explain, as_json)
     if chart is not None:
-        curve = error_curve(histogram, size, rivals=rival_candidates, **all_but_rho2)
+        curve = error_curve(histogram, size, rivals=_rivals() if rivals else None, **all_but_rho2)
         if not curve:
             raise OptionError(
                 f"--chart: no mechanism has a predicted error for counts about {percent(size, 2)} of the rows. "
@@ -199,6 +206,13 @@ def _known(
         histogram, attacker = attacker_on_table(table, sensitive[0], drop=drop, **as_read, progress=progress)
         return histogram, None, attacker
     return scan_table(table, sensitive, **as_read, progress=progress), None, None
+
+
+def _rivals() -> Rivals:
+    """The rivals of the lab, which is imported by whoever wants to see them."""
+    from deniable.lab import rival_candidates
+
+    return rival_candidates
 
 
 def _show(result: Comparison, explain: str | None, as_json: bool) -> None:

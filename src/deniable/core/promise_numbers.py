@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -33,12 +32,6 @@ def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError
     return value
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise TypeError
-    return float(value)
 
 
 def _items(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
@@ -89,6 +82,5 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "LargeSums | None": _optional(_sums(LargeSums)),
     "bool": _exactly(bool),
     "int": _whole,
-    "float": _number,
     "str": _exactly(str),
 }

@@ -51,7 +51,7 @@ SHARING = 3  # times that rows and values of a group are made to add up, in ever
 SMOOTHING = 1.0
 
 
-def attacks(
+def attack(
     rival: Rival, table: CodedTable, stream: Keystream | None = None, *, privacy: Privacy | None = None
 ) -> tuple[AttackResult, ...]:
     """How often attackers are right who see what a rival shows of a table.
@@ -63,10 +63,11 @@ def attacks(
         privacy: the requirement, of a rival whose channel follows from one.
 
     >>> import pyarrow as pa
-    >>> from deniable.lab import Anatomy, attacks
+    >>> from deniable.lab import Anatomy, attack
     >>> from deniable.planning.tables import CodedTable
     >>> people = pa.table({"age": [20, 21, 22, 23, 24, 25], "disease": ["flu", "hiv", "cold"] * 2})
-    >>> [attack.success for attack in attacks(Anatomy(3), CodedTable.of(people, "disease")) if "all" in attack.note]
+    >>> played = attack(Anatomy(3), CodedTable.of(people, "disease"))
+    >>> [result.success for result in played if result.note.startswith("all")]
     [1.0]
     """
     stream = Keystream(Secret.from_key(SEED.to_bytes(32, "big")), "attack") if stream is None else stream
@@ -191,7 +192,7 @@ def _looked_into(scene: GroupScene) -> list[AttackResult]:
     buckets = Buckets(seen.views, scene.shares, [ours for ours, _ in seen.columns])
     people = [theirs[located] for _, theirs in seen.columns]
     return [
-        attack(buckets, people, scene.located[located], seen.original[located]) for attack in (foreground, de_finetti)
+        learner(buckets, people, scene.located[located], seen.original[located]) for learner in (foreground, de_finetti)
     ]
 
 

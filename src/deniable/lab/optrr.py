@@ -68,7 +68,8 @@ class OptRR(Mechanism):
 
     >>> import deniable as dn
     >>> from deniable.lab import OptRR
-    >>> plan = dn.plan({"flu": 500, "cold": 300, "hiv": 200}, dn.Privacy(rho2="3/5"), OptRR(generations=20))
+    >>> counts = dn.Histogram.of({"flu": 500, "cold": 300, "hiv": 200})
+    >>> plan = OptRR(generations=20).plan(counts, dn.Privacy(rho2="3/5"))
     >>> plan.guarantee.worst <= 0.6, plan.cells_published
     (True, False)
     """

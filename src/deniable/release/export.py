@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deniable.core.errors import OutputError, option
+from deniable.core.errors import OutputError, listing, option
 from deniable.engines.exporting import export, program_of
 from deniable.release.folder import write_file
 
