@@ -20,7 +20,8 @@ import deniable as dn
 from deniable.audit.verify.chance import RARELY
 from deniable.audit.verify.counts import counts_check, possible_check
 from deniable.core.arrays import Floats
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
+from deniable.core.exact import SCALE
 from deniable.core.lineup import TRUTH_STEP
 from deniable.core.part import Part
 from deniable.engines import engine_named

@@ -28,8 +28,9 @@ from deniable.audit.posteriors import Posteriors
 from deniable.audit.rows import depends_on_order
 from deniable.cli.main import app
 from deniable.core.bins import Quantiles
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
 from deniable.core.errors import DeniableError
+from deniable.core.exact import SCALE
 from deniable.core.manifest import Manifest
 from deniable.core.promise import DecoyGroups
 from deniable.mechanisms.decoys.mechanism import Decoys

@@ -15,7 +15,8 @@ import pytest
 
 import deniable as dn
 from deniable.audit.columns import pair_posteriors
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
+from deniable.core.exact import SCALE
 from deniable.core.replace import Replace
 from deniable.mechanisms.retention import Retention
 

@@ -11,7 +11,8 @@ import pytest
 from deniable.audit.cells import FINE, expected_rows
 from deniable.audit.extremes import CellRows
 from deniable.audit.posteriors import Posteriors, revised
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
+from deniable.core.exact import SCALE
 
 
 def enumerated(cells: list[CellRows], published: bool) -> dict[tuple[int | None, int], dict[int, Fraction]]:

@@ -11,7 +11,8 @@ import pytest
 import deniable as dn
 from deniable.audit import audit as room
 from deniable.audit.posteriors import Posteriors, cells_from
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
+from deniable.core.exact import SCALE
 
 RHO2 = Fraction(1, 5)
 PRIVACY = dn.Privacy("1/7", "1/5")

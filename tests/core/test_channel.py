@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.core import exact
-from deniable.core.channel import SCALE, Channel, coarsened, uniform_weights, weights_of
+from deniable.core.channel import Channel, coarsened, uniform_weights, weights_of
 from deniable.core.errors import OptionError
+from deniable.core.exact import SCALE
 
 
 def channels(least_m=2, most_m=8):

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.core import lineup, lineup_arcs, lineup_exact
-from deniable.core.channel import SCALE
 from deniable.core.errors import InternalError
+from deniable.core.exact import SCALE
 from deniable.core.lineup import COIN, POINTS, TRUTH_STEP
 from deniable.core.lineup_arcs import ARC_STEP, BLIND, TURN, ArcDesign, arcs_of
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from deniable.audit.verify import lineups as recount
 from deniable.core import lineup_codes, lineup_exact
-from deniable.core.channel import SCALE
 from deniable.core.errors import InternalError, ManifestError
+from deniable.core.exact import SCALE
 from deniable.core.lineup import POINTS, TRUTH_STEP
 from deniable.core.lineup_arcs import ArcDesign
 from deniable.core.lineup_blocks import BlockDesign

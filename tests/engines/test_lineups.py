@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core.channel import SCALE
 from deniable.core.errors import ManifestError
+from deniable.core.exact import SCALE
 from deniable.core.lineup import COIN, POINTS, TRUTH_STEP
 from deniable.core.lineup_arcs import TURN, ArcDesign
 from deniable.core.lineup_blocks import BlockDesign

@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
 from deniable.core.errors import RequirementError
+from deniable.core.exact import SCALE
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.mechanisms.pram import Pram

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable.core.breach import joint_limit
-from deniable.core.channel import SCALE
 from deniable.core.errors import DeniableError, OptionError, RequirementError
-from deniable.core.exact import surest
+from deniable.core.exact import SCALE, surest
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.core.replace import NumberRange, Replace

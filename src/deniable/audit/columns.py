@@ -22,8 +22,9 @@ import numpy as np
 from deniable.audit.breaches import Limits, limits_of, protects
 from deniable.audit.findings import Finding, Grade
 from deniable.core.arrays import Counts
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
 from deniable.core.errors import option, shortened
+from deniable.core.exact import SCALE
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part

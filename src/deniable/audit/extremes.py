@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from deniable.core.arrays import Floats
-from deniable.core.channel import SCALE, Channel
-from deniable.core.exact import Distinct, distinct
+from deniable.core.channel import Channel
+from deniable.core.exact import SCALE, Distinct, distinct
 
 # The cell (None: not published) and the position of the published value; positions where it is a set of values; None
 # where the row shows none, only its group.

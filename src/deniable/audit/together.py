@@ -30,7 +30,8 @@ from scipy.special import gammaln, xlogy
 from deniable.audit.breaches import Limits, protects
 from deniable.audit.findings import Finding, Name
 from deniable.core.arrays import Counts, Floats
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
+from deniable.core.exact import SCALE
 from deniable.core.part import Part
 from deniable.core.probability import percent
 

@@ -18,7 +18,8 @@ from deniable.collection.survey import NO, YES, Question, Requirement, Survey
 from deniable.collection.survey_file import column_names
 from deniable.core import lineup_exact
 from deniable.core import replace as ranges
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
+from deniable.core.exact import SCALE
 from deniable.core.lineup import COIN, TRUTH_STEP, LineUpDesign
 from deniable.core.lineup_blocks import BlockDesign
 from deniable.core.part import Part

@@ -17,11 +17,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core import exact
 from deniable.core.arrays import Counts, Floats
 from deniable.core.errors import InternalError, OptionError
+from deniable.core.exact import SCALE, amplification
 
-SCALE = exact.SCALE
 COARSE_BITS = 10  # coins that depend on the data are rounded down to 10 significant bits, about three digits
 LARGEST_DOMAIN = 2**22
 
@@ -139,7 +138,7 @@ class Channel:
     @cached_property
     def exact_gamma(self) -> Fraction | None:
         """max P[y][x] / P[y][x'] over all y, x, x', exactly; None when it is unbounded."""
-        return exact.amplification(self.keep, self.replace)
+        return amplification(self.keep, self.replace)
 
     @property
     def gamma(self) -> float:

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from deniable.core.arrays import Floats, Ints
-from deniable.core.channel import SCALE
+from deniable.core.exact import SCALE
 
 COIN_BITS, POINT_BITS, ORDER_BITS = 18, 40, 6
 COIN, POINTS, ORDERS = 2**COIN_BITS, 2**POINT_BITS, 2**ORDER_BITS

@@ -20,8 +20,8 @@ import numpy as np
 
 from deniable.core import lineup
 from deniable.core.arrays import Floats, Ints
-from deniable.core.channel import SCALE
 from deniable.core.errors import InternalError
+from deniable.core.exact import SCALE
 from deniable.core.lineup import COIN, ORDERS, POINTS, TRUTH_STEP, Lines, LineUpDesign, Sets, first_draw, orders_for
 
 TURN = 2**24

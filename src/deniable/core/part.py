@@ -15,8 +15,9 @@ import numpy as np
 from deniable.core import promise, values
 from deniable.core.arrays import Counts
 from deniable.core.bins import Bins
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
 from deniable.core.errors import ManifestError
+from deniable.core.exact import SCALE
 from deniable.core.items import ListItem
 from deniable.core.lineup import LineUpDesign
 from deniable.core.lineup_codes import design_of

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from deniable.core.arrays import Bools, Floats, Ints
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
+from deniable.core.exact import SCALE
 from deniable.core.lineup import LineUpDesign
 from deniable.core.manifest import Column, Manifest
 from deniable.core.part import Marginal

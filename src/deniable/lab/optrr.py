@@ -36,8 +36,9 @@ from typing import ClassVar
 import numpy as np
 
 from deniable.core.arrays import Bools, Counts, Floats, Ints
-from deniable.core.channel import SCALE, Channel, weights_of
+from deniable.core.channel import Channel, weights_of
 from deniable.core.errors import OptionError, RequirementError
+from deniable.core.exact import SCALE
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.part import Mixture

@@ -20,8 +20,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
 from deniable.core.errors import OptionError, RequirementError, option, worded
+from deniable.core.exact import SCALE
 from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.items import Beyond, Unfolding, differing, list_gamma

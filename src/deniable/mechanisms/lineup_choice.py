@@ -20,7 +20,7 @@ import numpy as np
 
 from deniable.core import lineup_exact
 from deniable.core.arrays import Floats, Ints
-from deniable.core.channel import SCALE
+from deniable.core.exact import SCALE
 from deniable.core.lineup import COIN, MOST_ENTRIES, TRUTH_STEP, LineUpDesign, orders_for
 from deniable.core.lineup_arcs import ArcDesign, arcs_of
 from deniable.core.lineup_blocks import BlockDesign

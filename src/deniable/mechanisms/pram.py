@@ -22,9 +22,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deniable.core.arrays import Counts
-from deniable.core.channel import SCALE, Channel, coarsened, weights_of
+from deniable.core.channel import Channel, coarsened, weights_of
 from deniable.core.errors import RequirementError, option
-from deniable.core.exact import distinct
+from deniable.core.exact import SCALE, distinct
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy

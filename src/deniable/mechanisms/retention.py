@@ -20,8 +20,9 @@ import numpy as np
 
 from deniable.core.arrays import Counts
 from deniable.core.breach import safe_threshold
-from deniable.core.channel import SCALE, Channel, largest_keep, uniform_weights, weights_of
+from deniable.core.channel import Channel, largest_keep, uniform_weights, weights_of
 from deniable.core.errors import OptionError, RequirementError, TableError, listing, option, worded
+from deniable.core.exact import SCALE
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan, PlannedPart
 from deniable.core.privacy import Privacy, amplification_limit

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from deniable.core.breach import belief_limit, joint_limit, relative_prior_limit
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
 from deniable.core.errors import listing
+from deniable.core.exact import SCALE
 from deniable.core.guarantee import Guarantee
 from deniable.core.privacy import Privacy
 from deniable.core.probability import LARGEST_FACTOR, percent

@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 
 from deniable.core.arrays import Bools, Counts
-from deniable.core.channel import SCALE, Channel, coarsened, weights_of
-from deniable.core.exact import posterior_of_sets
+from deniable.core.channel import Channel, coarsened, weights_of
+from deniable.core.exact import SCALE, posterior_of_sets
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.core.promise_numbers import Single

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.channel import SCALE
 from deniable.core.errors import ColumnError, OptionError, did_you_mean, listing, option, shortened
+from deniable.core.exact import SCALE
 from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict, with_sentence
 from deniable.core.part import Part
 from deniable.core.privacy import Privacy

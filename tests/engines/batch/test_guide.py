@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
 from deniable.core.errors import InternalError
+from deniable.core.exact import SCALE
 from deniable.engines.batch.guide import LARGEST, Buffers, Guide
 from deniable.engines.batch.kernel import GUIDED_ROWS, Kernel, _Work
 from deniable.engines.randomness import Keystream, Secret

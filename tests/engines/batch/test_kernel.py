@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.core.channel import SCALE, Channel, uniform_weights, weights_of
+from deniable.core.channel import Channel, uniform_weights, weights_of
 from deniable.core.errors import InternalError
+from deniable.core.exact import SCALE
 from deniable.engines.batch.kernel import Kernel, WholeDomain, _AliasCells, _Pairs, _UniformCells, alias_table
 from deniable.engines.randomness import Keystream, Secret
 

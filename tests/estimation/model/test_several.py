@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
+from deniable.core.exact import SCALE
 from deniable.core.replace import NumberRange, Replace
 from deniable.engines.batch.kernel import Kernel
 from deniable.engines.batch.ranges import RangeKernel

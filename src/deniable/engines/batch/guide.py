@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.core.arrays import Bools, Codes, Ints, Words
-from deniable.core.channel import SCALE
 from deniable.core.errors import InternalError
+from deniable.core.exact import SCALE
 
 QUARTER_BITS = 16  # of a draw: its quarter of a word is read without arithmetic
 STRETCHES = 64  # for each edge of a step function, so that few of them hold one

@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.core.arrays import Codes, Ints, Words
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
 from deniable.core.errors import InternalError
+from deniable.core.exact import SCALE
 from deniable.engines.batch.guide import Buffers, Guide, Steps, blend
 from deniable.engines.randomness import Keystream
 

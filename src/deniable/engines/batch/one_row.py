@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from deniable.core import lineup_codes
 from deniable.core.arrays import Ints
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
 from deniable.core.errors import ColumnError, TableError
+from deniable.core.exact import SCALE
 from deniable.core.lineup import LineUpDesign
 from deniable.core.part import Part
 from deniable.core.replace import NumberRange

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.core.arrays import Ints
-from deniable.core.channel import SCALE, Channel
+from deniable.core.channel import Channel
+from deniable.core.exact import SCALE
 from deniable.core.replace import NumberRange
 from deniable.engines.batch.ranges import RangeEncoder
 
