@@ -101,10 +101,8 @@ class Retention(Mechanism):
                 )
             return Retention({name: Replace(privacy=privacy) for name in names})
         if privacy is not None:
-            raise OptionError(
-                "Retention: each column has its own requirement. Fix: "
-                f"{worded('Replace(privacy=..), no privacy=', 'leave out --rho1 and --rho2')}."
-            )
+            alone = worded("Replace(privacy=..), no privacy=", "leave out --rho1 and --rho2")
+            raise OptionError(f"Retention: each column has its own requirement. Fix: {alone}.")
         if names and set(names) != set(self.columns):
             raise OptionError(
                 f"{option('sensitive')} names {listing(list(names))}, Retention perturbs "
