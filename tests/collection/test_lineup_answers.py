@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.engines.batch.lineup_columns import Publisher, states_of
+from deniable.engines.batch.lineup_columns import Publisher, states_shown
 from deniable.engines.batch.lineups import LineUpKernel
 from deniable.mechanisms import Lineup
 
@@ -100,4 +100,4 @@ def test_states_come_back_from_codes_and_missing_ones_stay_missing():
     design = pilot(20).manifest.parts[0].lineups
     states = np.array([3, -1, 0, len(design.sets.members) - 1])
     column = Publisher(LineUpKernel(design), pa.array(VALUES)).column(states)
-    assert states_of(pa.chunked_array([column]), design, pa.array(VALUES)).tolist() == states.tolist()
+    assert states_shown(pa.chunked_array([column]), design, pa.array(VALUES)).tolist() == states.tolist()

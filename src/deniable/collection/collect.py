@@ -15,7 +15,7 @@ from deniable.core.errors import ColumnError, ManifestError, OptionError, TableE
 from deniable.core.manifest import Manifest, Randomness, guarantee_dict, with_sentence
 from deniable.core.part import Part
 from deniable.core.promise import LineUps
-from deniable.engines.batch.lineup_columns import states_of
+from deniable.engines.batch.lineup_columns import states_shown
 from deniable.engines.batch.values import arrow_type
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.mechanisms.retention_guarantee import guarantee
@@ -106,7 +106,7 @@ def _require_sets(column: pa.ChunkedArray, part: Part) -> None:
     """Refuse what is no line-up of the design."""
     assert part.lineups is not None
     try:
-        states = states_of(column, part.lineups, pa.array(list(part.domain), arrow_type(part.types[0])))
+        states = states_shown(column, part.lineups, pa.array(list(part.domain), arrow_type(part.types[0])))
     except ManifestError:
         raise _no_answer(part.columns[0]) from None
     if (states < 0).any() and not part.exempt:

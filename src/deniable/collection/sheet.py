@@ -17,7 +17,6 @@ import numpy as np
 from deniable.collection.survey import NO, YES, Question, Requirement, Survey
 from deniable.collection.survey_file import column_names
 from deniable.core import lineup_exact
-from deniable.core import replace as ranges
 from deniable.core.channel import Channel
 from deniable.core.exact import SCALE
 from deniable.core.lineup import COIN, TRUTH_STEP, LineUpDesign
@@ -26,6 +25,7 @@ from deniable.core.part import Part
 from deniable.core.privacy import worst_posterior
 from deniable.core.promise import Amplification, LineUps, Promise
 from deniable.core.replace import NumberRange
+from deniable.core.replace import Requirement as ColumnRequirement
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.estimation.precision import rows_needed
 from deniable.mechanisms.lineup_choice import LEAST_ORDERS, by_amplification
@@ -201,7 +201,7 @@ def _made(
     """A part, its promise for the beliefs that were required of it."""
     stated = wanted.rho1 is not None and wanted.rho2 is not None and question.kind != "several"
     if stated:  # one requirement for several ticks together is not one for each: they promise their amplification
-        own = ranges.Requirement(wanted.rho1, wanted.rho2, "any-prior")  # type: ignore[arg-type]
+        own = ColumnRequirement(wanted.rho1, wanted.rho2, "any-prior")  # type: ignore[arg-type]
         promise = type(promise)(**{**promise.__dict__, "rho1": wanted.rho1, "rho2": wanted.rho2})
     values = (YES, NO) if option is not None else question.values
     return Part(

@@ -42,8 +42,8 @@ from deniable.core.probability import percent
 from deniable.core.sums import LargeSums, SmallSums
 from deniable.engines.randomness import Keystream
 from deniable.lab.rival import Answered, Bound, Rival, Setting, generator
-from deniable.mechanisms.one_cell import Limits, allowed_amplification, limits_of, pairs_of
-from deniable.mechanisms.posterior import rounded_up
+from deniable.mechanisms.one_cell import allowed_amplification, limits_of, pairs_of
+from deniable.mechanisms.posterior import Limits, rounded_up
 from deniable.mechanisms.requirement import check_histogram, in_its_words
 from deniable.mechanisms.view import too_close
 from deniable.planning.pools import QuestionPool

@@ -18,6 +18,7 @@ from deniable.core.privacy import Privacy, amplification_limit
 from deniable.core.probability import percent
 from deniable.core.promise import Frequency, Promise
 from deniable.core.promise_numbers import Single
+from deniable.mechanisms.posterior import Limits
 from deniable.mechanisms.requirement import (
     EVERY_RELEASE,
     frequency_promise,
@@ -27,8 +28,6 @@ from deniable.mechanisms.requirement import (
 )
 from deniable.mechanisms.singles import channel_for_singles
 from deniable.mechanisms.view import beyond_rho1, bound_by, checks_tell, covered_values, surest_bound, upper_counts
-
-Limits = list[Fraction | None]  # each value's largest posterior; None: exempt
 
 
 def plan_of_channel(

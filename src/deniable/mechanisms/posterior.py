@@ -22,7 +22,7 @@ from deniable.core.promise_numbers import Single
 from deniable.mechanisms.requirement import EVERY_RELEASE, frequency_promise, shares_told
 from deniable.mechanisms.view import beyond_rho1, bound_by, checks_tell
 
-Limits = Sequence[Fraction | None]  # each value's largest posterior; None: exempt
+Limits = list[Fraction | None]  # each value's largest posterior; None: exempt
 
 
 def keeps(histogram: Histogram, channel: Channel, limits: Limits) -> bool:

@@ -17,7 +17,7 @@ from deniable.core.errors import TableError
 from deniable.core.manifest import Manifest
 from deniable.engines.base import CELL, Dataset, Progress, no_progress
 from deniable.engines.batch.columns import smallest
-from deniable.engines.batch.lineup_columns import states_of
+from deniable.engines.batch.lineup_columns import states_shown
 from deniable.engines.batch.values import arrow_type
 from deniable.owner.numbering import Numbering, combination_keys
 from deniable.owner.scanning import Scanned, require_original
@@ -163,5 +163,5 @@ def _shown(scan: Scanned, batch: pa.RecordBatch) -> Codes:
         return _held(scan, batch)
     number = len(part.lineups.sets.members)
     domain = pa.array(list(part.domain), arrow_type(part.types[0]))
-    states = states_of(pa.chunked_array([batch.column(part.columns[0])]), part.lineups, domain)
+    states = states_shown(pa.chunked_array([batch.column(part.columns[0])]), part.lineups, domain)
     return smallest(np.where(states < 0, number, states), number + 1)

@@ -29,7 +29,7 @@ def _known_counts(publication: Publication, counts: Histogram) -> Histogram:
     if privacy is not None and privacy.sums:
         return counts  # decoys alone promise sums: there is nothing to choose
     if marginal.is_wanted(None, privacy):
-        known = marginal.public_histogram(counts, marginal.noisy(publication.keys, counts))
+        known = marginal.public_histogram(counts, marginal.noisy_marginal(publication.keys, counts))
         assert known is not None
         return known
     return Histogram(counts.domain, np.full(counts.m, max(counts.rows // max(counts.m, 1), 1), dtype=np.int64))

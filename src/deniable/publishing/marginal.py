@@ -43,7 +43,7 @@ def is_wanted(
     return knows and not uncertain if wish is None else wish
 
 
-def noisy(keys: Keystream, histogram: Histogram) -> Marginal:
+def noisy_marginal(keys: Keystream, histogram: Histogram) -> Marginal:
     """The histogram with discrete Laplace noise; its draws depend on the counts, so a re-run repeats them and another
     table gets fresh ones."""
     stream = keys.subkey("marginal", hashlib.sha256(histogram.counts.tobytes()).hexdigest())

@@ -17,8 +17,15 @@ from deniable.engines.base import Dataset, PartJob, items_of
 from deniable.engines.batch.values import require_sensitive
 from deniable.engines.randomness import drawn_rows
 from deniable.mechanisms.base import Mechanism, Need, Scanned
-from deniable.publishing import marginal
 from deniable.publishing.choosing import compared_for
+from deniable.publishing.marginal import (
+    NOT_WITH_ANY_PRIOR,
+    is_wanted,
+    noisy_marginal,
+    public_histogram,
+    said_of,
+    said_of_unpublished,
+)
 from deniable.publishing.request import Publication
 
 
@@ -120,9 +127,9 @@ def _said(plan: Plan, needs: Sequence[Need], marginals: Sequence[Marginal | None
     """The plan, saying what its histograms give away; columns with promises of their own say it there."""
     promised = plan.guarantee
     if all(need.noisy == "default" for need in needs):
-        promised = marginal.said_of(promised, [one for one in marginals if one is not None])
+        promised = said_of(promised, [one for one in marginals if one is not None])
     if not any(marginals) and planned_noisily:
-        promised = marginal.said_of_unpublished(promised)
+        promised = said_of_unpublished(promised)
     return dataclasses.replace(plan, guarantee=promised)
 
 
@@ -132,17 +139,17 @@ def _scanned(need: Need, domain: Any, publication: Publication, *, several: bool
     wish, privacy = publication.request.marginals, publication.privacy
     scan = publication.scan(need.columns, [False, True] if need.yes_or_no else domain)
     keys = publication.keys.subkey(*need.columns) if several or need.noisy != "default" else publication.keys
-    wanted = marginal.is_wanted(wish, privacy, need.noisy)
+    wanted = is_wanted(wish, privacy, need.noisy)
     if wanted and need.any_prior:
-        raise RequirementError(marginal.NOT_WITH_ANY_PRIOR)
+        raise RequirementError(NOT_WITH_ANY_PRIOR)
     # Plans are made from noisy counts, whether or not these are published (mathematics 13.4).
-    planned = wanted or marginal.is_wanted(None, privacy, need.noisy)
-    drawn = marginal.noisy(keys, scan.histogram) if planned else None
+    planned = wanted or is_wanted(None, privacy, need.noisy)
+    drawn = noisy_marginal(keys, scan.histogram) if planned else None
     scanned = Scanned(
         columns=need.columns,
         rows=scan.rows,
         histogram=scan.histogram,
-        public=marginal.public_histogram(scan.histogram, drawn),
+        public=public_histogram(scan.histogram, drawn),
         noise=0.0 if drawn is None or not wanted else drawn.cost,
         declared=_is_declared(need, domain),
     )

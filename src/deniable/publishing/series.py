@@ -37,7 +37,7 @@ from deniable.mechanisms.small_domain.balance import Group
 from deniable.mechanisms.small_domain.seating import split
 from deniable.publishing.kept import as_required, require_kept, with_room
 from deniable.publishing.looks import Looks, composed, distinct, packed, unpacked
-from deniable.publishing.marginal import COST, noisy
+from deniable.publishing.marginal import COST, noisy_marginal
 from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.present import Present
 from deniable.publishing.request import Publication
@@ -190,7 +190,7 @@ class Series:
             jobs.append(job)
             keys = publication.keys.subkey(*part.columns)
             wanted = part.marginal is not None and histogram is not None
-            marginals.append(noisy(keys, histogram) if wanted and histogram is not None else None)
+            marginals.append(noisy_marginal(keys, histogram) if wanted and histogram is not None else None)
         raw = self.plan["guarantee"]
         promised = Guarantee(
             promises=tuple(part.promise for part in stored),

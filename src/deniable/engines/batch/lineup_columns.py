@@ -47,7 +47,7 @@ class Publisher:
         return pa.array(self._codes[np.maximum(states, 0)], CODE, mask=gone if gone.any() else None)
 
 
-def states_of(column: pa.ChunkedArray, design: LineUpDesign, known: pa.Array) -> Ints:
+def states_shown(column: pa.ChunkedArray, design: LineUpDesign, known: pa.Array) -> Ints:
     """The number of the set that each row shows, as a list or by its code; -1 where it is missing."""
     if not pa.types.is_integer(column.type):
         return lineups.states_of(column, design, known)

@@ -23,7 +23,7 @@ from deniable.core.part import Part
 from deniable.engines.base import CELL
 from deniable.engines.batch.columns import Encoded, encode, joined, mixed, plain, smallest
 from deniable.engines.batch.counting import RADIX_LIMIT, CodeCounter
-from deniable.engines.batch.lineup_columns import states_of
+from deniable.engines.batch.lineup_columns import states_shown
 from deniable.engines.batch.values import arrow_type
 from deniable.engines.local.stored import StoredRows
 
@@ -72,7 +72,7 @@ def _sets(table: Rows, part: Part) -> Ints:
     """The number of the set that each row shows; -1 where it is missing, and may be."""
     assert part.lineups is not None
     known = pa.array(list(part.domain), arrow_type(part.types[0]))
-    numbers = states_of(pa.chunked_array(_read(table, part.columns[0])), part.lineups, known)
+    numbers = states_shown(pa.chunked_array(_read(table, part.columns[0])), part.lineups, known)
     if (numbers < 0).any() and not part.beside_domain:
         raise ManifestError("The release's rows hold no line-up where its manifest says that they do.")
     return numbers
