@@ -28,7 +28,7 @@ from deniable.engines import engine_named
 
 ROWS, KEYS = 20_000, 10
 MECHANISMS = (
-    *("uniform", "fine-grain", "small-domain", "lineup", "designed", "optrr"),
+    *("uniform", "fine-grain", "small-domain", "lineup", "designed"),
     *("decoys:c=2", "redraw", "identity", "pram"),
 )
 HEAD = "| mechanism | honest | 5 % of the rows | coins | histogram |\n|---|---|---|---|---|"

@@ -155,7 +155,6 @@ class Laplace(Rival):
             rho2=None if privacy is None else privacy.rho2,
             worst=worst,
             gamma=gamma,
-            also=sums_in_words(privacy, budget, self.questions),
             sentence=(
                 f"The answers to all {self.questions:,} questions together let the odds of any belief about one "
                 f"person's value grow by a factor of at most {_rounded_up(gamma)}.{known}"
@@ -352,27 +351,6 @@ def require_sums(privacy: Privacy | None, budget: float, questions: int) -> None
             + (f"questions={fewer:,} or fewer, or " if fewer else "")
             + "raise above, error or at_most of large_sums."
         )
-
-
-def sums_in_words(privacy: Privacy | None, budget: float, questions: int) -> tuple[str, ...]:
-    """The promises as they are kept, with the figures of this budget."""
-    if privacy is None:
-        return ()
-    said, small, large = [], privacy.small_sums, privacy.large_sums
-    if small is not None:
-        least = math.floor(1000 * small_reached(small, budget)) / 10
-        said.append(
-            f"Whatever whole number is estimated from all answers for a value that 1 to {small.below} rows have, by a "
-            f"rule that prefers no count, is off by more than {percent(small.error)} with probability at least "
-            f"{least:g} %."
-        )
-    if large is not None:
-        most = math.ceil(10_000 * large_reached(large, budget / questions)) / 100
-        said.append(
-            f"An answer about {large.above:,} rows or more is off by {percent(large.error)} or more with probability "
-            f"at most {percent(large.at_most)} (at {large.above:,} rows {most:g} %, the tail of the noise)."
-        )
-    return tuple(said)
 
 
 def small_reached(sums: SmallSums, epsilon: float) -> Fraction:

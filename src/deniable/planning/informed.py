@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from deniable.audit.attacks.informed import Informed, InformedAttacker, from_population, in_classes
 from deniable.audit.attacks.shown import ChannelRows, LineUpRows, Shown
-from deniable.core.arrays import Counts, Floats, Ints
+from deniable.core.arrays import Floats, Ints
 from deniable.core.plan import Plan, PlannedPart
 from deniable.engines.batch.columns import Encoded
 from deniable.planning.tables import CodedTable
@@ -68,12 +68,6 @@ def shown_by_part(part: PlannedPart) -> Shown:
         [np.maximum(cell.rows.counts, 1e-9) for cell in published],
         cells_shown=part.cells_published,
     )
-
-
-def frequencies_of(counts: Counts) -> Floats:
-    """Shares, none of them 0: with these, all values of a group are equally likely."""
-    rows = np.maximum(counts, 1).astype(np.float64)
-    return rows / rows.sum()
 
 
 def learnt_from(column: Encoded) -> Ints:
