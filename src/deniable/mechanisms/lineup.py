@@ -26,8 +26,8 @@ from deniable.core.probability import Probability, exact_number
 from deniable.core.promise import LineUps
 from deniable.mechanisms.base import Mechanism, Need
 from deniable.mechanisms.lineup_choice import LEAST_ORDERS, by_amplification, by_frequency, sizes_for
-from deniable.mechanisms.one_cell import Limits, allowed_amplification, limits_of, pairs_of
-from deniable.mechanisms.posterior import rounded_up
+from deniable.mechanisms.one_cell import allowed_amplification, limits_of, pairs_of
+from deniable.mechanisms.posterior import Limits, rounded_up
 from deniable.mechanisms.requirement import (
     EVERY_RELEASE,
     check_histogram,

@@ -30,7 +30,8 @@ from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.core.probability import Probability, probability
 from deniable.mechanisms.base import Mechanism
-from deniable.mechanisms.one_cell import Limits, limits_of, plan_of_channel, refuse_any_prior
+from deniable.mechanisms.one_cell import limits_of, plan_of_channel, refuse_any_prior
+from deniable.mechanisms.posterior import Limits
 from deniable.mechanisms.requirement import check_histogram, in_its_words, require_values
 from deniable.mechanisms.view import OWN_MARGINS, is_sparse, upper_counts
 
