@@ -118,9 +118,9 @@ def _measured(home: Path, name: str, ours: str, bare: str) -> Iterator[Mapping[s
 
 
 def _answers(survey: Path) -> tuple[list[dict[str, Any]], str]:
+    from deniable.collection.collected import Respondents
     from deniable.collection.sheet import Sheet
-    from deniable.collection.simulation import Respondents
-    from deniable.collection.survey_file import read_survey
+    from deniable.collection.survey import read_survey
     from deniable.collection.wire import Responses
 
     responses = Responses(Sheet.of(read_survey(survey)))

@@ -17,7 +17,7 @@ import pyarrow as pa
 from measuring import best
 
 import deniable as dn
-from deniable.core.replace import Replace
+from deniable.core.channels import Replace
 from deniable.estimation.model.tensor import Factor, Tensor
 from deniable.mechanisms.retention import Retention
 

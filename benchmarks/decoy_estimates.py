@@ -16,8 +16,7 @@ import pyarrow as pa
 
 import deniable as dn
 from deniable.core.histogram import Histogram
-from deniable.mechanisms.decoys.mechanism import Decoys
-from deniable.mechanisms.decoys.mixture import full_channel
+from deniable.mechanisms.decoys import Decoys, full_channel
 
 C, M, ROWS, ASKED = 5, 20, 20_000, 3
 METHODS = ("inverse", "four-state exact", "four-state")

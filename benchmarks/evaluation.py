@@ -14,8 +14,7 @@ from deniable.core.privacy import Privacy
 from deniable.lab.experiments import run_experiment
 from deniable.lab.made_up import census
 from deniable.lab.settings import setting_named
-from deniable.planning.pools import sdr_pool
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, sdr_pool
 
 ROWS, DRAWS, WORKERS = 100_000, 20, 2
 MECHANISMS = (

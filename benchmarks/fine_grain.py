@@ -13,8 +13,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from deniable.mechanisms.fine_grain import fine_grain_channel
-from deniable.mechanisms.fine_grain_solver import solve_coins
+from deniable.mechanisms.fine_grain import fine_grain_channel, solve_coins
 
 SIZES = (10, 50, 100, 200, 1_000, 5_000, 15_000)
 

@@ -20,12 +20,12 @@ from measuring import COPY, alone, best
 
 import deniable as dn
 from deniable.core.histogram import Histogram
-from deniable.engines.batch.dealing import Dealer, require_all_dealt
-from deniable.engines.batch.kernel import Kernel
-from deniable.engines.randomness import Keystream, Secret
 from deniable.lab import Anatomy
 from deniable.lab.anatomy import anatomy_groups
-from deniable.mechanisms.decoys.mechanism import Decoys
+from deniable.mechanisms.decoys import Decoys
+from deniable.tables.keys import Keystream, Secret
+from deniable.tables.sampler import Kernel
+from deniable.tables.worker import Dealer, require_all_dealt
 
 ROWS = 500_000
 MANY_ROWS = 20_000_000

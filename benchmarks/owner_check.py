@@ -23,8 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import deniable as dn
-from deniable.audit.dependence import ALL
-from deniable.audit.giveaways import serious_ones
+from deniable.owner.public import ALL, serious_ones
 
 RANDOM = ("random_2", "random_50", "random_1000", "random_many", "random_number")
 MOST_ROUNDS = 6

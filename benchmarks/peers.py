@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from deniable.core.channel import Channel
-from deniable.engines.batch.kernel import Kernel
-from deniable.engines.randomness import Keystream, Secret
+from deniable.core.channels import Channel
+from deniable.tables.keys import Keystream, Secret
+from deniable.tables.sampler import Kernel
 
 ENVIRONMENTS = Path(__file__).parent.parent / ".bench"
 M = 50

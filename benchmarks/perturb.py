@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from measuring import least
 
-from deniable.core.channel import Channel
-from deniable.core.lineup_arcs import ArcDesign
-from deniable.engines.batch.kernel import CHUNK, Kernel
-from deniable.engines.batch.lineups import LineUpKernel
-from deniable.engines.randomness import Keystream, Secret
+from deniable.core.channels import Channel
+from deniable.core.designs import ArcDesign
+from deniable.tables.keys import Keystream, Secret
+from deniable.tables.lineups import LineUpKernel
+from deniable.tables.sampler import CHUNK, Kernel
 
 ROWS = 20_000_000
 M = 50

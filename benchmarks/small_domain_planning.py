@@ -14,8 +14,8 @@ import numpy as np
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
+from deniable.mechanisms.partitioning import COSTS, value_variances
 from deniable.mechanisms.small_domain import SmallDomain
-from deniable.mechanisms.small_domain.cost import COSTS, value_variances
 from deniable.mechanisms.uniform import Uniform
 
 RHO2 = "1/6"

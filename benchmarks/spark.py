@@ -20,7 +20,7 @@ from publish_files import PIECE, write_table
 IDENTITY = """
 import os
 if os.environ.get("DENIABLE_BENCH") == "identity":
-    from deniable.engines.batch.worker import PartWorker
+    from deniable.tables.worker import PartWorker
     PartWorker.perturb = lambda self, job, batch, coded, start: (
         self.encoder.folded(coded.codes) if self.folds else self.encoder.decode(coded.codes)
     )
@@ -32,7 +32,7 @@ os.environ["DENIABLE_BENCH"] = what
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
 exec(open(folder + "/sitecustomize.py").read())
 import deniable as dn
-from deniable.engines import engine_on
+from deniable.tables import engine_on
 runs_on = engine_on(engine, "local[2]" if engine == "spark" else None)
 def publish(table, out):
     options = {"mechanism": "uniform", "privacy": dn.Privacy("1/13", "1/6"), "engine": runs_on}

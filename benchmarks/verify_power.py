@@ -19,12 +19,12 @@ import pyarrow as pa
 import deniable as dn
 from deniable.audit.verify.chance import RARELY
 from deniable.audit.verify.counts import counts_check, possible_check
-from deniable.core.arrays import Floats
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.exact import SCALE
-from deniable.core.lineup import TRUTH_STEP
+from deniable.core.lineups import TRUTH_STEP
 from deniable.core.part import Part
-from deniable.engines import engine_named
+from deniable.core.values import Floats
+from deniable.tables import engine_named
 
 ROWS, KEYS = 20_000, 10
 MECHANISMS = (

@@ -12,7 +12,7 @@ from random import Random
 
 import pyarrow.csv as pa_csv
 
-from deniable.cli.guard import INTERNAL
+from deniable.cli.console import INTERNAL
 from deniable.cli.main import app
 from fuzz.case import Case
 from fuzz.releases import people

@@ -12,13 +12,13 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.core.privacy import Privacy
-from deniable.engines.randomness import Keystream, Secret
 from deniable.lab import Anatomy, Generalize, attack
 from deniable.lab.made_up import census
 from deniable.mechanisms import Decoys, Designed, SmallDomain, Uniform
 from deniable.owner.audit import audit
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable
 from deniable.publishing.publish import publish
+from deniable.tables.keys import Keystream, Secret
 
 ROWS = 48_000
 GROUP = 6

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from deniable.core.profile import SELECTIVITIES
+from deniable.core.histogram import SELECTIVITIES
 from deniable.lab.experiments import Result
-from deniable.planning.accuracy import Spread
-from deniable.planning.chart import INDEPENDENCE, Chart, cloud, line
+from deniable.planning.candidates import INDEPENDENCE, Chart, cloud, line
+from deniable.planning.prediction import Spread
 from reproduction.five_pools import CELLS, LINE_UP, POOLS, only
 from reproduction.items import Item, per_cent, slashed
 

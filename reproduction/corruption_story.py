@@ -19,13 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.audit.attacks.corruption import corruption, sample_corruption
-from deniable.audit.attacks.evidence import Evidence, views_of
-from deniable.audit.attacks.result import AttackResult
-from deniable.core.arrays import Bools
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.engines.randomness import Keystream, Secret
+from deniable.core.values import Bools
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.lab.anatomy import anatomy_groups
 from deniable.lab.draws import draw_release
@@ -36,9 +32,12 @@ from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.lineup import Lineup
 from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.uniform import Uniform
-from deniable.planning.tables import CodedTable
-from deniable.publishing.marginal import public_histogram
+from deniable.owner.attacks import corruption, sample_corruption
+from deniable.planning.attackers import AttackResult, Evidence, views_of
+from deniable.planning.pools import CodedTable
+from deniable.publishing.parts import public_histogram
 from deniable.publishing.publish import publish
+from deniable.tables.keys import Keystream, Secret
 
 Codes = npt.NDArray[np.int64]
 ROWS = 48_000

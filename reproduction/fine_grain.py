@@ -8,11 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from deniable.core.errors import OptionError
-from deniable.core.histogram import Histogram
-from deniable.core.profile import SELECTIVITIES
-from deniable.planning.accuracy import Spread
-from deniable.planning.chart import Chart, line, lines
-from deniable.planning.tables import CodedTable
+from deniable.core.histogram import SELECTIVITIES, Histogram
+from deniable.planning.candidates import Chart, line, lines
+from deniable.planning.pools import CodedTable
+from deniable.planning.prediction import Spread
 from reproduction.fine_grain_channels import (
     THETA,
     errors_channel,

@@ -11,11 +11,10 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from deniable.core.histogram import Histogram
-from deniable.core.profile import SELECTIVITIES
-from deniable.planning.accuracy import Spread
-from deniable.planning.chart import Chart, lines
-from deniable.planning.tables import CodedTable
+from deniable.core.histogram import SELECTIVITIES, Histogram
+from deniable.planning.candidates import Chart, lines
+from deniable.planning.pools import CodedTable
+from deniable.planning.prediction import Spread
 from reproduction.fine_grain_channels import THETA, optimal_channel, uniform_channel, utilities
 from reproduction.items import Item, per_cent, slashed, with_spread, yes
 from reproduction.resampling import SIZES, resampled

@@ -13,8 +13,7 @@ from deniable.lab.experiments import Result, run_on_pools
 from deniable.lab.rival import Setting
 from deniable.lab.settings import STANDARD, Perturbed
 from deniable.mechanisms import Designed, Identity, Lineup, Mechanism, SmallDomain, Uniform
-from deniable.planning.pools import QuestionPool, sdr_pool
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, QuestionPool, sdr_pool
 from reproduction.running import Part
 
 DRAWS = 20

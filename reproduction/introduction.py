@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deniable.planning.chart import Chart, line
+from deniable.planning.candidates import Chart, line
 from reproduction.corruption_story import GROUP, ROWS, corruption_story
 from reproduction.items import Item, per_cent
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deniable.core.errors import InternalError, OptionError
-from deniable.planning.accuracy import Spread
-from deniable.planning.chart import Chart
+from deniable.planning.candidates import Chart
+from deniable.planning.prediction import Spread
 
 CENSUS = "census_occ100k.parquet"
 ADULT = "adult.parquet"

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from deniable.audit.attacks.informed import Informed
-from deniable.core.profile import SELECTIVITIES
+from deniable.core.histogram import SELECTIVITIES
 from deniable.lab.experiments import Result
 from deniable.lab.rival import informed_by_setting
-from deniable.planning.tables import CodedTable
+from deniable.planning.informed import Informed
+from deniable.planning.pools import CodedTable
 from reproduction.five_pools import CELLS, DESIGNED, LINE_UP, settings
 from reproduction.items import Item, near, per_cent, slashed
 

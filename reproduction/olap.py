@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.breach import joint_limit
+from deniable.core.exact import joint_limit
 from deniable.estimation.model.tensor import Factor, Tensor
-from deniable.planning.chart import INDEPENDENCE, Chart, level, line, lines
+from deniable.planning.candidates import INDEPENDENCE, Chart, level, line, lines
 from reproduction import olap_zipf
 from reproduction.items import ADULT, Item, data_table, near, yes
 from reproduction.olap_zipf import ESTIMATED, Errors, independence, l1_errors

@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.replace import Replace
+from deniable.core.channels import Replace
 from deniable.learn import TreeClassifier
 from deniable.mechanisms.retention import Retention
-from deniable.planning.accuracy import Spread, spread
-from deniable.planning.chart import Chart, level
-from deniable.planning.chart import lines as charted
+from deniable.planning.candidates import Chart, level
+from deniable.planning.candidates import lines as charted
+from deniable.planning.prediction import Spread, spread
 from deniable.publishing.publish import publish
 from reproduction.items import Item, per_cent, with_spread, yes
 from reproduction.running import Part

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from deniable.estimation.model.tensor import Factor, Tensor
 from deniable.lab.draws import stream_of
 from deniable.lab.rival import generator
-from deniable.planning.accuracy import Spread, spread
-from deniable.planning.chart import INDEPENDENCE, Chart, Series, line
+from deniable.planning.candidates import INDEPENDENCE, Chart, Series, line
+from deniable.planning.prediction import Spread, spread
 from reproduction.items import Item, yes
 
 SKEW = 0.5

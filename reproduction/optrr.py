@@ -14,8 +14,8 @@ from deniable.lab import OptRR
 from deniable.lab.draws import draw_plan, stream_of
 from deniable.lab.rival import estimated
 from deniable.mechanisms import Designed, Identity, Lineup, Mechanism, Uniform
-from deniable.planning.accuracy import Spread, spread
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable
+from deniable.planning.prediction import Spread, spread
 from reproduction.items import Item
 from reproduction.zipf import table_of, zipf
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from scipy.stats import norm, t
 
+from deniable.core.channels import Replace
+from deniable.core.histogram import SELECTIVITIES
 from deniable.core.privacy import Privacy
-from deniable.core.profile import SELECTIVITIES
-from deniable.core.replace import Replace
 from deniable.lab import rival_candidates
 from deniable.lab.anatomy import Anatomized
 from deniable.lab.experiments import Result, run_experiment
@@ -20,13 +20,10 @@ from deniable.lab.laplace import Noisy
 from deniable.lab.rival import Setting, predicted_errors
 from deniable.lab.settings import DecoyGroups, Perturbed, Redrawn
 from deniable.mechanisms import Designed, FineGrain, Identity, Lineup, Mechanism, Pram, Retention, SmallDomain, Uniform
-from deniable.planning.accuracy import Spread
-from deniable.planning.candidates import Candidate
-from deniable.planning.chart import Chart, Point, Series
+from deniable.planning.candidates import Candidate, Chart, Point, Series
 from deniable.planning.planner import compare
-from deniable.planning.pools import CONDITIONS, sdr_pool
-from deniable.planning.profiles import Errors
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CONDITIONS, CodedTable, sdr_pool
+from deniable.planning.prediction import Errors, Spread
 from reproduction.items import ADULT, CENSUS, Item, data_table, per_cent, slashed
 from reproduction.promises import DIABETES, cost_parts, costs
 from reproduction.promises import DRAWS as COST_DRAWS

@@ -9,17 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
+from deniable.core.histogram import SELECTIVITIES
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.core.profile import SELECTIVITIES
-from deniable.engines.randomness import Keystream
 from deniable.lab.draws import draw_plan, noisy_marginal
 from deniable.lab.experiments import run_experiment
 from deniable.lab.rival import Answered, Setting, estimated
 from deniable.lab.settings import Perturbed
 from deniable.mechanisms import Designed, FineGrain, Lineup, Mechanism, SmallDomain, Uniform
-from deniable.planning.pools import QuestionPool, sdr_pool
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, QuestionPool, sdr_pool
+from deniable.tables.keys import Keystream
 from reproduction.items import CENSUS, Item, data_table, slashed
 from reproduction.running import Part
 

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from deniable.engines.base import Progress, no_progress
+from deniable.tables.base import Progress, no_progress
 from reproduction.items import Item, Reproduction
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.mechanisms import SmallDomain, Uniform
-from deniable.planning.chart import Chart, lines
-from deniable.planning.tables import CodedTable
+from deniable.planning.candidates import Chart, lines
+from deniable.planning.pools import CodedTable
 from reproduction import five_pools
 from reproduction.comparison import everything, pools
 from reproduction.five_pools import DRAWS

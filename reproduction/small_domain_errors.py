@@ -8,16 +8,15 @@ from itertools import pairwise
 
 import pyarrow as pa
 
+from deniable.core.histogram import SELECTIVITIES
 from deniable.core.privacy import Privacy
-from deniable.core.profile import SELECTIVITIES
 from deniable.lab.anatomy import Anatomized
 from deniable.lab.experiments import Row, run_experiment
 from deniable.lab.rival import Setting
 from deniable.lab.settings import Perturbed
 from deniable.mechanisms import Designed, Lineup, SmallDomain, Uniform
-from deniable.planning.chart import Chart, line
-from deniable.planning.pools import QuestionPool, sdr_pool
-from deniable.planning.tables import CodedTable
+from deniable.planning.candidates import Chart, line
+from deniable.planning.pools import CodedTable, QuestionPool, sdr_pool
 from reproduction.five_pools import RHO1
 from reproduction.items import Item, per_cent, slashed, yes
 from reproduction.resampling import SIZES, resampled

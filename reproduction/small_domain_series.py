@@ -16,11 +16,9 @@ from deniable.lab import Anatomy
 from deniable.lab.anatomy import anatomy_groups
 from deniable.lab.draws import draw_plan, stream_of
 from deniable.mechanisms import Mechanism, SmallDomain, Uniform
-from deniable.mechanisms.small_domain.balance import Group, balance
-from deniable.mechanisms.small_domain.cost import Sums, error_bound
-from deniable.mechanisms.small_domain.rearrange import OrdersKind
-from deniable.planning.chart import Chart, lines
-from deniable.planning.tables import CodedTable
+from deniable.mechanisms.partitioning import Group, OrdersKind, Sums, balance, error_bound
+from deniable.planning.candidates import Chart, lines
+from deniable.planning.pools import CodedTable
 from reproduction.five_pools import RHO1, RHO2
 from reproduction.items import Item, near, per_cent, slashed, yes
 from reproduction.resampling import SIZES, resampled

@@ -13,10 +13,9 @@ import pyarrow as pa
 from deniable.lab.anatomy import Anatomized
 from deniable.lab.laplace import Noisy
 from deniable.lab.settings import DecoyGroups, Independent, Redrawn
-from deniable.planning.accuracy import Spread
-from deniable.planning.chart import Chart, level, line
-from deniable.planning.pools import QuestionPool, large_pool, sized_pool, small_pool
-from deniable.planning.tables import CodedTable
+from deniable.planning.candidates import Chart, level, line
+from deniable.planning.pools import CodedTable, QuestionPool, large_pool, sized_pool, small_pool
+from deniable.planning.prediction import Spread
 from reproduction.items import Item, census_table, with_spread, yes
 from reproduction.resampling import resampled
 from reproduction.running import Paper, Step

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.arrays import Floats, Ints
+from deniable.core.values import Floats, Ints
 from deniable.estimation.decoys import ROUNDS, Others, bayesian_round, by_question
 
 STOP = 0.01  # the change of every state at which SPLU stops

@@ -17,9 +17,8 @@ import pyarrow as pa
 from deniable.lab.anatomy import Anatomized
 from deniable.lab.laplace import Noisy
 from deniable.lab.settings import Independent, Redrawn
-from deniable.planning.chart import Chart, line
-from deniable.planning.pools import sized_pool, small_pool
-from deniable.planning.tables import CodedTable
+from deniable.planning.candidates import Chart, line
+from deniable.planning.pools import CodedTable, sized_pool, small_pool
 from reproduction.items import Item, data_table, with_spread, yes
 from reproduction.splu_settings import LINE_UP, PUBLISHED, AsPublished, Errors, LinedUp, measured
 

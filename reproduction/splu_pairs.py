@@ -14,10 +14,10 @@ import pyarrow as pa
 from deniable.core.part import GroupingKind
 from deniable.estimation.decoys import Others, several_columns
 from deniable.lab.draws import decoys_planned, draw_plan, stream_of
-from deniable.mechanisms.decoys.mechanism import Decoys
-from deniable.planning.accuracy import Spread, relative_error, spread
-from deniable.planning.chart import INDEPENDENCE, Chart, level, lines
-from deniable.planning.tables import CodedTable
+from deniable.mechanisms.decoys import Decoys
+from deniable.planning.candidates import INDEPENDENCE, Chart, level, lines
+from deniable.planning.pools import CodedTable
+from deniable.planning.prediction import Spread, relative_error, spread
 from reproduction.items import Item, with_spread, yes
 from reproduction.resampling import resampled
 from reproduction.splu_iteration import splu_iteration

@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.arrays import Floats
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.engines.randomness import Keystream
+from deniable.core.values import Floats
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.lab.draws import decoys_planned, draw_plan, stream_of
 from deniable.lab.rival import Answered, Setting
 from deniable.lab.settings import answers_of, states_asked
 from deniable.mechanisms import Lineup
-from deniable.mechanisms.decoys.mechanism import Decoys
-from deniable.planning.accuracy import Spread, mean_between, relative_error, spread
+from deniable.mechanisms.decoys import Decoys
 from deniable.planning.candidates import as_published
 from deniable.planning.pools import QuestionPool
+from deniable.planning.prediction import Spread, mean_between, relative_error, spread
+from deniable.tables.keys import Keystream
 from reproduction.splu_iteration import splu_iteration
 
 PUBLISHED, LINE_UP = "decoys as SPLU", "line-up"

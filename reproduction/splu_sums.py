@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from deniable.core.sums import SmallSums, chebyshev, miss
-from deniable.planning.chart import Chart, lines
+from deniable.core.privacy import SmallSums, chebyshev, miss
+from deniable.planning.candidates import Chart, lines
 from reproduction.items import Item
 from reproduction.splu_iteration import splu_iteration
 

@@ -14,13 +14,12 @@ from scipy.stats import norm
 from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.part import COUNT_EPSILON
-from deniable.core.privacy import Privacy
-from deniable.core.sums import LargeSums, SmallSums
+from deniable.core.privacy import LargeSums, Privacy, SmallSums
 from deniable.estimation.asking import Options
 from deniable.estimation.many import value_sets_of
 from deniable.lab.draws import draw_plan, stream_of
 from deniable.mechanisms import Designed, FineGrain, Identity, Lineup, Mechanism, Pram, SmallDomain, Uniform
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable
 from reproduction.items import Item, yes
 from reproduction.zipf import table_of
 

@@ -8,19 +8,19 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.engines.batch.columns import smallest
-from deniable.engines.batch.kernel import Kernel
 from deniable.lab.draws import draw_plan, stream_of
 from deniable.lab.experiments import reconstruction_error
 from deniable.lab.rival import estimated
 from deniable.mechanisms import Lineup, SmallDomain, Uniform
-from deniable.planning.accuracy import Spread, spread
-from deniable.planning.chart import Chart, lines
-from deniable.planning.tables import CodedTable
+from deniable.planning.candidates import Chart, lines
+from deniable.planning.pools import CodedTable
+from deniable.planning.prediction import Spread, spread
+from deniable.tables.encoding import smallest
+from deniable.tables.sampler import Kernel
 from reproduction.items import Item, with_spread
 
 ROWS = 300_000

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from deniable.engines.spark.session import OLDEST_JAVA, java_version
+from deniable.spark.tasks import OLDEST_JAVA, java_version
 
 
 def _lacking():

@@ -58,7 +58,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             module = node.module or ""
-            if module in ("deniable", "deniable.engines"):
+            if module in ("deniable", "deniable.tables"):
                 yield from (f"{module}.{alias.name}" for alias in node.names)
             else:
                 yield module
@@ -184,12 +184,12 @@ def test_the_check_sees_an_empty_name() -> None:
         ("core", "from deniable.mechanisms import plan"),
         ("engines", "from deniable.mechanisms.uniform import Uniform"),
         ("estimation", "import duckdb"),
-        ("mechanisms", "import deniable.engines.local"),
+        ("mechanisms", "import deniable.tables.local"),
         ("audit", "from deniable import publish"),
         ("evaluation", "from deniable.cli import main"),
         ("planning", "from deniable.publishing.publish import publish"),
-        ("release", "from deniable.engines.local.storage import digest"),
-        ("release", "from deniable.engines import local"),
+        ("release", "from deniable.tables.storage import digest"),
+        ("release", "from deniable.tables import local"),
         ("core", "from deniable import publish"),
     ],
 )

@@ -81,13 +81,13 @@ for package, name in (("deniable", "audit"), ("deniable.mechanisms", "tolerance"
             else:
                 importlib.import_module(f"{{package}}.{{name}}")
         if name == "audit":
-            import deniable.audit.posteriors
-            from deniable.audit.posteriors import Posteriors
+            import deniable.planning.posteriors
+            from deniable.planning.posteriors import Posteriors
         exec(f"from {{package}} import {{name}} as function")
         assert isinstance(function, types.FunctionType) and getattr(face, name) is function, (name, first, then)
         print(function.__module__)
 """
-    assert fresh(program).split() == ["deniable.owner.audit"] * 3 + ["deniable.mechanisms.tolerance"] * 3
+    assert fresh(program).split() == ["deniable.owner.audit"] * 3 + ["deniable.mechanisms.designed"] * 3
 
 
 def test_a_star_brings_the_public_names_and_nothing_else():

@@ -38,16 +38,16 @@ Every example runs as it stands. The words of the signatures:
 # What public functions and methods return, beside classes that are public themselves.
 RESULTS = (
     "deniable.core.manifest:Manifest",
-    "deniable.audit.audit:Audit",
-    "deniable.audit.findings:Finding",
+    "deniable.owner.assessment:Audit",
+    "deniable.owner.findings:Finding",
     "deniable.audit.verify.checks:Certificate",
     "deniable.audit.verify.checks:Check",
-    "deniable.owner.breach:SetGuarantee",
-    "deniable.planning.beliefs:Beliefs",
+    "deniable.owner.joining:SetGuarantee",
+    "deniable.planning.candidates:Beliefs",
     "deniable.estimation.many:Counts",
     "deniable.estimation.fitting.regression:Regression",
     "deniable.estimation.fitting.association:ChiSquare",
-    "deniable.core.profile:QuestionProfile",
+    "deniable.core.histogram:QuestionProfile",
 )
 SECTION = re.compile(r"^(Args|Attributes):$")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)

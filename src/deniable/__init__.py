@@ -14,32 +14,32 @@ from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 if TYPE_CHECKING:
-    from deniable.collection.collect import collect as collect
+    from deniable.collection.collected import collect as collect
     from deniable.collection.respond import respond as respond
     from deniable.core.about import About as About
     from deniable.core.about import dictionary as dictionary
-    from deniable.core.bins import Bins as Bins
-    from deniable.core.bins import Quantiles as Quantiles
-    from deniable.core.breach import largest_coin as largest_coin
-    from deniable.core.channel import Channel as Channel
+    from deniable.core.channels import Channel as Channel
+    from deniable.core.channels import Replace as Replace
     from deniable.core.errors import DeniableError as DeniableError
     from deniable.core.errors import VerificationError as VerificationError
-    from deniable.core.guarantee import Guarantee as Guarantee
+    from deniable.core.exact import largest_coin as largest_coin
     from deniable.core.histogram import Histogram as Histogram
     from deniable.core.plan import Cell as Cell
     from deniable.core.plan import Plan as Plan
+    from deniable.core.privacy import LargeSums as LargeSums
     from deniable.core.privacy import Privacy as Privacy
-    from deniable.core.recode import bands as bands
-    from deniable.core.recode import bottom as bottom
-    from deniable.core.recode import month as month
-    from deniable.core.recode import prefix as prefix
-    from deniable.core.recode import quarter as quarter
-    from deniable.core.recode import snap as snap
-    from deniable.core.recode import top as top
-    from deniable.core.recode import year as year
-    from deniable.core.replace import Replace as Replace
-    from deniable.core.sums import LargeSums as LargeSums
-    from deniable.core.sums import SmallSums as SmallSums
+    from deniable.core.privacy import SmallSums as SmallSums
+    from deniable.core.promise import Guarantee as Guarantee
+    from deniable.core.transforms import Bins as Bins
+    from deniable.core.transforms import Quantiles as Quantiles
+    from deniable.core.transforms import bands as bands
+    from deniable.core.transforms import bottom as bottom
+    from deniable.core.transforms import month as month
+    from deniable.core.transforms import prefix as prefix
+    from deniable.core.transforms import quarter as quarter
+    from deniable.core.transforms import snap as snap
+    from deniable.core.transforms import top as top
+    from deniable.core.transforms import year as year
     from deniable.estimation.estimate import Estimate as Estimate
     from deniable.estimation.precision import rows_needed as rows_needed
     from deniable.estimation.predicates import between as between
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     from deniable.estimation.weighted_sample import Survey as Survey
     from deniable.estimation.weighted_sample import SurveyEstimate as SurveyEstimate
     from deniable.owner.audit import audit as audit
-    from deniable.owner.breach import breach as breach
-    from deniable.owner.profile import question_profile as question_profile
+    from deniable.owner.joining import breach as breach
+    from deniable.owner.risk import question_profile as question_profile
     from deniable.owner.risk import risk as risk
-    from deniable.planning.beliefs import beliefs as beliefs
-    from deniable.planning.plan import plan as plan
+    from deniable.planning.candidates import beliefs as beliefs
+    from deniable.planning.planner import plan as plan
     from deniable.publishing.publish import publish as publish
-    from deniable.publishing.recode_spelling import hierarchy as hierarchy
+    from deniable.publishing.recoding import hierarchy as hierarchy
     from deniable.release.combine import join as join
     from deniable.release.combine import pool as pool
     from deniable.release.release import Release as Release
@@ -64,51 +64,51 @@ if TYPE_CHECKING:
 # The public names, and where each is made: a module is imported when a name of it is first used.
 _PLACES = {
     "About": "core.about",
-    "Bins": "core.bins",
+    "Bins": "core.transforms",
     "Cell": "core.plan",
-    "Channel": "core.channel",
+    "Channel": "core.channels",
     "DeniableError": "core.errors",
     "Estimate": "estimation.estimate",
-    "Guarantee": "core.guarantee",
+    "Guarantee": "core.promise",
     "Histogram": "core.histogram",
-    "LargeSums": "core.sums",
+    "LargeSums": "core.privacy",
     "Plan": "core.plan",
     "Privacy": "core.privacy",
-    "Quantiles": "core.bins",
+    "Quantiles": "core.transforms",
     "Release": "release.release",
-    "Replace": "core.replace",
-    "SmallSums": "core.sums",
+    "Replace": "core.channels",
+    "SmallSums": "core.privacy",
     "Survey": "estimation.weighted_sample",
     "SurveyEstimate": "estimation.weighted_sample",
     "VerificationError": "core.errors",
     "audit": "owner.audit",
-    "bands": "core.recode",
-    "beliefs": "planning.beliefs",
+    "bands": "core.transforms",
+    "beliefs": "planning.candidates",
     "between": "estimation.predicates",
-    "bottom": "core.recode",
-    "breach": "owner.breach",
-    "collect": "collection.collect",
+    "bottom": "core.transforms",
+    "breach": "owner.joining",
+    "collect": "collection.collected",
     "contains": "estimation.predicates",
     "dictionary": "core.about",
-    "hierarchy": "publishing.recode_spelling",
+    "hierarchy": "publishing.recoding",
     "join": "release.combine",
-    "largest_coin": "core.breach",
-    "month": "core.recode",
+    "largest_coin": "core.exact",
+    "month": "core.transforms",
     "not_": "estimation.predicates",
     "open_release": "release.release",
-    "plan": "planning.plan",
+    "plan": "planning.planner",
     "pool": "release.combine",
-    "prefix": "core.recode",
+    "prefix": "core.transforms",
     "publish": "publishing.publish",
-    "quarter": "core.recode",
-    "question_profile": "owner.profile",
+    "quarter": "core.transforms",
+    "question_profile": "owner.risk",
     "respond": "collection.respond",
     "risk": "owner.risk",
     "rows_needed": "estimation.precision",
-    "snap": "core.recode",
-    "top": "core.recode",
+    "snap": "core.transforms",
+    "top": "core.transforms",
     "verify": "release.verify",
-    "year": "core.recode",
+    "year": "core.transforms",
 }
 _MODULES = ("collection", "learn", "mechanisms")
 __all__ = [*_PLACES, *_MODULES]  # noqa: PLE0604

@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 import deniable as dn
-from deniable.core import lineup_exact
+from deniable.core import lineups as lineup_exact
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import guarantee_dict
 from deniable.core.part import Marginal, part_dict
 from deniable.core.sentence import sentence_of
-from deniable.engines.base import Dataset
 from deniable.mechanisms import (
     Decoys,
     Designed,
@@ -33,10 +32,11 @@ from deniable.mechanisms import (
     tolerance,
 )
 from deniable.mechanisms.base import Scanned
-from deniable.mechanisms.lineup_choice import by_frequency
+from deniable.mechanisms.lineup import by_frequency
 from deniable.mechanisms.requirement import SHARES
 from deniable.publishing import parts
 from deniable.publishing.parts import Prepared
+from deniable.tables.base import Dataset
 
 ROWS = Histogram(tuple("abcdef"), np.array([66, 61, 60, 45, 41, 27]))  # of 300 rows: rho1 = 1/5 is 60 of them
 SHOWN = Histogram(ROWS.domain, np.array([67, 60, 60, 46, 40, 27]))  # off by a row at most: no margin is crossed

@@ -14,7 +14,7 @@ import pytest
 
 import deniable as dn
 from deniable.core.part import Marginal
-from deniable.publishing import marginal
+from deniable.publishing import parts as marginal
 
 DOMAIN = [f"v{number}" for number in range(8)]
 SHOWN = (90, 40, 31, 25, 20, 15, 12, 7)

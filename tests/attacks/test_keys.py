@@ -72,8 +72,8 @@ def test_a_changed_table_or_plan_shares_no_draw(table: pa.Table, mechanism: str,
 
 def test_the_attack_works_where_draws_are_shared(table: pa.Table) -> None:
     """Power: the same words for two orders of a table give every differing row away."""
-    from deniable.engines.batch.kernel import Kernel
-    from deniable.engines.randomness import Keystream, Secret
+    from deniable.tables.keys import Keystream, Secret
+    from deniable.tables.sampler import Kernel
 
     plan = dn.plan(
         dict(zip(*np.unique(truth(table), return_counts=True), strict=True)),

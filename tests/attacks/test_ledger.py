@@ -14,8 +14,8 @@ import pytest
 
 import deniable as dn
 from deniable.core.errors import DeniableError
-from deniable.engines import engine_named
-from deniable.engines.randomness import Keystream, Secret
+from deniable.tables import engine_named
+from deniable.tables.keys import Keystream, Secret
 from tests.contract.partitioned import PartitionedEngine
 
 VALUES = list("abcdefgh")

@@ -10,9 +10,9 @@ import pytest
 
 import deniable as dn
 from deniable.audit.verify.certificate import certificate
-from deniable.core import lineup_exact
-from deniable.engines.batch.lineups import states_of
+from deniable.core import lineups as lineup_exact
 from deniable.mechanisms import Lineup
+from deniable.tables.lineups import states_of
 
 VALUES = np.array(list("abcdefghijklmnop"))
 SHARES = np.array([70, 70, 68, 66, 64, 62, 60, 60, 60, 60, 60, 60, 60, 60, 60, 60]) / 1000

@@ -19,9 +19,8 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel, Replace
 from deniable.core.manifest import Manifest
-from deniable.core.replace import Replace
 from deniable.mechanisms.retention import Retention
 
 VALUES = [*(f"value {number:02d}" for number in range(11)), None]

@@ -16,10 +16,9 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.audit.together import true_among_shown
-from deniable.core.channel import Channel
-from deniable.core.replace import Replace
+from deniable.core.channels import Channel, Replace
 from deniable.mechanisms.retention import Retention
+from deniable.owner.together import true_among_shown
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

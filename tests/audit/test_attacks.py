@@ -11,28 +11,23 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from deniable.audit.attacks import (
-    AttackResult,
-    Evidence,
-    classifier,
-    corruption,
-    decoy_reconstruction,
-    duplicates,
-    homogeneity,
-    linking,
-    minimality,
-    repeated,
-    views_of,
-)
-from deniable.audit.attacks.result import interval
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.errors import OptionError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.mechanisms.decoys.mechanism import Decoys
+from deniable.mechanisms.decoys import Decoys
 from deniable.mechanisms.designed import Designed
 from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.uniform import Uniform
+from deniable.owner import attacks as corruption
+from deniable.owner import attacks as decoy_reconstruction
+from deniable.owner import attacks as duplicates
+from deniable.owner import attacks as homogeneity
+from deniable.owner import attacks as linking
+from deniable.owner import attacks as repeated
+from deniable.owner.attacks import AttackResult, Evidence, minimality, views_of
+from deniable.planning import attackers as classifier
+from deniable.planning.attackers import interval
 from reproduction.corruption_story import corruption_story
 
 Codes = npt.NDArray[np.int64]
@@ -224,7 +219,7 @@ def test_the_matchings_of_the_corruption_attack_are_bayes_rule() -> None:
     likelihood /= likelihood.sum(0)
     prior = np.array([0.5, 0.3, 0.2])
     evidence = Evidence(likelihood, prior)
-    from deniable.audit.attacks.corruption import _beliefs
+    from deniable.owner.attacks import _beliefs
 
     views, values = np.array([[2, 0, 3]]), np.array([[1, 2, 0]])
     known = np.array([[False, False, True]])

@@ -21,21 +21,20 @@ import pytest
 from typer.testing import CliRunner
 
 import deniable as dn
-from deniable.audit.audit import Audit
-from deniable.audit.breaches import limits_of
-from deniable.audit.part import PartAudit
-from deniable.audit.posteriors import Posteriors
-from deniable.audit.rows import depends_on_order
 from deniable.cli.main import app
-from deniable.core.bins import Quantiles
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.errors import DeniableError
 from deniable.core.exact import SCALE
 from deniable.core.manifest import Manifest
 from deniable.core.promise import DecoyGroups
-from deniable.mechanisms.decoys.mechanism import Decoys
+from deniable.core.transforms import Quantiles
+from deniable.mechanisms.decoys import Decoys
 from deniable.mechanisms.small_domain import SmallDomain
+from deniable.owner.assessment import Audit
 from deniable.owner.audit import audit
+from deniable.owner.findings import depends_on_order
+from deniable.owner.parts import PartAudit
+from deniable.planning.posteriors import Posteriors, limits_of
 
 COUNTS = dict(zip("abcdefghij", [12, 8, 6, 5, 4, 3, 1, 1, 1, 1], strict=True))
 KEY = b"\x05" * 32

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import deniable as dn
 from deniable.audit.verify.checks import cell_amplification
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.errors import ManifestError
 
 

@@ -14,11 +14,10 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.audit.columns import pair_posteriors
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel, Replace
 from deniable.core.exact import SCALE
-from deniable.core.replace import Replace
 from deniable.mechanisms.retention import Retention
+from deniable.owner.parts import pair_posteriors
 
 KEY = b"\x06" * 32
 N = 6000

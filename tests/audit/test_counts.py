@@ -13,10 +13,10 @@ import deniable as dn
 from deniable.audit.verify.chance import Noise, by_chance
 from deniable.audit.verify.checks import Check
 from deniable.audit.verify.counts import counts_check, possible_check
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.part import Marginal, Part
 from deniable.core.promise import Nothing
-from deniable.engines import engine_named
+from deniable.tables import engine_named
 
 FULL = 2**32
 Q = math.exp(-0.5)

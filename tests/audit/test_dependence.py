@@ -10,12 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.audit.attacks.shown import ChannelRows, NothingShown
-from deniable.audit.dependence import ALL, dependence
-from deniable.audit.functional import DETERMINES, FOLLOWS, NEARLY_DETERMINES, NEARLY_FOLLOWS, functions_of
-from deniable.audit.gains import gain_of
-from deniable.audit.giveaways import about_dependence, serious_ones
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
+from deniable.owner.public import (
+    ALL,
+    DETERMINES,
+    FOLLOWS,
+    NEARLY_DETERMINES,
+    NEARLY_FOLLOWS,
+    about_dependence,
+    dependence,
+    functions_of,
+    gain_of,
+    serious_ones,
+)
+from deniable.planning.attackers import ChannelRows, NothingShown
 
 M = 8
 ROWS = 6_000

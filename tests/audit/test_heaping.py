@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.audit.heaping import Heap, about_heap, heap_of
-from deniable.core.replace import NumberRange
+from deniable.core.channels import NumberRange
+from deniable.owner.heaping import Heap, about_heap, heap_of
 
 ROWS = 6_000
 WAGES = NumberRange("integer", 0, 99_999, 1, keep=2**31)

@@ -11,16 +11,22 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.audit.attacks import Evidence
-from deniable.audit.attacks.informed import InformedAttacker, Sureness, from_population, in_classes
-from deniable.audit.attacks.shown import ChannelRows, LineUpRows, NothingShown, Shown, judged_by_likelihood
-from deniable.core import lineup_exact
-from deniable.core.arrays import Floats
+from deniable.core import lineups as lineup_exact
 from deniable.core.histogram import Histogram
-from deniable.core.lineup import LineUpDesign
+from deniable.core.lineups import LineUpDesign
 from deniable.core.plan import Plan
-from deniable.planning.informed import informed_attacker, shown_by
-from deniable.planning.tables import CodedTable
+from deniable.core.values import Floats
+from deniable.owner.attacks import Evidence
+from deniable.planning.attackers import ChannelRows, LineUpRows, NothingShown, Shown, judged_by_likelihood
+from deniable.planning.informed import (
+    InformedAttacker,
+    Sureness,
+    from_population,
+    in_classes,
+    informed_attacker,
+    shown_by,
+)
+from deniable.planning.pools import CodedTable
 
 COUNTS = Histogram.of({"a": 400, "b": 300, "c": 200, "d": 100, "e": 60, "f": 40})
 DRAWS = 400_000

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.audit.lineups import LineUpPosteriors
-from deniable.core import lineup_exact
+from deniable.core import lineups as lineup_exact
 from deniable.core.histogram import Histogram
-from deniable.core.lineup import LineUpDesign
+from deniable.core.lineups import LineUpDesign
 from deniable.core.manifest import Manifest
 from deniable.mechanisms import Lineup
+from deniable.owner.parts import LineUpPosteriors
 
 COUNTS = {"a": 400, "b": 300, "c": 200, "d": 100, "e": 60, "f": 40, "g": 10}
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from deniable.audit.lists import item_beliefs
+from deniable.owner.together import item_beliefs
 
 
 def by_hand(held, shown, present, absent):

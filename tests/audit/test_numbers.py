@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.audit.findings import Finding
-from deniable.audit.numbers import about_numbers, surest_numbers
-from deniable.core.replace import NumberRange, Replace, Requirement
+from deniable.core.channels import NumberRange, Replace, Requirement
 from deniable.mechanisms.retention import Retention
+from deniable.owner.findings import Finding
+from deniable.owner.parts import about_numbers, surest_numbers
 
 POINTS = 151
 S = 2**32

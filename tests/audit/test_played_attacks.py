@@ -16,12 +16,12 @@ import pytest
 from typer.testing import CliRunner
 
 import deniable as dn
-from deniable.audit.attacks import AttackResult
-from deniable.audit.attacks.scene import known_of
 from deniable.cli.main import app
 from deniable.mechanisms import Decoys, Redraw
 from deniable.mechanisms.retention import Replace, Retention
+from deniable.owner.attacks import AttackResult
 from deniable.owner.audit import audit
+from deniable.owner.scenes import known_of
 
 N, M = 20_000, 10
 KEY = b"\x09" * 32

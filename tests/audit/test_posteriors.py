@@ -8,11 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from deniable.audit.cells import FINE, expected_rows
-from deniable.audit.extremes import CellRows
-from deniable.audit.posteriors import Posteriors, revised
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.exact import SCALE
+from deniable.owner.findings import FINE, expected_rows
+from deniable.planning.posteriors import CellRows, Posteriors, revised
 
 
 def enumerated(cells: list[CellRows], published: bool) -> dict[tuple[int | None, int], dict[int, Fraction]]:

@@ -12,11 +12,9 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.audit.extremes import CellRows
-from deniable.audit.posteriors import Posteriors
-from deniable.audit.repeats import surest_after
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.mechanisms import Lineup
+from deniable.planning.posteriors import CellRows, Posteriors, surest_after
 
 Views = dict[object, np.ndarray]  # what a row shows -> Pr[it | value]
 

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.audit.audit import FOR_OWNER, Audit
-from deniable.audit.findings import Finding
 from deniable.audit.verify.checks import Certificate, Check
+from deniable.owner.assessment import FOR_OWNER, Audit
+from deniable.owner.findings import Finding
 
 HOSTILE = "<script>alert(1)</script>"
 COLUMN = "<b>disease</b>"

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.audit import audit as room
-from deniable.audit.posteriors import Posteriors, cells_from
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.exact import SCALE
+from deniable.owner import assessment as room
+from deniable.planning.posteriors import Posteriors, cells_from
 
 RHO2 = Fraction(1, 5)
 PRIVACY = dn.Privacy("1/7", "1/5")

@@ -22,8 +22,7 @@ from deniable.lab.experiments import run_experiment
 from deniable.lab.settings import Perturbed, setting_named
 from deniable.mechanisms import Designed
 from deniable.owner.audit import audit
-from deniable.planning.pools import sdr_pool
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, sdr_pool
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright: pip install playwright")
 CHROMIUM = shutil.which("chromium")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from deniable.collection.respondent import sent
+from deniable.collection.client import sent
 from tests.collection.serving import TOKEN, Server, new_id, serving
 from tests.collection.surveys import EVERY_KIND, answers, responses_of
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from deniable.cli.entry import main
-from deniable.engines.randomness import Secret
+from deniable.tables.keys import Secret
 
 DISEASES = ("flu", "cold", "asthma", "diabetes", "gout", "hiv", "mumps", "measles", "angina", "none")
 Run = Callable[..., subprocess.CompletedProcess[str]]

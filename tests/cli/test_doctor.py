@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from deniable.cli import doctor
-from deniable.engines.spark import session
+from deniable.spark import tasks as session
 
 
 def found(name: str) -> doctor.Finding:

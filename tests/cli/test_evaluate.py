@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from deniable.audit.attacks.informed import Informed, Sureness
 from deniable.cli.evaluate import _show_informed
 from deniable.cli.main import app
+from deniable.planning.informed import Informed, Sureness
 
 ASKED = ("--sensitive", "disease", "--rho1", "1/5", "--rho2", "1/3", "--drop", "name", "--draws", "2", "--workers", "1")
 

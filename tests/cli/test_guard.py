@@ -13,7 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deniable.cli import console, guard
+from deniable.cli import console
+from deniable.cli import console as guard
 from deniable.cli.entry import Stopped
 from deniable.core.errors import OptionError, RequirementError
 

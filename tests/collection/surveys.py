@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.collection.sheet import Sheet
-from deniable.collection.survey_file import survey_of
+from deniable.collection.survey import survey_of
 from deniable.collection.wire import Responses
 
 TUTORIAL = Path(__file__).parents[2] / "src" / "deniable" / "collection" / "example.toml"

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 import deniable as dn
-from deniable.collection.certificate import CertificateError, certified
-from deniable.collection.client import Client, ClientError, Submitted
-from deniable.collection.respondent import sent
+from deniable.collection.client import Client, ClientError, Submitted, sent
+from deniable.collection.wire import CertificateError, certified
 from deniable.core.errors import OptionError
 from tests.collection.surveys import EVERY_KIND, answers, responses_of
 

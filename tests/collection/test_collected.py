@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import deniable as dn
+from deniable.collection.client import sent, word
 from deniable.collection.collected import release_of
-from deniable.collection.drawing import word
-from deniable.collection.respondent import sent
 from deniable.core.errors import TableError
 from deniable.release.release import Release
 from tests.collection.surveys import answers, responses_of

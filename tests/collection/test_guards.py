@@ -17,10 +17,10 @@ pytest.importorskip("fastapi", reason="needs the extra 'collect'")
 
 from fastapi import HTTPException
 
-from deniable.collection.codes import hashed
 from deniable.collection.server.app import make_app
 from deniable.collection.server.guards import Rates
-from deniable.collection.store.sqlite import SqliteStore
+from deniable.collection.store import SqliteStore
+from deniable.collection.wire import hashed
 
 TOKEN = "token-for-the-guards-0123456789"
 RESPONSES = responses_of()

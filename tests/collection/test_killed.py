@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from deniable.collection.respondent import sent
-from deniable.collection.store import store_at
-from deniable.collection.store.base import Entry
+from deniable.collection.client import sent
+from deniable.collection.store import Entry, store_at
 from tests.collection.serving import TOKEN, Server, new_id, serving
 from tests.collection.surveys import EVERY_KIND, answers, responses_of
 

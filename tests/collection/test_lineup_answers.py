@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.engines.batch.lineup_columns import Publisher, states_shown
-from deniable.engines.batch.lineups import LineUpKernel
 from deniable.mechanisms import Lineup
+from deniable.tables.lineups import LineUpKernel, Publisher, states_shown
 
 VALUES = [f"illness {number:02d}" for number in range(40)]
 ANY_PRIOR = dn.Privacy(rho1="1/13", rho2="1/6", adversary="any-prior")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deniable.collection.server.results import Results
+from deniable.collection.server.app import Results
 from deniable.core.errors import warn_caller
 
 

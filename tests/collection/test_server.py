@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 import deniable as dn
-from deniable.collection.respondent import sent
-from deniable.engines.randomness import KEY_BYTES
+from deniable.collection.client import sent
+from deniable.tables.keys import KEY_BYTES
 from tests.collection.serving import TOKEN, Server, new_id, serving
 from tests.collection.surveys import EVERY_KIND, answers, responses_of
 

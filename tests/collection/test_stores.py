@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from deniable.collection.codes import hashed, new_codes
-from deniable.collection.store import store_at
-from deniable.collection.store.base import Entry
+from deniable.collection.store import Entry, store_at
+from deniable.collection.wire import hashed, new_codes
 from tests.collection.serving import new_id
 
 pytest.importorskip("fastapi", reason="needs the extra 'collect'")

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from deniable.audit.verify.checks import part_amplification
-from deniable.collection.checking import check
-from deniable.collection.sheet import Sheet, better_lineup
-from deniable.collection.survey_file import SurveyError, read_survey, survey_of
-from deniable.core.channel import Channel
+from deniable.collection.sheet import Sheet, better_lineup, check
+from deniable.collection.survey import SurveyError, read_survey, survey_of
+from deniable.core.channels import Channel
 from deniable.core.errors import OutputError
 from deniable.core.part import part_dict
 from deniable.estimation.model.lineups import LineUpStates

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from deniable.collection.drawing import response_id, word
-from deniable.collection.respondent import sent
+from deniable.collection.client import response_id, sent, word
 from deniable.collection.wire import Responses
 from tests.collection.surveys import answers, responses_of
 

@@ -17,15 +17,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from deniable.core.bins import as_bins
-from deniable.engines import engine_named
-from deniable.engines.base import BATCH_ROWS, Job, no_progress
-from deniable.engines.batch import binning, recoding
-from deniable.engines.batch.encoding import DomainScanner
-from deniable.engines.batch.ranges import RangeScanner
-from deniable.engines.batch.shuffling import order_of
-from deniable.engines.batch.sketch import Sketcher
-from deniable.engines.batch.worker import Worker, added, published_schema
+from deniable.core.transforms import as_bins
+from deniable.tables import engine_named
+from deniable.tables import transforms as binning
+from deniable.tables import transforms as recoding
+from deniable.tables.base import BATCH_ROWS, Job, no_progress
+from deniable.tables.content import Sketcher
+from deniable.tables.encoding import DomainScanner
+from deniable.tables.ranges import RangeScanner
+from deniable.tables.shuffling import order_of
+from deniable.tables.worker import Worker, added, published_schema
 
 
 @cache

@@ -10,20 +10,11 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core import exact, lineup_exact
+from deniable.core import exact
+from deniable.core import lineups as lineup_exact
 from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
-from deniable.mechanisms import (
-    MECHANISMS,
-    Decoys,
-    Designed,
-    Identity,
-    Lineup,
-    Mechanism,
-    Pram,
-    Redraw,
-    tolerance,
-)
+from deniable.mechanisms import MECHANISMS, Decoys, Designed, Identity, Lineup, Mechanism, Pram, Redraw, tolerance
 
 VALUES = list("abcdefgh")
 ROWS = Histogram(tuple(VALUES), np.array([60, 58, 55, 52, 50, 48, 40, 37]))

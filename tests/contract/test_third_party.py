@@ -13,10 +13,9 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.errors import InternalError
-from deniable.core.guarantee import Guarantee
-from deniable.core.promise import Amplification
+from deniable.core.promise import Amplification, Guarantee
 from deniable.mechanisms import Mechanism
 
 N = 30_000

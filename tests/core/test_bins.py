@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.core.bins import Bins, Quantiles, as_bins, edge_chances, require_fixed, round_numbers
 from deniable.core.errors import OptionError
+from deniable.core.transforms import Bins, Quantiles, as_bins, edge_chances, require_fixed, round_numbers
 
 
 @given(

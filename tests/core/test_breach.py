@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.core.breach import (
+from deniable.core.errors import RequirementError
+from deniable.core.exact import (
     belief_limit,
     joint_limit,
     joint_posterior,
@@ -17,7 +18,6 @@ from deniable.core.breach import (
     requirement,
     safe_threshold,
 )
-from deniable.core.errors import RequirementError
 
 TENTH, ALMOST = Fraction(1, 10), Fraction(95, 100)
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.core import exact
-from deniable.core.channel import Channel, coarsened, uniform_weights, weights_of
+from deniable.core.channels import Channel, coarsened, uniform_weights, weights_of
 from deniable.core.errors import OptionError
 from deniable.core.exact import SCALE
 

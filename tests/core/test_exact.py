@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.audit.extremes import CellRows
-from deniable.audit.posteriors import Posteriors
 from deniable.core import exact
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.exact import SCALE
+from deniable.planning.posteriors import CellRows, Posteriors
 
 COINS = (0, 1, SCALE // 3, SCALE // 2, SCALE - 5)
 

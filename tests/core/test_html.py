@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deniable.core import html
+from deniable.core import text as html
 
 HOSTILE = "<script>alert(1)</script>"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from deniable.audit.verify.items import row_amplification
 from deniable.core.errors import OptionError
-from deniable.core.items import Unfolding, differing, list_gamma
+from deniable.core.transforms import Unfolding, differing, list_gamma
 
 FULL = 2**32
 

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.core import lineup, lineup_arcs, lineup_exact
+from deniable.core import designs as lineup_arcs
+from deniable.core import lineups as lineup
+from deniable.core import lineups as lineup_exact
+from deniable.core.designs import ARC_STEP, BLIND, TURN, ArcDesign, arcs_of
 from deniable.core.errors import InternalError
 from deniable.core.exact import SCALE
-from deniable.core.lineup import COIN, POINTS, TRUTH_STEP
-from deniable.core.lineup_arcs import ARC_STEP, BLIND, TURN, ArcDesign, arcs_of
+from deniable.core.lineups import COIN, POINTS, TRUTH_STEP
 
 FEW = 2**12  # steps of coarse designs: every arc a multiple, so that points can be enumerated
 

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.audit.verify import lineups as recount
-from deniable.core import lineup_codes, lineup_exact
+from deniable.core import designs as lineup_codes
+from deniable.core import lineups as lineup_exact
+from deniable.core.designs import ArcDesign, BlockDesign
 from deniable.core.errors import InternalError, ManifestError
 from deniable.core.exact import SCALE
-from deniable.core.lineup import POINTS, TRUTH_STEP
-from deniable.core.lineup_arcs import ArcDesign
-from deniable.core.lineup_blocks import BlockDesign
+from deniable.core.lineups import POINTS, TRUTH_STEP
 
 
 @st.composite

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.audit.verify import lineups
-from deniable.core import lineup_codes
-from deniable.core.lineup_arcs import ArcDesign
+from deniable.core import designs as lineup_codes
+from deniable.core.designs import ArcDesign
 
 
 @st.composite

@@ -10,7 +10,7 @@ import pytest
 
 import deniable as dn
 from deniable import mechanisms
-from deniable.core.replace import NumberRange
+from deniable.core.channels import NumberRange
 from deniable.mechanisms.base import Scanned
 
 HOSTILE = "<script>alert(1)</script>"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from deniable.core.errors import OptionError
-from deniable.core.profile import QuestionProfile
+from deniable.core.histogram import QuestionProfile
 
 
 def profile() -> QuestionProfile:

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.core.errors import InternalError, ManifestError
-from deniable.core.guarantee import Guarantee
-from deniable.core.promise import KINDS, Amplification, Frequency, Nothing, from_dict, to_dict
-from deniable.core.sums import LargeSums, SmallSums
+from deniable.core.privacy import LargeSums, SmallSums
+from deniable.core.promise import KINDS, Amplification, Frequency, Guarantee, Nothing, from_dict, to_dict
 
 probabilities = st.fractions(Fraction(1, 10**6), Fraction(999, 1000), max_denominator=10**6)
 factors = st.fractions(1, 10**12)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from deniable.core import sums
+from deniable.core import privacy as sums
 from deniable.core.errors import RequirementError
-from deniable.core.sums import LargeSums, SmallSums, chebyshev, miss
+from deniable.core.privacy import LargeSums, SmallSums, chebyshev, miss
 from reproduction.splu_sums import splu_lemma_1
 
 

@@ -13,8 +13,8 @@ import pytest
 from deniable.audit.verify.statements import KINDS_OF
 from deniable.core.manifest import schema
 from deniable.core.promise import KINDS
-from deniable.release.signature import FIELDS as SIGNED_FIELDS
-from deniable.release.signature import SIGNATURE
+from deniable.release.sign import FIELDS as SIGNED_FIELDS
+from deniable.release.sign import SIGNATURE
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "manifest.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core.breach import belief_limit, joint_posterior
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
+from deniable.core.exact import belief_limit, joint_posterior
 from deniable.core.privacy import largest_prior, worst_posterior
-from deniable.engines.noise import discrete_laplace_variance
 from deniable.estimation.model.likelihood import likelihood_counts
 from deniable.estimation.model.states import States
 from deniable.lab.laplace import largest_epsilon, smallest_epsilon
+from deniable.tables.keys import discrete_laplace_variance
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "explanation" / "mathematics.md"
 

@@ -7,14 +7,13 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
+from deniable.core.designs import TURN, ArcDesign, BlockDesign
 from deniable.core.errors import ManifestError
 from deniable.core.exact import SCALE
-from deniable.core.lineup import COIN, POINTS, TRUTH_STEP
-from deniable.core.lineup_arcs import TURN, ArcDesign
-from deniable.core.lineup_blocks import BlockDesign
-from deniable.engines.batch.lineups import LineUpKernel, states_of
-from deniable.engines.randomness import Keystream, Secret
+from deniable.core.lineups import COIN, POINTS, TRUTH_STEP
 from deniable.mechanisms import Lineup
+from deniable.tables.keys import Keystream, Secret
+from deniable.tables.lineups import LineUpKernel, states_of
 
 DESIGN = ArcDesign(np.array([3000, 2000, 1500, 1000, 692]) * (SCALE // 4096), 5 * COIN // 8 * TRUTH_STEP, 8, 2)
 

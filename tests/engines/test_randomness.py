@@ -13,8 +13,15 @@ from scipy import stats
 
 import deniable as dn
 from deniable.core.errors import InternalError, OptionError, OutputError, SecretError, TableError
-from deniable.engines.noise import _geometric_thresholds, discrete_laplace, discrete_laplace_variance
-from deniable.engines.randomness import Keystream, Secret, SeedWarning, drawn_rows
+from deniable.tables.keys import (
+    Keystream,
+    Secret,
+    SeedWarning,
+    _geometric_thresholds,
+    discrete_laplace,
+    discrete_laplace_variance,
+    drawn_rows,
+)
 
 KEY = bytes(range(32))
 FALSE_ALARM = 1e-6

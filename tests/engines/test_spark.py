@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import deniable as dn
 from deniable.cli.main import app
-from deniable.engines import engine_named, engine_on
+from deniable.tables import engine_named, engine_on
 from tests.contract.cases import KEY, PRIVACY, people
 from tests.spark_session import in_partitions, needs_spark, rows_of, session
 
@@ -85,8 +85,8 @@ def _close(one, other):
 
 
 def test_a_release_of_one_file_is_counted_by_its_row_groups(table, tmp_path):
-    from deniable.engines.local.stored import StoredRows
-    from deniable.engines.spark.counter import SparkCounter
+    from deniable.spark.rows import SparkCounter
+    from deniable.tables.storage import StoredRows
 
     release = dn.publish(table, **_options(), drop="id", out=tmp_path / "r")
     pq.write_table(release.table, tmp_path / "cut.parquet", row_group_size=450)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.manifest import Column, Manifest, Randomness
 from deniable.core.part import Marginal, Part
 from deniable.core.promise import Nothing

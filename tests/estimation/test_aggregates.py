@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.tally import Block, Moments
 from deniable.estimation.aggregates import Computed, Count, summed
 from deniable.estimation.calibration import Control

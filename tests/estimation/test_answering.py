@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.errors import OptionError, QuestionError
-from deniable.engines.batch import counting
 from deniable.estimation.predicates import between, not_
+from deniable.tables import counting
 
 PRIVACY = dn.Privacy(rho1="1/2", rho2="3/4")
 

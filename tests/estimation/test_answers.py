@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.report.evidence import from_release
+from deniable.analyst.evidence import from_release
 
 NUMBERS = ("value", "stderr", "value_low", "value_high")
 

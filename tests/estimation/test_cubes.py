@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core.replace import Replace
+from deniable.core.channels import Replace
 from deniable.estimation.model.several import NoisyQuestionWarning
 from deniable.mechanisms.retention import Retention
 

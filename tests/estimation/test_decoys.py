@@ -12,13 +12,12 @@ from deniable.core.errors import QuestionError
 from deniable.core.histogram import Histogram
 from deniable.core.part import Grouping
 from deniable.core.plan import Plan
-from deniable.engines.batch.dealing import Dealer
-from deniable.engines.batch.kernel import Kernel
-from deniable.engines.randomness import Keystream, Secret
 from deniable.estimation.decoys import four_states, inverted, several_columns
 from deniable.estimation.model.tensor import Dense
-from deniable.mechanisms.decoys.mechanism import Decoys
-from deniable.mechanisms.decoys.mixture import full_channel, replanned
+from deniable.mechanisms.decoys import Decoys, full_channel, replanned
+from deniable.tables.keys import Keystream, Secret
+from deniable.tables.sampler import Kernel
+from deniable.tables.worker import Dealer
 
 
 def matrix(a: float, c: int) -> np.ndarray:

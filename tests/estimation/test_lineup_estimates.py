@@ -5,9 +5,8 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
+from deniable.core.designs import ArcDesign, BlockDesign
 from deniable.core.errors import QuestionError
-from deniable.core.lineup_arcs import ArcDesign
-from deniable.core.lineup_blocks import BlockDesign
 from deniable.estimation.model import lineup_algebra
 from deniable.estimation.model.lineup_algebra import ByBlocks, BySets
 from deniable.estimation.model.lineups import LineUpStates

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deniable.core.lineup_arcs import ArcDesign
+from deniable.core.designs import ArcDesign
 from deniable.estimation.model.lineups import LineUpFactor, LineUpStates
 from deniable.estimation.model.tensor import Factor, Tensor
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 
 
 @pytest.fixture(scope="module")

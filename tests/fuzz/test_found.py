@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
-from deniable.audit.attacks.shown import LineUpRows, Views
 from deniable.core.errors import DeniableError, ManifestError, OutputError
-from deniable.core.reading import small_bytes
+from deniable.core.text import small_bytes
+from deniable.planning.attackers import LineUpRows, Views
 from deniable.release.folder import write_file
 
 VALUES = list("abcdefgh")
@@ -108,8 +108,7 @@ def test_a_parquet_file_with_names_that_are_no_text_is_damaged(tmp_path: Path) -
 
 def test_more_draws_than_anyone_can_wait_for_are_refused() -> None:
     from deniable.lab.experiments import run_experiment
-    from deniable.planning.pools import sdr_pool
-    from deniable.planning.tables import CodedTable
+    from deniable.planning.pools import CodedTable, sdr_pool
 
     pool = sdr_pool(CodedTable.of(people(), "ill"), conditions=4)
     with pytest.raises(DeniableError, match="at most 100,000"):

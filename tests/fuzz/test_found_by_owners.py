@@ -16,7 +16,7 @@ import pytest
 import deniable as dn
 from deniable.cli import doctor
 from deniable.core.errors import ColumnError, ManifestError, OptionError, OutputError, QuestionError
-from deniable.engines.spark import session
+from deniable.spark import tasks as session
 from fuzz import running
 from fuzz.releases import people
 

@@ -97,7 +97,7 @@ def test_nesting_without_end_and_numbers_without_end_are_refused(releases: dict[
 
 
 def test_a_changed_file_is_not_asked_and_looked_at_once(releases: dict[str, Path], tmp_path: Path, monkeypatch) -> None:
-    from deniable.release import files
+    from deniable.release import folder as files
 
     read = []
     monkeypatch.setattr(files, "digest_of", lambda path, real=files.digest_of: read.append(path) or real(path))

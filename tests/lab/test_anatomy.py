@@ -15,13 +15,12 @@ from scipy import stats
 from deniable.core.errors import InternalError, OptionError, RequirementError, TableError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.engines.randomness import Keystream, Secret
 from deniable.lab import Anatomy
 from deniable.lab import anatomy as grouping
 from deniable.lab.anatomy import AnatomyMoments, AnatomyTables, anatomy_groups, compositions
-from deniable.planning.pools import sql_pool
-from deniable.planning.profiles import BySelectivity
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, sql_pool
+from deniable.planning.prediction import BySelectivity
+from deniable.tables.keys import Keystream, Secret
 
 FALSE_ALARM = 1e-6
 COUNTS = Histogram(tuple("abcdefgh"), np.array([3001, 2003, 1499, 1201, 1009, 701, 411, 175]))

@@ -13,16 +13,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from deniable.audit.attacks import Evidence, classifier, corruption, homogeneity, linking, sample_corruption
-from deniable.audit.attacks.result import AttackResult
 from deniable.core.errors import OptionError, RequirementError
 from deniable.core.privacy import Privacy
-from deniable.engines.randomness import Keystream, Secret
 from deniable.lab import Anatomy, Generalize, Laplace, PerturbedGeneralization, attack
 from deniable.lab.attacks import Buckets, de_finetti, foreground
 from deniable.lab.made_up import census
 from deniable.lab.rival import Rival
-from deniable.planning.tables import CodedTable
+from deniable.owner import attacks as corruption
+from deniable.owner import attacks as homogeneity
+from deniable.owner import attacks as linking
+from deniable.owner.attacks import Evidence, sample_corruption
+from deniable.planning import attackers as classifier
+from deniable.planning.attackers import AttackResult
+from deniable.planning.pools import CodedTable
+from deniable.tables.keys import Keystream, Secret
 
 Codes = npt.NDArray[np.int64]
 N, M = 6_000, 8

@@ -12,7 +12,6 @@ import pytest
 
 from deniable.core.errors import OptionError
 from deniable.core.privacy import Privacy
-from deniable.engines.randomness import Keystream
 from deniable.lab.anatomy import Anatomized
 from deniable.lab.draws import draw_release, stream_of
 from deniable.lab.experiments import POINTS, Result, run_experiment
@@ -21,9 +20,9 @@ from deniable.lab.made_up import census
 from deniable.lab.rival import Answered, estimated
 from deniable.lab.settings import DecoyGroups, Independent, Perturbed, Redrawn, setting_named
 from deniable.mechanisms import Designed, Mechanism, SmallDomain, Uniform
-from deniable.planning.pools import QuestionPool, sdr_pool
+from deniable.planning.pools import CodedTable, QuestionPool, sdr_pool
 from deniable.planning.prediction import pool_variance, predicted_error
-from deniable.planning.tables import CodedTable
+from deniable.tables.keys import Keystream
 
 PRIVACY = Privacy("1/13", "1/6")
 LOOSE = Privacy("1/13", "1/2")  # small errors, so that a small bias is seen

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from deniable.core.errors import InternalError, OptionError, RequirementError, TableError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.engines.batch.columns import encode
 from deniable.lab import Anatomy, Generalize
 from deniable.lab.generalize import Axis, BoxCounts, Boxed, Ranges, Sets, axis_of, diverse, mondrian
+from deniable.tables.encoding import encode
 
 COUNTS = Histogram(tuple("abcdefgh"), np.array([3001, 2003, 1499, 1201, 1009, 701, 411, 175]))
 

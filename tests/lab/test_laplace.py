@@ -16,9 +16,9 @@ import deniable as dn
 from deniable.core.errors import OptionError, RequirementError, TableError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
-from deniable.engines import noise as noises
 from deniable.lab import Laplace, laplace
 from deniable.lab.laplace import large_reached, largest_epsilon, small_reached, smallest_epsilon
+from deniable.tables import keys as noises
 
 COUNTS = Histogram(tuple("abcdefgh"), np.array([3001, 2003, 1499, 1201, 1009, 701, 411, 175]))
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 import deniable as dn
-from deniable.core.arrays import Floats
-from deniable.engines.randomness import Keystream, Secret
+from deniable.core.values import Floats
 from deniable.lab.draws import draw_release
 from deniable.lab.made_up import census
 from deniable.lab.rival import estimated
 from deniable.mechanisms import Lineup
-from deniable.planning.independence import independence
-from deniable.planning.pools import sdr_pool
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, sdr_pool
+from deniable.planning.prediction import independence
+from deniable.tables.keys import Keystream, Secret
 
 
 def test_shrunk_answers_beat_independence_that_knows_no_more_than_the_release() -> None:

@@ -9,16 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.errors import OptionError, RequirementError, TableError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.engines.randomness import Keystream, Secret
 from deniable.lab import PerturbedGeneralization
 from deniable.lab.draws import stream_of
 from deniable.lab.perturbed_generalization import Sampled, SampledBoxes, SampleMoments, row_amplification
-from deniable.planning.pools import sql_pool
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, sql_pool
+from deniable.tables.keys import Keystream, Secret
 
 COUNTS = Histogram(tuple("abcdefgh"), np.array([3001, 2003, 1499, 1201, 1009, 701, 411, 175]))
 PRIVACY = Privacy("1/4", "1/2")

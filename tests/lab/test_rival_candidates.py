@@ -13,8 +13,7 @@ from deniable.lab.made_up import census
 from deniable.lab.settings import EVALUATED
 from deniable.planning.comparison import Comparison
 from deniable.planning.planner import compare
-from deniable.planning.pools import QuestionPool, sdr_pool, sql_pool
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, QuestionPool, sdr_pool, sql_pool
 
 PRIVACY = Privacy("1/10", "1/5")
 

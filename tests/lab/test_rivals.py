@@ -21,8 +21,7 @@ from deniable.lab.laplace import NoisyAnswers
 from deniable.lab.made_up import census
 from deniable.lab.perturbed_generalization import SampledBoxes
 from deniable.lab.settings import RIVALS, DecoyGroups
-from deniable.planning.pools import QuestionPool, large_pool, sdr_pool, sql_pool
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, QuestionPool, large_pool, sdr_pool, sql_pool
 
 PRIVACY = Privacy("1/13", "1/6")
 

@@ -17,9 +17,8 @@ from deniable.lab.made_up import census
 from deniable.lab.rival import predicted_errors
 from deniable.lab.settings import EVALUATED, DecoyGroups, Perturbed, Redrawn, setting_named
 from deniable.mechanisms import Designed, FineGrain, Identity, Pram, SmallDomain, Uniform
-from deniable.planning.accuracy import Spread
-from deniable.planning.pools import QuestionPool, sdr_pool
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, QuestionPool, sdr_pool
+from deniable.planning.prediction import Spread
 from reproduction.planning import Pair
 
 SHARES = (0.005, 0.01)

@@ -14,7 +14,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import deniable as dn
-from deniable.core.replace import Replace
+from deniable.core.channels import Replace
 from deniable.mechanisms.retention import Retention
 
 sklearn = pytest.importorskip("sklearn")

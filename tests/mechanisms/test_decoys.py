@@ -14,18 +14,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import deniable as dn
-from deniable.audit.posteriors import Posteriors, cells_from
 from deniable.core import memory
 from deniable.core.errors import OptionError, RequirementError, TableError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
-from deniable.core.privacy import Privacy
-from deniable.core.sums import LargeSums, SmallSums, miss
-from deniable.engines.batch.dealing import Dealer
-from deniable.engines.batch.kernel import Kernel
-from deniable.engines.randomness import Keystream, Secret
-from deniable.mechanisms.decoys.grouping import anatomy_groups, balanced_groups, largest_size, mixed_groups
-from deniable.mechanisms.decoys.mechanism import Decoys
+from deniable.core.privacy import LargeSums, Privacy, SmallSums, miss
+from deniable.mechanisms.decoys import Decoys, anatomy_groups, balanced_groups, largest_size, mixed_groups
+from deniable.planning.posteriors import Posteriors, cells_from
+from deniable.tables.keys import Keystream, Secret
+from deniable.tables.sampler import Kernel
+from deniable.tables.worker import Dealer
 
 FALSE_ALARM = 1e-6
 

@@ -13,12 +13,9 @@ from deniable.core import exact
 from deniable.core.errors import OptionError, RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.mechanisms.designed import Designed, Identity
-from deniable.mechanisms.designed_coins import constant_coin, covers, designed_coins
-from deniable.mechanisms.posterior import keeps, posterior_curve
-from deniable.mechanisms.tolerance import tolerance
+from deniable.mechanisms.designed import Designed, Identity, constant_coin, covers, designed_coins, tolerance
+from deniable.mechanisms.one_cell import keeps, posterior_curve, profile_error, value_variances
 from deniable.mechanisms.uniform import Uniform
-from deniable.mechanisms.variances import profile_error, value_variances
 
 DATA = Path(os.environ.get("DENIABLE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 MECHANISMS = [Designed(), Designed("frequency"), Designed("uniform"), Identity()]

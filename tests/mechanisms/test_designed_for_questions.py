@@ -10,11 +10,10 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core.histogram import Histogram
+from deniable.core.histogram import Histogram, QuestionProfile
 from deniable.core.privacy import Privacy
-from deniable.core.profile import QuestionProfile
 from deniable.mechanisms import Designed, Identity
-from deniable.mechanisms.variances import pool_error
+from deniable.mechanisms.one_cell import pool_error
 from deniable.planning.prediction import pool_variance, predicted_error, predicted_relative_error
 
 PRIVACY = Privacy(rho2="1/5")

@@ -14,15 +14,11 @@ from deniable.core.errors import OptionError, RequirementError
 from deniable.core.exact import downward_amplifications, own_amplifications
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy, amplification_limit
-from deniable.mechanisms import fine_grain_solver, mechanism_named
-from deniable.mechanisms.designed import Designed
-from deniable.mechanisms.fine_grain import (
-    FineGrain,
-    fine_grain_channel,
-)
-from deniable.mechanisms.fine_grain_solver import coins_for_errors, relative_error, solve_coins
-from deniable.mechanisms.requirement_file import read_requirements
-from deniable.mechanisms.tolerance import tolerance
+from deniable.mechanisms import fine_grain as fine_grain_solver
+from deniable.mechanisms import mechanism_named
+from deniable.mechanisms.designed import Designed, tolerance
+from deniable.mechanisms.fine_grain import FineGrain, coins_for_errors, fine_grain_channel, relative_error, solve_coins
+from deniable.mechanisms.requirement import read_requirements
 
 EXAMPLE = Histogram.of({"a": 4, "b": 4, "c": 3, "d": 2, "e": 1})
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deniable as dn
-from deniable.core.items import list_gamma
+from deniable.core.transforms import list_gamma
 from deniable.mechanisms import Items
 from deniable.mechanisms.items import channel_of
 

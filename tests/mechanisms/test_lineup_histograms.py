@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import deniable as dn
 from deniable.audit.verify import lineups as recount
-from deniable.core import lineup_exact
+from deniable.core import lineups as lineup_exact
 from deniable.core.histogram import Histogram
 from deniable.mechanisms import Lineup
 

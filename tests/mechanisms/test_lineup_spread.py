@@ -6,10 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from deniable.core.lineup import COIN, TRUTH_STEP, LineUpDesign, orders_for
-from deniable.core.lineup_blocks import BlockDesign
-from deniable.mechanisms.lineup_choice import by_amplification, equal_error
-from deniable.mechanisms.lineup_spread import balanced_inverse, equal_inverse
+from deniable.core.designs import BlockDesign
+from deniable.core.lineups import COIN, TRUTH_STEP, LineUpDesign, orders_for
+from deniable.mechanisms.lineup import balanced_inverse, by_amplification, equal_error, equal_inverse
 
 
 def measured(design: LineUpDesign) -> float:

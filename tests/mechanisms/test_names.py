@@ -10,7 +10,7 @@ import pytest
 from deniable import mechanisms
 
 
-@pytest.mark.parametrize("first", ["", "import deniable.mechanisms.tolerance; ", "mechanisms.tolerance; "])
+@pytest.mark.parametrize("first", ["", "import deniable.mechanisms.designed; ", "mechanisms.tolerance; "])
 def test_a_function_is_not_hidden_by_the_module_that_has_its_name(first):
     code = f"from deniable import mechanisms; {first}print(mechanisms.tolerance({{'a': 9, 'b': 1}}, 5).theta)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "5\n"

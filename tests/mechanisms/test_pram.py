@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.errors import RequirementError
 from deniable.core.exact import SCALE
 from deniable.core.histogram import Histogram

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.core.breach import joint_limit
+from deniable.core.channels import NumberRange, Replace
 from deniable.core.errors import DeniableError, OptionError, RequirementError
-from deniable.core.exact import SCALE, surest
+from deniable.core.exact import SCALE, joint_limit, surest
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.core.replace import NumberRange, Replace
 from deniable.mechanisms.retention import Retention, guarantee
 
 JOBS = Histogram.of({"a": 60, "b": 30, "c": 10})

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core.replace import Replace, Requirement
+from deniable.core.channels import Replace, Requirement
 from deniable.mechanisms import MECHANISMS, Retention, mechanism_named
 
 KEY = bytes(range(32))

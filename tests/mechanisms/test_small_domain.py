@@ -12,17 +12,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deniable.core.channel import Channel, coarsened
+from deniable.core.channels import Channel, coarsened
 from deniable.core.errors import OptionError, RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
 from deniable.mechanisms.base import Mechanism
+from deniable.mechanisms.partitioning import (
+    Rules,
+    all_orders,
+    balance,
+    band_orders,
+    cost_named,
+    cuthill_mckee,
+    joined,
+    merge,
+    value_variances,
+    weights_for,
+)
 from deniable.mechanisms.requirement import EVERY_RELEASE
 from deniable.mechanisms.small_domain import SmallDomain
-from deniable.mechanisms.small_domain.balance import balance, joined
-from deniable.mechanisms.small_domain.cost import cost_named, value_variances, weights_for
-from deniable.mechanisms.small_domain.merge import Rules, merge
-from deniable.mechanisms.small_domain.rearrange import all_orders, band_orders, cuthill_mckee
 from deniable.mechanisms.uniform import Uniform
 
 EXAMPLE = np.array([12, 8, 6, 5, 4, 3, 1, 1, 1, 1])
@@ -451,7 +459,7 @@ def test_a_plan_explains_itself_cell_by_cell() -> None:
 
 @pytest.mark.parametrize("longest", [3, 40])
 def test_values_taken_together_give_the_cut_of_values_taken_one_by_one(monkeypatch: pytest.MonkeyPatch, longest: int):
-    from deniable.mechanisms.small_domain import merge as merging
+    from deniable.mechanisms import partitioning as merging
 
     table = zipf(300, 1, 100_000)
     everything, cost = table.counts > 0, cost_named("variance", rho2=1 / 3, rows=table.rows, delta=0.05)

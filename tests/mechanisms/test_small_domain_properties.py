@@ -13,11 +13,19 @@ from hypothesis import strategies as st
 from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
+from deniable.mechanisms.partitioning import (
+    COSTS,
+    Rules,
+    Sums,
+    all_orders,
+    balance,
+    band_orders,
+    cost_named,
+    joined,
+    merge,
+    weights_for,
+)
 from deniable.mechanisms.small_domain import SmallDomain
-from deniable.mechanisms.small_domain.balance import balance, joined
-from deniable.mechanisms.small_domain.cost import COSTS, Sums, cost_named, weights_for
-from deniable.mechanisms.small_domain.merge import Rules, merge
-from deniable.mechanisms.small_domain.rearrange import all_orders, band_orders
 
 tables = st.lists(st.integers(0, 400), min_size=2, max_size=14).map(lambda f: Histogram.of(dict(enumerate(f))))
 thresholds = st.fractions(Fraction(1, 10), Fraction(9, 10), max_denominator=20)

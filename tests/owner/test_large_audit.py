@@ -10,9 +10,11 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.audit.attacks.informed import classes_by_code, in_classes
-from deniable.owner import beside, looking, scenes
-from deniable.owner.numbering import Numbering
+from deniable.owner import reading as beside
+from deniable.owner import reading as looking
+from deniable.owner import scenes
+from deniable.owner.reading import Numbering
+from deniable.planning.informed import classes_by_code, in_classes
 
 ROWS = 30_000
 
@@ -36,7 +38,7 @@ def make_small(monkeypatch: pytest.MonkeyPatch, held: int = 4_000) -> None:
     for module in (beside, looking, scenes):
         monkeypatch.setattr(module, "HELD", held)
     monkeypatch.setattr(beside, "BATCH", 1_500)
-    monkeypatch.setattr("deniable.engines.batch.tallies.HELD", 3_000)
+    monkeypatch.setattr("deniable.tables.counting.HELD", 3_000)
 
 
 MECHANISMS: dict[str, dict[str, Any]] = {
@@ -130,7 +132,7 @@ def test_what_is_not_looked_at_in_a_large_table_is_said(monkeypatch: pytest.Monk
     table = people().select(["age", "disease"])
     release = dn.publish(table, sensitive="disease", privacy="9/10", mechanism="uniform", key=bytes(32))
     assert "not looked at" not in _rows_together(table, release)
-    monkeypatch.setattr("deniable.owner.combined.MOST_ROWS", 1_000)
+    monkeypatch.setattr("deniable.owner.joining.MOST_ROWS", 1_000)
     assert "it was not looked at here" in _rows_together(table, release)
 
 

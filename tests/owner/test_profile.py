@@ -6,8 +6,8 @@ import pytest
 
 from deniable.core.errors import OptionError
 from deniable.lab.made_up import census
-from deniable.owner.profile import one_pool
-from deniable.planning.tables import CodedTable
+from deniable.owner.risk import one_pool
+from deniable.planning.pools import CodedTable
 
 
 def test_a_pool_that_is_two_pools_is_refused() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deniable as dn
-from deniable.audit.exposure import Exposure, combined
 from deniable.core.errors import ColumnError, OptionError
+from deniable.owner.public import Exposure, combined
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=40)
 

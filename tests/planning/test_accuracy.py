@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from deniable.planning.accuracy import mean_between, relative_error, spread, spreads
-from deniable.planning.independence import independence
+from deniable.planning.prediction import independence, mean_between, relative_error, spread, spreads
 
 
 def test_relative_error_is_not_a_number_where_the_truth_is_zero() -> None:

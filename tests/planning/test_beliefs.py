@@ -13,7 +13,7 @@ from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
 from deniable.lab import rival_candidates
 from deniable.mechanisms import Decoys, Designed, FineGrain, Identity, Pram, SmallDomain, Uniform, tolerance
-from deniable.planning.beliefs import ANY, KNOWS, Beliefs, belief_chart, beliefs, value_rows
+from deniable.planning.candidates import ANY, KNOWS, Beliefs, belief_chart, beliefs, value_rows
 from deniable.planning.planner import compare
 
 ROWS = Histogram.of({"a": 900, "b": 800, "c": 700, "d": 500, "e": 400, "f": 300, "g": 150, "h": 51})

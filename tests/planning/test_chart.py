@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from deniable.planning.accuracy import Spread
-from deniable.planning.chart import Chart, Point, level, line, lines
+from deniable.planning.candidates import Chart, Point, level, line, lines
+from deniable.planning.prediction import Spread
 
 
 def test_a_line_keeps_spreads_and_the_paper_s_figures_and_leaves_out_what_is_no_number() -> None:

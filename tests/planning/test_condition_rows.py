@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from deniable.lab.made_up import census
-from deniable.planning import condition_rows, pools
+from deniable.planning import pools
+from deniable.planning import pools as condition_rows
 from deniable.planning.informed import spread_rows
-from deniable.planning.pools import QuestionPool, large_pool, sdr_pool, small_pool, sql_pool
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, QuestionPool, large_pool, sdr_pool, small_pool, sql_pool
 
 QUESTIONS = """
 SELECT COUNT(*) FROM release WHERE gender = 'Female' AND occupation = 'Lawyer'

@@ -12,18 +12,16 @@ import pytest
 from typer.testing import CliRunner
 
 import deniable as dn
-from deniable.audit.attacks.informed import InformedAttacker
 from deniable.cli.main import app
 from deniable.core.histogram import Histogram
 from deniable.lab.made_up import census
 from deniable.mechanisms import Designed, Lineup, Uniform
 from deniable.planning.candidates import candidate
-from deniable.planning.comparison import Comparison
-from deniable.planning.frontier import FRONTIER, distinct, frontier, risk_chart
-from deniable.planning.informed import against, informed_attacker
+from deniable.planning.comparison import FRONTIER, Comparison, distinct, frontier, risk_chart
+from deniable.planning.informed import InformedAttacker, against, informed_attacker
 from deniable.planning.planner import compare
-from deniable.planning.profiles import BySelectivity
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable
+from deniable.planning.prediction import BySelectivity
 
 PRIVACY = dn.Privacy("1/10", "1/5")
 

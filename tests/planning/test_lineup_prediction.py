@@ -8,10 +8,10 @@ import deniable as dn
 from deniable.core.histogram import Histogram
 from deniable.lab.draws import draw_release, stream_of
 from deniable.mechanisms import Lineup
-from deniable.planning.beliefs import beliefs
+from deniable.planning.candidates import beliefs
 from deniable.planning.planner import compare
+from deniable.planning.pools import CodedTable
 from deniable.planning.prediction import row_variances
-from deniable.planning.tables import CodedTable
 
 COUNTS = Histogram(tuple("abcdefghijkl"), np.arange(1600, 400, -100))
 

@@ -8,11 +8,10 @@ import pytest
 from deniable.core.histogram import Histogram
 from deniable.core.part import COUNT_EPSILON
 from deniable.core.privacy import Privacy
-from deniable.engines.noise import discrete_laplace
-from deniable.engines.randomness import Keystream, Secret
 from deniable.mechanisms import Identity, Mechanism, Pram, SmallDomain, Uniform
 from deniable.planning.candidates import MANY_PLANS, candidate, drawn_plans, errors_of
-from deniable.planning.profiles import BySelectivity
+from deniable.planning.prediction import BySelectivity
+from deniable.tables.keys import Keystream, Secret, discrete_laplace
 
 # Ninety values, from half of the rows to three of them; and few values, one of which five rows have.
 MANY = Histogram(tuple(range(90)), np.maximum((12_000 / (1 + np.arange(90)) ** 1.9).astype(np.int64), 3))

@@ -14,9 +14,8 @@ from deniable.lab.made_up import census
 from deniable.mechanisms import Designed, SmallDomain, Uniform
 from deniable.planning.candidates import Candidate, candidate
 from deniable.planning.planner import compare, error_chart, error_curve
-from deniable.planning.pools import QuestionPool, sdr_pool
-from deniable.planning.profiles import Profile
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, QuestionPool, sdr_pool
+from deniable.planning.prediction import Profile
 
 PRIVACY = Privacy("1/10", "1/5")
 STANDARD = {"uniform", "small-domain", "fine-grain", "identity", "designed"}

@@ -11,8 +11,7 @@ import pytest
 
 from deniable.core.errors import ColumnError, OptionError, QuestionError
 from deniable.lab.made_up import census
-from deniable.planning.pools import QuestionPool, large_pool, sdr_pool, small_pool, sql_pool
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, QuestionPool, large_pool, sdr_pool, small_pool, sql_pool
 
 
 @pytest.fixture(scope="module")

@@ -13,25 +13,18 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from deniable.core.channel import Channel, uniform_weights
-from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Histogram
+from deniable.core.channels import Channel, uniform_weights
+from deniable.core.histogram import Histogram, QuestionProfile
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
-from deniable.core.profile import QuestionProfile
-from deniable.core.promise import Nothing
-from deniable.mechanisms.decoys.mechanism import Decoys
+from deniable.core.promise import Guarantee, Nothing
+from deniable.mechanisms.decoys import Decoys
 from deniable.mechanisms.designed import Designed, Identity
 from deniable.mechanisms.fine_grain import FineGrain
 from deniable.mechanisms.lineup import Lineup
 from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.uniform import Uniform
-from deniable.planning.prediction import (
-    calibrated_variance,
-    pool_variance,
-    predicted_error,
-    predicted_relative_error,
-)
+from deniable.planning.prediction import calibrated_variance, pool_variance, predicted_error, predicted_relative_error
 
 DRAWS = 100_000
 TOLERANCE = 0.023

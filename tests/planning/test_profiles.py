@@ -9,10 +9,8 @@ import pyarrow as pa
 import pytest
 
 from deniable.core.histogram import Histogram
-from deniable.planning.independence import IndependenceMoments, RedrawMoments
-from deniable.planning.pools import sql_pool
-from deniable.planning.profiles import ByPool, BySelectivity, folded_mean
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, sql_pool
+from deniable.planning.prediction import ByPool, BySelectivity, IndependenceMoments, RedrawMoments, folded_mean
 
 
 def test_a_folded_normal_mean_is_the_simulated_one() -> None:

@@ -11,10 +11,11 @@ import pytest
 import deniable as dn
 from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
-from deniable.core.probability import percent
+from deniable.core.values import percent
 from deniable.mechanisms import Uniform
 from deniable.planning.planner import compare
-from deniable.publishing import choosing, parts
+from deniable.publishing import parts
+from deniable.publishing import parts as choosing
 
 VALUES = [f"v{number}" for number in range(10)]
 WEIGHTS = (300, 200, 150, 100, 80, 60, 50, 30, 20, 10)

@@ -11,8 +11,8 @@ import pytest
 import deniable as dn
 from deniable.audit.verify.certificate import certificate
 from deniable.core.manifest import Manifest
-from deniable.engines.local.dataset import LocalDataset
 from deniable.mechanisms import Items
+from deniable.tables.dataset import LocalDataset
 
 KEY = bytes(range(32))
 ITEMS = ["E11", "I10", "I50", "J45", "N18"]

@@ -114,7 +114,7 @@ def test_a_release_made_again_with_the_same_key_is_the_same_byte_for_byte(tmp_pa
 
 
 def test_files_and_memory_and_the_out_of_core_shuffle_give_the_same_rows(tmp_path, monkeypatch):
-    from deniable.engines.batch import shuffling
+    from deniable.tables import shuffling
 
     source = tmp_path / "t.parquet"
     pq.write_table(table(), source)
@@ -327,7 +327,7 @@ def test_an_existing_folder_is_kept_unless_told(tmp_path):
 
 
 def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
-    from deniable.engines.local import storage
+    from deniable.tables import storage
 
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")

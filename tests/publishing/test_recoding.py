@@ -13,8 +13,7 @@ import pytest
 
 import deniable as dn
 from deniable.core.errors import ColumnError, DeniableError, OptionError, VerificationError
-from deniable.publishing.recode_spelling import steps_spelled
-from deniable.publishing.recoding import Recoding
+from deniable.publishing.recoding import Recoding, steps_spelled
 
 KEY = bytes(range(32))
 PRIVACY = dn.Privacy(rho2="3/4")

@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
+from deniable.core.channels import Replace
 from deniable.core.manifest import Manifest
-from deniable.core.replace import Replace
-from deniable.engines.batch.kernel import Kernel
-from deniable.engines.batch.one_row import respond
 from deniable.mechanisms.retention import Retention
 from deniable.publishing.parts import prepared
 from deniable.publishing.request import Publication, Request
+from deniable.tables.sampler import Kernel
+from deniable.tables.worker import respond
 
 KEY = bytes(range(32))
 N = 4000

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
-from deniable.engines.batch.parts import digest_of
 from deniable.learn import NaiveBayesClassifier
 from deniable.mechanisms import Lineup
+from deniable.tables.storage import digest_of
 
 VALUES = [f"job {number:02d}" for number in range(50)]
 BY_BLOCKS = dn.Privacy(rho1="1/13", rho2="1/6", adversary="any-prior")
@@ -82,7 +82,7 @@ def test_rows_show_codes_and_the_table_says_which_values_they_stand_for(tmp_path
 @pytest.mark.parametrize("privacy", [BY_BLOCKS, BY_ARCS], ids=["blocks", "arcs"])
 def test_lists_and_codes_of_one_design_give_the_same_answers(monkeypatch, privacy):
     coded = published(privacy=privacy)
-    monkeypatch.setattr("deniable.core.lineup_codes.MOST_LISTED", 50)
+    monkeypatch.setattr("deniable.core.designs.MOST_LISTED", 50)
     listed = published(privacy=privacy)
     assert pa.types.is_list(listed.table.schema.field("job").type)
     for place in range(100):

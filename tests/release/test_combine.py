@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core.replace import Replace
+from deniable.core.channels import Replace
 from deniable.mechanisms.retention import Retention
 from deniable.release.combine import join, pool
 

@@ -17,8 +17,7 @@ import pytest
 
 import deniable as dn
 from deniable.core.errors import OutputError
-from deniable.release.folder import new_folder, write_file
-from deniable.release.partial import LOCK, clear_away
+from deniable.release.folder import LOCK, clear_away, new_folder, write_file
 
 
 @pytest.fixture(scope="module")

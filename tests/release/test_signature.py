@@ -154,7 +154,7 @@ def test_a_signing_key_never_lies_in_the_release(table: pa.Table, tmp_path: Path
 
 
 def test_no_part_of_the_private_key_is_shown_or_written(table: pa.Table, tmp_path: Path) -> None:
-    from deniable.release.signing_key import signer_of
+    from deniable.release.sign import signer_of
 
     publish(table, out=tmp_path / "r", sign=KEY)
     secret = KEY.private_bytes_raw()

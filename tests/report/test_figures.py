@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from deniable.planning.accuracy import Spread
-from deniable.planning.chart import INDEPENDENCE, Chart, cloud, level, line
-from deniable.report import figures
+from deniable.planning.candidates import INDEPENDENCE, Chart, cloud, level, line
+from deniable.planning.prediction import Spread
+from deniable.report import charts as figures
 
 pytest.importorskip("altair", reason="needs the extra report")
 pytest.importorskip("vl_convert", reason="needs the extra report")

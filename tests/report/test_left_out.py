@@ -7,7 +7,7 @@ import pytest
 
 import deniable as dn
 from deniable import report
-from deniable.report.evidence import COMPARED, DRAWN
+from deniable.analyst.evidence import COMPARED, DRAWN
 
 
 def owner_page(values: int, mechanism: str = "uniform") -> str:

@@ -20,11 +20,10 @@ from deniable.lab.laplace import Noisy
 from deniable.lab.made_up import census
 from deniable.lab.settings import Perturbed
 from deniable.mechanisms import Designed, Uniform
-from deniable.planning.chart import INDEPENDENCE
-from deniable.planning.pools import sdr_pool
-from deniable.planning.tables import CodedTable
-from deniable.report import measured
-from deniable.report.ranking import NO_RELEASE, ranking_of
+from deniable.owner import evaluation as measured
+from deniable.owner.evaluation import NO_RELEASE, ranking_of
+from deniable.planning.candidates import INDEPENDENCE
+from deniable.planning.pools import CodedTable, sdr_pool
 
 PRIVACY = Privacy("1/13", "1/6")
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from deniable import report
+from deniable.owner import report as played
 from deniable.owner.audit import audit
-from deniable.report import played
 from deniable.report.page import Document
 
 Hostile = Callable[..., Any]

@@ -19,10 +19,10 @@ import deniable as dn
 from deniable import report
 from deniable.cli.main import app
 from deniable.core.errors import ExtraMissingError, OptionError, OutputError
-from deniable.mechanisms.decoys.mechanism import Decoys
+from deniable.mechanisms.decoys import Decoys
 from deniable.mechanisms.retention import Retention
 from deniable.owner.audit import audit
-from deniable.report import style
+from deniable.report import tables as style
 from deniable.report.charts import to_svg
 from deniable.report.tables import Table, formatted, shown, to_html, to_markdown
 

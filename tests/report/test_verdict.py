@@ -13,13 +13,12 @@ import pytest
 
 import deniable as dn
 from deniable import report
+from deniable.analyst.evidence import Evidence, from_release
+from deniable.owner import report as giveaways
 from deniable.owner.audit import audit
-from deniable.report import giveaways
-from deniable.report.evidence import Evidence, from_release
+from deniable.owner.report import TO_FILL, Origin, verdict
 from deniable.report.page import Facts, Note
-from deniable.report.record import TO_FILL, Origin
 from deniable.report.tables import Table
-from deniable.report.verdict import verdict
 
 TABLE = pa.table({"sex": ["F", "M"] * 2000, "disease": (["flu"] * 5 + ["cold", "gout", "hiv", "tb", "mumps"]) * 400})
 

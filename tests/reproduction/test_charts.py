@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from deniable.core.histogram import SELECTIVITIES
 from deniable.core.privacy import Privacy
-from deniable.core.profile import SELECTIVITIES
 from deniable.lab.anatomy import Anatomized
 from deniable.lab.experiments import run_experiment
 from deniable.lab.made_up import census
 from deniable.lab.settings import Perturbed
 from deniable.mechanisms import Uniform
-from deniable.planning.accuracy import Spread
-from deniable.planning.chart import INDEPENDENCE, Chart, line
-from deniable.planning.pools import sdr_pool
-from deniable.planning.tables import CodedTable
+from deniable.planning.candidates import INDEPENDENCE, Chart, line
+from deniable.planning.pools import CodedTable, sdr_pool
+from deniable.planning.prediction import Spread
 from reproduction import Item, Reproduction, comparison, fine_grain, olap, olap_zipf, page, splu
 from reproduction.zipf import zipf_table
 

@@ -20,7 +20,7 @@ LONGEST_FILE = 320
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_an_experiment_uses_the_package_from_above_and_can_be_read_in_one_sitting(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert "deniable.engines.local" not in text
+    assert "deniable.tables.local" not in text
     assert "deniable.cli" not in text
     assert len(text.splitlines()) <= LONGEST_FILE
 

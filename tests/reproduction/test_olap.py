@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from deniable.core.breach import joint_limit, joint_posterior
+from deniable.core.exact import joint_limit, joint_posterior
 from deniable.estimation.model.tensor import Factor, Tensor
-from deniable.planning.accuracy import Spread
+from deniable.planning.prediction import Spread
 from reproduction import olap, olap_zipf
 from reproduction.items import ADULT, data_table
 

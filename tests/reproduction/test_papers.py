@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.errors import OptionError
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
@@ -20,10 +20,8 @@ from deniable.lab.experiments import run_experiment, run_on_pools
 from deniable.lab.made_up import census
 from deniable.lab.settings import Perturbed
 from deniable.mechanisms import Designed, Uniform
-from deniable.mechanisms.small_domain.balance import balance, joined
-from deniable.mechanisms.small_domain.cost import Sums, error_bound
-from deniable.planning.pools import sdr_pool
-from deniable.planning.tables import CodedTable
+from deniable.mechanisms.partitioning import Sums, balance, error_bound, joined
+from deniable.planning.pools import CodedTable, sdr_pool
 from reproduction import (
     PAPERS,
     Item,

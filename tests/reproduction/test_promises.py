@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from deniable.core.histogram import SELECTIVITIES
 from deniable.core.privacy import Privacy
-from deniable.core.profile import SELECTIVITIES
-from deniable.engines.randomness import Keystream, Secret
 from deniable.lab.experiments import run_experiment
 from deniable.lab.made_up import census
 from deniable.lab.settings import Perturbed
 from deniable.mechanisms import Designed, Uniform
-from deniable.planning.pools import sdr_pool
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, sdr_pool
+from deniable.tables.keys import Keystream, Secret
 from reproduction.promises import FromExactCounts, compared
 
 PRIVACY = Privacy("1/13", "1/6")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core.replace import Replace
+from deniable.core.channels import Replace
 from deniable.mechanisms.retention import Retention
 
 pytestmark = pytest.mark.long

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from deniable.core.channel import Channel
-from deniable.engines.batch.kernel import Kernel
-from deniable.engines.randomness import Keystream, Secret
+from deniable.core.channels import Channel
+from deniable.tables.keys import Keystream, Secret
+from deniable.tables.sampler import Kernel
 
 FALSE_ALARM = 1e-6
 ROWS = 4_000_000

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 
 RELEASES, N = 200, 24_000
 LIMIT = 6.2

@@ -13,7 +13,7 @@ import typer
 from deniable.cli import console
 
 if TYPE_CHECKING:
-    from deniable.collection.simulation import Compared
+    from deniable.collection.collected import Compared
     from deniable.collection.wire import Responses
 
 app = typer.Typer(
@@ -46,7 +46,7 @@ def collect() -> None:
 
 def _responses(survey: Path) -> Responses:
     from deniable.collection.sheet import Sheet
-    from deniable.collection.survey_file import read_survey
+    from deniable.collection.survey import read_survey
     from deniable.collection.wire import Responses
 
     return Responses(Sheet.of(read_survey(survey)))
@@ -83,7 +83,7 @@ def check(survey: SurveyFile, as_json: console.AsJson = False) -> None:
 
     Example: deniable collect check survey.toml
     """
-    from deniable.collection.checking import ERROR, check
+    from deniable.collection.sheet import ERROR, check
 
     responses = _responses(survey)
     checked = check(responses.sheet, responses.fingerprint)
@@ -167,8 +167,8 @@ def codes(
 
     Example: deniable collect codes survey.toml --number 200
     """
-    from deniable.collection.codes import hashed, new_codes
     from deniable.collection.store import store_at
+    from deniable.collection.wire import hashed, new_codes
     from deniable.core.errors import OptionError
 
     responses = _responses(survey)
@@ -202,8 +202,7 @@ def simulate(
 
     Example: deniable collect simulate survey.toml --respondents 1000 --out release/
     """
-    from deniable.collection.collected import release_of
-    from deniable.collection.simulation import Respondents
+    from deniable.collection.collected import Respondents, release_of
 
     responses = _responses(survey)
     people = Respondents(responses, respondents, seed)

@@ -84,7 +84,7 @@ def _machine() -> list[Finding]:
 
 
 def _spark() -> list[Finding]:
-    from deniable.engines.spark.session import OLDEST_JAVA, java_version
+    from deniable.spark.tasks import OLDEST_JAVA, java_version
 
     java, spark = java_version(), _version("pyspark")
     first = None if spark is None else int(re.match(r"\d*", spark)[0] or 0)  # type: ignore[index]

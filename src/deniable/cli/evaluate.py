@@ -11,19 +11,17 @@ from typing import Annotated
 import typer
 
 from deniable import report as reports
-from deniable.audit.attacks.informed import SURE, Informed
 from deniable.cli import console, options
 from deniable.core.errors import OptionError, counted
-from deniable.core.probability import percent
+from deniable.core.values import percent
 from deniable.lab.experiments import Result, run_experiment
 from deniable.lab.rival import Setting, informed_by_setting, predicted_errors
 from deniable.lab.settings import EVALUATED, STANDARD, Independent, setting_named
 from deniable.mechanisms.requirement import require_exempt
-from deniable.owner.profile import as_read
-from deniable.planning.accuracy import Spread
-from deniable.planning.pools import QuestionPool, pools_named
-from deniable.planning.profiles import Errors
-from deniable.planning.tables import CodedTable
+from deniable.owner.risk import as_read
+from deniable.planning.informed import SURE, Informed
+from deniable.planning.pools import CodedTable, QuestionPool, pools_named
+from deniable.planning.prediction import Errors, Spread
 from deniable.release.folder import require_writable
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from deniable.cli import guard
+from deniable.cli.console import TAKEN_BY_TYPER, PassedError, run
 
 # name -> where, and the first sentence of its help, which a test compares with the command's own
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -148,13 +148,13 @@ class Family(TyperGroup):
     def main(self, args: Sequence[str] | None = None, *others: Any, **options: Any) -> NoReturn:
         words = list(sys.argv[1:] if args is None else args)
         parse = super().main
-        guard.run(lambda: parse(words, *others, **{**options, "standalone_mode": False}), words)
+        run(lambda: parse(words, *others, **{**options, "standalone_mode": False}), words)
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except guard.TAKEN_BY_TYPER as problem:
-            raise guard.PassedError(problem) from None
+        except TAKEN_BY_TYPER as problem:
+            raise PassedError(problem) from None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):

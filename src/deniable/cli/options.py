@@ -2,25 +2,126 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import pyarrow as pa
 import typer
 
-from deniable.cli.exempt import exempted
-from deniable.core.bins import Bins, BinsLike, Quantiles
+from deniable.core.about import About, dictionary
 from deniable.core.errors import OptionError, did_you_mean
 from deniable.core.histogram import Histogram
-from deniable.core.privacy import Privacy
-from deniable.core.reading import small_text
-from deniable.core.sums import LargeSums, SmallSums
-from deniable.engines import Engine
+from deniable.core.privacy import LargeSums, Privacy, SmallSums
+from deniable.core.text import small_text
+from deniable.core.transforms import Bins, BinsLike, Quantiles
 from deniable.mechanisms import MECHANISMS, read_requirements
 from deniable.mechanisms import tolerance as tolerance_rule
-from deniable.publishing.recode_spelling import SPELLING
-from deniable.publishing.recoding import Recoding, Rows
+from deniable.publishing.recoding import SPELLING, Recoding, Rows
+from deniable.tables import Engine, engine_named
+
+# -- Values that need no protection, from words of a shell -------------------------------------------------------------
+
+
+def exempted(
+    values: list[str] | None,
+    table: str | list[str],
+    sensitive: Sequence[str],
+    *,
+    binned: bool,
+    engine: str | Engine = "local",
+) -> list[Hashable]:
+    """Exempt values, which a shell has as words, in the type of the sensitive column; of a binned column they are the
+    texts of intervals."""
+    if not values or binned:
+        return list(values or [])
+    if len(sensitive) > 1:
+        raise OptionError(
+            "--exempt goes with one sensitive column; with several, Fix: exempt= of deniable.Privacy, in Python."
+        )
+    schema = engine_named(engine).open(table).schema
+    if sensitive[0] not in schema.names:  # whoever reads the column says it better
+        return list(values)
+    kind: Any = schema.field(sensitive[0]).type
+    try:
+        return [pa.scalar(value).cast(kind).as_py() for value in values]
+    except pa.ArrowInvalid:
+        raise OptionError(
+            f"--exempt {' '.join(values)} does not fit the column {sensitive[0]!r} ({kind}). Fix: values of that kind."
+        ) from None
+
+
+# -- The options that say which engine reads and counts the rows -------------------------------------------------------
+
+
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="What reads and counts the rows: local (this machine) or spark (tables on a cluster; extra 'spark').",
+    ),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="With --engine spark: where it runs, e.g. yarn. Left out: as Spark is set up."),
+]
+
+
+# -- Options that say who publishes a release, and what its columns mean -----------------------------------------------
+
+
+Publisher = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Who publishes it, for the README of the release and its citation.")
+]
+Contact = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="Where questions about the release go: an address, a page.")
+]
+Dictionary = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.csv",
+        help="A data dictionary, for the README of the release: a CSV file with the fields column and description.",
+    ),
+]
+
+
+def about_of(publisher: str | None, contact: str | None, described: Path | None) -> About:
+    """What the options say of a release."""
+    return About(publisher, contact, columns={} if described is None else dictionary(described))
+
+
+# -- The key of a publication: one source of randomness, and a new key file that stays only where it opens something.
+
+
+def one_source_of_randomness(key_file: Path | None, new_key_file: Path | None, seed: int | None) -> None:
+    """Refuse several of them."""
+    given = {"--key-file": key_file, "--new-key-file": new_key_file, "--seed": seed}
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise OptionError(f"{' and '.join(names)} contradict each other. Fix: give one of them, or none.")
+
+
+@contextlib.contextmanager
+def new_key(path: Path | None, out: Path) -> Iterator[Path | None]:
+    """A new key in a file, if one is wanted; without a release it does not stay."""
+    if path is None:
+        yield None
+        return
+    from deniable.tables.keys import Secret
+
+    Secret.generate().write(path, outside=out)
+    try:
+        yield path
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+# -- Options that several commands take, said once, and what becomes of their texts ------------------------------------
+
 
 NAMES = ", ".join(MECHANISMS)
 

@@ -12,13 +12,20 @@ from typing import Annotated, Any
 import typer
 
 from deniable.cli import console, options
-from deniable.cli.about import Contact, Dictionary, Publisher, about_of
-from deniable.cli.engine import EngineName, Master
-from deniable.cli.keys import new_key, one_source_of_randomness
-from deniable.core.bins import BinsLike, require_fixed
-from deniable.core.choice import Choice
+from deniable.cli.options import (
+    Contact,
+    Dictionary,
+    EngineName,
+    Master,
+    Publisher,
+    about_of,
+    new_key,
+    one_source_of_randomness,
+)
 from deniable.core.errors import OptionError, RequirementError
+from deniable.core.plan import Choice
 from deniable.core.privacy import Privacy
+from deniable.core.transforms import BinsLike, require_fixed
 from deniable.mechanisms import Mechanism
 from deniable.mechanisms.registry import AUTO
 from deniable.publishing.recoding import Recoding
@@ -169,8 +176,8 @@ def publish(
     Example: deniable publish patients.csv --sensitive disease --rho2 1/6 --drop name --out release/
     """
     import deniable as dn
-    from deniable.engines import engine_on
     from deniable.publishing.request import scan_table
+    from deniable.tables import engine_on
 
     runs_on = engine_on(engine, master)
     one_source_of_randomness(key_file, new_key_file, seed)
@@ -279,7 +286,7 @@ def _chosen_for(
     missing: str,
 ) -> tuple[Mechanism, str]:
     """The mechanism for an owner's own questions, designed for them or the planner's choice, and why it was chosen."""
-    from deniable.owner.profile import MADE_FOR, asked_table, one_pool
+    from deniable.owner.risk import MADE_FOR, asked_table, one_pool
     from deniable.planning.planner import compare
 
     if mechanism not in (AUTO, *MADE_FOR) or privacy is None or len(sensitive) > 1:

@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 import typer
 
 from deniable.cli import console
-from deniable.cli.engine import EngineName, Master
+from deniable.cli.options import EngineName, Master
 from deniable.core.errors import OptionError
-
-FORMULA = r"^[=+\-@\t\r]"
 
 if TYPE_CHECKING:
     from deniable.estimation.asking import Method
+
+FORMULA = r"^[=+\-@\t\r]"
 
 
 def query(
@@ -73,8 +73,8 @@ def query(
     Example: deniable query release/ "SELECT sex, COUNT(*) AS n FROM release WHERE disease = 'flu' GROUP BY sex"
     """
     import deniable as dn
-    from deniable.engines import engine_on
     from deniable.estimation.sql.answering import NOTE
+    from deniable.tables import engine_on
 
     if as_csv and as_json:
         raise OptionError("--csv and --json contradict each other. Fix: choose one.")

@@ -11,7 +11,7 @@ import typer
 
 from deniable.cli import console
 from deniable.core.errors import OptionError
-from deniable.core.reading import small_text
+from deniable.core.text import small_text
 
 
 def report(
@@ -63,9 +63,9 @@ def report(
     """
     from deniable import report as reports
     from deniable.owner.audit import audit
+    from deniable.owner.report import Origin
     from deniable.publishing.request import check_choice, files_of
     from deniable.release.folder import require_writable
-    from deniable.report.record import Origin
 
     who = audience or ("analyst" if original is None and evaluation is None else "owner")
     check_choice("for", who, reports.AUDIENCES)
@@ -122,7 +122,7 @@ def _form(out: Path | None, named: str | None) -> str:
 
 def _read(file: Path) -> dict[str, Any]:
     """The results of an evaluation."""
-    from deniable.report.evaluation_file import is_evaluation
+    from deniable.owner.evaluation import is_evaluation
 
     try:
         content = json.loads(small_text(file))

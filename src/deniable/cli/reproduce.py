@@ -96,7 +96,8 @@ def _require_checkout() -> None:
 def _write(out: Path, papers: list[Reproduction]) -> None:
     """The page, and its charts where they can be drawn; without them the page says so."""
     from deniable.release.folder import write_file
-    from deniable.report import charts, figures
+    from deniable.report import charts
+    from deniable.report.charts import svg, write_all
     from reproduction import page
 
     folder: Path | None = out.with_name(f"{out.stem}-charts")
@@ -107,6 +108,6 @@ def _write(out: Path, papers: list[Reproduction]) -> None:
         console.say(f"No charts: {missing}")
     if folder is not None:
         items = [item for paper in papers for item in paper.items]
-        figures.write_all(folder, {item.slug: figures.svg(item.chart) for item in items if item.chart is not None})
+        write_all(folder, {item.slug: svg(item.chart) for item in items if item.chart is not None})
     write_file(out, page(papers, None if folder is None else folder.name))
     console.say(f"Wrote {out}{'' if folder is None else f' and {folder}'}.")

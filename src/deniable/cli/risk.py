@@ -90,8 +90,8 @@ def _form(out: Path) -> str:
 
 
 def _write(table: object, out: Path, form: str, files: list[str]) -> None:
-    from deniable.engines import engine_named
     from deniable.release.folder import write_file
+    from deniable.tables import engine_named
 
     with tempfile.TemporaryDirectory() as home:  # mode 0700
         path = Path(home, "table")

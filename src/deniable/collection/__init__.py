@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deniable.collection.client import Client as Client
+    from deniable.collection.client import Client
 
 __all__ = ["Client"]
 

@@ -1,31 +1,341 @@
-"""The client for programs and devices: answers are changed at random here, queued, and sent until they arrived.
-
-The queue on disk holds what is sent, never an answer; a crash between two sends loses nothing, and the ids of responses
-make a retry harmless.
+"""The respondent's side for programs and devices: answers are changed at random here, remembered, queued, and sent
+until they arrived.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import datetime
+import fcntl
+import hashlib
+import hmac
 import json
+import math
 import os
 import secrets
 import sqlite3
+import stat
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from deniable.collection.certificate import certified
-from deniable.collection.drawing import response_id
-from deniable.collection.respondent import sent
-from deniable.collection.wire import CODE, MOST_BATCH_BYTES, MOST_IN_BATCH, fingerprint
-from deniable.core.errors import DeniableError, OptionError
-from deniable.engines.randomness import KEY_BYTES
+import numpy as np
+
+from deniable.collection.sheet import Sheet, SheetColumn
+from deniable.collection.survey import NO_ANSWER, Question
+from deniable.collection.wire import CODE, MOST_BATCH_BYTES, MOST_IN_BATCH, certified, code_of, fingerprint, value_at
+from deniable.core.channels import NumberRange
+from deniable.core.errors import DeniableError, OptionError, OutputError, SecretError, TableError, did_you_mean, listing
+from deniable.core.part import Part, part_dict
+from deniable.core.values import Ints, Words
+from deniable.release.folder import write_file
+from deniable.tables.keys import KEY_BYTES
+from deniable.tables.lineups import LineUpKernel
+from deniable.tables.ranges import RangeKernel
+from deniable.tables.sampler import Kernel
+
+# -- Random words of a respondent, and answers perturbed with them: in the same whole numbers as the page has ----------
+# A respondent's key is 32 random bytes. The word that an answer is perturbed with is
+#
+#     the first 8 bytes, little-endian, of SHAKE-256(key, "deniable draw", fingerprint, column, code)
+#
+# a pure function of the key, the survey, the column and the *answer*: whoever goes back and forth sees one draw for
+# each answer, not a new one each time, and two answers never share a draw. The key is thrown away once an answer is
+# sent.
+
+
+def word(key: bytes, fingerprint: str, column: str, code: int) -> int:
+    """The 64-bit word that an answer is perturbed with."""
+    text = f"deniable draw\n{fingerprint}\n{column}\n{code}".encode()
+    return int.from_bytes(hashlib.shake_256(key + text).digest(8), "little")
+
+
+def response_id(key: bytes, fingerprint: str) -> str:
+    """The id of a respondent's response: the same key never counts twice."""
+    return hashlib.shake_256(key + f"deniable response\n{fingerprint}".encode()).digest(16).hex()
+
+
+def draw_codes(column: SheetColumn, codes: Ints, words: Words) -> Ints:
+    """Perturbed codes: places of values, points of the range, numbers of sets. Row k uses words[k]."""
+    drawn: Ints = _sampler(column)(codes, words).astype(np.int64)
+    return drawn
+
+
+@lru_cache(maxsize=256)
+def _sampler(column: SheetColumn) -> Callable[[Ints, Words], Any]:
+    part = column.part
+    assert part is not None
+    if part.lineups is not None:
+        return LineUpKernel(part.lineups).perturb
+    kernel = RangeKernel(part.range) if part.range is not None else Kernel(part.channels, part.cell_positions)
+    return lambda codes, words: kernel.perturb(codes.astype(np.uint32), words)
+
+
+def words_of(keys: Sequence[bytes], fingerprint: str, column: str, codes: Ints) -> Words:
+    """One word for each respondent."""
+    drawn = [word(key, fingerprint, column, code) for key, code in zip(keys, codes.tolist(), strict=True)]
+    return np.array(drawn, dtype=np.uint64)
+
+
+# -- What a respondent has answered so far, in a file of their own: the same question and value give the same answer.
+# The word that perturbs an answer is a function of the file's key, the question and the value,
+#
+#     word = first 8 bytes of HMAC-SHA256(key, question, code of the value)
+#
+# so asking again gives nothing new. Another question about the same column, or another value, has a word of its own and
+# is one more look: amplifications multiply, epsilons add up, and the file keeps their sum. A look is written down
+# before its answer is given. Whoever has the file can undo the answers.
+
+
+FORMAT = "deniable-answers-1"
+QUESTION_FIELDS = (
+    "columns",
+    "types",
+    "missing",
+    "domain",
+    "range",
+    "cells",
+    "lineups",
+)  # what an answer's distribution is made of
+
+
+@dataclass(frozen=True)
+class Look:
+    """One answer that was given.
+
+    Attributes:
+        question: the digest of what was asked.
+        answer: a keyed digest of question and value; it tells two values apart, and neither of them.
+        gamma: how much surer the answer can make anyone.
+    """
+
+    question: str
+    answer: str
+    gamma: Fraction
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A respondent's key, and the looks that were had so far."""
+
+    key: bytes
+    looks: tuple[Look, ...] = ()
+
+    @property
+    def epsilon(self) -> float:
+        """Of all answers together."""
+        return sum(math.log(look.gamma) for look in self.looks)
+
+    def word(self, part: Part, code: int) -> int:
+        """The random word for a question and a value."""
+        return int.from_bytes(self._digest("word", part, code)[:8], "big")
+
+    def with_look(self, part: Part, code: int, gamma: Fraction) -> Memory:
+        """The memory after an answer; the same if it was given before."""
+        look = Look(question(part), self._digest("look", part, code).hex(), gamma)
+        return replace(self, looks=tuple(dict.fromkeys((*self.looks, look))))
+
+    def _digest(self, purpose: str, part: Part, code: int) -> bytes:
+        text = f"{FORMAT} {purpose} {question(part)} ".encode() + code.to_bytes(8, "big")
+        return hmac.digest(self.key, text, "sha256")
+
+    def to_json(self) -> str:
+        """As the file holds it."""
+        looks = [{"question": look.question, "answer": look.answer, "gamma": str(look.gamma)} for look in self.looks]
+        return json.dumps({"format": FORMAT, "key": self.key.hex(), "answers": looks}, indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, raw: Any) -> Memory:
+        """From the file."""
+        if raw.keys() != {"format", "key", "answers"} or raw["format"] != FORMAT:
+            raise ValueError("another format")
+        key = bytes.fromhex(raw["key"])
+        looks = tuple(Look(**{**look, "gamma": Fraction(look["gamma"])}) for look in raw["answers"])
+        if len(key) != KEY_BYTES or any(look.gamma < 1 for look in looks):
+            raise ValueError("numbers that no memory has")
+        return cls(key, looks)
+
+
+def question(part: Part) -> str:
+    """The digest of all that the distribution of an answer depends on, and of nothing else."""
+    raw = part_dict(part)
+    text = json.dumps({name: raw.get(name) for name in QUESTION_FIELDS}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Nobody else looks at the memory meanwhile: two looks at once must not count as one."""
+    try:
+        folder = os.open(path.parent, os.O_RDONLY)
+    except OSError as problem:
+        raise OutputError(f"The memory {str(path)!r} cannot be kept there: {problem.strerror}.") from None
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def read(path: Path) -> Memory:
+    """The memory in a file; a new one where there is none yet."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            raw = json.load(file)
+    except FileNotFoundError:
+        return Memory(secrets.token_bytes(KEY_BYTES))
+    except OSError as problem:
+        raise SecretError(f"The memory {str(path)!r} cannot be read: {problem.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise _damaged(path) from None
+    if mode & 0o077:
+        raise SecretError(
+            f"The memory {str(path)!r} has mode {mode:03o}: others can read it, and undo the answers. "
+            f"Fix: chmod 600 {str(path)!r}."
+        )
+    try:
+        return Memory.from_json(raw)
+    except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError):
+        raise _damaged(path) from None
+
+
+def keep(memory: Memory, path: Path) -> None:
+    """Write a memory, the whole of it or nothing, readable by its owner alone."""
+    write_file(path, memory.to_json(), private=True)
+
+
+def _damaged(path: Path) -> SecretError:
+    return SecretError(
+        f"{str(path)!r} is no memory of answers, or is damaged: what was answered before is not known. Fix: another "
+        "file, if nothing was answered with this one."
+    )
+
+
+# -- A respondent's side, in Python: answers become what is sent, on the machine where they were given -----------------
+
+
+def sent(
+    sheet: Sheet, fingerprint: str, answers: Sequence[Mapping[str, Any]], keys: Sequence[bytes]
+) -> list[dict[str, Any]]:
+    """What is sent of each respondent's answers: column -> perturbed answer; public answers as they are.
+
+    Args:
+        sheet, fingerprint: of the survey.
+        answers: question -> answer, for each respondent: a value, a list of the choices that apply, a number, a date;
+            None where an optional question is left out.
+        keys: 32 random bytes for each respondent, never used for anyone else.
+    """
+    for given in answers:
+        _require_known(sheet, given)
+    columns: dict[str, list[Any]] = {}
+    for column in sheet.columns:
+        given_to = [given.get(column.question.name) for given in answers]
+        columns[column.name] = _sent_column(column, given_to, fingerprint, keys)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _sent_column(column: SheetColumn, answers: Sequence[Any], fingerprint: str, keys: Sequence[bytes]) -> list[Any]:
+    if column.part is None:
+        return [_public(column, answer) for answer in answers]
+    codes = np.array([code(column, answer) for answer in answers], dtype=np.int64)
+    drawn = draw_codes(column, codes, words_of(keys, fingerprint, column.name, codes)).tolist()
+    if column.part.lineups is not None:
+        members, values = column.part.lineups.sets.members, column.values
+        return [[values[place] for place in members[number].tolist()] for number in drawn]
+    if column.part.range is not None:
+        scope = column.part.range
+        return [value_at(place, scope) for place in drawn]
+    return [column.values[place] for place in drawn]
+
+
+def code(column: SheetColumn, answer: Any) -> int:
+    """The place of an answer among those that a private column may have."""
+    question, scope = column.question, column.question.range
+    if scope is not None:
+        if answer is None:
+            if not question.optional:
+                raise _refused(question)
+            return scope.grid
+        return code_of(_inside(question, scope, answer), scope)
+    if column.option is not None:
+        return 0 if column.option in _ticked(question, answer) else 1
+    value = NO_ANSWER if answer is None else answer
+    if not isinstance(value, str) or value not in question.values:
+        raise _refused(question)
+    return question.values.index(value)
+
+
+def _public(column: SheetColumn, answer: Any) -> Any:
+    question, scope = column.question, column.question.range
+    if column.option is not None:
+        return column.values[0 if column.option in _ticked(question, answer) else 1]
+    if answer is None:
+        if not question.optional:
+            raise _refused(question)
+        return None
+    if scope is not None:
+        return value_at(code_of(_inside(question, scope, answer), scope), scope)
+    if answer not in question.values:
+        raise _refused(question)
+    return answer
+
+
+def _inside(question: Question, scope: NumberRange, answer: Any) -> Any:
+    if scope.kind == "date":
+        if isinstance(answer, str):
+            try:
+                answer = datetime.date.fromisoformat(answer)
+            except ValueError:
+                raise _refused(question) from None
+        right = isinstance(answer, datetime.date) and not isinstance(answer, datetime.datetime)
+    else:
+        right = isinstance(answer, int | float) and not isinstance(answer, bool) and math.isfinite(answer)
+    if not right or not scope.low <= answer <= scope.high:
+        raise _refused(question)
+    return answer
+
+
+def _ticked(question: Question, answer: Any) -> Sequence[str]:
+    known = {choice.value for choice in question.choices}
+    if not isinstance(answer, list | tuple) or not all(isinstance(one, str) and one in known for one in answer):
+        raise _refused(question)
+    return answer
+
+
+def _refused(question: Question) -> TableError:
+    """The answer itself is never named: an error may end in a log."""
+    if question.range is not None:
+        right = f"{question.range.low} to {question.range.high}"
+    else:
+        right = listing([choice.value for choice in question.choices])
+        right = f"a list of {right}" if question.kind == "several" else right
+    also = ", or None" if question.optional else ""
+    return TableError(f"The answer to {question.name!r} is not one that it may have. Fix: {right}{also}.")
+
+
+def _require_known(sheet: Sheet, given: Mapping[str, Any]) -> None:
+    names = [question.name for question in sheet.survey.questions]
+    for name in given:
+        if name not in names:
+            raise TableError(f"The survey has no question {str(name)[:40]!r}.{did_you_mean(name, names)}")
+    lacking = [q.name for q in sheet.survey.questions if q.name not in given and not q.optional]
+    if lacking:
+        raise TableError(f"There is no answer to {listing(lacking)}. Fix: answer every question that is not optional.")
+
+
+# -- The client for programs and devices: answers are changed at random here, queued, and sent until they arrived ------
+# The queue on disk holds what is sent, never an answer; a crash between two sends loses nothing, and the ids of
+# responses make a retry harmless.
+
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0  # seconds between tries, doubled each time
 LARGEST_SURVEY = 16 * 1024 * 1024

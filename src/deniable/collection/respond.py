@@ -12,14 +12,14 @@ from typing import Any
 import pyarrow as pa
 
 from deniable.audit.verify.checks import part_amplification
-from deniable.collection import remembered as answers
+from deniable.collection.client import keep, locked, read
 from deniable.core.errors import ColumnError, ManifestError, OptionError, listing
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part, part_dict
-from deniable.engines.batch import one_row
-from deniable.engines.batch.recoding import fits
-from deniable.engines.batch.values import arrow_type
 from deniable.release.release import Release
+from deniable.tables import worker as one_row
+from deniable.tables.encoding import arrow_type
+from deniable.tables.transforms import fits
 
 
 def respond(
@@ -85,8 +85,8 @@ def _remembered(
     row: Mapping[str, Any], parts: Sequence[Part], gammas: Sequence[Fraction], limit: float | None, path: Path
 ) -> dict[str, Any]:
     codes = [one_row.encoded(row, part) for part in parts]
-    with answers.locked(Path(os.path.abspath(path))):
-        known = after = answers.read(path)
+    with locked(Path(os.path.abspath(path))):
+        known = after = read(path)
         for part, code, gamma in zip(parts, codes, gammas, strict=True):
             after = after.with_look(part, code, gamma)
         if limit is not None and after.epsilon > limit:
@@ -94,10 +94,10 @@ def _remembered(
                 f"With this answer all answers from {str(path)!r} would come to epsilon {after.epsilon:.4g}, "
                 f"{after.epsilon - known.epsilon:.4g} more than before, and the limit is {limit:g}. Fix: do not answer."
             )
-        answers.keep(after, path)
+        keep(after, path)
     answer = dict(row)
     for part, code in zip(parts, codes, strict=True):
-        answer[part.columns[0]] = one_row.decoded(part, one_row.perturbed(part, code, after.word(part, code)))
+        answer[part.columns[0]] = one_row.value_of(part, one_row.perturbed(part, code, after.word(part, code)))
     return answer
 
 

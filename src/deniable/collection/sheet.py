@@ -1,34 +1,35 @@
-"""A sheet: a survey whose answers have channels, and what it promises to whoever fills it in.
-
-Respondents trust nobody, so every private answer withstands any prior: its amplification is bounded, whatever a
-collector believed before. Amplifications of a sheet's answers multiply, however the answers are correlated.
-"""
+"""A sheet: a survey whose answers have channels, what it promises to whoever fills it in, and what it reveals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from deniable.collection.survey import NO, YES, Question, Requirement, Survey
-from deniable.collection.survey_file import column_names
-from deniable.core import lineup_exact
-from deniable.core.channel import Channel
+from deniable.collection.survey import NO, YES, Question, Requirement, Survey, column_names
+from deniable.core.channels import Channel, NumberRange
+from deniable.core.channels import Requirement as ColumnRequirement
+from deniable.core.designs import BlockDesign
 from deniable.core.exact import SCALE
-from deniable.core.lineup import COIN, TRUTH_STEP, LineUpDesign
-from deniable.core.lineup_blocks import BlockDesign
+from deniable.core.lineups import COIN, TRUTH_STEP, LineUpDesign, lineup_amplification
 from deniable.core.part import Part
 from deniable.core.privacy import worst_posterior
 from deniable.core.promise import Amplification, LineUps, Promise
-from deniable.core.replace import NumberRange
-from deniable.core.replace import Requirement as ColumnRequirement
+from deniable.core.values import percent
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.estimation.precision import rows_needed
-from deniable.mechanisms.lineup_choice import LEAST_ORDERS, by_amplification
+from deniable.mechanisms.lineup import LEAST_ORDERS, by_amplification
+
+# -- A sheet: a survey whose answers have channels, and what it promises to whoever fills it in ------------------------
+# Respondents trust nobody, so every private answer withstands any prior: its amplification is bounded, whatever a
+# collector believed before. Amplifications of a sheet's answers multiply, however the answers are correlated.
+
 
 MOST_SETS = 4096  # of a line-up question: pairs of questions stay countable, and a page has little to compute
 BETTER = 0.9  # line-ups must lower the variance by a tenth, or people see a single answer, which is simpler
@@ -85,7 +86,7 @@ class SheetColumn:
 class Sheet:
     """A survey with the channels of its answers.
 
-    >>> from deniable.collection.survey_file import survey_of
+    >>> from deniable.collection.survey import survey_of
     >>> text = '''
     ... title = "Smoking"
     ... privacy = { epsilon = 1.0 }
@@ -169,7 +170,7 @@ def _part(name: str, question: Question, option: str | None, wanted: Requirement
     else:
         design = better_lineup(len(values), gamma)
         if design is not None:
-            reached = lineup_exact.amplification(design)
+            reached = lineup_amplification(design)
             assert reached is not None
             return _made(name, "string", _lineup_promise(design, reached), question, option, wanted, lineups=design)
         channel = Channel.uniform(values, gamma=gamma)
@@ -249,7 +250,7 @@ def _small(design: BlockDesign, gamma: Fraction) -> BlockDesign:
     coin = design.coin
     while True:
         small = replace(design, truth=coin * TRUTH_STEP, orders=orders)
-        reached = lineup_exact.amplification(small)
+        reached = lineup_amplification(small)
         if reached is not None and reached <= gamma and coin < COIN:
             return small
         coin -= 1
@@ -267,3 +268,171 @@ def _lineup_variance(design: LineUpDesign) -> tuple[float, float]:
     weights = states.weights_for(np.eye(design.m))
     given = states.expected(weights**2) - np.eye(design.m)  # [value asked for, value held]
     return float(given.mean()), float(given.max())
+
+
+# -- What a survey reveals of whoever answers, what it can tell the researcher, and what in it identifies people -------
+
+
+BELIEFS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2))
+ERROR = 0.05
+MUCH_EPSILON, TOO_MUCH_EPSILON = 4.0, 8.0
+FEW_IN_A_GROUP = 10  # respondents that share their public answers, on average
+FEW_RESPONDENTS = 200
+FINE_DAYS, FINE_POINTS = 31, 100
+
+# Words that ask who somebody is, as stems; a question that holds one is pointed at, not refused.
+IDENTIFYING = {
+    "a name": r"\b(first|last|full|your|sur|family)\s?name\b|\bvorname|\bnachname|\bnom\b|\bnombre\b|\bapellido",
+    "an address": r"\baddress|\bstreet\b|\badresse\b|\bstra(ss|ß)e|\bdirecci[oó]n\b|\brue\b",
+    "a postcode": r"\bzip\b|\bpost\s?code|\bpostal|\bpostleitzahl|\bplz\b|\bc[oó]digo postal",
+    "an e-mail address": r"\be-?mail|\bcorreo",
+    "a telephone number": r"\b(tele)?phone|\btelefon|\bt[eé]l[eé]fono|\bmobile number|\bhandynummer",
+    "a date of birth": r"\bbirth\s?(day|date)?|\bborn\b|\bgeburts|\bgeboren|\bnaissance|\bnacimiento",
+    "a number of a person": r"\b(employee|staff|student|patient|member|passport|security|insurance)\s?(id|number)\b"
+    r"|\bpersonalnummer|\bmatrikel|\bsteuer-?id|\bversicherungsnummer",
+    "a network address": r"\bip\b|\bdevice id",
+}
+
+
+@dataclass(frozen=True)
+class Revealed:
+    """What one column reveals, and what it takes to count it.
+
+    Attributes:
+        column, question: which.
+        how: how the answer is changed, in words.
+        epsilon: ln of its amplification.
+        grows: belief before -> the most it can be after, as text.
+        respondents: how many make a share accurate to +- 5 points.
+        error: what the expected number of respondents makes it accurate to.
+    """
+
+    column: str
+    question: str
+    how: str
+    epsilon: float
+    grows: dict[str, str]
+    respondents: int
+    error: float
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A survey, looked at before anyone answers.
+
+    Attributes:
+        revealed: by private column.
+        public: columns that are sent as they are.
+        epsilon: of the whole sheet.
+        grows: belief in a combination of answers before -> the most it can be after the whole sheet.
+        warnings: what to think over.
+    """
+
+    name: str
+    fingerprint: str
+    revealed: tuple[Revealed, ...]
+    public: tuple[str, ...]
+    epsilon: float
+    grows: dict[str, str]
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+
+def check(sheet: Sheet, fingerprint: str) -> Checked:
+    """What every answer and the whole sheet reveal against any prior, what precision takes, and what identifies people.
+
+    Args:
+        sheet: the survey with its channels.
+        fingerprint: of its document.
+    """
+    return Checked(
+        sheet.survey.name,
+        fingerprint,
+        tuple(_revealed(column, sheet.survey.respondents) for column in sheet.private),
+        tuple(column.name for column in sheet.public),
+        sheet.epsilon,
+        _grows(sheet.gamma),
+        tuple(warnings_of(sheet)),
+    )
+
+
+def _revealed(column: SheetColumn, respondents: int) -> Revealed:
+    needed = column.respondents_for(ERROR)
+    return Revealed(
+        column.name,
+        column.question.name,
+        how(column),
+        math.log(column.gamma),
+        _grows(column.gamma),
+        needed,
+        ERROR * math.sqrt(needed / respondents),
+    )
+
+
+def how(column: SheetColumn) -> str:
+    """How an answer is changed, in a few words."""
+    part = column.part
+    assert part is not None
+    if part.lineups is not None:
+        return f"line-up of {part.lineups.size} of {part.m}, around the answer {percent(part.lineups.share_true)}"
+    points = part.m if part.range is None else part.range.points
+    return f"kept {percent((part.coin or 0) / 2**32)}, else one of {points:,}"
+
+
+def _grows(gamma: Fraction) -> dict[str, str]:
+    return {percent(prior): percent(worst_posterior(prior, gamma)) for prior in BELIEFS}
+
+
+# -- the linter --------------------------------------------------------------------------------------------------------
+
+
+def warnings_of(sheet: Sheet) -> Iterator[str]:
+    """What a careful colleague would say about a survey before it is sent out."""
+    for question in sheet.survey.questions:
+        yield from _identifying(question)
+    yield from _alone(sheet)
+    if sheet.epsilon > MUCH_EPSILON:
+        much = "protects hardly anyone" if sheet.epsilon > TOO_MUCH_EPSILON else "is much"
+        yield (
+            f"The whole sheet has epsilon {sheet.epsilon:.3g}, which {much}: someone who combines all answers of a "
+            "person can become far surer than by any one. Fix: fewer private questions, or a smaller epsilon for each."
+        )
+    expected = sheet.survey.respondents
+    short = [column.name for column in sheet.private if column.respondents_for(2 * ERROR) > expected]
+    if short:
+        yield (
+            f"{expected:,} respondents leave an error of more than {2 * ERROR:.0%} in {', '.join(short)}. Fix: fewer "
+            "choices or a coarser step, a larger rho2, or more respondents."
+        )
+    if expected < FEW_RESPONDENTS:
+        yield (f"{expected:,} respondents are few: intervals will be wide, and groups small enough to know each other.")
+
+
+def _identifying(question: Question) -> Iterator[str]:
+    words = " ".join([question.name.replace("_", " "), *question.text.values()]).lower()
+    for what, pattern in IDENTIFYING.items():
+        if re.search(pattern, words):
+            sent = "is sent as it is" if question.public else "is private, but its choices stand in the survey"
+            yield f"{question.name!r} seems to ask for {what}, and {sent}. Fix: leave it out, or ask for a group."
+    scope = question.range
+    if question.public and scope is not None:
+        if scope.kind == "date" and scope.step < FINE_DAYS:
+            yield f"{question.name!r} is a public date to {scope.step:g} days. Fix: step = 365, or ask in private."
+        elif scope.points > FINE_POINTS:
+            yield f"{question.name!r} is a public number with {scope.points:,} values. Fix: a larger step."
+
+
+def _alone(sheet: Sheet) -> Iterator[str]:
+    """Whether public answers together leave people alone in their group."""
+    public = [question for question in sheet.survey.questions if question.public]
+    groups = math.prod(question.size for question in public)
+    expected = sheet.survey.respondents
+    if public and groups * FEW_IN_A_GROUP > expected:
+        yield (
+            f"The public answers ({', '.join(question.name for question in public)}) make {groups:,} groups: with "
+            f"{expected:,} respondents {expected / groups:.2g} share one on average, so that public answers can "
+            "identify people. Fix: fewer or coarser public questions."
+        )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.core.errors import OptionError, did_you_mean, shortened
-from deniable.core.reading import small_text
+from deniable.core.text import small_text
 
 FIELDS = ("column", "description")  # of a data dictionary
 LONGEST = 2000  # characters of a text

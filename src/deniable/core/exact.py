@@ -1,22 +1,27 @@
-"""Exact arithmetic over a channel's integers: amplification and posteriors, no rounding, O(m).
-
-With thresholds K_i (keep) and weights W_j (replace) out of S = 2^32, every entry of the channel is a whole number out
-of S^2:
-
-    P[i][i] = K_i S + (S - K_i) W_i,    P[j][i] = (S - K_i) W_j  for j != i
+"""How sure anyone can become, exactly: arithmetic over the integers of a channel, nothing rounded (mathematics 2, 6).
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.arrays import Ints
+from deniable.core.errors import InternalError, RequirementError
+from deniable.core.values import Ints, Probability, probability
+
+# -- Exact arithmetic over a channel's integers: amplification and posteriors, no rounding, O(m) -----------------------
+# With thresholds K_i (keep) and weights W_j (replace) out of S = 2^32, every entry of the channel is a whole number out
+# of S^2:
+#
+#     P[i][i] = K_i S + (S - K_i) W_i,    P[j][i] = (S - K_i) W_j  for j != i
+
 
 SCALE = 2**32
 FEW = 200  # values: below, looking for equal ones takes longer than they do
@@ -249,3 +254,180 @@ def _extremes_without_self(keep: Ints) -> tuple[Ints, Ints]:
     least[order[0]] = keep[order[1]]
     most[order[-1]] = keep[order[-2]]
     return least, most
+
+
+# -- Swapping among n rows, exactly (mathematics 6, 13.11) -------------------------------------------------------------
+# Each row keeps its value by a coin p; the others' values are permuted among themselves. A row that no coin keeps has K
+# companions, K binomial, and draws its own value with 1 / (K + 1), so that it ends with its own value with
+#
+#     q = p + (1 - p) E[1 / (K + 1)] = p + (1 - p^n) / n
+#
+# and else with the value of any of the n - 1 other rows alike. In terms of the column's histogram f / n that is
+#
+#     P = p' I + (1 - p') (f / n) 1^T,    p' = (n q - 1) / (n - 1) = p (n - p^(n-1)) / (n - 1)
+#
+# the channel of a coin p' > p: Lemma 1 holds with p', and with p only as n grows. By the symmetry of the rows all of
+# them together tell no more about one row than its own published value does.
+
+
+MOST_EXACT = 4096  # rows; for more p^(n-1) is left out, which makes the coin larger than it is
+
+
+@lru_cache(maxsize=64)  # exact numbers of many digits, and a guarantee asks for the same one many times
+def swapping_coin(keep: int, rows: int) -> Fraction:
+    """p', the coin that swapping among so many rows comes to; never below it.
+
+    >>> swapping_coin(SCALE // 2, 2), float(swapping_coin(SCALE // 2, 20))
+    (Fraction(3, 4), 0.5263157392802992)
+    """
+    if rows < 1 or not 0 <= keep <= SCALE:
+        raise InternalError(f"a coin of {keep} among {rows} rows")
+    if rows == 1:
+        return Fraction(1)
+    coin = Fraction(keep, SCALE)
+    last = coin ** (rows - 1) if rows <= MOST_EXACT else 0
+    return min(coin * (rows - last) / (rows - 1), Fraction(1))
+
+
+def swapping_threshold(limit: Fraction, rows: int) -> int:
+    """The largest coin, out of 2^32, that among so many rows comes to less than ``limit``; it grows with the coin."""
+    low, high = 0, SCALE  # at 0 it is 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if swapping_coin(middle, rows) < limit else (low, middle)
+    return low
+
+
+# -- (s, rho1, rho2)-breaches: what a value set, not a single value, gives away (mathematics 2; OLAP Def. 5, Thm 4, 5,
+# Lemma 1).
+#
+# A set S has the prior p_S and the mass m_S under the replacing distribution; its *relative prior* is p_S / m_S. There
+# is a breach when a set of relative prior below s, believed at rho1 or less, is believed at rho2 or more after the
+# release.
+
+
+Number = float | Fraction
+
+
+def relative_prior_limit(coin: Number, rho1: Number, rho2: Number) -> Number:
+    """One column is safe for s below (rho2 - rho1)(1 - p) / ((1 - rho2) p); infinite without a coin (OLAP Thm 4).
+
+    >>> relative_prior_limit(Fraction(1, 5), Fraction(1, 10), Fraction(95, 100))
+    Fraction(68, 1)
+    """
+    return math.inf if coin == 0 else (rho2 - rho1) * (1 - coin) / ((1 - rho2) * coin)
+
+
+def joint_limit(coins: Sequence[Number], masses: Sequence[Number], rho1: Number, rho2: Number) -> Number:
+    """S_1 x..x S_k is safe for p_S / m_S below this; every column with its own coin (OLAP Thm 5).
+
+        rho2 (1 - rho1) prod_i (1 - p_i) / ((1 - rho2) prod_i ((1 - p_i) m_i + p_i))
+
+    >>> tiny = [0.0, 0.0]
+    >>> math.floor(joint_limit([0.2, 0.2], tiny, 0.1, 0.95))
+    273
+    """
+    _same_length(coins, masses)
+    above = rho2 * (1 - rho1)
+    below = 1 - rho2
+    for coin, mass in zip(coins, masses, strict=True):
+        above *= 1 - coin
+        below *= (1 - coin) * mass + coin
+    return math.inf if below == 0 else above / below
+
+
+@lru_cache(maxsize=64, typed=True)  # coins of many digits, asked for by every sentence; 0.5 is not Fraction(1, 2) here
+def belief_limit(coin: Number, rho2: Number, s: Number = 1) -> Number:
+    """Beliefs below rho2 - s p (1 - rho2) / (1 - p) stay below rho2, for sets of relative prior up to s (Thm 4).
+
+    At s = 1, replacements drawn like the column itself, this is (rho2 - p) / (1 - p): OLAP Lemma 1.
+
+    >>> belief_limit(Fraction(1, 5), Fraction(95, 100), 68)
+    Fraction(1, 10)
+    """
+    return rho2 - s * coin * (1 - rho2) / (1 - coin) if coin < 1 else -math.inf
+
+
+def posterior(prior: Number, mass: Number, coin: Number) -> Number:
+    """Pr[X in S | Y in S] = p_S (p + (1-p) m_S) / (p p_S + (1-p) m_S), exactly, for one column.
+
+    The prior is meant of S as a whole; inside S the bound is reached by any distribution.
+    """
+    seen = coin * prior + (1 - coin) * mass
+    return prior * (coin + (1 - coin) * mass) / seen if seen else 0 * prior
+
+
+def joint_posterior(prior: Number, coins: Sequence[Number], masses: Sequence[Number]) -> Number:
+    """The largest Pr[X in S | Y in S] for S = S_1 x..x S_k, however the columns are correlated (OLAP Thm 5, proof).
+
+    U p_S / (U p_S + L (1 - p_S)),  L = prod (1-p_i) m_i,  U = prod ((1-p_i) m_i + p_i)
+    """
+    _same_length(coins, masses)
+    low: Number = 1
+    high: Number = 1
+    for coin, mass in zip(coins, masses, strict=True):
+        low *= (1 - coin) * mass
+        high *= (1 - coin) * mass + coin
+    seen = high * prior + low * (1 - prior)
+    return high * prior / seen if seen else 0 * prior
+
+
+def largest_coin(s: Number, rho1: Probability, rho2: Probability, columns: int = 1, *, mass: Number = 0) -> float:
+    """The coin below which (s, rho1, rho2)-breaches are impossible; 0 if none is small enough.
+
+        one column:      p = (rho2-rho1) / (rho2-rho1 + s (1-rho2))                       (OLAP Thm 4)
+        k columns:       ((1-p) / ((1-p) mass + p))^k = s (1-rho2) / (rho2 (1-rho1))      (OLAP Thm 5)
+
+    Args:
+        s: by how many times a set of values may be likelier than its replacements.
+        rho1, rho2: the belief before, and the one that must not be reached.
+        columns: how many columns get the same coin.
+        mass: the largest share of a column's replacements that falls into a set; 0 speaks of single values of large
+            domains only, larger sets need a smaller coin.
+
+    >>> import deniable as dn
+    >>> round(dn.largest_coin(68, 0.1, 0.95), 12)
+    0.2
+    """
+    if columns == 1:
+        return float(_coin_bound(*requirement(s, rho1, rho2)))
+    exact_s, first, second = (float(number) for number in requirement(s, rho1, rho2))
+    odds = (exact_s * (1 - second) / (second * (1 - first))) ** (1 / columns)
+    left = 1 - odds * float(mass)
+    return max(left / (left + odds), 0.0) if left > 0 else 0.0
+
+
+def safe_threshold(s: Number, rho1: Probability, rho2: Probability) -> int:
+    """The largest coin, as an integer out of 2^32, for which one column has no (s, rho1, rho2)-breach.
+
+    s = 1 speaks of replacements that are drawn like the column itself: (rho2 - rho1) / (1 - rho1) (OLAP Lemma 1).
+    """
+    return math.ceil(_coin_bound(*requirement(s, rho1, rho2)) * SCALE) - 1  # strictly below
+
+
+def requirement(s: Number, rho1: Probability, rho2: Probability) -> tuple[Fraction, Fraction, Fraction]:
+    """(s, rho1, rho2) as exact numbers, or an error in words."""
+    try:
+        exact = Fraction(s) if isinstance(s, int | Fraction) else Fraction(repr(float(s)))
+    except (ValueError, OverflowError, TypeError):
+        exact = Fraction(0)
+    if isinstance(s, bool) or exact <= 0:
+        raise RequirementError(
+            f"s = {s!r} is not allowed: it is how many times likelier a set may be than its replacing mass, a number "
+            "above 0. Fix: s=68 covers all sets that are up to 68 times likelier."
+        )
+    first, second = probability(rho1, "rho1"), probability(rho2, "rho2")
+    if first >= second:
+        raise RequirementError(f"rho1 = {rho1} is not below rho2 = {rho2}: a belief may only be allowed to grow.")
+    return exact, first, second
+
+
+def _coin_bound(s: Fraction, rho1: Fraction, rho2: Fraction) -> Fraction:
+    return (rho2 - rho1) / (rho2 - rho1 + s * (1 - rho2))
+
+
+def _same_length(coins: Sequence[Number], masses: Sequence[Number]) -> None:
+    if len(coins) != len(masses) or len(coins) == 0:
+        raise RequirementError(
+            f"{len(coins)} coins and {len(masses)} replacing masses were given: each column needs one of both."
+        )

@@ -1,28 +1,31 @@
-"""Parts of a release: sensitive columns that are perturbed together. A part says everything that is public of them.
-
-Whoever estimates, verifies or audits reads parts, and nothing else of how a release came about.
-"""
+"""Parts of a release: sensitive columns that are perturbed together. A part says everything that is public of them."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import datetime
+import math
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
 from deniable.core import promise, values
-from deniable.core.arrays import Counts
-from deniable.core.bins import Bins
-from deniable.core.channel import Channel
+from deniable.core.channels import LARGEST_DOMAIN, Channel, NumberRange, Requirement
+from deniable.core.designs import design_of
 from deniable.core.errors import ManifestError
 from deniable.core.exact import SCALE
-from deniable.core.items import ListItem
-from deniable.core.lineup import LineUpDesign
-from deniable.core.lineup_codes import design_of
+from deniable.core.lineups import LineUpDesign
 from deniable.core.promise import Promise
-from deniable.core.replace import NumberRange, Requirement
+from deniable.core.transforms import Bins, ListItem
+from deniable.core.values import LARGEST_FACTOR, LARGEST_WHOLE, Counts
+
+# -- Parts of a release: sensitive columns that are perturbed together. A part says everything that is public of them.
+# Whoever estimates, verifies or audits reads parts, and nothing else of how a release came about.
+
 
 Mixture = tuple[tuple[float, ...], ...]
 GroupingKind = Literal["mixed", "balanced", "anatomy"]
@@ -228,3 +231,219 @@ def _mixture(raw: list[list[float]], m: int) -> Mixture:
             "manifest.json is damaged: the channel of the whole table is not a probability distribution."
         )
     return tuple(tuple(row) for row in raw)
+
+
+# -- A part of a manifest, checked: its domain, channel, noisy histogram, promise, and what it says by name ------------
+
+
+Json = Mapping[str, Any]
+
+MOST_ROWS = 2**48
+LARGEST_GROUP = 2**20
+LARGEST_MARGINAL = 2**53
+LARGEST_MIXTURE = 4_096  # values: their square is the size of the matrix
+MOST_DIGITS = 2_000  # of an exact fraction: products of many columns' gammas are long
+
+_FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
+_WHOLE = re.compile(r"u?int(8|16|32|64)")
+_TEXT = re.compile(r"(large_)?(string|utf8)(_view)?")
+_DATE = re.compile(r"date(32\[day\]|64\[ms\])")
+_TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(, tz=[^\]]+)?\]")
+_TIME = re.compile(r"time(32|64)\[(s|ms|us|ns)\]")
+_DECIMAL = re.compile(r"decimal(32|64|128|256)\([0-9]{1,2}, -?[0-9]{1,2}\)")
+_FLOATS = ("double", "float", "halffloat")
+
+
+def part_problems(part: Json, raw: Json) -> Iterator[str]:
+    """What is wrong with a part of the manifest ``raw``, the first thing first."""
+    columns, kinds, m = part["columns"], part["types"], len(part["domain"])
+    if len(kinds) != len(columns):
+        yield "a part does not have one type per column"
+        return
+    if m > LARGEST_DOMAIN or sum(len(cell["values"]) for cell in part["cells"]) > 4 * LARGEST_DOMAIN:
+        yield f"a domain has more than {LARGEST_DOMAIN:,} values"
+        return
+    yield from _domain(part)
+    described = [part["range"], part.get("lineups"), part["cells"] or None, part["mixture"], part["groups"]]
+    if all(one is None for one in described):
+        yield f"nothing says how {columns[0]!r} was perturbed"
+    if part["range"] is not None:
+        yield from _range(part)
+    elif m < 1:
+        yield "a domain is empty"
+    yield from _cells(part["cells"], m)
+    if part["marginal"] is not None:
+        yield from _marginal(part["marginal"], m)
+    if part["mixture"] is not None:
+        yield from _sound_mixture(part["mixture"], m)
+    yield from _promise(part)
+    yield from _links(part, raw)
+
+
+def _links(part: Json, raw: Json) -> Iterator[str]:
+    """What a part says by name, or of the whole release."""
+    if not set(part["bins"]) <= set(part["columns"]):
+        yield "bins are of a column that was not perturbed"
+    for bins in part["bins"].values():
+        edges = bins["edges"]
+        if len(edges) > 10_001 or any(low >= high for low, high in pairwise(edges)):
+            yield "bins do not rise"
+    if part["groups"] is not None and part["groups"]["c"] > LARGEST_GROUP:
+        yield "a group of decoys is larger than any table"
+    if part["swapped"] is not None and (part["swapped"] > MOST_ROWS or len(part["cells"]) != 1):
+        yield "values are swapped without a channel, or among more rows than a release can have"
+    if part["groups"] is not None and (part["cells"] or part["range"] is not None or len(part["domain"]) < 2):
+        yield "decoys have a channel, or too few values"
+    own = part["requirement"]
+    if own is not None:
+        right = is_probability(own["rho1"]) and is_probability(own["rho2"])
+        if not right or (own["s"] is not None and not (is_fraction(own["s"]) and Fraction(own["s"]) >= 0)):
+            yield "a column's own requirement is no probability"
+    if part.get("lineups") is not None and len(part["columns"]) != 1:
+        yield "line-ups are of one column"
+
+
+def _domain(part: Json) -> Iterator[str]:
+    kinds = part["types"]
+    if part["range"] is not None and part["domain"]:
+        yield "a range of numbers lists values, too"
+    readers = [_reader(kind) for kind in kinds]
+    if any(reader is None for reader in readers) and part["domain"]:
+        yield "a sensitive column has a type that cannot be perturbed"
+        return
+    seen = set()
+    for entry in part["domain"]:
+        if len(entry) != len(kinds):
+            yield "a value of the domain does not have one entry per column"
+            return
+        if any(item is not None and not (read and read(item)) for item, read in zip(entry, readers, strict=True)):
+            yield "the domain holds a value that is not of its column's type"
+            return
+        seen.add(tuple((type(item) is bool, item) for item in entry))
+    if len(seen) != len(part["domain"]):
+        yield "a value stands in the domain twice"
+
+
+def _reader(kind: str) -> Callable[[Any], bool] | None:
+    """Whether a value of JSON can be of a type; None for a type that no sensitive column has."""
+    if _TEXT.fullmatch(kind):
+        return lambda value: isinstance(value, str)
+    if _WHOLE.fullmatch(kind):
+        return lambda value: isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_WHOLE
+    if kind in _FLOATS:
+        return lambda value: isinstance(value, int | float) and not isinstance(value, bool)
+    if kind == "bool":
+        return lambda value: isinstance(value, bool)
+    if kind == "null":
+        return lambda value: False
+    if any(form.fullmatch(kind) for form in (_DATE, _TIMESTAMP, _TIME, _DECIMAL)):
+        return lambda value: isinstance(value, str)
+    return None
+
+
+def _range(part: Json) -> Iterator[str]:
+    grid = part["range"]
+    ends = [grid["low"], grid["high"]]
+    if len(part["columns"]) != 1 or part["cells"] or part.get("lineups") is not None or part["mixture"] is not None:
+        yield "a range of numbers is not of one column, or has a channel, too"
+    if grid["kind"] == "date":
+        try:
+            low, high = (datetime.date.fromisoformat(end).toordinal() for end in ends)
+        except (TypeError, ValueError):
+            yield "a range of dates does not go from a date to a date"
+            return
+    elif all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends):
+        low, high = ends
+    else:
+        yield "a range of numbers does not go from a number to a number"
+        return
+    whole = grid["kind"] != "number"
+    if whole and not all(float(number).is_integer() for number in (low, high, grid["step"])):
+        yield "a range of whole numbers is not in whole steps"
+    width = float(high) - float(low)
+    if not 0 < width < math.inf or not 0 < grid["step"] <= width * (1 + 1e-9):
+        yield "a range of numbers is empty, or its step is longer than it"
+    elif width / grid["step"] > LARGEST_DOMAIN:
+        yield f"a range has more than {LARGEST_DOMAIN:,} points"
+
+
+def _cells(cells: Sequence[Json], m: int) -> Iterator[str]:
+    for cell in cells:
+        places = cell["values"]
+        if any(type(number) is not int for number in (*places, *cell["keep"], *cell["replace"])):
+            yield "a cell holds something that is no whole number"
+        elif not places or max(places) >= m or len(set(places)) != len(places):
+            yield "a cell is empty, or names a value twice or one that is not in the domain"
+        elif not len(places) == len(cell["keep"]) == len(cell["replace"]) or sum(cell["replace"]) != 2**32:
+            yield "a cell's channel is not a probability distribution"
+
+
+def _marginal(noisy: Json, m: int) -> Iterator[str]:
+    """A noisy histogram has one count for each value, and noise that a release can have."""
+    if len(noisy["counts"]) != m:
+        yield "the noisy histogram does not have one count per value"
+    elif not all(type(count) is int for count in noisy["counts"]):  # to JSON Schema 3.0 is a whole number, too
+        yield "the noisy histogram has counts that are no whole numbers"
+    elif max(map(abs, noisy["counts"]), default=0) > LARGEST_MARGINAL:
+        yield "the noisy histogram counts more rows than a release can have"
+    if not 1e-6 <= noisy["epsilon"] <= 1e6 or noisy["variance"] > 1e15:
+        yield "the noise of the histogram is none that a release can have"
+
+
+def _sound_mixture(mixture: Sequence[Sequence[float]], m: int) -> Iterator[str]:
+    """The channel of a whole table has a row and a column for each value."""
+    if m > LARGEST_MIXTURE:
+        yield f"a channel of the whole table has more than {LARGEST_MIXTURE:,} values"
+    elif len(mixture) != m or any(len(row) != m for row in mixture):
+        yield "the channel of the whole table does not have a row and a column per value"
+    elif any(abs(sum(column) - 1) > 1e-4 for column in zip(*mixture, strict=True)):
+        yield "the channel of the whole table is not a probability distribution"
+
+
+def _promise(part: Json) -> Iterator[str]:
+    """Every place that a promise names is one of the domain, or of a column's values, and groups have a size."""
+    promise, m = part["promise"], len(part["domain"])
+    for kind, name, least in (("decoys", "c", 2), ("groups", "l", 1)):  # shares of 1/c, or 1/l
+        size = promise.get(name)
+        if promise.get("kind") == kind and isinstance(size, int) and size < least:
+            yield f"a promise is about {kind} of {size}"
+    named = [*_entries(promise, "exempt"), *_entries(promise, "above")]
+    own = [*_entries(promise, "per_value"), *_entries(promise, "limits")]
+    alone = _entries(promise, "loose")
+    if not all(isinstance(entry, list) and len(entry) == 3 for entry in own):
+        yield "a promise has no limits for a value of its own"
+        return
+    if not all(isinstance(entry, list) and len(entry) == 2 for entry in alone):
+        yield "a promise names a single value that is not there"
+        return
+    if not all(_is_place(place, m) for place in [*named, *(entry[0] for entry in own)]):
+        yield "a promise names a value that is not in the domain"
+    if not all(_is_place(column, len(part["columns"])) for column, _ in alone):
+        yield "a promise names a column that is not there"
+        return
+    sizes = [len({repr(value) for value in values}) for values in zip(*part["domain"], strict=True)] if alone else []
+    if not all(_is_place(place, sizes[column]) for column, place in alone):
+        yield "a promise names a single value that is not there"
+
+
+def _entries(promise: Json, name: str) -> list[Any]:
+    entries = promise.get(name, [])
+    return entries if isinstance(entries, list) else []
+
+
+def _is_place(place: Any, m: int) -> bool:
+    return isinstance(place, int) and not isinstance(place, bool) and 0 <= place < m
+
+
+def is_fraction(text: Any) -> bool:
+    """Whether a text is a fraction that can be read in a moment (Fraction itself reads 1e999999999, too), and that
+    floating-point numbers reach."""
+    if not isinstance(text, str) or len(text) > MOST_DIGITS or not _FRACTION.fullmatch(text):
+        return False
+    whole, _, parts = text.partition("/")
+    return int(parts or 1) > 0 and abs(int(whole)) < int(parts or 1) * LARGEST_FACTOR
+
+
+def is_probability(text: Any) -> bool:
+    """Whether a text is a fraction above 0, at most 1."""
+    return is_fraction(text) and 0 < Fraction(text) <= 1

@@ -1,8 +1,4 @@
-"""A plan: how a table becomes a release. It depends on the data only through the histogram.
-
-A plan is parts, columns that are perturbed together and independently of all others; a part is cells, each with its own
-channel, or a range of numbers.
-"""
+"""A plan: how a table becomes a release, and why so. It depends on the data only through the histogram."""
 
 from __future__ import annotations
 
@@ -15,18 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from deniable.core import html
-from deniable.core.arrays import Counts
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel, NumberRange, Requirement
 from deniable.core.errors import InternalError
-from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
-from deniable.core.lineup import LineUpDesign
+from deniable.core.lineups import LineUpDesign
 from deniable.core.part import Grouping, Mixture
 from deniable.core.privacy import Privacy
-from deniable.core.probability import percent
-from deniable.core.replace import NumberRange, Requirement
+from deniable.core.promise import Guarantee
 from deniable.core.sentence import sentence_of, told_part
+from deniable.core.text import first_values, paragraph, shown, table, title
+from deniable.core.values import Counts, percent
+
+# -- A plan: how a table becomes a release. It depends on the data only through the histogram --------------------------
+# A plan is parts, columns that are perturbed together and independently of all others; a part is cells, each with its
+# own channel, or a range of numbers.
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,7 @@ class PlannedPart:
             yield columns, "", self.grid.points, percent(self.grid.coin), _gamma(self.grid.exact_gamma), ends
         for number, cell in enumerate(self.cells):
             channel = cell.channel
-            values = html.first_values(channel.values)
+            values = first_values(channel.values)
             yield columns, number, channel.m, _coins(channel), _gamma(channel.exact_gamma), values
 
 
@@ -287,7 +285,7 @@ class Plan:
         cells = sum(len(part.cells) for part in self.parts)
         size = f"{len(self.parts):,} columns" if len(self.parts) > 1 else f"{cells:,} cell{'s' * (cells != 1)}"
         promised = f"rho2 {percent(self.guarantee.rho2)}" if self.guarantee.rho2 is not None else "no rho2"
-        return f"<Plan by {self.mechanism}{f' for {html.shown(named)}' if named else ''}: {size}, {promised}>"
+        return f"<Plan by {self.mechanism}{f' for {shown(named)}' if named else ''}: {size}, {promised}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: the promise, and the cells without their rows."""
@@ -295,8 +293,8 @@ class Plan:
         total = sum(len(part.cells) + (part.grid is not None) for part in self.parts)
         columns = ["columns", "cell", "values", "coins", "gamma", "first values"]
         start = 0 if self.parts[0].columns else 1  # a plan from a histogram alone names no column
-        cells = html.table(columns[start:], (line[start:] for line in lines), total=total, what="cells")
-        return html.title(repr(self)) + html.paragraph(self.guarantee) + cells
+        cells = table(columns[start:], (line[start:] for line in lines), total=total, what="cells")
+        return title(repr(self)) + paragraph(self.guarantee) + cells
 
 
 def _coins(channel: Channel) -> str:
@@ -306,3 +304,58 @@ def _coins(channel: Channel) -> str:
 
 def _gamma(exact: Fraction | None) -> str:
     return "unbounded" if exact is None else f"{float(exact):.3g}"
+
+
+# -- How a table was published, as its owner should know it: by what, why, and how accurate typical answers will be.
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a table was published, as its owner should know it.
+
+    Attributes:
+        mechanism: its name.
+        chosen: what the planner took, and why; nothing where the owner named the mechanism.
+        rows: of the table.
+        expected: share of the rows that a count is about -> the mean relative error to expect of it.
+        not_covered: the values that the promise does not cover, by name; nothing where it covers all.
+
+    >>> import deniable as dn
+    >>> import pyarrow as pa
+    >>> table = pa.table({"sex": ["F", "M"] * 500, "disease": ["flu", "flu", "cold", "hiv", "flu"] * 200})
+    >>> choice = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), key=bytes(32)).choice
+    >>> choice.mechanism
+    'lineup'
+    >>> print(choice.in_words)
+    Expected errors: 85 % of a count of 10 people (1 % of the rows), 21 % of 100 (10 %).
+    """
+
+    mechanism: str
+    chosen: str
+    rows: int
+    expected: dict[float, float]
+    not_covered: str
+
+    @property
+    def in_words(self) -> str:
+        """The expected errors, as one reads them; nothing where none can be predicted."""
+        if not self.expected:
+            return ""
+        said: list[str] = []
+        for share, error in self.expected.items():
+            people = f"{share * self.rows:,.0f}"
+            first = not said
+            said.append(
+                f"{percent(error, 2)} of {'a count of ' if first else ''}{people}{' people' if first else ''} "
+                f"({percent(share)}{' of the rows' if first else ''})"
+            )
+        return f"Expected errors: {', '.join(said)}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "mechanism": self.mechanism,
+            "chosen": self.chosen,
+            "expected": [{"share": share, "error": round(error, 4)} for share, error in self.expected.items()],
+            "not_covered": self.not_covered,
+        }

@@ -1,19 +1,102 @@
-"""What a part of a release promises, as data: the kind of promise says how it is recomputed, the numbers say what for.
-
-A promise of an unknown kind cannot be read, and ``verify`` rechecks every kind. Positions are places in the domain.
-"""
+"""What a plan and its parts promise, as data: against whom, in numbers, and what for."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
+
 from deniable.core.errors import InternalError, ManifestError, RequirementError
-from deniable.core.promise_numbers import READERS, Limit, Single
-from deniable.core.sums import LargeSums, SmallSums
+from deniable.core.privacy import Adversary, LargeSums, SmallSums
+from deniable.core.values import LARGEST_FACTOR, Ints, percent
+
+# -- The numbers of promises, read from JSON: exact fractions as text, whole numbers, places in a domain ---------------
+
+
+Limit = tuple[int, Fraction, Fraction]  # position, rho1, rho2
+Single = tuple[int, int]  # a column, and a place among its values
+
+
+def _fraction(value: Any) -> Fraction:
+    if not isinstance(value, str) or not _FRACTION.fullmatch(value):
+        raise TypeError
+    number = Fraction(value)
+    if abs(number) >= LARGEST_FACTOR:
+        raise ValueError
+    return number
+
+
+def _optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else read(value)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError
+    return value
+
+
+def _items(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    return lambda value: tuple(read(item) for item in _exactly(list)(value))
+
+
+def _limit(value: Any) -> Limit:
+    place, rho1, rho2 = _exactly(list)(value)
+    return _whole(place), _fraction(rho1), _fraction(rho2)
+
+
+def _single(value: Any) -> Single:
+    column, place = _exactly(list)(value)
+    return _whole(column), _whole(place)
+
+
+def _sums(kind: type[SmallSums | LargeSums]) -> Callable[[Any], SmallSums | LargeSums]:
+    def read(value: Any) -> SmallSums | LargeSums:
+        try:
+            wanted = kind(**value)
+        except RequirementError:
+            raise ValueError from None
+        if wanted.to_dict() != value:  # a number that is missing is not the default
+            raise ValueError
+        return wanted
+
+    return read
+
+
+def _exactly(kind: type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if type(value) is not kind:
+            raise TypeError
+        return value
+
+    return read
+
+
+_FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")  # Fraction itself reads 1e999999999, too, and takes all memory for it
+READERS: dict[str, Callable[[Any], Any]] = {
+    "Fraction": _fraction,
+    "Fraction | None": _optional(_fraction),
+    "tuple[Fraction | None, ...]": _items(_optional(_fraction)),
+    "tuple[int, ...]": _items(_whole),
+    "tuple[Limit, ...]": _items(_limit),
+    "tuple[Single, ...]": _items(_single),
+    "SmallSums | None": _optional(_sums(SmallSums)),
+    "LargeSums | None": _optional(_sums(LargeSums)),
+    "bool": _exactly(bool),
+    "int": _whole,
+    "str": _exactly(str),
+}
+
+
+# -- What a part of a release promises, as data: the kind of promise says how it is recomputed, the numbers say what
+# for. A promise of an unknown kind cannot be read, and ``verify`` rechecks every kind. Positions are places in the
+# domain.
 
 
 @dataclass(frozen=True)
@@ -224,3 +307,91 @@ def _probabilities(promise: Promise) -> list[Fraction]:
     limits: tuple[Limit, ...] = getattr(promise, "limits", getattr(promise, "per_value", ()))
     pairs = [(getattr(promise, "rho1", None), getattr(promise, "rho2", None)), *((low, up) for _, low, up in limits)]
     return [probability for pair in pairs for probability in pair if probability is not None]
+
+
+# -- What a plan promises: against whom, in numbers, and in one sentence -----------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Guarantee:
+    """A promise about every protected value, computed from the integers that the sampler uses.
+
+    Attributes:
+        promises: what each part promises, for ``verify`` to recompute; there is no guarantee without one.
+        adversary: who it holds against.
+        rho1: the strongest belief beforehand that is covered (None: each value's own frequency, or per value).
+        rho2: how sure an attacker can become (None: per value).
+        worst: the largest posterior of a protected value, computed for the adversary; at most rho2.
+        gamma: the amplification of the whole release; None when it is unbounded.
+        also: stronger or additional promises, in words.
+        not_protected: what the release gives away or does not promise, in words.
+        sentence: the promise in one sentence; left out: computed from the parts of the plan or release.
+
+    >>> import deniable as dn
+    >>> promised = dn.plan({"flu": 60, "cold": 40}, dn.Privacy(rho1="1/2", rho2="3/4", adversary="any-prior")).guarantee
+    >>> print(promised)
+    No attacker who believed a value at up to 50 % beforehand becomes surer of it than 75 %.
+    >>> round(promised.epsilon, 4), promised.adversary
+    (1.0986, 'any-prior')
+    """
+
+    promises: tuple[Promise, ...]
+    adversary: Adversary
+    rho1: Fraction | None
+    rho2: Fraction | None
+    worst: Fraction
+    gamma: Fraction | None
+    also: tuple[str, ...] = ()
+    not_protected: tuple[str, ...] = ()
+    sentence: str = field(default="")
+
+    def __post_init__(self) -> None:
+        if not self.promises:
+            raise InternalError("a guarantee was made without a promise")
+        for promise in self.promises:
+            require_promise(promise)
+        if self.rho2 is not None and any(isinstance(promise, Nothing) for promise in self.promises):
+            raise InternalError("a guarantee states a rho2, and one of its parts promises nothing")
+
+    @property
+    def epsilon(self) -> float:
+        """ln gamma; infinite when the amplification is unbounded."""
+        return math.inf if self.gamma is None else math.log(self.gamma)
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(dict.fromkeys(promise.kind for promise in self.promises))
+        return f"<Guarantee by {kinds}, adversary {self.adversary!r}: at most {percent(self.worst)} sure>"
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+# -- Single values of columns that are perturbed together: a bound for the tuple is none for each of its entries -------
+
+
+@dataclass(frozen=True, eq=False)
+class SingleValues:
+    """The values of one of several columns, in the order of the domain, and which of them every tuple holds."""
+
+    column: int
+    values: tuple[Hashable, ...]
+    codes: Ints
+
+
+def single_values(domain: Sequence[Hashable]) -> list[SingleValues]:
+    """The single values of each column of a domain of tuples; none where values are single anyway.
+
+    >>> [column.values for column in single_values([("hiv", "cook"), ("hiv", "nurse"), ("flu", "cook")])]
+    [('hiv', 'flu'), ('cook', 'nurse')]
+    >>> single_values(["hiv", "flu"])
+    []
+    """
+    tuples = [value for value in domain if isinstance(value, tuple)]
+    if not tuples or len(tuples) < len(domain):
+        return []
+    columns = []
+    for place in range(len(tuples[0])):
+        entries = [value[place] for value in tuples]
+        codes = {value: code for code, value in enumerate(dict.fromkeys(entries))}
+        columns.append(SingleValues(place, tuple(codes), np.array([codes[entry] for entry in entries], dtype=np.int64)))
+    return columns

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deniable.core import lineup_exact
 from deniable.core.exact import SCALE, surest
-from deniable.core.items import list_sentence
+from deniable.core.lineups import surest_in_lineups
 from deniable.core.part import Marginal, Part
-from deniable.core.probability import LARGEST_FACTOR, factor, percent
 from deniable.core.promise import (
     Amplification,
     Cells,
@@ -27,8 +25,10 @@ from deniable.core.promise import (
     OneOfItems,
     PerValue,
     Promise,
+    single_values,
 )
-from deniable.core.singles import single_values
+from deniable.core.transforms import list_sentence
+from deniable.core.values import LARGEST_FACTOR, factor, percent
 
 if TYPE_CHECKING:
     from deniable.core.plan import PlannedPart
@@ -261,7 +261,7 @@ def _surest(part: Part) -> list[Fraction] | None:
         return None
     counts = np.maximum(np.array(part.marginal.counts, dtype=np.int64), 1)
     if part.lineups is not None:
-        return lineup_exact.surest(part.lineups, counts)
+        return surest_in_lineups(part.lineups, counts)
     if len(part.channels) != 1 or part.cells_published:
         return None
     channel, places = part.channels[0], part.cell_positions[0]

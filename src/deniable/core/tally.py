@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from deniable.core.arrays import Bools, Floats, Ints
+from deniable.core.values import Bools, Floats, Ints
 
 CodeMask = tuple[str, Bools]  # a column, and which of its codes satisfy a condition
 

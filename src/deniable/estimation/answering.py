@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.arrays import Floats, Ints
 from deniable.core.errors import OptionError, QuestionError, option
+from deniable.core.values import Floats, Ints
 from deniable.estimation.aggregates import Aggregate, Count, columns_of, conditions_of
 from deniable.estimation.asking import Asking, Options, asking
 from deniable.estimation.estimate import reach

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from deniable.core.errors import OptionError, did_you_mean
-from deniable.core.lineup import LineUpDesign
+from deniable.core.lineups import LineUpDesign
 from deniable.core.manifest import Manifest
 from deniable.estimation.calibration import Control
 from deniable.estimation.estimate import normal_quantile

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.core.arrays import Bools, Floats, Ints
+from deniable.core.values import Bools, Floats, Ints
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.estimation.model.states import States
 

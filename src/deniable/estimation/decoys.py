@@ -20,8 +20,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.arrays import Floats
 from deniable.core.errors import QuestionError
+from deniable.core.values import Floats
 
 Others = Literal["exact", "as published"]
 HALVINGS = 60

@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 from scipy.special import gammaincinv, ndtr, ndtri
 
-from deniable.core import html
-from deniable.core.arrays import Floats
 from deniable.core.errors import OptionError, QuestionError, option
+from deniable.core.text import paragraph, table
+from deniable.core.values import Floats
 
 HOPELESS = "hopeless: the interval is wider than everything that is possible, ask about more rows or values"
 
@@ -186,7 +186,7 @@ class Estimate:
         """For notebooks."""
         columns = ["estimate", f"{100 * self.confidence:g} %: from", "to", "standard error", "method"]
         row = (*self._in_words(), f"{self.stderr:,.{_digits(self.stderr)}f}", self.method)
-        return html.table(columns, [row], total=1) + (html.paragraph(HOPELESS) if self.hopeless else "")
+        return table(columns, [row], total=1) + (paragraph(HOPELESS) if self.hopeless else "")
 
 
 def by_column(estimates: Sequence[Estimate]) -> dict[str, list[float]]:

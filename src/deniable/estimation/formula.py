@@ -14,7 +14,7 @@ from functools import reduce
 
 import numpy as np
 
-from deniable.core.arrays import Floats
+from deniable.core.values import Floats
 from deniable.estimation.linear import Linear, Term
 from deniable.estimation.model.weighed import Answers
 

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.arrays import Floats
 from deniable.core.tally import Derived
+from deniable.core.values import Floats
 from deniable.estimation.mapped import Mapped
 from deniable.estimation.model.weighed import Weighed
 from deniable.estimation.predicates import Predicate

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.arrays import Floats
-from deniable.core.bins import Bins
 from deniable.core.errors import QuestionError
+from deniable.core.transforms import Bins
+from deniable.core.values import Floats
 
 
 @dataclass(frozen=True)

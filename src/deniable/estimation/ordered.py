@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.arrays import Floats
 from deniable.core.errors import QuestionError
+from deniable.core.values import Floats
 from deniable.estimation.aggregates import Computed, Count
 from deniable.estimation.answering import answer, places_among, require_numbers
 from deniable.estimation.asking import Options, asking

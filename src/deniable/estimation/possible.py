@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.arrays import Bools, Floats, Ints
+from deniable.core.values import Bools, Floats, Ints
 from deniable.estimation.linear import Narrowed, Term
 from deniable.estimation.mapped import Grouped, Mapped
 from deniable.estimation.model.columns import sensitive_values

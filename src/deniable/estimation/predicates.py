@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.arrays import Bools
 from deniable.core.errors import QuestionError, did_you_mean, listing, shortened
-from deniable.core.items import item_column
+from deniable.core.transforms import item_column
+from deniable.core.values import Bools
 from deniable.estimation.intervals import compare_intervals
 
 # A test takes the distinct values of a column and says for each whether it satisfies the condition.

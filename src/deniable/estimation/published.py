@@ -11,13 +11,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from deniable.core.arrays import Bools, Floats, Ints
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.exact import SCALE
-from deniable.core.lineup import LineUpDesign
+from deniable.core.lineups import LineUpDesign
 from deniable.core.manifest import Column, Manifest
 from deniable.core.part import Marginal
 from deniable.core.tally import Counter, Derived
+from deniable.core.values import Bools, Floats, Ints
 
 __all__ = ["Bools", "Completed", "Counter", "Floats", "Ints", "Layout", "OnePart", "Published", "with_columns"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from deniable.core.arrays import Ints
+from deniable.core.values import Ints
 from deniable.estimation.aggregates import Aggregate, Count
 from deniable.estimation.asking import Options
 from deniable.estimation.estimate import Estimate

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.tally import Block
+from deniable.core.values import Bools, Floats, Ints
 from deniable.estimation.aggregates import count_of
 from deniable.estimation.calibration import Control
 from deniable.estimation.model.one_part import SingleValues

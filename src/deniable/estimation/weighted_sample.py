@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.special import stdtrit
 
-from deniable.core.arrays import Floats, Ints
 from deniable.core.errors import OptionError, QuestionError
+from deniable.core.values import Floats, Ints
 from deniable.estimation.answering import row_numbers, row_weights
 from deniable.estimation.estimate import Estimate, normal_quantile
 from deniable.estimation.mapped import Mapped, plain

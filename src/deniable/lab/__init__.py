@@ -1,5 +1,7 @@
 """The lab: rivals, which are compared, evaluated and attacked on a table in memory and never published; experiments."""
 
+from __future__ import annotations
+
 from deniable.lab.anatomy import Anatomy
 from deniable.lab.attacks import attack
 from deniable.lab.experiments import run_experiment

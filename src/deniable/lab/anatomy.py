@@ -30,18 +30,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from deniable.core.arrays import Bools, Codes, Counts, Floats, Ints, Words
 from deniable.core.errors import InternalError, OptionError
-from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.core.probability import percent
-from deniable.engines.randomness import Keystream
+from deniable.core.promise import Guarantee
+from deniable.core.values import Bools, Codes, Counts, Floats, Ints, Words, percent
 from deniable.lab.draws import planning_stream
 from deniable.lab.rival import Answered, Bound, Rival, Setting, diverse_bound, group_size, rows_to_suppress
-from deniable.planning.pools import QuestionPool
-from deniable.planning.profiles import ByPool, Errors, Profile
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, QuestionPool
+from deniable.planning.prediction import ByPool, Errors, Profile
+from deniable.tables.keys import Keystream
 
 BLOCKS = 8  # fewer blocks are not worth drawing side by side
 ROW_BITS = 42  # random bits that order the rows of a value; the other 22 hold the value

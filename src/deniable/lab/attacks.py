@@ -24,24 +24,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deniable.audit.attacks.corruption import corruption, sample_corruption
-from deniable.audit.attacks.evidence import Evidence
-from deniable.audit.attacks.homogeneity import homogeneity
-from deniable.audit.attacks.linking import linking
-from deniable.audit.attacks.repeated import repeated
-from deniable.audit.attacks.result import AttackResult, blind_guess, judged
-from deniable.audit.attacks.scene import KNOWN, RELEASES, Scene, known_of, learnt
-from deniable.audit.exposure import combined
-from deniable.core.arrays import Codes, Floats, Ints
 from deniable.core.errors import OptionError
 from deniable.core.privacy import Privacy
-from deniable.engines.randomness import Keystream, Secret
+from deniable.core.values import Codes, Floats, Ints
 from deniable.lab.anatomy import Anatomy
 from deniable.lab.generalize import Boxed, Generalize
 from deniable.lab.perturbed_generalization import PerturbedGeneralization, Sampled
 from deniable.lab.rival import Rival
+from deniable.owner.attacks import corruption, homogeneity, linking, repeated, sample_corruption
+from deniable.owner.public import combined
+from deniable.owner.scenes import KNOWN, RELEASES, Scene, known_of, learnt
+from deniable.planning.attackers import AttackResult, Evidence, blind_guess, judged
 from deniable.planning.informed import learnt_from
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable
+from deniable.tables.keys import Keystream, Secret
 
 SEED = 2010  # attackers toss coins too; the same groups give the same figures
 ENTRIES = 2**25  # numbers in what all groups say of all values: beyond that nothing is played
@@ -64,7 +60,7 @@ def attack(
 
     >>> import pyarrow as pa
     >>> from deniable.lab import Anatomy, attack
-    >>> from deniable.planning.tables import CodedTable
+    >>> from deniable.planning.pools import CodedTable
     >>> people = pa.table({"age": [20, 21, 22, 23, 24, 25], "disease": ["flu", "hiv", "cold"] * 2})
     >>> played = attack(Anatomy(3), CodedTable.of(people, "disease"))
     >>> [result.success for result in played if result.note.startswith("all")]

@@ -10,26 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from deniable.core.arrays import Codes, Floats, Ints
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.histogram import Histogram
-from deniable.core.lineup import LineUpDesign
+from deniable.core.lineups import LineUpDesign
 from deniable.core.part import COUNT_EPSILON, Marginal
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.engines.batch.columns import code_type, smallest
-from deniable.engines.batch.counting import CodeCounter
-from deniable.engines.batch.dealing import Dealer
-from deniable.engines.batch.kernel import Kernel
-from deniable.engines.batch.lineups import LineUpKernel
-from deniable.engines.noise import discrete_laplace, discrete_laplace_variance
-from deniable.engines.randomness import Keystream, Secret
+from deniable.core.values import Codes, Floats, Ints
 from deniable.estimation.asking import Asking
 from deniable.estimation.published import OnePart
 from deniable.mechanisms import Mechanism
-from deniable.mechanisms.decoys.mechanism import Decoys
-from deniable.mechanisms.decoys.mixture import full_channel
-from deniable.planning.tables import CodedTable
+from deniable.mechanisms.decoys import Decoys, full_channel
+from deniable.planning.pools import CodedTable
+from deniable.tables.counting import CodeCounter
+from deniable.tables.encoding import code_type, smallest
+from deniable.tables.keys import Keystream, Secret, discrete_laplace, discrete_laplace_variance
+from deniable.tables.lineups import LineUpKernel
+from deniable.tables.sampler import Kernel
+from deniable.tables.worker import Dealer
 
 
 @dataclass(frozen=True, eq=False)

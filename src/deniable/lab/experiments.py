@@ -22,16 +22,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.arrays import Floats, Ints
 from deniable.core.errors import DeniableError, OptionError, OutputError, option
-from deniable.core.profile import SELECTIVITIES
-from deniable.engines.base import Progress, no_progress
+from deniable.core.histogram import SELECTIVITIES
+from deniable.core.values import Floats, Ints
 from deniable.lab.draws import stream_of
 from deniable.lab.rival import Answered, Setting
 from deniable.lab.settings import Independent
-from deniable.planning.accuracy import Spread, mean_between, relative_error, spread, spreads
-from deniable.planning.condition_rows import CountedRows, Rows
-from deniable.planning.pools import QuestionPool
+from deniable.planning.pools import CountedRows, QuestionPool, Rows
+from deniable.planning.prediction import Spread, mean_between, relative_error, spread, spreads
+from deniable.tables.base import Progress, no_progress
 
 MOST_DRAWS = 100_000
 DRAWS = 5

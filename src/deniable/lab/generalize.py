@@ -35,19 +35,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.arrays import Bools, Codes, Counts, Floats, Ints
 from deniable.core.errors import InternalError, OptionError, QuestionError, TableError
-from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy
-from deniable.core.probability import percent
-from deniable.engines.batch.columns import Encoded, code_type, smallest
-from deniable.engines.randomness import Keystream
+from deniable.core.promise import Guarantee
+from deniable.core.values import Bools, Codes, Counts, Floats, Ints, percent
 from deniable.lab.draws import planning_stream
 from deniable.lab.rival import Answered, Bound, Rival, Setting, diverse_bound, group_size, rows_kept, rows_to_suppress
-from deniable.planning.pools import QuestionPool
-from deniable.planning.profiles import Errors, Profile
-from deniable.planning.tables import CodedTable
+from deniable.planning.pools import CodedTable, QuestionPool
+from deniable.planning.prediction import Errors, Profile
+from deniable.tables.encoding import Encoded, code_type, smallest
+from deniable.tables.keys import Keystream
 
 Kind = Literal["whole", "real", "listed"]
 

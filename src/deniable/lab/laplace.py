@@ -35,19 +35,16 @@ from fractions import Fraction
 from typing import ClassVar
 
 from deniable.core.errors import OptionError, RequirementError
-from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
-from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
-from deniable.core.probability import percent
-from deniable.core.sums import LargeSums, SmallSums
-from deniable.engines.randomness import Keystream
+from deniable.core.privacy import LargeSums, Privacy, SmallSums, amplification_limit, worst_posterior
+from deniable.core.promise import Guarantee
+from deniable.core.values import percent
 from deniable.lab.rival import Answered, Bound, Rival, Setting, generator
-from deniable.mechanisms.one_cell import allowed_amplification, limits_of, pairs_of
-from deniable.mechanisms.posterior import Limits, rounded_up
-from deniable.mechanisms.requirement import check_histogram, in_its_words
-from deniable.mechanisms.view import too_close
+from deniable.mechanisms.one_cell import Limits, allowed_amplification, limits_of, pairs_of, rounded_up
+from deniable.mechanisms.requirement import check_histogram, in_its_words, too_close
 from deniable.planning.pools import QuestionPool
-from deniable.planning.profiles import ByPool, Errors, Profile
+from deniable.planning.prediction import ByPool, Errors, Profile
+from deniable.tables.keys import Keystream
 
 EPSILON = 1.0  # where nothing is required
 LEAST, MOST = 1e-4, 20.0  # epsilon of one question: what the noise is exact for

@@ -22,8 +22,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from deniable.core.arrays import Floats, Ints
 from deniable.core.errors import OptionError
+from deniable.core.values import Floats, Ints
 
 ROWS = 50_000
 SEED = 2010

@@ -35,19 +35,27 @@ from typing import ClassVar
 
 import numpy as np
 
-from deniable.core.arrays import Bools, Counts, Floats, Ints
-from deniable.core.channel import Channel, weights_of
+from deniable.core.channels import Channel, weights_of
 from deniable.core.errors import OptionError, RequirementError
 from deniable.core.exact import SCALE
-from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.part import Mixture
 from deniable.core.plan import Cell, Plan
 from deniable.core.privacy import Privacy
+from deniable.core.promise import Guarantee
+from deniable.core.values import Bools, Counts, Floats, Ints
 from deniable.mechanisms.base import Mechanism, Need
 from deniable.mechanisms.one_cell import refuse_any_prior
-from deniable.mechanisms.requirement import check_histogram, exempt_positions, frequency_promise, needs_rho2
-from deniable.mechanisms.view import beyond_rho1, covered_values, too_close, upper_counts
+from deniable.mechanisms.requirement import (
+    beyond_rho1,
+    check_histogram,
+    covered_values,
+    exempt_positions,
+    frequency_promise,
+    needs_rho2,
+    too_close,
+    upper_counts,
+)
 
 Exact = list[list[int]]
 LARGEST = 64  # values: the search is over their square

@@ -27,23 +27,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from deniable.core.arrays import Floats, Ints
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.errors import OptionError, TableError
-from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.privacy import Privacy, amplification_limit, largest_prior, worst_posterior
-from deniable.core.probability import percent
-from deniable.engines.batch.kernel import Kernel
-from deniable.engines.batch.shuffling import order_of
-from deniable.engines.randomness import Keystream
+from deniable.core.promise import Guarantee
+from deniable.core.values import Floats, Ints, percent
 from deniable.lab.generalize import Boxed
 from deniable.lab.rival import Answered, Bound, Rival, Setting, group_size
-from deniable.mechanisms.requirement import check_histogram, needs_rho2
-from deniable.mechanisms.view import strongest_belief
-from deniable.planning.pools import QuestionPool
-from deniable.planning.profiles import Errors, Profile
-from deniable.planning.tables import CodedTable
+from deniable.mechanisms.requirement import check_histogram, needs_rho2, strongest_belief
+from deniable.planning.pools import CodedTable, QuestionPool
+from deniable.planning.prediction import Errors, Profile
+from deniable.tables.keys import Keystream
+from deniable.tables.sampler import Kernel
+from deniable.tables.shuffling import order_of
 
 LARGEST_K = 2**20
 

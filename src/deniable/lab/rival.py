@@ -14,27 +14,22 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from deniable.audit.attacks.informed import Informed
-from deniable.core.arrays import Bools, Codes, Counts, Floats, Ints
 from deniable.core.errors import DeniableError, RequirementError, listing
-from deniable.core.guarantee import Guarantee
-from deniable.core.histogram import Histogram
+from deniable.core.histogram import SELECTIVITIES, Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.core.probability import percent
-from deniable.core.profile import SELECTIVITIES
-from deniable.core.promise import Promise
-from deniable.engines.batch.shuffling import order_of
-from deniable.engines.randomness import Keystream
+from deniable.core.promise import Guarantee, Promise
+from deniable.core.values import Bools, Codes, Counts, Floats, Ints, percent
 from deniable.estimation.asking import Asking, Options
 from deniable.estimation.many import every_value_of, value_sets_of
-from deniable.mechanisms.decoys.grouping import cut_to_fit
+from deniable.mechanisms.base import options_in
+from deniable.mechanisms.decoys import cut_to_fit
 from deniable.mechanisms.requirement import check_histogram, in_its_words, refuse_sums
-from deniable.mechanisms.spelling import options_in
-from deniable.planning.informed import against, informed_attacker
-from deniable.planning.pools import QuestionPool
-from deniable.planning.profiles import ByPool, Errors, Profile
-from deniable.planning.tables import CodedTable
+from deniable.planning.informed import Informed, against, informed_attacker
+from deniable.planning.pools import CodedTable, QuestionPool
+from deniable.planning.prediction import ByPool, Errors, Profile
+from deniable.tables.keys import Keystream
+from deniable.tables.shuffling import order_of
 
 ESTIMATORS: dict[str, Options] = {
     "inverse": Options("inverse", calibrate=False),

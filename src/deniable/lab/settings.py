@@ -11,13 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from deniable.core.arrays import Codes, Floats, Ints
 from deniable.core.errors import OptionError, did_you_mean
-from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.engines.randomness import Keystream
+from deniable.core.promise import Guarantee
+from deniable.core.values import Codes, Floats, Ints
 from deniable.estimation.decoys import Others, four_states
 from deniable.lab.anatomy import Anatomy
 from deniable.lab.draws import decoys_planned, draw_plan, draw_release, noisy_marginal
@@ -27,7 +26,7 @@ from deniable.lab.optrr import OptRR
 from deniable.lab.perturbed_generalization import PerturbedGeneralization
 from deniable.lab.rival import ESTIMATORS, Answered, Rival, Setting, estimated, generator, group_size
 from deniable.mechanisms import MECHANISMS, Decoys, Mechanism, Pram, Redraw
-from deniable.mechanisms.spelling import spelled
+from deniable.mechanisms.base import spelled
 from deniable.planning.candidates import (
     MARGINAL_VARIANCE,
     Candidate,
@@ -37,10 +36,9 @@ from deniable.planning.candidates import (
     mean_errors,
     timed,
 )
-from deniable.planning.independence import IndependenceMoments, RedrawMoments, independence
-from deniable.planning.pools import QuestionPool
-from deniable.planning.profiles import ByPool, Errors, Profile
-from deniable.planning.tables import PIECE
+from deniable.planning.pools import PIECE, QuestionPool
+from deniable.planning.prediction import ByPool, Errors, IndependenceMoments, Profile, RedrawMoments, independence
+from deniable.tables.keys import Keystream
 
 STANDARD = ("inverse", "calibrated", "shrunk")
 RIVALS: tuple[type[Rival | OptRR], ...] = (Anatomy, Generalize, PerturbedGeneralization, OptRR, Laplace)

@@ -18,10 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.arrays import Floats
 from deniable.core.errors import ColumnError, OptionError, TableError, did_you_mean, listing
-from deniable.engines.batch.values import decoded
+from deniable.core.values import Floats
 from deniable.estimation.fitting.sources import Source, sources_of
+from deniable.tables.encoding import decoded
 
 Codes = npt.NDArray[np.intp]
 MOST_CATEGORIES = 1000

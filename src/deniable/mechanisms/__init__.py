@@ -6,12 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from deniable.mechanisms.base import Mechanism
+from deniable.mechanisms.designed import tolerance
 from deniable.mechanisms.registry import MECHANISMS, PLACES, mechanism_named
-from deniable.mechanisms.tolerance import tolerance  # not lazily: its module, once imported, would have its name
 
 if TYPE_CHECKING:
-    from deniable.mechanisms.conditional import strictest as strictest
-    from deniable.mechanisms.decoys.mechanism import Decoys as Decoys
+    from deniable.mechanisms.decoys import Decoys as Decoys
     from deniable.mechanisms.designed import Designed as Designed
     from deniable.mechanisms.designed import Identity as Identity
     from deniable.mechanisms.fine_grain import FineGrain as FineGrain
@@ -19,15 +18,16 @@ if TYPE_CHECKING:
     from deniable.mechanisms.lineup import Lineup as Lineup
     from deniable.mechanisms.pram import Pram as Pram
     from deniable.mechanisms.redraw import Redraw as Redraw
-    from deniable.mechanisms.requirement_file import read_requirements as read_requirements
+    from deniable.mechanisms.requirement import read_requirements as read_requirements
+    from deniable.mechanisms.requirement import strictest as strictest
     from deniable.mechanisms.retention import Retention as Retention
-    from deniable.mechanisms.small_domain.mechanism import SmallDomain as SmallDomain
+    from deniable.mechanisms.small_domain import SmallDomain as SmallDomain
     from deniable.mechanisms.uniform import Uniform as Uniform
 
 _LAZY = {
     **{place.partition(":")[2]: place for place in PLACES.values()},
-    "read_requirements": "deniable.mechanisms.requirement_file:read_requirements",
-    "strictest": "deniable.mechanisms.conditional:strictest",
+    "read_requirements": "deniable.mechanisms.requirement:read_requirements",
+    "strictest": "deniable.mechanisms.requirement:strictest",
 }
 __all__ = ["MECHANISMS", "Mechanism", "mechanism_named", "tolerance", *sorted(_LAZY)]  # noqa: PLE0604
 

@@ -1,14 +1,8 @@
-"""Designed channels: coins and a replacing distribution made for the frequency adversary (mathematics 2, 5).
-
-Every posterior is brought up to rho2 at once, so a share of about rho2 of the rows keeps its value, the most that any
-channel can keep: sum_y Pr[y] Pr[y | y] <= rho2. The replacing distribution r ~ f^a is chosen to minimise the predicted
-error of the questions in ``profile``: counts by their selectivity, or an owner's own questions. The derivation is in
-docs/explanation/designed-channels.md.
-"""
+"""Designed channels: coins and a replacing distribution made for the frequency adversary (mathematics 2, 5)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,29 +10,251 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from deniable.core.arrays import Counts, Floats
-from deniable.core.channel import Channel
-from deniable.core.errors import OptionError, RequirementError, did_you_mean, option, shortened
+from deniable.core.channels import Channel
+from deniable.core.errors import OptionError, RequirementError, did_you_mean, option, shortened, worded
 from deniable.core.exact import different, kinds
-from deniable.core.histogram import Histogram
+from deniable.core.histogram import Histogram, QuestionProfile
 from deniable.core.plan import Plan
-from deniable.core.privacy import Privacy
-from deniable.core.probability import percent
-from deniable.core.profile import QuestionProfile
+from deniable.core.privacy import Adversary, Privacy, amplification_limit, worst_posterior
+from deniable.core.values import Bools, Counts, Floats, Probability, exact_number, percent, rounded
 from deniable.mechanisms.base import Mechanism
-from deniable.mechanisms.designed_coins import (
-    Cover,
-    as_limits,
-    constant_coin,
-    covers,
-    designed_coins,
-    lowered,
+from deniable.mechanisms.one_cell import (
+    Limits,
+    channel_for_singles,
+    frequency_guarantee,
+    keeps,
+    limits_of,
+    pool_error,
+    profile_error,
 )
-from deniable.mechanisms.one_cell import limits_of
-from deniable.mechanisms.posterior import Limits, frequency_guarantee, keeps
-from deniable.mechanisms.requirement import check_histogram, in_its_words, needs_values
-from deniable.mechanisms.singles import channel_for_singles
-from deniable.mechanisms.variances import pool_error, profile_error
+from deniable.mechanisms.requirement import (
+    OWN_MARGINS,
+    check_histogram,
+    coarse_counts,
+    in_its_words,
+    is_sparse,
+    needs_values,
+    upper_counts,
+)
+
+# -- Coins that bring every posterior up to rho2, for a given replacing distribution (mathematics 5, "Designed
+# channels"). With prior pi, coins p, replacing distribution r and S = sum_k pi_k (1-p_k), seeing x published means x
+# with probability
+#
+#     pi_x (p_x + (1-p_x) r_x) / (pi_x p_x + r_x S) <= rho2
+#     <=>  p_x <= c_x(S) = r_x (rho2 S - pi_x) / (pi_x (1 - r_x - rho2))
+#
+# and seeing anything else at most with pi_x (1-p_x) / S, which is below rho2 whenever c_x(S) >= 0.
+#
+# Everything is computed from a *cover*: counts that are coarse or noisy, never below the true ones where a value's own
+# bound relies on them, and no coin tells an exact count.
+
+
+LARGEST_COIN = 1 - 2**-10
+HALVINGS = 50
+AT_ONCE = 2**18  # coins that are looked for at once: what a processor's cache holds
+
+
+class Cover(NamedTuple):
+    """What coins and replacements are computed from: coarse or noisy, so that it gives no exact count away.
+
+    Attributes:
+        prior: counts that are never below the true ones; a value's own coin relies on them.
+        base: counts that the replacing distribution is made of.
+        mass: shares of all values together, for S.
+        tight: whether ``prior`` is the true counts or next to them; coins, which have three digits, then show shares to
+            three digits.
+    """
+
+    prior: Counts
+    base: Counts
+    mass: Floats
+    tight: bool = False
+
+
+def covers(histogram: Histogram, public: Histogram | None = None) -> Iterator[Cover]:
+    """Covers from safe to tight; a later one is for requirements that leave an earlier one no room.
+
+    With ``public``, a noisy histogram, there is one, and no exact count enters it but through margins; without, an
+    owner plans and publishes nothing: counts rounded up to multiples of 8 rows (fewer in small tables) and to 8 bits,
+    then ever closer ones.
+    """
+    if public is not None:
+        upper, rows = upper_counts(histogram, public), max(public.rows, 1)
+        base = public.counts + OWN_MARGINS[0] if is_sparse(histogram) else upper
+        mass = public.counts / rows if is_sparse(histogram) else upper / histogram.rows
+        yield Cover(upper, base, mass)
+        return
+    step = row_step(histogram)
+    coarse = coarse_counts(histogram.counts, step)
+    for prior, tight in (
+        (coarse, step == 1),
+        (coarse_counts(histogram.counts, 1), True),
+        (np.maximum(histogram.counts, 1), True),
+    ):
+        yield Cover(prior, coarse, prior / histogram.rows, tight)
+
+
+def row_step(histogram: Histogram) -> int:
+    """1, 2, 4 or 8 rows: at most a sixteenth of the average count, so that the cover stays close."""
+    room = histogram.rows // (16 * histogram.m)
+    return min(8, 1 << max(room.bit_length() - 1, 0))
+
+
+class _Largest(NamedTuple):
+    """c_x(S), the largest coins under which no posterior exceeds its limit (1: exempt), for a row of r each."""
+
+    prior: Floats
+    r: Floats
+    limits: Floats
+    slope: Floats  # 1 where the bound does not grow with the coin
+    flat: Bools
+
+    @classmethod
+    def of(cls, prior: Floats, r: Floats, limits: Floats) -> _Largest:
+        slope = prior * (1 - r - limits)
+        return cls(prior, r, limits, np.where(slope > 0, slope, 1.0), (slope <= 0) | (limits >= 1))
+
+    def __call__(self, unreplaced: Floats) -> Floats:
+        """One S = ``unreplaced`` for each row of r; coins may be above 1."""
+        room = self.limits * unreplaced - self.prior
+        coins: Floats = self.r * room / self.slope
+        if self.flat.any():
+            coins = np.where(self.flat, np.where((room >= 0) | (self.limits >= 1), 1.0, 0.0), coins)
+        return np.maximum(coins, 0.0)
+
+
+def designed_coins(
+    prior: Floats, r: Floats, limits: Floats, caps: Floats, mass: Floats | None = None
+) -> list[Floats | None]:
+    """The fixed points p = min(c(S), cap), S = 1 - sum_x pi_x p_x; None where it leaves some posterior above its limit.
+
+    Several at once, as many as rows of ``r`` and of ``caps``. S + sum pi c(S) grows with S, so there is one fixed
+    point, and halving finds it. ``mass`` is pi for S, where a value's own bound is computed with more than that.
+    """
+    at_once = max(AT_ONCE // len(prior), 1)
+    return [
+        coins
+        for start in range(0, len(r), at_once)
+        for coins in _some_coins(
+            prior, r[start : start + at_once], limits, caps[start : start + at_once], prior if mass is None else mass
+        )
+    ]
+
+
+def _some_coins(prior: Floats, r: Floats, limits: Floats, caps: Floats, mass: Floats) -> list[Floats | None]:
+    caps = np.minimum(caps, LARGEST_COIN)
+    largest = _Largest.of(prior, r, limits)
+    low, high = np.zeros((len(r), 1)), np.ones((len(r), 1))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        # Not a product of vectors: its threads take longer than it does, and its last bits depend on their number.
+        kept = (mass * np.minimum(largest(middle), caps)).sum(axis=1, keepdims=True)
+        low, high = np.where(middle + kept > 1, (low, middle), (middle, high))
+    coins = np.minimum(largest(low), caps)  # the lower end: S is not overstated
+    protected = limits < 1
+    enough = np.all(limits[protected] * low > prior[protected], axis=1) & np.all(coins > 0, axis=1)
+    return [row if good else None for row, good in zip(coins, enough, strict=True)]
+
+
+def constant_coin(prior: Floats, r: Floats, limits: Floats, mass: Floats | None = None) -> float:
+    """The largest single coin for all values; with r = pi it is (rho2 - fmax/n) / (1 - fmax/n) (mathematics 5,
+    identity).
+
+    With S = 1 - p F, F = sum_k pi_k, both posteriors are at most rho2 when
+
+        p <= r_x (rho2 - pi_x) / (rho2 r_x F + pi_x (1 - r_x - rho2)),    p <= (rho2 - pi_x) / (rho2 F - pi_x)
+    """
+    protected = limits < 1
+    total = max(float((prior if mass is None else mass).sum()), 1.0)
+    pi, drawn, rho2 = prior[protected], r[protected], limits[protected]
+    if not (rho2 > pi).all():
+        return 0.0
+    same = drawn * (rho2 - pi) / (rho2 * drawn * total + pi * (1 - drawn - rho2))
+    other = (rho2 - pi) / (rho2 * total - pi)
+    return float(min(LARGEST_COIN, same.min(), other.min()))
+
+
+def lowered(limits: Floats, slack: float) -> Floats:
+    """Limits times ``slack``; exempt values stay so."""
+    return np.where(limits >= 1, limits, limits * slack)
+
+
+def as_limits(limits: Sequence[Fraction | None]) -> Floats:
+    """Limits as floats rounded down; 1 for an exempt value."""
+    shared = {id(limit): limit for limit in limits}  # most values share one limit
+    known = {key: 1.0 if limit is None else np.nextafter(float(limit), 0) for key, limit in shared.items()}
+    return np.array([known[id(limit)] for limit in limits])
+
+
+# -- The tolerance rule: nobody becomes more than theta times as sure of anything (mathematics 5, THESIS 5.4.1) --------
+
+
+def tolerance(
+    histogram: Histogram | Mapping[Hashable, int],
+    theta: Probability,
+    *,
+    adversary: Adversary = "frequency",
+    exact: bool = False,
+) -> Privacy:
+    """Each value's own requirement by the rule of the thesis' experiments.
+
+        rho1_i = f_i / n,   rho2_i = theta rho1_i  where rho1_i < 1/theta;   other values are exempt
+
+    A manifest states these numbers, and f_i / n is an exact count. So the limit gamma_i, which grows with f_i, is that
+    of a share rounded down to three digits and 8 rows (fewer in small tables), rho1_i is the share rounded up likewise,
+    and rho2_i is what gamma_i makes of it: the rule still holds for f_i itself. ``exact`` is for experiments.
+    Mechanisms that go by frequencies instead of gamma_i take theta times the share rounded down for the limit.
+
+    Args:
+        histogram: how many rows hold each value.
+        theta: how many times as sure an attacker may become; a number above 1.
+        adversary: who is held off, as for ``Privacy``.
+        exact: state shares as they are.
+
+    >>> from deniable.mechanisms import tolerance
+    >>> tolerance({"flu": 9, "hiv": 1}, 5).per_value["hiv"]
+    (Fraction(1, 10), Fraction(1, 2))
+    """
+    rows = Histogram.of(histogram)
+    check_histogram(rows, None)
+    factor = _factor(theta)
+    step = row_step(rows)
+
+    def pair(f: int) -> tuple[Fraction, Fraction]:
+        share = Fraction(f, rows.rows)
+        if exact:
+            return share, factor * share
+        low = share if step == 1 else rounded(Fraction(max(f // step * step, 1), rows.rows), up=False)
+        gamma = amplification_limit(low, factor * low)
+        high = min(rounded(Fraction(-(-f // step) * step, rows.rows), up=True), Fraction(999, 1000))
+        return high, worst_posterior(high, gamma)
+
+    per_value = {value: pair(f) for value, f in rows.items() if f and factor * Fraction(f, rows.rows) < 1}
+    if not per_value:
+        raise RequirementError(
+            f"{option('theta')} = {theta} protects no value: every one is {float(1 / factor):.3g} of the rows or more. "
+            f"Fix: {worded('lower theta', 'a lower --tolerance')}."
+        )
+    return Privacy(per_value=per_value, adversary=adversary, theta=factor)
+
+
+def _factor(theta: Probability) -> Fraction:
+    factor = exact_number(theta, "theta")
+    if factor <= 1:
+        raise RequirementError(
+            f"{option('theta')} = {theta!r} must be a number above 1: how many times as sure an attacker may become. "
+            f"Fix: {option('theta', 3)}."
+        )
+    return factor
+
+
+# -- Designed channels: coins and a replacing distribution made for the frequency adversary (mathematics 2, 5) ---------
+# Every posterior is brought up to rho2 at once, so a share of about rho2 of the rows keeps its value, the most that any
+# channel can keep: sum_y Pr[y] Pr[y | y] <= rho2. The replacing distribution r ~ f^a is chosen to minimise the
+# predicted error of the questions in ``profile``: counts by their selectivity, or an owner's own questions. The
+# derivation is in docs/explanation/designed-channels.md.
+
 
 Replacing = Literal["optimised", "frequency", "uniform"]
 POWERS = tuple(a / 20 for a in range(31))  # r ~ f^a

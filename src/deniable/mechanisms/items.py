@@ -20,16 +20,15 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.errors import OptionError, RequirementError, option, worded
 from deniable.core.exact import SCALE
-from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
-from deniable.core.items import Beyond, Unfolding, differing, list_gamma
 from deniable.core.plan import Cell, Plan, PlannedPart
 from deniable.core.privacy import Privacy
-from deniable.core.probability import percent
-from deniable.core.promise import OneOfItems
+from deniable.core.promise import Guarantee, OneOfItems
+from deniable.core.transforms import Beyond, Unfolding, differing, list_gamma
+from deniable.core.values import percent
 from deniable.mechanisms.base import Mechanism, Need, Scanned
 from deniable.mechanisms.requirement import EVERY_RELEASE, refuse_sums
 

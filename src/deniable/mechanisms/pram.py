@@ -21,19 +21,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deniable.core.arrays import Counts
-from deniable.core.channel import Channel, coarsened, weights_of
+from deniable.core.channels import Channel, coarsened, weights_of
 from deniable.core.errors import RequirementError, option
 from deniable.core.exact import SCALE, distinct
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.core.probability import Probability, probability
+from deniable.core.values import Counts, Probability, probability
 from deniable.mechanisms.base import Mechanism
-from deniable.mechanisms.one_cell import limits_of, plan_of_channel, refuse_any_prior
-from deniable.mechanisms.posterior import Limits
-from deniable.mechanisms.requirement import check_histogram, in_its_words, require_values
-from deniable.mechanisms.view import OWN_MARGINS, is_sparse, upper_counts
+from deniable.mechanisms.one_cell import Limits, limits_of, plan_of_channel, refuse_any_prior
+from deniable.mechanisms.requirement import (
+    OWN_MARGINS,
+    check_histogram,
+    in_its_words,
+    is_sparse,
+    require_values,
+    upper_counts,
+)
 
 COIN = 0.8  # where nothing is required
 EXACT_COUNTS = (

@@ -13,15 +13,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from deniable.core.arrays import Counts
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
+from deniable.core.values import Counts
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.one_cell import plan_of_channel, refuse_any_prior
-from deniable.mechanisms.requirement import check_histogram, in_its_words
-from deniable.mechanisms.view import coarse_counts
+from deniable.mechanisms.requirement import check_histogram, coarse_counts, in_its_words
 
 NOT_USEFUL = "Nothing about groups of rows can be estimated: published values are independent of the original ones."
 

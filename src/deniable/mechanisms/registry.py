@@ -6,20 +6,19 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 
 from deniable.core.errors import OptionError
-from deniable.mechanisms.base import Mechanism
-from deniable.mechanisms.spelling import spelled
+from deniable.mechanisms.base import Mechanism, spelled
 
 AUTO = "auto"
 PLACES = {
     "uniform": "deniable.mechanisms.uniform:Uniform",
-    "small-domain": "deniable.mechanisms.small_domain.mechanism:SmallDomain",
+    "small-domain": "deniable.mechanisms.small_domain:SmallDomain",
     "fine-grain": "deniable.mechanisms.fine_grain:FineGrain",
     "identity": "deniable.mechanisms.designed:Identity",
     "designed": "deniable.mechanisms.designed:Designed",
     "lineup": "deniable.mechanisms.lineup:Lineup",
     "pram": "deniable.mechanisms.pram:Pram",
     "redraw": "deniable.mechanisms.redraw:Redraw",
-    "decoys": "deniable.mechanisms.decoys.mechanism:Decoys",
+    "decoys": "deniable.mechanisms.decoys:Decoys",
     "retention": "deniable.mechanisms.retention:Retention",
     "items": "deniable.mechanisms.items:Items",
 }

@@ -13,16 +13,21 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from deniable.core.channel import Channel
-from deniable.core.guarantee import Guarantee
+from deniable.core.channels import Channel
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, amplification_limit, largest_prior, worst_posterior
-from deniable.core.probability import percent
-from deniable.core.promise import Amplification
+from deniable.core.promise import Amplification, Guarantee
+from deniable.core.values import percent
 from deniable.mechanisms.base import Mechanism
-from deniable.mechanisms.requirement import EVERY_RELEASE, check_histogram, needs_rho2
-from deniable.mechanisms.view import beyond_rho1_at, checks_tell, strongest_belief
+from deniable.mechanisms.requirement import (
+    EVERY_RELEASE,
+    beyond_rho1_at,
+    check_histogram,
+    checks_tell,
+    needs_rho2,
+    strongest_belief,
+)
 
 
 @dataclass(frozen=True)

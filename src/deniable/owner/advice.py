@@ -11,33 +11,40 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from deniable.audit.attacks.informed import InformedAttacker
-from deniable.audit.attacks.shown import ChannelRows, Shown
-from deniable.audit.columns import limits_of_part
-from deniable.audit.dependence import Dependence, dependence
-from deniable.audit.findings import namer
-from deniable.audit.functional import DETERMINES, FOLLOWS, NEARLY_DETERMINES, NEARLY_FOLLOWS, functions_of
-from deniable.audit.giveaways import fix_of, sentence_about, serious_ones
-from deniable.audit.heaping import about_heap, heap_of
-from deniable.audit.together import surest
-from deniable.core.arrays import Counts, Floats, Ints
-from deniable.core.bins import BinsLike
-from deniable.core.choice import Choice
+from deniable.core.channels import NumberRange
 from deniable.core.errors import option, shortened
 from deniable.core.histogram import Histogram
 from deniable.core.part import Part
+from deniable.core.plan import Choice
 from deniable.core.privacy import Privacy
-from deniable.core.probability import percent
-from deniable.core.replace import NumberRange
-from deniable.engines import engine_named
-from deniable.engines.base import CELL, Dataset, PartJob, Progress, Scan, no_progress
-from deniable.engines.batch.columns import Encoded, encode, plain
-from deniable.engines.batch.range_intervals import IntervalEncoder, interval_channel
-from deniable.planning.informed import attacker_of, classes_of, shown_by_part
+from deniable.core.transforms import BinsLike
+from deniable.core.values import Counts, Floats, Ints, percent
+from deniable.owner.findings import namer
+from deniable.owner.heaping import about_heap, heap_of
+from deniable.owner.parts import limits_of_part
+from deniable.owner.public import (
+    DETERMINES,
+    FOLLOWS,
+    NEARLY_DETERMINES,
+    NEARLY_FOLLOWS,
+    Dependence,
+    dependence,
+    fix_of,
+    functions_of,
+    sentence_about,
+    serious_ones,
+)
+from deniable.owner.together import surest
+from deniable.planning.attackers import ChannelRows, Shown
+from deniable.planning.informed import InformedAttacker, attacker_of, classes_of, shown_by_part
 from deniable.publishing.advice import Advice
 from deniable.publishing.recoding import Recoding
 from deniable.publishing.request import Publication, binned, public_columns
 from deniable.release.release import Release
+from deniable.tables import engine_named
+from deniable.tables.base import CELL, Dataset, PartJob, Progress, Scan, no_progress
+from deniable.tables.encoding import Encoded, encode, plain
+from deniable.tables.ranges import IntervalEncoder, interval_channel
 
 LEARNT_FROM = 200_000  # rows at most, evenly spread over the table
 MOST_LEARNT = 2000  # values: what is learnt of every pair of values is kept

@@ -10,30 +10,26 @@ from typing import Any
 
 import numpy as np
 
-from deniable.audit.audit import Audit
-from deniable.audit.audit import audit as audit_figures
-from deniable.audit.findings import Finding, by_grade
 from deniable.core import values
-from deniable.core.arrays import Counts
 from deniable.core.errors import DeniableError, TableError
-from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy
-from deniable.engines.base import Dataset, Progress, no_progress
+from deniable.core.promise import Guarantee
+from deniable.core.values import Counts
 from deniable.mechanisms import MECHANISMS
-from deniable.mechanisms.decoys.mechanism import Decoys
-from deniable.owner.beside import Beside
-from deniable.owner.combined import combined_findings
-from deniable.owner.giveaways import giveaways, single_numbers
-from deniable.owner.lists import audit_of_lists
-from deniable.owner.looking import looked_at
-from deniable.owner.scanning import Scanned, as_published, joint_counts, scanned, with_intervals
+from deniable.mechanisms.decoys import Decoys
+from deniable.owner.assessment import Audit
+from deniable.owner.assessment import audit as audit_figures
+from deniable.owner.findings import Finding, by_grade
+from deniable.owner.joining import audit_of_lists, combined_findings, giveaways, single_numbers
+from deniable.owner.reading import Beside, Scanned, as_published, joint_counts, looked_at, scanned, with_intervals
 from deniable.owner.scenes import Stage
-from deniable.publishing.marginal import public_histogram
+from deniable.publishing.parts import public_histogram
 from deniable.release.release import Release, open_release
+from deniable.tables.base import Dataset, Progress, no_progress
 
 STEPS, AUDITING = 4, "looking for what gives values away"
 NOT_PLAYED = Finding(

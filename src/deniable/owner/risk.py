@@ -1,8 +1,9 @@
-"""What a table's columns expose before it is published, before and after they are made coarser: for its owner."""
+"""What a table's columns expose before it is published, and the questions that its owner cares about."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,22 +11,182 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.audit.attacks.shown import NothingShown
-from deniable.audit.audit import FOR_OWNER
-from deniable.audit.dependence import SEED, Dependence, dependence
-from deniable.audit.exposure import Exposure
-from deniable.audit.functional import functions_of
-from deniable.core.arrays import Bools, Codes
-from deniable.core.errors import ColumnError, OptionError, TableError, no_column, option, shortened
-from deniable.core.probability import percent
-from deniable.engines import Engine, engine_named
-from deniable.engines.base import Dataset, Progress, no_progress
-from deniable.engines.batch.columns import Encoded, coded_columns
-from deniable.engines.batch.values import is_askable
-from deniable.owner.suppression import suppressed_to_k
+from deniable.core.errors import ColumnError, OptionError, TableError, counted, no_column, option, shortened
+from deniable.core.histogram import QuestionProfile
+from deniable.core.transforms import BinsLike, require_fixed
+from deniable.core.values import Bools, Codes, Ints, percent
+from deniable.mechanisms import Designed, Mechanism
+from deniable.owner.assessment import FOR_OWNER
+from deniable.owner.public import SEED, Dependence, Exposure, combined, dependence, functions_of
+from deniable.planning.attackers import NothingShown
 from deniable.planning.informed import classes_of
+from deniable.planning.pools import CodedTable, QuestionPool, pools_named
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
-from deniable.publishing.request import as_names
+from deniable.publishing.request import as_names, public_columns
+from deniable.tables import Engine, engine_named
+from deniable.tables.base import Dataset, Progress, no_progress
+from deniable.tables.encoding import Encoded, coded_columns, is_askable
+
+# -- Local suppression: blank out single values so that every combination of some columns has k rows or more -----------
+# Rows in combinations that are too small lose one value at a time: first the column whose loss lets most of them join
+# enough others, and only for those rows. Rows that nothing helps lose the column with the most different values among
+# them, and are looked at again. Missing is a value like any other, so blanked rows are alike.
+
+
+def suppressed_to_k(columns: Mapping[str, tuple[Codes, int]], k: int) -> dict[str, Bools]:
+    """Which values to blank out, for each column.
+
+    Args:
+        columns: for each column its codes, and the code that stands for missing.
+        k: how many rows a combination must have.
+    """
+    names = list(columns)
+    codes = [columns[name][0].astype(np.int64) for name in names]
+    blanks = [columns[name][1] for name in names]
+    rows = len(codes[0]) if codes else 0
+    if k < 2 or rows < k:
+        raise OptionError(
+            f"{counted(rows, 'row')} cannot be made alike in groups of {k:,}. Fix: k from 2 to the number of rows."
+        )
+    while (risky := _risky(codes, k)).any():
+        if not _one_value(codes, blanks, risky, k):
+            _everyone(codes, blanks, risky, k)
+    original = [columns[name][0] for name in names]
+    return {name: now != before for name, now, before in zip(names, codes, original, strict=True)}
+
+
+def _risky(codes: Sequence[Ints], k: int) -> Bools:
+    group = combined(codes, len(codes[0]))
+    small: Bools = (np.bincount(group) < k)[group]
+    return small
+
+
+def _one_value(codes: list[Ints], blanks: Sequence[int], risky: Bools, k: int) -> bool:
+    """Blank the column that helps most rows, in those rows; False where none helps any."""
+    helped, best = np.zeros(0, bool), -1
+    for place, blank in enumerate(blanks):
+        tried = [*codes[:place], np.where(risky, blank, codes[place]), *codes[place + 1 :]]
+        now = risky & ~_risky(tried, k) & (codes[place] != blank)
+        if now.sum() > helped.sum():
+            helped, best = now, place
+    if best < 0:
+        return False
+    codes[best] = np.where(helped, blanks[best], codes[best])
+    return True
+
+
+def _everyone(codes: list[Ints], blanks: Sequence[int], risky: Bools, k: int) -> None:
+    """Blank the column with the most different values in all rows that are left; rows without any take others along."""
+    different = [
+        len(np.unique(one[risky])) if (one[risky] != blank).any() else 0
+        for one, blank in zip(codes, blanks, strict=True)
+    ]
+    worst = int(np.argmax(different))
+    if different[worst]:
+        codes[worst] = np.where(risky, blanks[worst], codes[worst])
+        return
+    group = combined(codes, len(codes[0]))
+    sizes = np.bincount(group)
+    smallest = int(np.argmin(np.where(sizes < k, np.iinfo(np.int64).max, sizes)))
+    for place, blank in enumerate(blanks):
+        codes[place] = np.where(group == smallest, blank, codes[place])
+
+
+# -- The questions that an owner cares about, made into a profile that planning can optimise for -----------------------
+
+
+# The mechanisms that can be made for an owner's questions, by name.
+MADE_FOR: Mapping[str, Callable[[QuestionProfile], Mechanism]] = {"designed": lambda profile: Designed(profile=profile)}
+
+
+def question_profile(
+    table: Any,
+    *,
+    sensitive: str,
+    questions: str | os.PathLike[str] = "sdr",
+    drop: Sequence[str] = (),
+    bins: Mapping[str, BinsLike] | None = None,
+    missing: str = "value",
+    recode: RecodeLike | None = None,
+    rare: Rows | None = None,
+    suppress: Rows | None = None,
+    seed: int = 1,
+) -> QuestionProfile:
+    """Questions about a table as counts, for ``Designed(profile=...)``. It is for the table's owner.
+
+    Args:
+        table: as for ``publish``; it is read into memory.
+        sensitive: the column that will be perturbed.
+        questions: a file with one ``SELECT COUNT(*) FROM release WHERE ..`` in each line, or ``"sdr"``: 200 random
+            conditions, each with every value.
+        drop: columns that will not be published, and cannot be asked about.
+        bins, recode, rare, suppress, missing: as for ``publish``; of rows that are exempt no question has to be
+            answered.
+        seed: of random questions.
+
+    >>> import pyarrow as pa
+    >>> import deniable as dn
+    >>> table = pa.table({"sex": ["F", "M"] * 500, "disease": ["flu", "flu", "cold", "hiv", "flu"] * 200})
+    >>> profile = dn.question_profile(table, sensitive="disease")
+    >>> profile
+    QuestionProfile(600 questions)
+    >>> designed = dn.mechanisms.Designed(profile=profile)
+    >>> dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), mechanism=designed)
+    <Release of 1,000 rows, disease by designed>
+    """
+    require_fixed(bins or {}, "a profile")
+    recoding = Recoding.of(recode, rare, suppress)
+    questioned = asked_table(table, sensitive, drop=drop, bins=bins, missing=missing, recoding=recoding)
+    return one_pool(questioned, questions, seed).profile
+
+
+def asked_table(
+    table: Any,
+    sensitive: str,
+    *,
+    drop: Sequence[str] = (),
+    bins: Mapping[str, BinsLike] | None = None,
+    missing: str = "value",
+    recoding: Recoding | None = None,
+) -> CodedTable:
+    """The rows that will be perturbed, as codes: all in memory, and without those that are exempt."""
+    dataset = as_read(table, sensitive, drop, bins, recoding)
+    if missing != "exempt" or sensitive not in dataset.names:
+        return CodedTable.read(dataset, sensitive, drop=tuple(drop))
+    whole = pa.Table.from_batches(dataset.batches(list(dataset.names)), schema=dataset.schema)
+    return CodedTable.of(whole.filter(whole[sensitive].is_valid()), sensitive, drop=tuple(drop))
+
+
+def one_pool(table: CodedTable, questions: str | os.PathLike[str], seed: int = 1) -> QuestionPool:
+    """A pool by its name or file, where only one will do."""
+    pools = pools_named(table, os.fspath(questions), seed)
+    if len(pools) > 1:
+        raise OptionError(f"questions = {str(questions)!r} is {len(pools)} pools; planning takes one: 'sdr' or a file.")
+    if not (pools[0].truth > 0).any():
+        raise OptionError(
+            f"questions = {str(questions)!r}: no row of the table satisfies any of them, so there is no relative error "
+            "to predict. Fix: ask about rows that there are."
+        )
+    return pools[0]
+
+
+def as_read(
+    table: Any,
+    sensitive: str,
+    drop: Sequence[str] = (),
+    bins: Mapping[str, BinsLike] | None = None,
+    recoding: Recoding | None = None,
+) -> Dataset:
+    """A table as it will be published: recoded, and numbers as intervals where they have bins."""
+    dataset = engine_named("local").open(table)
+    if recoding:
+        public = public_columns(dataset, (sensitive,), tuple(drop), None)
+        dataset = dataset.recoded(recoding.steps(dataset.schema, public, [sensitive]))
+    return dataset.binned(bins or {})
+
+
+# -- What a table's columns expose before it is published, before and after they are made coarser: for its owner -------
+
 
 LEARNT_FROM = 100_000  # rows, at the most
 

@@ -10,22 +10,32 @@ from typing import Any
 
 import numpy as np
 
-from deniable.audit.attacks.informed import InformedAttacker
-from deniable.core.errors import OptionError, RequirementError
+from deniable.core.errors import OptionError, RequirementError, option
 from deniable.core.histogram import Histogram
-from deniable.core.privacy import Adversary, Privacy
-from deniable.core.probability import percent
-from deniable.engines.base import Progress, no_progress
-from deniable.mechanisms import Decoys, Designed, FineGrain, Identity, Mechanism, SmallDomain, Uniform
+from deniable.core.plan import Plan
+from deniable.core.privacy import Adversary, Privacy, as_privacy
+from deniable.core.values import Probability, percent
+from deniable.mechanisms import Decoys, Designed, FineGrain, Identity, Mechanism, SmallDomain, Uniform, mechanism_named
+from deniable.mechanisms.registry import AUTO
 from deniable.mechanisms.requirement import check_histogram, in_its_words
-from deniable.planning.beliefs import starting_belief
-from deniable.planning.candidates import Candidate, candidate, with_beliefs
-from deniable.planning.chart import Chart, Point, Series
-from deniable.planning.comparison import Comparison
-from deniable.planning.frontier import distinct, judged, lineup_points, with_informed
-from deniable.planning.independence import IndependenceMoments
+from deniable.planning.candidates import (
+    Candidate,
+    Chart,
+    Point,
+    Series,
+    beliefs,
+    candidate,
+    starting_belief,
+    with_beliefs,
+)
+from deniable.planning.comparison import Comparison, distinct, judged, lineup_points, with_informed
+from deniable.planning.informed import InformedAttacker
 from deniable.planning.pools import QuestionPool
-from deniable.planning.profiles import BySelectivity, Profile, profile_of
+from deniable.planning.prediction import BySelectivity, IndependenceMoments, Profile, profile_of
+from deniable.tables.base import Progress, no_progress
+
+# -- The planner: which mechanism, for this histogram and this requirement; and which requirement, for this error ------
+
 
 RIVAL = " (rival"  # in the name of a line
 BY_NOISE = " (shares are those that a plan is made from, so that it gives no count away: with noise, or all alike)"
@@ -288,3 +298,54 @@ def error_chart(rows: Sequence[Mapping[str, Any]], selectivity: float) -> Chart:
         percent=True,
         percent_x=True,
     )
+
+
+# -- ``dn.plan``: one mechanism's plan, or the planner's choice; ``dn.beliefs``: what attackers can make of it ---------
+
+
+__all__ = ["AUTO", "beliefs", "plan", "planners_choice"]
+
+
+def planners_choice(
+    histogram: Histogram,
+    privacy: Privacy | None,
+    without: Sequence[str] = (),
+    noisy: bool = False,
+) -> Comparison:
+    """What ``"auto"`` compares: the first candidate is its choice."""
+    return compare(histogram, require_something(privacy), without=without, noisy=noisy)
+
+
+def require_something(privacy: Privacy | None) -> Privacy:
+    """Refuse to choose a mechanism where nothing is required of the release."""
+    if privacy is None:
+        raise RequirementError(
+            f"mechanism 'auto' needs a requirement to choose for. Fix: {option('privacy', '1/6')}, how sure an "
+            f"attacker may become; or {option('mechanism', '')} with one that needs no requirement, for example 'pram'."
+        )
+    return privacy
+
+
+def plan(
+    rows: Mapping[Hashable, int] | Histogram | Any,
+    privacy: Privacy | Probability | None = None,
+    mechanism: str | Mechanism = AUTO,
+) -> Plan:
+    """Plan a release from a histogram alone.
+
+    Args:
+        rows: how many rows hold each value: a mapping, a ``Histogram``, or a pandas Series (``value_counts()``).
+        privacy: the requirement, or rho2 alone; None for mechanisms that need none.
+        mechanism: a mechanism's name or object; left out, or ``"auto"``: the planner's choice.
+
+    >>> import deniable as dn
+    >>> plan = dn.plan({"flu": 5, "cold": 7}, dn.Privacy(rho1="1/2", rho2="3/4"), "uniform")
+    >>> plan
+    <Plan by uniform: 1 cell, rho2 75 %>
+    >>> plan.cells[0].channel.gamma
+    3.0
+    """
+    histogram, required = Histogram.of(rows), as_privacy(privacy)
+    if mechanism == AUTO:
+        return planners_choice(histogram, required).recommended.mechanism.plan(histogram, required)
+    return mechanism_named(mechanism).plan(histogram, required)

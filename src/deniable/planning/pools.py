@@ -1,35 +1,303 @@
-"""Pools of questions: what is planned for, and what an experiment asks of the original and of every release alike.
-
-A question is a condition on public columns and a set of sensitive values. SDR 10.9: A_1 = a_1 and .. and A_d = a_d and
-SA = x, with d in {1, 2, 3} random columns and random values of them. A pool keeps the rows of each condition, so that a
-draw is counted by one ``bincount`` over them.
-"""
+"""Pools of questions: what is planned for, and what an experiment asks of the original and of every release alike."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from deniable.core.arrays import Bools, Floats, Ints
-from deniable.core.errors import OptionError, QuestionError, did_you_mean
-from deniable.core.profile import QuestionProfile
-from deniable.core.reading import small_text
-from deniable.engines.batch.columns import mixed
+from deniable.core.channels import Channel
+from deniable.core.errors import ColumnError, OptionError, QuestionError, TableError, did_you_mean, no_column, option
+from deniable.core.histogram import Histogram, QuestionProfile
+from deniable.core.text import small_text
+from deniable.core.values import Bools, Codes, Floats, Ints
 from deniable.estimation.published import Counter
 from deniable.estimation.questions import Resolved, Resolver
 from deniable.estimation.sql.parsing import parse
 from deniable.estimation.sql.scope import Scope
-from deniable.planning.condition_rows import HELD, Condition, CountedRows, Rows, rows_of
-from deniable.planning.tables import CodedTable
+from deniable.tables.base import Dataset, Progress, no_progress, row_labels
+from deniable.tables.encoding import Encoded, coded_columns, encode, mixed, smallest
+
+# -- A table as codes, made once: what planning for questions, and experiments, need of the original -------------------
+
+
+PIECE = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class CodedTable:
+    """An original table: public columns and one sensitive column, as codes.
+
+    It can be asked like a release (its public parameters have no channels), which is how conditions are read.
+
+    Attributes:
+        columns: the public columns; the last code of each means missing.
+        sensitive: the sensitive column's name.
+        histogram: how many rows hold each of its values.
+        codes: where every row's value stands in the histogram's domain.
+    """
+
+    columns: Mapping[str, Encoded]
+    sensitive: str
+    histogram: Histogram
+    codes: Codes
+    channels: tuple[Channel, ...] = field(default=(), init=False)
+    cell_positions: tuple[Ints, ...] = field(default=(), init=False)
+    cells_published: bool = field(default=False, init=False)
+    marginal: None = field(default=None, init=False)
+
+    @classmethod
+    def of(cls, table: pa.Table, sensitive: str, *, drop: Sequence[str] = ()) -> CodedTable:
+        """A table as codes. Values are sorted, missing is a value like any other and comes last."""
+        kept = _kept(table.column_names, sensitive, drop)
+        return cls.of_columns({name: encode(table[name]) for name in kept}, sensitive)
+
+    @classmethod
+    def read(
+        cls, dataset: Dataset, sensitive: str, *, drop: Sequence[str] = (), progress: Progress = no_progress
+    ) -> CodedTable:
+        """The same of a table that is read in batches: what is held is a code a row and column, and distinct values."""
+        return cls.of_columns(coded_columns(dataset, _kept(dataset.names, sensitive, drop), progress), sensitive)
+
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, Encoded], sensitive: str) -> CodedTable:
+        """From columns as ``encode`` has them, the sensitive one among them."""
+        unsorted = columns[sensitive]
+        if not len(unsorted.codes):
+            raise TableError(
+                "The table has no rows: there is nothing to evaluate. Fix: a file with rows below its header."
+            )
+        values: list[Any] = unsorted.values.to_pylist()
+        order = sorted(range(len(values)), key=lambda place: (str(type(values[place])), values[place]))
+        missing = bool((unsorted.codes == len(values)).any())
+        domain: list[Hashable] = [values[place] for place in order] + ([None] if missing else [])
+        rank = np.empty(len(values) + 1, np.int64)
+        rank[order] = np.arange(len(values))
+        rank[len(values)] = len(values)
+        codes = smallest(rank, len(domain))[unsorted.codes]
+        counts = _counts(codes, len(domain))
+        public = {name: column for name, column in columns.items() if name != sensitive}
+        return cls(public, sensitive, Histogram(tuple(domain), counts), codes)
+
+    @property
+    def rows(self) -> int:
+        return len(self.codes)
+
+    @property
+    def m(self) -> int:
+        return self.histogram.m
+
+    @property
+    def domain(self) -> tuple[Hashable, ...]:
+        return self.histogram.domain
+
+    @property
+    def sensitive_columns(self) -> tuple[str, ...]:
+        return (self.sensitive,)
+
+    @property
+    def public_columns(self) -> tuple[str, ...]:
+        return tuple(self.columns)
+
+    def distinct(self, column: str) -> pa.Array:
+        """The distinct values of a public column, without missing."""
+        return self.columns[column].values
+
+
+def _counts(codes: Codes, size: int) -> Ints:
+    """The rows of each code, a piece at a time: NumPy counts numbers of 64 bits, and would make them of all rows."""
+    counts = np.zeros(size, np.int64)
+    for start in range(0, len(codes), PIECE):
+        counts += np.bincount(codes[start : start + PIECE], minlength=size)
+    return counts
+
+
+def _kept(names: Sequence[str], sensitive: str, drop: Sequence[str]) -> list[str]:
+    """The columns that stay; refused where one is named that is not there, or the sensitive one is dropped."""
+    for role, name in (("sensitive", sensitive), *(("drop", name) for name in drop)):
+        if name not in names:
+            raise ColumnError(no_column(role, name, names))
+    if sensitive in drop:
+        raise ColumnError(
+            f"The column {sensitive!r} is named by {option('sensitive', '')} and by {option('drop', '')}: a column has "
+            "one role. Fix: name it once."
+        )
+    left_out = {*drop, *row_labels(names, (sensitive,))}
+    return [name for name in names if name not in left_out]
+
+
+# -- The rows of the conditions of a pool: held, or counted again in all rows where a table is too large for that ------
+
+
+Rows = npt.NDArray[np.int32]
+HELD = 2**19  # rows of a table whose conditions are held as lists of rows: three times as fast to count
+CHUNK = 2**18
+RADIX = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """A condition on public columns.
+
+    Attributes:
+        leaves: columns, and which codes of each are meant.
+        classes: for each pattern of their truth, whether rows with it satisfy the condition (0) or not (-1); None
+            where all leaves must hold.
+    """
+
+    leaves: tuple[tuple[str, Bools], ...]
+    classes: Ints | None = None
+
+    @classmethod
+    def all_of(cls, masks: Mapping[str, Bools]) -> Condition:
+        """A conjunction."""
+        return cls(tuple(masks.items()))
+
+    def rows(self, table: CodedTable) -> Rows:
+        """The rows that satisfy it."""
+        parts = [(self.within(table, start) + start).astype(np.int32) for start in range(0, table.rows, CHUNK)]
+        return np.concatenate([np.zeros(0, np.int32), *parts])
+
+    def within(self, table: CodedTable, start: int) -> Ints:
+        """Those of the chunk of rows that begins there, counted from its first."""
+        columns = [(mask, table.columns[name].codes[start : start + CHUNK]) for name, mask in self.leaves]
+        number = min(CHUNK, table.rows - start)
+        if self.classes is None:
+            meant = np.ones(number, bool)
+            for mask, codes in columns:
+                meant &= mask[codes]
+        else:
+            pattern = np.zeros(number, np.int64)
+            for bit, (mask, codes) in enumerate(columns):
+                pattern |= mask[codes].astype(np.int64) << bit
+            meant = self.classes[pattern] >= 0
+        return np.flatnonzero(meant)
+
+
+class CountedRows(Sequence[Rows]):
+    """The rows of conditions, looked for when they are needed; counts of them take no list of rows."""
+
+    def __init__(self, table: CodedTable, conditions: Sequence[Condition]) -> None:
+        self._table, self._conditions = table, tuple(conditions)
+
+    def __len__(self) -> int:
+        return len(self._conditions)
+
+    @overload
+    def __getitem__(self, place: int) -> Rows: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> CountedRows: ...
+
+    def __getitem__(self, place: int | slice) -> Rows | CountedRows:
+        if isinstance(place, slice):
+            return CountedRows(self._table, self._conditions[place])
+        return self._conditions[place].rows(self._table)
+
+    def __add__(self, other: CountedRows) -> CountedRows:
+        return CountedRows(self._table, (*self._conditions, *other._conditions))
+
+    def tally(self, states: Codes, number: int) -> Floats:
+        """Rows of every condition by state: [conditions, number of states]."""
+        counts = np.zeros((len(self), number))
+        sets = self._column_sets
+        by_set = [np.zeros((len(one.keys), number)) for one in sets]
+        for start in range(0, self._table.rows, CHUNK):
+            own = states[start : start + CHUNK]
+            for one, counted in zip(sets, by_set, strict=True):
+                rows, places = one.matching(self._table, start)
+                key = places * number + own[rows]
+                counted += np.bincount(key, minlength=counted.size).reshape(counted.shape)
+            for place in self._others:
+                rows = self._conditions[place].within(self._table, start)
+                counts[place] += np.bincount(own[rows], minlength=number)
+        for one, counted in zip(sets, by_set, strict=True):
+            counts[one.members] = counted[one.place_of_member]
+        return counts
+
+    @cached_property
+    def _column_sets(self) -> list[_ColumnSet]:
+        members: dict[tuple[str, ...], list[int]] = {}
+        for place, one in enumerate(self._conditions):
+            if place not in self._others:
+                members.setdefault(tuple(name for name, _ in one.leaves), []).append(place)
+        return [
+            _ColumnSet.of(self._table, names, places, [self._conditions[place] for place in places])
+            for names, places in members.items()
+        ]
+
+    @cached_property
+    def _others(self) -> frozenset[int]:
+        """Conditions that are not one value of each of some columns."""
+
+        def is_other(one: Condition) -> bool:
+            names = [name for name, _ in one.leaves]
+            radix = math.prod(len(mask) for _, mask in one.leaves)
+            single = all(int(mask.sum()) == 1 for _, mask in one.leaves)
+            return one.classes is not None or not single or not names or len(set(names)) < len(names) or radix > RADIX
+
+        return frozenset(place for place, one in enumerate(self._conditions) if is_other(one))
+
+
+@dataclass(frozen=True, eq=False)
+class _ColumnSet:
+    """Conditions that ask for one value of each of the same columns.
+
+    Attributes:
+        names, sizes: the columns, and how many codes each has.
+        keys: the different combinations of codes that are asked for, sorted.
+        members, place_of_member: the conditions, and the key of each.
+        rarest, meant: the column of the most codes, and which of them are asked for: other rows are not looked at.
+    """
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    keys: Ints
+    members: list[int]
+    place_of_member: Ints
+    rarest: str
+    meant: Bools
+
+    @classmethod
+    def of(
+        cls, table: CodedTable, names: tuple[str, ...], members: list[int], conditions: Sequence[Condition]
+    ) -> _ColumnSet:
+        sizes = tuple(table.columns[name].size for name in names)
+        codes = [[int(mask.argmax()) for _, mask in one.leaves] for one in conditions]
+        keys, places = np.unique(mixed([*np.array(codes).T], sizes), return_inverse=True)
+        rarest = names[int(np.argmax(sizes))]
+        meant = np.logical_or.reduce([dict(one.leaves)[rarest] for one in conditions])
+        return cls(names, sizes, keys, members, places, rarest, meant)
+
+    def matching(self, table: CodedTable, start: int) -> tuple[Ints, Ints]:
+        """The rows of a chunk that satisfy a condition, counted from its first, and the place of its key."""
+        rows = np.flatnonzero(self.meant[table.columns[self.rarest].codes[start : start + CHUNK]])
+        own = mixed([table.columns[name].codes[start : start + CHUNK][rows] for name in self.names], self.sizes)
+        places = np.minimum(np.searchsorted(self.keys, own), len(self.keys) - 1)
+        there = self.keys[places] == own
+        return rows[there], places[there]
+
+
+def rows_of(table: CodedTable, conditions: Sequence[Condition]) -> Sequence[Rows]:
+    """The rows of each condition: held where the table is small."""
+    if table.rows > HELD:
+        return CountedRows(table, conditions)
+    return tuple(condition.rows(table) for condition in conditions)
+
+
+# -- Pools of questions: what is planned for, and what an experiment asks of the original and of every release alike.
+# A question is a condition on public columns and a set of sensitive values. SDR 10.9: A_1 = a_1 and .. and A_d = a_d
+# and SA = x, with d in {1, 2, 3} random columns and random values of them. A pool keeps the rows of each condition, so
+# that a draw is counted by one ``bincount`` over them.
+
 
 CONDITIONS = 200
 QUESTIONS = 5000

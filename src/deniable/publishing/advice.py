@@ -10,14 +10,13 @@ from functools import cached_property
 import numpy as np
 
 from deniable.core.about import About
-from deniable.core.choice import Choice
 from deniable.core.errors import OptionError, TableError
 from deniable.core.histogram import Histogram
 from deniable.core.part import Part
-from deniable.core.plan import Plan
+from deniable.core.plan import Choice, Plan
 from deniable.core.sentence import not_covered
 from deniable.planning.candidates import errors_of
-from deniable.planning.profiles import BySelectivity
+from deniable.planning.prediction import BySelectivity
 from deniable.publishing.parts import Prepared
 from deniable.publishing.request import Publication
 from deniable.release.release import Release
@@ -86,7 +85,7 @@ class Advice:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Columns that name people or tell values, the order of rows, counts that say more than rows."""
-        from deniable.owner.advice import warnings_about  # a house of its own: publishing stands without it
+        from deniable.owner.advice import warnings_about
 
         try:
             return tuple(warnings_about(self))

@@ -3,30 +3,209 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import hashlib
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal, cast
 
+import numpy as np
+
+from deniable.core.channels import Replace
 from deniable.core.errors import OptionError, RequirementError, option
-from deniable.core.part import Marginal, Part
-from deniable.core.plan import Plan
+from deniable.core.histogram import Histogram
+from deniable.core.lineups import surest_in_lineups
+from deniable.core.manifest import ROW_ID
+from deniable.core.part import COUNT_EPSILON, Marginal, Part
+from deniable.core.plan import Plan, PlannedPart
 from deniable.core.privacy import Privacy
-from deniable.core.recode import Snap, Step
-from deniable.core.replace import Replace
-from deniable.engines.base import Dataset, PartJob, items_of
-from deniable.engines.batch.values import require_sensitive
-from deniable.engines.randomness import drawn_rows
+from deniable.core.promise import Amplification, Guarantee, Nothing, PerValue, Promise, RelativePrior
+from deniable.core.transforms import Snap, Step
+from deniable.mechanisms import SmallDomain
 from deniable.mechanisms.base import Mechanism, Need, Scanned
-from deniable.publishing.choosing import compared_for
-from deniable.publishing.marginal import (
-    NOT_WITH_ANY_PRIOR,
-    is_wanted,
-    noisy_marginal,
-    public_histogram,
-    said_of,
-    said_of_unpublished,
-)
+from deniable.mechanisms.one_cell import covered_by_promise, keeps_singles
+from deniable.mechanisms.requirement import matched_requirements, own_limits
+from deniable.mechanisms.small_domain import surest_in_cells
+from deniable.planning.comparison import Comparison
+from deniable.planning.planner import planners_choice, require_something
 from deniable.publishing.request import Publication
+from deniable.tables.base import Dataset, PartJob, items_of
+from deniable.tables.encoding import require_sensitive
+from deniable.tables.keys import Keystream, discrete_laplace, discrete_laplace_variance, drawn_rows
+
+# -- The noisy histogram of a release: one rule for when it is published, how it is drawn, and what is said of it ------
+
+
+COST = 2 * COUNT_EPSILON  # of a whole histogram
+NOT_WITH_ANY_PRIOR = (
+    "marginals = True does not go with adversary 'any-prior': the noisy histogram would let the odds of any belief "
+    f"grow by a further factor of e^{COST:g}, beyond rho2. Fix: leave marginals out."
+)
+
+
+def is_wanted(
+    wish: bool | None, privacy: Privacy | None, rule: Literal["default", "always", "asked"] = "default"
+) -> bool:
+    """Whether a part publishes it; by default where the adversary knows the distribution anyway, and no small sum must
+    stay uncertain."""
+    if rule != "default":
+        return rule == "always" or bool(wish)
+    knows = privacy is None or privacy.adversary == "frequency"
+    uncertain = privacy is not None and privacy.small_sums is not None
+    if wish and not knows:
+        raise RequirementError(NOT_WITH_ANY_PRIOR)
+    if wish and uncertain:
+        raise RequirementError(
+            f"marginals = True does not go with {option('small_sums')}: the noisy histogram tells every count, small "
+            "ones too, to within about two rows. Fix: leave marginals out."
+        )
+    return knows and not uncertain if wish is None else wish
+
+
+def noisy_marginal(keys: Keystream, histogram: Histogram) -> Marginal:
+    """The histogram with discrete Laplace noise; its draws depend on the counts, so a re-run repeats them and another
+    table gets fresh ones."""
+    stream = keys.subkey("marginal", hashlib.sha256(histogram.counts.tobytes()).hexdigest())
+    counts = histogram.counts + discrete_laplace(stream, histogram.m, COUNT_EPSILON)
+    return Marginal(tuple(counts.tolist()), COUNT_EPSILON, discrete_laplace_variance(COUNT_EPSILON))
+
+
+def public_histogram(histogram: Histogram, marginal: Marginal | None) -> Histogram | None:
+    """The noisy histogram with every count at least one."""
+    if marginal is None:
+        return None
+    return Histogram(histogram.domain, np.maximum(np.array(marginal.counts, dtype=np.int64), 1))
+
+
+def said_of(promised: Guarantee, marginals: list[Marginal]) -> Guarantee:
+    """The frequency adversary knows the histogram anyway; to others the noisy one is evidence too, and we say so."""
+    if not marginals:
+        return promised
+    columns, epsilon = len(marginals), marginals[0].cost
+    which = "the sensitive column" if columns == 1 else "every sensitive column"
+    sentence = (
+        f"A noisy histogram of {which} is published. It adds nothing for an attacker who knows the "
+        "distribution; the odds of any other belief can grow by a further factor of up to "
+        f"{math.exp(columns * epsilon):.3g} (epsilon {epsilon:g} for the whole histogram"
+        f"{' of a column' * (columns > 1)})."
+    )
+    return dataclasses.replace(promised, not_protected=(*promised.not_protected, sentence))
+
+
+def said_of_unpublished(promised: Guarantee) -> Guarantee:
+    """Coins that are computed from a noisy histogram tell of it, published or not."""
+    sentence = (
+        "Coins are computed from a histogram with noise, which is not published: they add nothing for an attacker who "
+        f"knows the distribution, and as much as that histogram would to others (epsilon {COST:g})."
+    )
+    return dataclasses.replace(promised, not_protected=(*promised.not_protected, sentence))
+
+
+# -- The planner's choice for a table: it is published, so it may tell no more of the rows than the release says -------
+
+
+def compared_for(publication: Publication) -> Comparison:
+    """The planner chooses by all sensitive columns together. What it takes is published, so it is no more than noisy
+    counts tell; it looks at no row."""
+    privacy = require_something(publication.privacy)
+    scan = publication.scan(publication.sensitive, publication.domain)
+    drawn_by = publication.request.drawn_by
+    without = (SmallDomain.name,) if drawn_by == ROW_ID else ()  # it deals rows to cells by their number
+    return planners_choice(_known_counts(publication, scan.histogram), privacy, without=without, noisy=True)
+
+
+def _known_counts(publication: Publication, counts: Histogram) -> Histogram:
+    """What the release tells of the counts: with the noise that it has, and of all values alike where it tells none."""
+    privacy = publication.privacy
+    if privacy is not None and privacy.sums:
+        return counts  # decoys alone promise sums: there is nothing to choose
+    if is_wanted(None, privacy):
+        known = public_histogram(counts, noisy_marginal(publication.keys, counts))
+        assert known is not None
+        return known
+    return Histogram(counts.domain, np.full(counts.m, max(counts.rows // max(counts.m, 1), 1), dtype=np.int64))
+
+
+# -- A plan that must keep its promise for a table that grows: it is made for a little more than is required, and
+# whether it still keeps what is required is looked at each time.
+
+
+ROOM = Fraction(9, 10)  # of the way to rho2 is planned for at first; the rest is for a table that grows
+
+
+def with_room(privacy: Privacy | None) -> Privacy | None:
+    """A little more than is required, so that the plan still keeps the promise when the table has grown."""
+    if privacy is None or privacy.adversary != "frequency":
+        return privacy
+    own = {value: (rho1, _nearer(rho1, rho2)) for value, (rho1, rho2) in privacy.per_value.items()}
+    rho2 = None if privacy.rho2 is None else _nearer(privacy.rho1, privacy.rho2)
+    return replace(privacy, rho2=rho2, per_value=own)
+
+
+def _nearer(rho1: Fraction | None, rho2: Fraction) -> Fraction:
+    before = rho1 or Fraction(0)
+    return before + ROOM * (rho2 - before)
+
+
+def as_required(plan: Plan, privacy: Privacy | None) -> Plan:
+    """The plan, promising what is required and not more: the rest is room."""
+    if privacy is None:
+        return plan
+    promises = tuple(
+        _required(promise, part, privacy) for promise, part in zip(plan.guarantee.promises, plan.parts, strict=True)
+    )
+    promised = replace(plan.guarantee, promises=promises, rho2=privacy.rho2, sentence="")
+    return replace(plan, guarantee=promised, privacy=privacy)
+
+
+def _required(promise: Promise, part: PlannedPart, privacy: Privacy) -> Promise:
+    stated: Any = promise
+    if getattr(stated, "rho2", None) is not None:
+        stated = replace(stated, rho2=privacy.rho2)
+    own = next((name for name in ("per_value", "limits") if getattr(stated, name, ())), None)
+    if own is not None and part.histogram is not None and privacy.per_value:
+        stated = replace(stated, **{own: own_limits(part.histogram, matched_requirements(part.histogram, privacy))})
+    return cast(Promise, stated)
+
+
+def require_kept(part: Part, planned: PlannedPart) -> None:
+    """Refuse a table for which the promise of a part does not hold any more, by its exact counts."""
+    if planned.grid is None and any(_broken(part, planned)):
+        raise RequirementError(
+            "The table has changed so much that the plan of the series does not keep its promise any more: values are "
+            "more frequent than they were when it began. Fix: begin a new series; everyone is then looked at a second "
+            "time, and the bounds of both add up."
+        )
+
+
+def _broken(part: Part, planned: PlannedPart) -> Iterator[bool]:
+    """Whether a bound is exceeded, for each that the promise states."""
+    promise: Any = part.promise
+    by_belief = isinstance(promise, Amplification) and promise.rho1 is None
+    if by_belief or isinstance(promise, PerValue | RelativePrior | Nothing):
+        return  # it holds for beliefs, whatever the counts are
+    own = {place: (rho1, rho2) for place, rho1, rho2 in getattr(promise, "per_value", ())}
+    left_out = {*getattr(promise, "exempt", ()), *getattr(promise, "above", ())}
+    for place, belief in enumerate(_surest(planned)):
+        rho1, rho2 = own.get(place, (None, None if own else promise.rho2))
+        share = Fraction(int(planned.values.counts[place]), max(planned.values.rows, 1))
+        if rho2 is not None and place not in left_out and (rho1 is None or share <= rho1):
+            yield belief > rho2
+    if promise.rho2 is not None and hasattr(promise, "loose"):
+        covered = covered_by_promise(part.domain, promise.loose)
+        for cell in planned.cells:
+            yield not keeps_singles(cell.channel, cell.rows.counts, planned.positions(cell), covered, promise.rho2)
+
+
+def _surest(planned: PlannedPart) -> list[Fraction]:
+    """How sure an attacker who knows the frequencies becomes of each value at most."""
+    if planned.lineups is not None:
+        return surest_in_lineups(planned.lineups, planned.values.counts)
+    return surest_in_cells(planned.values, planned.cells)
+
+
+# -- From a table to a plan and what an engine is to execute: scan what the mechanism's layout asks for, then plan -----
 
 
 @dataclass(frozen=True)

@@ -15,34 +15,24 @@ from typing import Any, ParamSpec, TypeVar
 import pyarrow as pa
 
 from deniable.core.about import About
-from deniable.core.bins import BinsLike
 from deniable.core.errors import OutputError
-from deniable.core.labels import of_columns
-from deniable.core.manifest import (
-    Column,
-    Manifest,
-    Randomness,
-    guarantee_dict,
-    privacy_dict,
-    software,
-    with_sentence,
-)
+from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict, privacy_dict, software, with_sentence
 from deniable.core.privacy import Privacy
-from deniable.core.probability import Probability
-from deniable.engines import Engine
-from deniable.engines.base import CELL, Job, Progress, no_progress
-from deniable.engines.batch.values import require_readable_csv
+from deniable.core.transforms import BinsLike
+from deniable.core.values import Probability, of_columns
 from deniable.mechanisms import Mechanism
 from deniable.mechanisms.registry import AUTO
 from deniable.publishing.advice import Advice, with_expected
 from deniable.publishing.ledger import Ledger
 from deniable.publishing.parts import Prepared, prepared
-from deniable.publishing.people import require_own_draws, said_of_looks
 from deniable.publishing.recoding import RecodeLike, Rows
 from deniable.publishing.request import Publication, Request
-from deniable.publishing.series import Series
+from deniable.publishing.series import Series, require_own_draws, said_of_looks
 from deniable.release.folder import finish_folder, new_folder, spool_in
 from deniable.release.release import Release, open_release
+from deniable.tables import Engine
+from deniable.tables.base import CELL, Job, Progress, no_progress
+from deniable.tables.encoding import require_readable_csv
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -20,8 +20,6 @@ from typing import Any
 import numpy as np
 
 from deniable.core.about import About, today
-from deniable.core.arrays import Ints
-from deniable.core.bins import BinsLike, require_fixed
 from deniable.core.errors import (
     ColumnError,
     OptionError,
@@ -36,15 +34,16 @@ from deniable.core.errors import (
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import PERSON_AND_VALUE, ROW_ID, ROW_NUMBER
 from deniable.core.privacy import Privacy, as_privacy
-from deniable.core.probability import Probability
-from deniable.engines import Engine, engine_for, engine_named
-from deniable.engines.base import CELL, Dataset, Domain, Progress, Scan, Unfolds, no_progress, row_labels
-from deniable.engines.batch.values import is_askable
-from deniable.engines.randomness import Keystream, Secret
+from deniable.core.transforms import BinsLike, require_fixed
+from deniable.core.values import Ints, Probability
 from deniable.mechanisms import Mechanism, mechanism_named
 from deniable.mechanisms.registry import AUTO
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
-from deniable.release.signing_key import Signer, files_of_key, signer_of
+from deniable.release.sign import Signer, files_of_key, signer_of
+from deniable.tables import Engine, engine_for, engine_named
+from deniable.tables.base import CELL, Dataset, Domain, Progress, Scan, Unfolds, no_progress, row_labels
+from deniable.tables.encoding import is_askable
+from deniable.tables.keys import Keystream, Secret
 
 MISSING = ("value", "exempt", "refuse")
 FORMATS = ("parquet", "csv")

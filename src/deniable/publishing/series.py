@@ -1,47 +1,180 @@
-"""A series: one table, published again and again (mathematics 13.14).
-
-The plan and the domain are fixed at the first publication. A row's draw, and its cell, is a function of the key of the
-series, the person and the value: whoever has not changed is published as before, and all publications together tell no
-more of that person than one of them. A changed value is drawn afresh; how often that may happen to a person is bounded.
-
-The file of a series holds its key and who was published with what. It is as secret as a key.
-"""
+"""A series: one table, published again and again, and the people in it (mathematics 13.9, 13.14)."""
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import os
+import re
+import unicodedata
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from deniable.core import values
-from deniable.core.arrays import Ints, Words
+from deniable.core.channels import NumberRange, Replace
 from deniable.core.errors import ManifestError, OptionError, RequirementError, SecretError, option
-from deniable.core.guarantee import Guarantee
 from deniable.core.histogram import Histogram
 from deniable.core.part import Part, part_dict, part_of
 from deniable.core.plan import Cell, Plan, PlannedPart
-from deniable.core.replace import NumberRange, Replace
-from deniable.engines.base import PartJob
-from deniable.engines.batch.encoding import in_order
-from deniable.engines.randomness import Keystream, Secret
+from deniable.core.promise import Guarantee
+from deniable.core.values import Ints, Words
 from deniable.mechanisms import Mechanism
-from deniable.mechanisms.small_domain.balance import Group
-from deniable.mechanisms.small_domain.seating import split
-from deniable.publishing.kept import as_required, require_kept, with_room
-from deniable.publishing.looks import Looks, composed, distinct, packed, unpacked
-from deniable.publishing.marginal import COST, noisy_marginal
-from deniable.publishing.parts import Prepared, prepared
-from deniable.publishing.present import Present
+from deniable.mechanisms.partitioning import Group, split
+from deniable.publishing.ledger import Looks, among, composed, distinct, packed, unpacked
+from deniable.publishing.parts import COST, Prepared, as_required, noisy_marginal, prepared, require_kept, with_room
 from deniable.publishing.request import Publication
 from deniable.release.folder import write_file
+from deniable.tables.base import PartJob
+from deniable.tables.encoding import in_order
+from deniable.tables.keys import Keystream, Secret, stored
+
+# -- One id in many spellings: 5, 5.0, '5', '005', 'P05' and 'p5 ' may name one person, to whom a series must not do as
+# if they were new (mathematics 13.14).
+
+
+BLANKS = re.compile(r"\s+")
+LEADING_ZEROS = re.compile(r"(?<![\d.])0+(?=\d)")  # of every number in a text, but not behind a point: 1.05 is not 1.5
+WHOLE = re.compile(r"(?<=\d)\.0+$")
+NUMBER = re.compile(r"[0-9]{1,20}")
+
+
+def plain(text: str) -> str:
+    """What an id has in common with its other spellings: no capitals, blanks, leading zeros or forms of letters.
+
+    >>> plain(" P-007.0"), plain("ｐ-7"), plain("1.10"), plain("0")
+    ('p-7', 'p-7', '1.10', '0')
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return WHOLE.sub("", LEADING_ZEROS.sub("", BLANKS.sub("", folded)))
+
+
+def words_of_spellings(keys: Keystream, ids: pa.Array | pa.ChunkedArray) -> Words:
+    """One word per id, the same for all spellings of it, of whatever type."""
+    if pa.types.is_integer(ids.type):
+        return keys.words_of(ids)
+    texts = [plain(text) for text in _texts(ids)]
+    words = keys.words_of(pa.array(texts, pa.string()))
+    numbers = {place: int(text) for place, text in enumerate(texts) if NUMBER.fullmatch(text) and int(text) < 2**64}
+    if numbers:  # as a column of numbers has them
+        words[list(numbers)] = keys.words_of(pa.array(numbers.values(), pa.uint64()))
+    return words
+
+
+def _texts(ids: pa.Array | pa.ChunkedArray) -> list[str]:
+    """Ids as texts; a whole number has no point, however it is stored."""
+    ids = stored(ids)
+    if pa.types.is_floating(ids.type):
+        numbers = np.asarray(ids.to_numpy(zero_copy_only=False), dtype=np.float64).tolist()
+        return [str(int(number)) if number.is_integer() else repr(number) for number in numbers]
+    if pa.types.is_binary(ids.type) or pa.types.is_large_binary(ids.type) or pa.types.is_fixed_size_binary(ids.type):
+        return [value.decode("utf-8", "backslashreplace") for value in ids.to_pylist()]
+    return list(ids.cast(pa.string()).to_pylist())
+
+
+# -- Who is in a table that a series is about to publish, and whether those who seem new are people that it knows ------
+
+
+@dataclass(frozen=True)
+class Present:
+    """The rows of a table: whom each is about, and with which values.
+
+    Attributes:
+        words: of the ids as they are written.
+        spellings: words that ids have in common with their other spellings.
+        codes: of the values, for each part.
+    """
+
+    words: Words
+    spellings: Words
+    codes: tuple[Ints, ...]
+
+    @classmethod
+    def in_table(cls, publication: Publication, jobs: Sequence[PartJob], who: str, keys: Keystream) -> Present:
+        """Everyone in the table, in one pass over it."""
+        exact, plain = keys.subkey("people"), keys.subkey("spellings")
+        words, spellings = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
+        codes = [[np.zeros(0, np.int64)] for _ in jobs]
+        for batch in publication.dataset.batches([*(name for job in jobs for name in job.part.columns), who]):
+            ids = batch.column(who)
+            words.append(exact.words_of(ids))
+            spellings.append(words_of_spellings(plain, ids))
+            for part, job in zip(codes, jobs, strict=True):
+                part.append(job.encoder.encode(batch).astype(np.int64))
+        return cls(np.concatenate(words), np.concatenate(spellings), tuple(np.concatenate(part) for part in codes))
+
+    @property
+    def looks(self) -> list[Looks]:
+        """Who is published with which values, for each part."""
+        return [Looks.of(self.words, codes) for codes in self.codes]
+
+    def compared(self, before: Words, spellings: Words) -> Compared:
+        """With those who were published before; both sorted, and everyone once."""
+        people = distinct(self.words)
+        new, kept = int((~among(people, before)).sum()), int(among(before, people).sum())
+        spelt = distinct(self.spellings[~among(self.words, before)])
+        respelt = bool(among(spelt, spellings).any())
+        return Compared(len(people), new, len(before) - kept, kept, respelt, len(spelt) < new)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A table beside the publications before it.
+
+    Attributes:
+        people: in the table.
+        new: of them, those whom no publication had.
+        gone: people of the publications who are not in the table.
+        kept: those who are.
+        respelt: whether an id that is new is one of the publications' ids in another spelling.
+        twice: whether two ids that are new are spellings of one.
+    """
+
+    people: int
+    new: int
+    gone: int
+    kept: int
+    respelt: bool
+    twice: bool
+
+    def require_known(self, unfit: str, bound: Callable[[], str]) -> None:
+        """Refuse a table in which people seem to have other ids than before: they would be drawn a second time.
+
+        An id that the series, or the table itself, has in another spelling is enough; so are more people who are new
+        than known, where more are gone than known. ``unfit`` begins the message, and ``bound`` says what two looks
+        come to.
+        """
+        if self.respelt:
+            seen = "at least one id that is new to it is one of its ids, written otherwise"
+        elif self.twice:
+            seen = "at least two of its ids that are new are one id, written in two ways"
+        elif self.kept < min(self.new, self.gone):
+            seen = f"{'few' if self.kept else 'none'} of its people are in it, and most are new"
+        else:
+            return
+        raise RequirementError(
+            f"{unfit}: {seen}. Under an id of another type or spelling (5, 5.0, '5', '005', 'P5', 'p5 ') a person is "
+            f"drawn afresh, which is a second look: {bound()}. Fix: write every id in one way, that of the first "
+            f"publication; {option('new_people', True)}, if every id that is new names another person, whom the series "
+            "has not published."
+        )
+
+
+# -- A series: one table, published again and again (mathematics 13.14) ------------------------------------------------
+# The plan and the domain are fixed at the first publication. A row's draw, and its cell, is a function of the key of
+# the series, the person and the value: whoever has not changed is published as before, and all publications together
+# tell no more of that person than one of them. A changed value is drawn afresh; how often that may happen to a person
+# is bounded.
+#
+# The file of a series holds its key and who was published with what. It is as secret as a key.
+
 
 FORMAT = 2
 UNSEALED = 1  # the first format, without a digest: such series go on, and are sealed when they are written again
@@ -317,3 +450,42 @@ def _text(number: Fraction | None) -> str | None:
 
 def _fraction(text: str | None) -> Fraction | None:
     return None if text is None else Fraction(text)
+
+
+# -- Rows of one person, and people who are published again: what is asked for, and what is said of it -----------------
+
+
+def said_of_looks(ready: Prepared, publication: Publication, series: Series | None) -> Prepared:
+    """What is published, saying what several looks at a person come to; a series takes note of it."""
+    promised = ready.plan.guarantee
+    if series is None:
+        said = _said_of_people(promised)
+    else:
+        if series.plan is None:
+            series.freeze(ready, ready.published(publication.request.missing))
+        series.note(publication, ready.jobs, datetime.date.today().isoformat())
+        said = series.said(promised, any(ready.marginals))
+    return replace(ready, plan=replace(ready.plan, guarantee=said))
+
+
+def _said_of_people(promised: Guarantee) -> Guarantee:
+    """Several rows of a person are one look as long as they hold one value (mathematics 13.9)."""
+    sentence = (
+        "Rows of one person that hold the same value are published alike, and are one look at that person. Whoever has "
+        f"rows with k different values is looked at k times: {composed([promised.gamma] * 2)}."
+    )
+    return replace(promised, not_protected=(*promised.not_protected, sentence))
+
+
+def require_own_draws(ready: Prepared, who: str | None, by_value: bool) -> None:
+    """A row id decides the draws of its row; where rows are dealt to cells or swapped, their order decides too. A
+    person and a value draw their cell themselves, but for groups."""
+    if who is not None and any(
+        (len(work.part.cells) > 1 and not (by_value and work.part.cells_published)) or work.part.swapped
+        for work in ready.jobs
+    ):
+        raise OptionError(
+            f"The column {who!r}, which names rows or people ({option('row_id')}, person), does not go with mechanism "
+            f"{ready.plan.mechanism!r}: it deals rows to cells, or swaps them, by their order. Fix: leave it out, or "
+            "publish with a mechanism of one cell, for example 'designed'."
+        )

@@ -1,31 +1,203 @@
-"""Release folders: written whole or not at all, and read back."""
+"""Release folders: written whole or not at all, read back, and only what their manifest speaks of."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import glob
 import os
 import re
 import secrets
 import shutil
+import signal
 import stat
+import tempfile
+import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from deniable.core.errors import DeniableError, ManifestError, OutputError, is_unicode, option
-from deniable.core.interruption import held_off, put_in_place
-from deniable.core.manifest import Manifest, read_json
-from deniable.engines import Engine
-from deniable.engines.batch.lineup_columns import code_table, coded_part
-from deniable.engines.batch.parts import digest_of
-from deniable.release.partial import LOCK, clear_away, fresh_folder, locked
+from deniable.core.errors import DeniableError, ManifestError, OutputError, is_unicode, listing, option
+from deniable.core.manifest import DataFile, Manifest, read_json
+from deniable.files.statistical import export, program_of
 from deniable.release.readme import analyst_readme
-from deniable.release.signature import SIGNATURE, sign_files
-from deniable.release.signing_key import Signer
+from deniable.release.sign import SIGNATURE, Signer, sign_files
+from deniable.tables import Engine
+from deniable.tables.lineups import code_table, coded_part
+from deniable.tables.storage import digest_of, digest_of_parts, parts_of
+
+if TYPE_CHECKING:
+    from deniable.release.release import Release
+
+# -- Ctrl-C and signals that end a run: never between two steps that belong together, and what was done is said --------
+
+
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_in_place: list[Path] = []  # releases that this process has put where they belong, in their order
+
+
+@contextlib.contextmanager
+def held_off() -> Iterator[None]:
+    """Signals that end a run wait until the block is done, well or not, and then do what they would have done."""
+    if threading.current_thread() is not threading.main_thread():  # where Python handles no signal
+        yield
+        return
+    waiting: list[int] = []
+
+    def wait(number: int, _: FrameType | None) -> None:
+        waiting.append(number)
+
+    listening = {number: signal.getsignal(number) for number in ENDING}
+    # What nobody listens to ends the run as well; None is the handler of a program around Python.
+    held = {number: handler for number, handler in listening.items() if handler not in (None, signal.SIG_IGN)}
+    try:
+        for number in held:
+            signal.signal(number, wait)
+        yield
+    finally:
+        for number, handler in held.items():
+            signal.signal(number, handler)
+        for number in waiting:
+            signal.raise_signal(number)
+
+
+def begin() -> None:
+    """A run begins: what others in this process have done is no matter of its own."""
+    _in_place.clear()
+
+
+def put_in_place(release: Path) -> None:
+    """Remember that a release is where it belongs, whatever happens to the run after that."""
+    _in_place.append(release)
+
+
+def what_stays() -> str:
+    """The end of the sentence that a run did not end well: what it has done is not undone."""
+    return "".join(f" {str(release)!r} had been written by then, and is whole." for release in _in_place)
+
+
+# -- A release's files as they are read: only what its manifest speaks of, and not changed since -----------------------
+
+
+def file_path(folder: Path, file: DataFile | None) -> Path:
+    """A published file; a manifest may only name a file of its own folder."""
+    if file is None:
+        raise ManifestError("manifest.json names no data file.")
+    if Path(file.file).name != file.file:
+        raise ManifestError("manifest.json names a data file outside the release.")
+    return folder / file.file
+
+
+def unchanged_file(folder: Path, file: DataFile | None) -> Path:
+    """A published file that has the digest in its manifest, which is computed once for each state of the file."""
+    path = file_path(folder, file)
+    assert file is not None
+    try:
+        parts = [(part.absolute(), part.stat()) for part in parts_of(path)]
+        if not all(stat.S_ISREG(about.st_mode) for _, about in parts):
+            raise ManifestError(f"{path.name} of the release is no file.")
+        digests = [_digest(part, about.st_ino, about.st_size, about.st_mtime_ns) for part, about in parts]
+        names = [part.name for part, _ in parts]
+        present = digest_of_parts(zip(names, digests, strict=True)) if path.is_dir() else digests[0]
+    except OSError as problem:
+        raise ManifestError(
+            f"{path.name} of the release cannot be read: {problem.strerror}. Fix: get the release again."
+        ) from None
+    if present != file.sha256:
+        raise ManifestError(
+            f"{path.name} was changed since it was published (its SHA-256 differs from the one in manifest.json), so "
+            "answers from it would mean nothing. Fix: get the release again; `deniable verify` says what else differs."
+        )
+    return path
+
+
+def require_shape(names: Sequence[str], rows: int, manifest: Manifest) -> None:
+    """Refuse a table that has other columns or rows than its manifest says."""
+    if list(names) != [column.name for column in manifest.columns]:
+        raise ManifestError("manifest.json is damaged: it names other columns than the release's table has.")
+    if rows != manifest.rows:
+        raise ManifestError(f"manifest.json is damaged: it speaks of {manifest.rows:,} rows, and there are {rows:,}.")
+
+
+@lru_cache(maxsize=4096)
+def _digest(path: Path, *_: int) -> str:
+    return digest_of(path)
+
+
+def digests(folder: Path) -> dict[str, str | None]:
+    """The SHA-256 of everything in a folder but its signature; None for what is neither a file nor a table in parts."""
+    return {path.name: _own_digest(path) for path in folder.iterdir() if path.name != SIGNATURE}
+
+
+def _own_digest(path: Path) -> str | None:
+    try:
+        return None if path.is_symlink() or not (path.is_file() or path.is_dir()) else digest_of(path)
+    except ManifestError:
+        return None
+
+
+# -- Folders of releases that are being written: whose they are, who holds them, and what killed runs left behind ------
+
+
+LOCK = "lock"
+PARTIAL = ".partial-"
+GRACE = 3600  # seconds: a folder without a lock is left alone for so long
+
+
+def fresh_folder(out: Path) -> Path:
+    """Where a run writes: nobody else knows its name."""
+    return out.parent / f".{out.name}{PARTIAL}{secrets.token_hex(8)}"
+
+
+@contextlib.contextmanager
+def locked(partial: Path) -> Iterator[None]:
+    """Hold a lock in the folder for as long as this run lives: what is not locked was left behind.
+
+    The folder gets its lock when it is held, so that nobody sees one that is not.
+    """
+    own = partial / f"{LOCK}.new"
+    with open(own, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        own.rename(partial / LOCK)
+        yield
+
+
+def _is_abandoned(partial: Path) -> bool:
+    try:
+        with open(partial / LOCK) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:  # not locked yet, or no longer: it is about to be moved into place
+        return time.time() - partial.stat().st_mtime > GRACE
+    except OSError:
+        return False
+    return True
+
+
+def clear_away(out: Path) -> None:
+    """What killed runs left behind: partial folders that nobody holds, and a release that was about to be replaced."""
+    if not out.parent.is_dir():
+        return
+    for old in out.parent.glob(f".{glob.escape(out.name)}.replaced-*"):
+        if os.path.lexists(out):
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):  # another run, which lives, has put it or its own release there
+                old.rename(out)
+    for partial in out.parent.glob(f".{glob.escape(out.name)}{PARTIAL}*"):
+        with contextlib.suppress(OSError):
+            if _is_abandoned(partial):
+                shutil.rmtree(partial, ignore_errors=True)
+
+
+# -- Release folders: written whole or not at all, and read back -------------------------------------------------------
+
 
 MANIFEST = "manifest.json"
 README = "README.md"
@@ -280,3 +452,31 @@ def finish_folder(
         signed = sign_files({path.name: digest_of(path) for path in published}, signer)
         (partial / SIGNATURE).write_text(signed, encoding="utf-8")
     return manifest
+
+
+# -- Rows of a release as files of other programs ----------------------------------------------------------------------
+
+
+NOTE = "Columns that say so were changed at random: see README.md of the release."  # SPSS takes 80 letters
+
+
+def export_rows(release: Release, out: str | os.PathLike[str], overwrite: bool) -> Path:
+    """Write the published rows into a file of SPSS, Stata or SAS."""
+    path, manifest = Path(out), release.manifest
+    program_of(path)
+    lineups = [column for part in manifest.parts if part.lineups is not None for column in part.columns]
+    if lineups:
+        raise OutputError(
+            f"{listing(lineups)}: each row shows several values (a line-up), and a column of {program_of(path)} holds "
+            "one. Fix: release.pseudo_table() gives rows with weights, or save the release as CSV."
+        )
+    if path.exists() and not overwrite:
+        raise OutputError(
+            f"The output {str(path)!r} exists already. Fix: choose another name, or {option('overwrite', True)}."
+        )
+    remarks = {name: f"{name} (changed at random: see the notes)" for name in manifest.sensitive_columns}
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder, f"rows{path.suffix.lower()}")
+        export(release.table, manifest.labels, remarks, NOTE, written)
+        write_file(path, written.read_bytes(), table=True)
+    return path

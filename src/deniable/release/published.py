@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from deniable.core.arrays import Ints
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.tally import Counter
+from deniable.core.values import Ints
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.estimation.model.conditions import places
 from deniable.estimation.published import Completed, Published
-from deniable.mechanisms.decoys.mixture import mixture_of
+from deniable.mechanisms.decoys import mixture_of
 
 
 def with_channels(release: Published) -> Published:

@@ -1,40 +1,426 @@
-"""The public face of a release: rows, a manifest, and who answers the questions one may ask.
-
-It joins rooms that do not know each other (engines read rows, estimation looks back, audit verifies), which is why it
-stands above them.
-"""
+"""The public face of a release: rows, a manifest, the questions one may ask, and models from its rows."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from deniable.audit.verify.checks import Certificate
-from deniable.core import html
-from deniable.core.choice import Choice
 from deniable.core.errors import ManifestError, QuestionError
 from deniable.core.manifest import Manifest, with_sentence
 from deniable.core.part import perturbed_names
+from deniable.core.plan import Choice
 from deniable.core.tally import Counter
-from deniable.engines import Engine, engine_named
-from deniable.engines.base import Dataset
-from deniable.engines.batch.lineup_columns import code_table, coded_part
-from deniable.engines.batch.parts import parts_of
+from deniable.core.text import paragraph, title
+from deniable.core.values import Floats
+from deniable.estimation import many
+from deniable.estimation.aggregates import Aggregate, Computed, Count, summed
+from deniable.estimation.answering import answer, row_weights
+from deniable.estimation.answers import group_by, item_counts, unambiguous
+from deniable.estimation.asking import Method, Options, Simultaneous
+from deniable.estimation.cubes import cube
+from deniable.estimation.estimate import Estimate
+from deniable.estimation.fitting import association
+from deniable.estimation.fitting.association import ChiSquare
+from deniable.estimation.fitting.design import Named
+from deniable.estimation.fitting.regression import Regression, regression
+from deniable.estimation.formula import Added, Ratio, Scaled
+from deniable.estimation.linear import Narrowed, Term
+from deniable.estimation.predicates import Where, conjunction
+from deniable.estimation.pseudo import pseudo_table
 from deniable.estimation.published import Published
-from deniable.release import files
+from deniable.estimation.question import Question
+from deniable.estimation.sql.answering import sql
+from deniable.estimation.sql.weights import weights_of
+from deniable.estimation.weighted_sample import Survey
 from deniable.release import folder as folders
-from deniable.release.export import export_rows
-from deniable.release.modelling import Modelling
+from deniable.release.folder import export_rows, require_shape, unchanged_file
 from deniable.release.published import with_channels
-from deniable.release.questions import Questions
-from deniable.release.signing_key import files_of_key, signer_of
+from deniable.release.sign import files_of_key, signer_of
 from deniable.release.verify import verify, verify_manifest
+from deniable.tables import Engine, engine_named
+from deniable.tables.base import Dataset
+from deniable.tables.lineups import code_table, coded_part
+from deniable.tables.storage import parts_of
+
+# -- The questions one may ask a release, each handed to the estimators ------------------------------------------------
+
+
+class Questions(ABC):
+    """What a release can be asked."""
+
+    manifest: Manifest
+
+    @property
+    @abstractmethod
+    def _rows(self) -> Published:
+        """The rows and their channels, as estimators ask them."""
+
+    def _ask(self, where: Where | None, aggregate: Aggregate, options: Options) -> Estimate:
+        return answer(self._rows, Question(conjunction(where), aggregates=(aggregate,), options=options)).estimate()
+
+    def count(
+        self,
+        where: Where | None = None,
+        *,
+        method: Method = "inverse",
+        calibrate: bool | None = None,
+        confidence: float = 0.95,
+    ) -> Estimate:
+        """How many rows satisfy a condition.
+
+        Args:
+            where: column -> value, list of values, ``between``, ``not_`` or None (missing); all of them must hold. Left
+                out: every row.
+            method: ``"inverse"``, without bias; ``"mle"``, never negative; ``"shrunk"``, the smallest error; for decoy
+                groups also ``"four-state"`` and ``"four-state exact"``.
+            calibrate: whether to use the noisy histogram of the manifest; left out: where there is one.
+            confidence: of the interval.
+        """
+        return self._ask(where, Count(), Options(method, calibrate, confidence))
+
+    def sum(
+        self, column: str, where: Where | None = None, *, calibrate: bool | None = None, confidence: float = 0.95
+    ) -> Estimate:
+        """The sum of a numeric column, public or sensitive, over the rows that satisfy a condition.
+
+        Args:
+            column: the column; of a sensitive one in bins, every number counts as the middle of its bin, and the
+                interval is wider by how far that may be off.
+            where, calibrate, confidence: as for ``count``.
+        """
+        total, _ = summed(column, self.manifest.part_of(column))
+        return self._ask(where, Computed(total), Options("inverse", calibrate, confidence))
+
+    def mean(
+        self, column: str, where: Where | None = None, *, calibrate: bool | None = None, confidence: float = 0.95
+    ) -> Estimate:
+        """The average of a numeric column, public or sensitive, over the rows that satisfy a condition.
+
+        Args:
+            column: the column, as for ``sum``.
+            where, calibrate, confidence: as for ``count``.
+        """
+        total, present = summed(column, self.manifest.part_of(column))
+        aggregate = Computed(Ratio(total, present, (total,)))
+        average = self._ask(where, aggregate, Options("inverse", calibrate, confidence))
+        if np.isnan(average.value):
+            raise QuestionError(
+                f"By the estimate no row satisfies the condition, so {column!r} has no average. "
+                "Fix: ask about more rows."
+            )
+        return average
+
+    def share(
+        self,
+        where: Where,
+        within: Where | None = None,
+        *,
+        calibrate: bool | None = None,
+        confidence: float = 0.95,
+    ) -> Estimate:
+        """Of the rows that satisfy ``within``, the share that satisfies ``where``, by the delta method.
+
+            Var(A/B) = (Var A - 2 R Cov(A, B) + R^2 Var B) / B^2,    R = A/B
+
+        Args:
+            where: the condition whose share is asked for.
+            within: the rows it is a share of; all rows when absent.
+            calibrate, confidence: as for ``count``.
+        """
+        narrowed = Narrowed(conjunction(where))
+        aggregate = Computed(Ratio(Term("rows", None, narrowed), Term()))
+        share = self._ask(within, aggregate, Options("inverse", calibrate, confidence))
+        if np.isnan(share.value):
+            raise QuestionError(
+                "By the estimate no row satisfies within, so there is no share of it. Fix: ask about more rows."
+            )
+        return share
+
+    def difference(
+        self,
+        where: Where,
+        other: Where,
+        *,
+        calibrate: bool | None = None,
+        confidence: float = 0.95,
+    ) -> Estimate:
+        """How many more rows satisfy ``where`` than ``other``; rows may satisfy both.
+
+            Var(A - B) = Var A - 2 Cov(A, B) + Var B
+
+        Args:
+            where: the condition whose rows count +1.
+            other: the condition whose rows count -1.
+            calibrate, confidence: as for ``count``.
+        """
+        counts = [Term("rows", None, Narrowed(conjunction(condition))) for condition in (where, other)]
+        aggregate = Computed(Added(counts[0], Scaled(-1.0, counts[1])))
+        return self._ask(None, aggregate, Options("inverse", calibrate, confidence))
+
+    def group_by(
+        self,
+        columns: str | Sequence[str],
+        where: Where | None = None,
+        *,
+        method: Method = "inverse",
+        calibrate: bool | None = None,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+    ) -> pa.Table:
+        """How many rows each group has: its columns, then value, stderr, value_low and value_high.
+
+        Args:
+            columns: one or several, public or sensitive; a group is a combination of their values.
+            where, method, calibrate, confidence: as for ``count``.
+            simultaneous: whether all intervals hold together with the given confidence: for picking groups by them.
+        """
+        return unambiguous(group_by(self._rows, columns, where, Options(method, calibrate, confidence, simultaneous)))
+
+    def histogram(
+        self,
+        where: Where | None = None,
+        *,
+        method: Method = "inverse",
+        calibrate: bool | None = None,
+        confidence: float = 0.95,
+    ) -> pa.Table:
+        """How many rows hold each sensitive value: ``group_by`` of the sensitive columns.
+
+        Args:
+            where, method, calibrate, confidence: as for ``count``.
+        """
+        return self.group_by(
+            self.manifest.sensitive_columns, where, method=method, calibrate=calibrate, confidence=confidence
+        )
+
+    def items(self, where: Where | None = None, *, pairs: bool = False, confidence: float = 0.95) -> pa.Table:
+        """Of a column of lists, how many rows have each item: item, value, stderr, value_low and value_high.
+
+        Args:
+            where, confidence: as for ``count``.
+            pairs: count the rows that have both of two items instead, for all pairs (columns item and other).
+        """
+        count = partial(self.count, confidence=confidence)
+        return item_counts(self.manifest, where, count, pairs)
+
+    def count_many(
+        self,
+        wheres: Sequence[Where | None],
+        *,
+        every_value: bool = False,
+        method: Method = "inverse",
+        calibrate: bool | None = None,
+        confidence: float = 0.95,
+    ) -> many.Counts:
+        """Many counts in one array computation.
+
+        Args:
+            wheres: the conditions, each as for ``count``.
+            every_value: ask each condition, on public columns only, with every sensitive value.
+            method, calibrate, confidence: as for ``count``.
+        """
+        options = Options(method, calibrate, confidence)
+        return many.count_many(self._rows, wheres, options, every_value=every_value)
+
+    def cube(
+        self,
+        columns: Mapping[str, Any] | Sequence[str],
+        where: Where | None = None,
+        *,
+        method: Method = "inverse",
+        calibrate: bool | None = None,
+        confidence: float = 0.95,
+    ) -> pa.Table:
+        """Counts of all combinations, as ``group_by`` has them.
+
+        Args:
+            columns: a mapping of k columns to conditions: the 2^k combinations of what holds and what does not; or a
+                list of columns: all combinations of their values.
+            where, method, calibrate, confidence: as for ``count``.
+        """
+        options = Options(method, calibrate, confidence)
+        if isinstance(columns, Mapping):
+            return unambiguous(cube(self._rows, columns, where, options))
+        return unambiguous(group_by(self._rows, columns, where, options))
+
+    def weights(self, where: Where | str | None = None) -> Floats:
+        """One weight a row, in the order of ``table``, for other tools: 1 or 0 on average, as the row satisfies or not.
+
+            sum w = count(where, calibrate=False),    sum (w^2 - w) = its variance (independent rows)
+
+        Weights may be negative and larger than 1; rows that are certain have exactly 0 or 1 (mathematics 8). Of a
+        number, a row weighs on average what its original has: 0 where that is missing.
+
+        Args:
+            where: a condition, as for ``count``; or a condition or number in SQL, ``"ill = 'flu' AND age > 40"``
+                or ``"age * 12"``; all rows when absent.
+        """
+        return weights_of(self._rows, where) if isinstance(where, str) else row_weights(self._rows, conjunction(where))
+
+    def survey(self, weights: str, *, strata: str | None = None, clusters: str | None = None) -> Survey:
+        """The release as a sample: weighted counts, shares, sums and means, with the errors of both draws.
+
+        Args:
+            weights: the public column that says for how many people each row stands.
+            strata: the public column of the strata that people were drawn from, if there were some.
+            clusters: the public column of what was drawn first (households, schools), if anything was.
+
+        >>> import pyarrow as pa
+        >>> import deniable as dn
+        >>> table = pa.table({"w": [1.0, 3.0] * 500, "ill": ["yes", "no", "no", "yes", "no"] * 200})
+        >>> release = dn.publish(table, sensitive="ill", privacy=dn.Privacy(rho2="4/5"), mechanism="uniform", seed=1)
+        >>> ill = release.survey(weights="w").share({"ill": "yes"})
+        >>> 0.3 < ill.value < 0.5, ill.stderr**2 >= ill.randomization**2
+        (True, True)
+        """
+        return Survey(self._rows, weights, strata, clusters)
+
+    def sql(
+        self,
+        question: str,
+        *,
+        tables: Mapping[str, Any] | None = None,
+        method: Method = "inverse",
+        calibrate: bool | None = None,
+        confidence: float = 0.95,
+        simultaneous: Simultaneous = False,
+    ) -> pa.Table:
+        """Answer a question in SQL; every aggregate ``n`` comes with ``n_low`` and ``n_high``.
+
+        Args:
+            question: a SELECT from ``release``: COUNT, SUM, AVG, STDDEV, VARIANCE, MEDIAN, QUANTILE_CONT, MIN and MAX,
+                with WHERE, GROUP BY, HAVING, ORDER BY and LIMIT. MEDIAN and QUANTILE_CONT interpolate between public
+                numbers as SQL does; of perturbed ones, or of rows that a perturbed value decides about, they are a
+                number that occurs.
+            tables: lookup tables that the question may join, by name: anything that Arrow reads.
+            method, calibrate, confidence: as for ``count``.
+            simultaneous: True: all intervals of a column hold together with the given confidence, whatever is picked of
+                them afterwards; ``"selected"``: of those that HAVING and LIMIT leave, as many as the confidence says.
+                Without it, a result that was picked by its estimates says so in its schema's metadata.
+        """
+        lookups = {name: pa.table(table) for name, table in (tables or {}).items()}
+        return sql(self._rows, question, lookups, Options(method, calibrate, confidence, simultaneous))
+
+
+# -- Models and tables for analysts, from the rows of a release --------------------------------------------------------
+
+
+class Modelling(ABC):
+    """Models of the originals behind a release's rows; public and perturbed columns may stand anywhere in them."""
+
+    @property
+    @abstractmethod
+    def _rows(self) -> Published:
+        """Perturbed rows, which only some releases have."""
+
+    def linear(
+        self,
+        outcome: Named,
+        regressors: Sequence[Named],
+        where: Where | None = None,
+        *,
+        population: bool = False,
+        confidence: float = 0.95,
+    ) -> Regression:
+        """Least squares of a number on others, as the original table has them, with standard errors.
+
+        Rows in which a column of the model is missing are left out.
+
+        Args:
+            outcome: a column of numbers or truth values, or a condition (1 where it holds, 0 where it does not).
+            regressors: columns and conditions. Numbers enter as they are, other columns as indicators of all values
+                but the first; an intercept is added.
+            where: the rows that the model is about, as for ``count``.
+            population: whether errors are to hold the sampling of people as well as the randomization.
+            confidence: of the intervals.
+
+        >>> import pyarrow as pa
+        >>> import deniable as dn
+        >>> table = pa.table({"age": [20, 30, 40, 50] * 500, "ill": ["no", "no", "yes", "no", "yes"] * 400})
+        >>> release = dn.publish(table, sensitive="ill", privacy=dn.Privacy(rho2="9/10"), mechanism="uniform", seed=1)
+        >>> list(release.linear({"ill": "yes"}, ["age"]))
+        ['intercept', 'age']
+        """
+        options = Options(confidence=confidence)
+        return regression(self._rows, "linear", outcome, regressors, where, population, options)
+
+    def logit(
+        self,
+        outcome: Named,
+        regressors: Sequence[Named],
+        where: Where | None = None,
+        *,
+        population: bool = False,
+        confidence: float = 0.95,
+    ) -> Regression:
+        """Logistic regression of what holds or does not, as the original table has it: log odds.
+
+        Args:
+            outcome: a condition, or a column of truth values or of 0 and 1.
+            regressors, where, population, confidence: as for ``linear``.
+        """
+        options = Options(confidence=confidence)
+        return regression(self._rows, "logit", outcome, regressors, where, population, options)
+
+    def correlation(
+        self,
+        one: Named,
+        other: Named,
+        where: Where | None = None,
+        *,
+        population: bool = False,
+        confidence: float = 0.95,
+    ) -> Estimate:
+        """Pearson's correlation of two columns of numbers, or of conditions as 0 and 1.
+
+        Args:
+            one, other: columns of numbers or truth values, or conditions.
+            where, population, confidence: as for ``linear``.
+        """
+        options = Options(confidence=confidence)
+        return association.correlation(self._rows, one, other, where, population, options)
+
+    def chi_square(self, one: Named, other: Named, where: Where | None = None) -> ChiSquare:
+        """A test of independence of two columns, in the population that the table's people are drawn from.
+
+        Args:
+            one, other: columns, of which every value is a category, or conditions.
+            where: the rows that the test is about, as for ``count``.
+        """
+        return association.chi_square(self._rows, one, other, where)
+
+    def pseudo_table(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Rows with a column ``weight``, by which every one- and two-way margin is that of the originals.
+
+        Sums of weights by one or two columns are ``group_by(.., calibrate=False)``; means, covariances and linear
+        models without interactions need no more. Weights may be negative. What three columns do together is not kept.
+
+        Args:
+            columns: the columns to keep; all of them when left out.
+
+        >>> import pyarrow as pa
+        >>> import deniable as dn
+        >>> table = pa.table({"age": [20, 30, 40, 50] * 50, "ill": ["no", "no", "yes", "no", "yes"] * 40})
+        >>> release = dn.publish(table, sensitive="ill", privacy=dn.Privacy(rho2="9/10"), mechanism="uniform", seed=1)
+        >>> release.pseudo_table().column_names
+        ['age', 'ill', 'weight']
+        """
+        return pseudo_table(self._rows, columns)
+
+
+# -- The public face of a release: rows, a manifest, and who answers the questions one may ask -------------------------
+# It joins rooms that do not know each other (engines read rows, estimation looks back, audit verifies), which is why it
+# stands above them.
+
 
 NO_FILE = "manifest.json names no file of published rows: it is damaged. Fix: ask for the whole release."
 
@@ -124,9 +510,9 @@ class Release(Questions, Modelling):
         assert self.folder is not None
         if self.manifest.data is None:
             raise ManifestError(NO_FILE)
-        path = files.unchanged_file(self.folder, self.manifest.data)
+        path = unchanged_file(self.folder, self.manifest.data)
         table = self.engine.read(path, self.manifest.data, {c.name: c.type for c in self.manifest.columns})
-        files.require_shape(table.column_names, table.num_rows, self.manifest)
+        require_shape(table.column_names, table.num_rows, self.manifest)
         return table
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
@@ -160,8 +546,8 @@ class Release(Questions, Modelling):
         """The file of the published rows, unchanged and of the shape that the manifest says."""
         assert self.folder is not None
         assert self.manifest.data is not None
-        path = files.unchanged_file(self.folder, self.manifest.data)
-        files.require_shape(*self.engine.describe(path, self.manifest.data, {}), self.manifest)
+        path = unchanged_file(self.folder, self.manifest.data)
+        require_shape(*self.engine.describe(path, self.manifest.data, {}), self.manifest)
         return path
 
     @cached_property
@@ -238,8 +624,8 @@ class Release(Questions, Modelling):
 
     def _repr_html_(self) -> str:
         """For notebooks, with what its owner was told when it was published; no row is read for it."""
-        warned = "".join(html.paragraph(f"Warning: {text}") for text in self.warnings)
-        return html.title(repr(self)) + warned + self.manifest.columns_html()
+        warned = "".join(paragraph(f"Warning: {text}") for text in self.warnings)
+        return title(repr(self)) + warned + self.manifest.columns_html()
 
 
 def open_release(path: str | os.PathLike[str], *, engine: str | Engine = "local") -> Release:

@@ -17,21 +17,20 @@ from deniable.audit.verify.checks import Certificate, Check
 from deniable.audit.verify.counts import counts_check, possible_check
 from deniable.audit.verify.frequencies import frequencies_check
 from deniable.audit.verify.lineup_tables import table_check, table_columns
-from deniable.core.arrays import Floats
 from deniable.core.errors import ManifestError, VerificationError, listing
 from deniable.core.manifest import DataFile, Manifest, read_json, software, with_sentence
 from deniable.core.part import Part
-from deniable.engines import Engine, engine_named
-from deniable.engines.batch.lineup_columns import CODE, coded_part
-from deniable.engines.batch.parts import digest_of
-from deniable.engines.batch.recoding import fits
+from deniable.core.values import Floats
 from deniable.estimation.model.columns import PerturbedColumn
-from deniable.release import files
 from deniable.release import folder as folders
+from deniable.release.folder import digests, file_path
 from deniable.release.published import published_counts
 from deniable.release.readme import analyst_readme
-from deniable.release.signature import SIGNATURE, signature_check
-from deniable.release.signing_key import known_fingerprint
+from deniable.release.sign import SIGNATURE, known_fingerprint, signature_check
+from deniable.tables import Engine, engine_named
+from deniable.tables.lineups import CODE, coded_part
+from deniable.tables.storage import digest_of
+from deniable.tables.transforms import fits
 
 # What no look at a release can show, said first.
 _WITH_KEY = "NOT CHECKED: that the rows were really perturbed; only whoever has the table and the key can show that"
@@ -70,7 +69,7 @@ def verify(
     checks = [Check("perturbation", True, _WITH_KEY), *computed, *looked_at, *_written_checks(folder, manifest)]
     checks.sort(key=lambda check: not check.open)  # what could not be looked at comes first
     if trusted is not None or os.path.lexists(folder / SIGNATURE):
-        checks.append(signature_check(folder / SIGNATURE, files.digests(folder), trusted))
+        checks.append(signature_check(folder / SIGNATURE, digests(folder), trusted))
     return _raise_unless_it_holds(Certificate(tuple(checks)), str(folder))
 
 
@@ -183,7 +182,7 @@ def _written_checks(folder: Path, manifest: Manifest) -> list[Check]:
 
 def _unchanged(what: str, folder: Path, file: DataFile | None) -> Check:
     try:
-        path = files.file_path(folder, file)
+        path = file_path(folder, file)
     except ManifestError as problem:
         return Check(what, False, str(problem))
     if file is None or not path.exists():

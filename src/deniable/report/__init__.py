@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from deniable.analyst.evidence import from_release, plans_from_audit
+from deniable.analyst.report import analyst_report
 from deniable.core.errors import OptionError, OutputError
+from deniable.owner.evaluation import evaluation_report
+from deniable.owner.report import Origin, owner_report
 from deniable.publishing.request import check_choice
 from deniable.release.folder import MANIFEST, write_file
 from deniable.release.release import Release, open_release
-from deniable.report import charts, page, text
-from deniable.report.analyst import analyst_report
-from deniable.report.evidence import from_release, plans_from_audit
-from deniable.report.measured import evaluation_report
-from deniable.report.owner import owner_report
-from deniable.report.record import Origin
+from deniable.report import charts, page
+from deniable.report.page import as_json, markdown
 
 __all__ = ["AUDIENCES", "FORMATS", "Origin", "document", "evaluation_report", "render", "write"]
 
@@ -67,7 +67,7 @@ def render(content: page.Document, form: str = "html") -> str:
     if form == "html":
         charts.require()
         return page.to_html(content)
-    return text.markdown(content) if form == "md" else text.as_json(content)
+    return markdown(content) if form == "md" else as_json(content)
 
 
 def write(

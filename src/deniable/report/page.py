@@ -1,15 +1,21 @@
-"""A report as content: sections of blocks, and the one HTML page that they become."""
+"""A report as content: sections of blocks, the one HTML page that they become, and the same as Markdown and JSON."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
 
-from deniable.report import style, tables
+from deniable.core.text import escaped
+from deniable.report import tables
 from deniable.report.charts import to_svg
-from deniable.report.tables import Table, in_html
+from deniable.report.tables import Table, content_security_policy, in_html, inline_svg, script, style_sheet, to_markdown
+
+# -- A report as content: sections of blocks, and the one HTML page that they become -----------------------------------
+
 
 WIDE, NARROW = 700, 270  # the plot widths that a chart is drawn at, for a screen and for a phone
 Grade = Literal["serious", "caution", "info", "good"]
@@ -103,12 +109,12 @@ def to_html(document: Document) -> str:
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{style.content_security_policy()}">
+<meta http-equiv="Content-Security-Policy" content="{content_security_policy()}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
 <title>{in_html(document.title)}</title>
-<style>{style.style_sheet()}</style>
+<style>{style_sheet()}</style>
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
@@ -122,7 +128,7 @@ def to_html(document: Document) -> str:
 {body}
 </main>
 <footer><p>{in_html(document.footer)}</p></footer>
-<script>{style.script()}</script>
+<script>{script()}</script>
 </body>
 </html>
 """
@@ -175,7 +181,7 @@ def _note(note: Note) -> str:
 def _figure(figure: Figure, name: str) -> str:
     """The chart twice, for a screen and for a phone (the style sheet shows one), then its data."""
     drawn = "".join(
-        f'<div class="{size}">{style.inline_svg(to_svg(figure.draw(width)), f"{name}-{size}", f"{name}-title")}</div>'
+        f'<div class="{size}">{inline_svg(to_svg(figure.draw(width)), f"{name}-{size}", f"{name}-title")}</div>'
         for size, width in (("wide", WIDE), ("narrow", NARROW))
     )
     return (
@@ -184,3 +190,83 @@ def _figure(figure: Figure, name: str) -> str:
         f"<details><summary>The numbers of this chart</summary>\n{tables.to_html(figure.data, f'{name}-data')}\n"
         "</details></figure>"
     )
+
+
+# -- The same report as Markdown and as JSON; neither needs the extra ``report`` ---------------------------------------
+
+
+def markdown(document: Document) -> str:
+    """The report as Markdown; charts as tables of their numbers."""
+    lines = [f"# {escaped(document.title)}", f"*For the {document.audience}.* {escaped(document.subtitle)}"]
+    for section in document.sections:
+        lines.append(f"## {escaped(section.title)}")
+        lines += [_markdown(block) for block in section.blocks]
+    return "\n\n".join([*lines, "---", escaped(document.footer)]) + "\n"
+
+
+def as_json(document: Document) -> str:
+    """The report as JSON: sections of blocks with a ``kind`` each."""
+    content = {
+        "report": "deniable",
+        "for": document.audience,
+        "title": document.title,
+        "subtitle": document.subtitle,
+        "sections": [
+            {"name": section.name, "title": section.title, "blocks": [_dict(block) for block in section.blocks]}
+            for section in document.sections
+        ],
+        "footer": document.footer,
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _markdown(block: Block) -> str:
+    match block:
+        case Text(text, role):
+            return f"> {escaped(text)}" if role == "promise" else escaped(text)
+        case Bullets(items):
+            return "\n".join(f"- {escaped(item)}" for item in items)
+        case Facts(items):
+            return "\n".join(
+                f"- {escaped(label)}: **{escaped(figure)}**" + (f" ({escaped(meaning)})" if meaning else "")
+                for label, figure, meaning in items
+            )
+        case Code(text, language):
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+            return f"{fence}{language}\n{text}\n{fence}"
+        case Heading(text):
+            return f"### {escaped(text)}"
+        case Note(grade, title, text, advice):
+            note = f"**{escaped(title)}** ({grade}): {escaped(text)}"
+            return "> " + note + (f" What to do: {escaped(advice)}" if advice else "")
+        case Figure(title, caption, _, data):
+            return f"### {escaped(title)}\n\n{escaped(caption)}\n\n{to_markdown(data)}"
+        case Folded(title, blocks):
+            return "\n\n".join([f"### {escaped(title)}", *map(_markdown, blocks)])
+        case Table():
+            return to_markdown(block)
+
+
+def _dict(block: Block) -> dict[str, Any]:
+    match block:
+        case Text(text, role):
+            return {"kind": role or "text", "text": text}
+        case Bullets(items):
+            return {"kind": "list", "items": list(items)}
+        case Facts(items):
+            return {
+                "kind": "figures",
+                "items": [dict(zip(("label", "figure", "meaning"), i, strict=True)) for i in items],
+            }
+        case Code(text, language):
+            return {"kind": "code", "language": language, "text": text}
+        case Heading(text):
+            return {"kind": "heading", "text": text}
+        case Note(grade, title, text, advice):
+            return {"kind": "finding", "grade": grade, "title": title, "text": text, "advice": advice}
+        case Figure(title, caption, _, data):
+            return {"kind": "chart", "title": title, "caption": caption, "data": data.to_dict()}
+        case Folded(title, blocks):
+            return {"kind": "details", "title": title, "blocks": [_dict(one) for one in blocks]}
+        case Table():
+            return block.to_dict()

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.core.tally import CodeMask
-from deniable.engines.batch import counting
-from deniable.engines.batch.columns import Encoded
-from deniable.engines.batch.counting import CodeCounter
+from deniable.tables import counting
+from deniable.tables.counting import CodeCounter
+from deniable.tables.encoding import Encoded
 
 SIZES = {"a": 3, "b": 4, "c": 2}
 STATES = 5

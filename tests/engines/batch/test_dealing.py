@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.errors import TableError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, PlannedPart
-from deniable.engines.batch import dealing
-from deniable.engines.batch.dealing import EXPLICIT, Dealer, DrawnCells, require_all_dealt
-from deniable.engines.randomness import Keystream, Secret
+from deniable.tables import worker as dealing
+from deniable.tables.keys import Keystream, Secret
+from deniable.tables.worker import EXPLICIT, Dealer, DrawnCells, require_all_dealt
 
 FALSE_ALARM = 1e-6
 

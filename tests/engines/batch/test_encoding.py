@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.core.errors import ColumnError, OptionError, TableError
-from deniable.engines.base import Scan
-from deniable.engines.batch import encoding
-from deniable.engines.batch.encoding import DomainScanner
+from deniable.tables import encoding
+from deniable.tables.base import Scan
+from deniable.tables.encoding import DomainScanner
 
 KINDS = {
     "int8": (pa.int8(), st.integers(-128, 127)),

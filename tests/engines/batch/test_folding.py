@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from deniable.engines.batch import shuffling
-from deniable.engines.batch.encoding import FOLDED_BYTES, Encoder
-from deniable.engines.batch.shuffling import shuffled
+from deniable.tables import shuffling
+from deniable.tables.encoding import FOLDED_BYTES, Encoder
+from deniable.tables.shuffling import shuffled
 
 WORDS = ["flu", "cold", None, "gout"]
 

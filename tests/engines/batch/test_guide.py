@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.errors import InternalError
 from deniable.core.exact import SCALE
-from deniable.engines.batch.guide import LARGEST, Buffers, Guide
-from deniable.engines.batch.kernel import GUIDED_ROWS, Kernel, _Work
-from deniable.engines.randomness import Keystream, Secret
+from deniable.tables.keys import Keystream, Secret
+from deniable.tables.sampler import GUIDED_ROWS, LARGEST, Buffers, Guide, Kernel, _Work
 
 STREAM = Keystream(Secret.from_key(bytes(range(32))), "guide")
 

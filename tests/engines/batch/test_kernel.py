@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.core.channel import Channel, uniform_weights, weights_of
+from deniable.core.channels import Channel, uniform_weights, weights_of
 from deniable.core.errors import InternalError
 from deniable.core.exact import SCALE
-from deniable.engines.batch.kernel import Kernel, WholeDomain, _AliasCells, _Pairs, _UniformCells, alias_table
-from deniable.engines.randomness import Keystream, Secret
+from deniable.tables.keys import Keystream, Secret
+from deniable.tables.sampler import Kernel, WholeDomain, _AliasCells, _Pairs, _UniformCells, alias_table
 
 STREAM = Keystream(Secret.from_key(bytes(range(32))), "kernel")
 

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from deniable.core.errors import DeniableError
-from deniable.core.items import Unfolding
-from deniable.engines.batch.lists import lists_of, places_of, with_lists
+from deniable.core.transforms import Unfolding
+from deniable.tables.transforms import lists_of, places_of, with_lists
 
 ITEMS = pa.array(["a", "b", "c"], pa.large_string())
 EXPECTED = np.array([[1, 1, 0], [0, 0, 0], [0, 0, 0], [0, 0, 1]], dtype=bool)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deniable.core.channels import Replace
 from deniable.core.errors import TableError
-from deniable.core.replace import Replace
-from deniable.engines.base import Scan
-from deniable.engines.batch import encoding
-from deniable.engines.batch.encoding import DomainScanner
-from deniable.engines.batch.ranges import RangeScanner
+from deniable.tables import encoding
+from deniable.tables.base import Scan
+from deniable.tables.encoding import DomainScanner
+from deniable.tables.ranges import RangeScanner
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 KINDS = {

@@ -10,13 +10,12 @@ import pytest
 
 import deniable as dn
 from deniable.core.errors import ManifestError
-from deniable.engines import engine_named
-from deniable.engines.batch.content import PIECE_ROWS, digest_of_piece
-from deniable.engines.batch.parts import digest_of, part_name, parts_of
-from deniable.engines.local.stored import StoredRows
 from deniable.release.folder import MANIFEST
-from deniable.release.readme_about import DIGITS
+from deniable.release.readme import DIGITS
 from deniable.release.release import Release
+from deniable.tables import engine_named
+from deniable.tables.content import PIECE_ROWS, digest_of_piece
+from deniable.tables.storage import StoredRows, digest_of, part_name, parts_of
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import deniable as dn
 from deniable.core.errors import ColumnError, DeniableError, OptionError, TableError
-from deniable.core.recode import KINDS, Bands, Rare, step_dict, step_of
-from deniable.engines import engine_named
-from deniable.engines.batch.recoding import fits
+from deniable.core.transforms import KINDS, Bands, Rare, step_dict, step_of
+from deniable.tables import engine_named
+from deniable.tables.transforms import fits
 
 NAN = float("nan")
 BORN = [datetime.date(1999, 12, 31), None, datetime.date(2024, 3, 5)]

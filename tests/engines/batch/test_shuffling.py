@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from deniable.engines.batch import shuffling
-from deniable.engines.batch.shuffling import shuffled_in_memory, shuffled_through_files
+from deniable.tables import shuffling
+from deniable.tables.shuffling import shuffled_in_memory, shuffled_through_files
 
 SCHEMA = pa.schema([("number", pa.int64()), ("name", pa.string())])
 

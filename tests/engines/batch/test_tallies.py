@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.engines.batch.tallies import Tally, pair_keys, spread
+from deniable.tables.counting import Tally, pair_keys, spread
 
 BATCHES = st.lists(st.lists(st.integers(0, 40), max_size=30), max_size=12)
 

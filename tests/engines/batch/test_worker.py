@@ -14,15 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel, Replace
 from deniable.core.errors import TableError
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, PlannedPart
-from deniable.core.replace import Replace
-from deniable.engines.base import Job, PartJob
-from deniable.engines.batch.worker import Piece, Worker, added, published_schema
-from deniable.engines.local.engine import LocalEngine
-from deniable.engines.randomness import Keystream, Secret
+from deniable.tables.base import Job, PartJob
+from deniable.tables.dataset import LocalEngine
+from deniable.tables.keys import Keystream, Secret
+from deniable.tables.worker import Piece, Worker, added, published_schema
 
 N = 300
 KEYED: dict[str, Any] = {"keys": Keystream(Secret.from_key(bytes(range(32))), "worker test")}

@@ -13,8 +13,8 @@ import pytest
 
 import deniable as dn
 from deniable.core.errors import TableError
-from deniable.engines.local import coded
-from deniable.engines.local.files import open_source
+from deniable.files import statistical as coded
+from deniable.tables.files import open_source
 
 FRAME = pd.DataFrame(
     {

@@ -11,9 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
-from deniable.engines.batch.columns import encode, joined
-from deniable.engines.local import counter, dataset, storage, stored
-from deniable.engines.local.counter import local_counter
+from deniable.tables import counting as counter
+from deniable.tables import dataset, storage
+from deniable.tables import storage as stored
+from deniable.tables.counting import local_counter
+from deniable.tables.encoding import encode, joined
 
 ROWS = 5_000
 

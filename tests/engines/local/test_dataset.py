@@ -14,11 +14,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deniable.core.bins import Quantiles
 from deniable.core.errors import TableError
-from deniable.engines.local.dataset import LocalDataset
-from deniable.engines.local.engine import LocalEngine
-from deniable.engines.randomness import Keystream, Secret
+from deniable.core.transforms import Quantiles
+from deniable.tables.dataset import LocalDataset, LocalEngine
+from deniable.tables.keys import Keystream, Secret
 
 KEYS = Keystream(Secret.from_key(bytes(range(32))), "dataset test")
 
@@ -214,7 +213,7 @@ def test_the_digest_of_files_and_frames_is_that_of_their_rows(tmp_path, monkeypa
 
 
 def test_a_digest_of_more_rows_than_one_piece(monkeypatch):
-    monkeypatch.setattr("deniable.engines.local.dataset.ROW_GROUP", 64)
+    monkeypatch.setattr("deniable.tables.dataset.ROW_GROUP", 64)
     table = pa.table({"x": np.arange(1000), "y": [None if i % 3 else str(i) for i in range(1000)]})
     chunks = pa.concat_tables([table.slice(first, 37) for first in range(0, 1000, 37)])
     assert opened(chunks).digest() == opened(table).digest()

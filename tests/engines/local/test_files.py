@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deniable.core.errors import ColumnError, TableError
-from deniable.engines.local import csv as csv_module
-from deniable.engines.local.files import Source, open_source
+from deniable.tables import csv as csv_module
+from deniable.tables.files import Source, open_source
 
 
 def rows_of(source: Source, columns: list[str] | None = None, batch_rows: int = 1000) -> list[dict]:

@@ -14,10 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
-from deniable.engines.local.engine import LocalEngine
-from deniable.engines.local.identifying import what_people
-from deniable.engines.local.inspection import identifier_warnings
 from deniable.lab.made_up import census
+from deniable.tables.dataset import LocalEngine
+from deniable.tables.inspection import identifier_warnings, what_people
 
 ROWS = 8000
 FIRST = [

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from deniable.engines.local.engine import LocalEngine
-from deniable.engines.local.inspection import OrderWatch, identifier_warnings
+from deniable.tables.dataset import LocalEngine
+from deniable.tables.inspection import OrderWatch, identifier_warnings
 
 
 def watched(codes: np.ndarray, m: int, pieces: int = 1) -> OrderWatch:

@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deniable.engines.local.dataset import LocalDataset
-from deniable.engines.local.files import open_source
-from deniable.engines.local.parquet import FOLDED_ROWS, ParquetPart
+from deniable.tables.dataset import LocalDataset
+from deniable.tables.files import FOLDED_ROWS, ParquetPart, open_source
 
 ROWS = 3 * FOLDED_ROWS
 DISEASES = ["flu", "cold", None, "gout", "hiv"]

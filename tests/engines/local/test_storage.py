@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
-from deniable.engines.local.storage import write_table
+from deniable.tables.storage import write_table
 
 PRIVACY = dn.Privacy("1/3", "1/2")
 ROWS = 3000

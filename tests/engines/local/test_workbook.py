@@ -14,7 +14,7 @@ import pytest
 
 import deniable as dn
 from deniable.core.errors import ColumnError, TableError
-from deniable.engines.local.files import open_source
+from deniable.tables.files import open_source
 
 HEADER = ("name", "age", "height", "born", "seen", "smokes")
 ROW = ("Ada", 36, 1.65, dt.date(1815, 12, 10), dt.datetime(1852, 11, 27, 8, 30), True)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.estimation.model import likelihood
 from deniable.estimation.model.likelihood import bayesian, most_likely
 

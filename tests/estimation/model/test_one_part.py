@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.part import Part
 from deniable.core.promise import Nothing
 from deniable.core.tally import Block, Moments

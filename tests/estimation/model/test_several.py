@@ -8,14 +8,13 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel, NumberRange, Replace
 from deniable.core.exact import SCALE
-from deniable.core.replace import NumberRange, Replace
-from deniable.engines.batch.kernel import Kernel
-from deniable.engines.batch.ranges import RangeKernel
 from deniable.estimation.model.several import NoisyQuestionWarning
 from deniable.estimation.model.tensor import Factor, Tensor
 from deniable.mechanisms.retention import Retention
+from deniable.tables.ranges import RangeKernel
+from deniable.tables.sampler import Kernel
 
 KEY = bytes(range(32))
 N = 3000

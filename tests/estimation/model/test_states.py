@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.estimation.model.states import States
 
 coins = st.floats(0.02, 0.98)

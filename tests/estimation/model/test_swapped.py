@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.core.replace import Replace
+from deniable.core.channels import Replace
 from deniable.estimation.aggregates import Computed, Count, summed
 from deniable.estimation.answering import answer
 from deniable.estimation.formula import Ratio

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deniable.core.channels import NumberRange
 from deniable.core.errors import QuestionError
-from deniable.core.replace import NumberRange
 from deniable.estimation.model.tensor import Factor, Tensor
 from deniable.estimation.precision import rows_needed
 

@@ -9,9 +9,9 @@ import pytest
 
 import deniable as dn
 from deniable.core.errors import QuestionError
-from deniable.engines.batch import counting
 from deniable.estimation import answering
 from deniable.estimation.predicates import between
+from deniable.tables import counting
 
 PUBLIC = [
     "town = 'Basel'",

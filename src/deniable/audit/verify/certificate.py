@@ -17,8 +17,8 @@ from deniable.audit.verify.items import row_amplification
 from deniable.audit.verify.rechecks import RECHECKS
 from deniable.audit.verify.statements import KINDS_OF, stated_check
 from deniable.core import promise
-from deniable.core.bins import Bins
 from deniable.core.errors import ManifestError
+from deniable.core.transforms import Bins
 
 MOST_POOLED = 1000  # releases whose noise may have been added up
 

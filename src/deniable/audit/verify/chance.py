@@ -18,8 +18,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deniable.core.arrays import Floats
 from deniable.core.part import Marginal
+from deniable.core.values import Floats
 
 RARELY = math.log(1e9)  # an honest release fails once in so many
 STEPS = np.arange(1, 200) / 200

@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.audit.verify import lineups
-from deniable.core import html
 from deniable.core.promise import Amplification, OneOfItems
+from deniable.core.text import first_values, table, title
 
 FULL = 2**32
 MARKS = {"holds": "ok  ", "not checked": "--  ", "FAILS": "FAIL"}
@@ -78,14 +78,14 @@ class Certificate:
             without = sum(check.open for check in self.checks)
             more = f", {without:,} more cannot be made" if without else ""
             return f"<Certificate: all {len(self.checks) - without:,} checks hold{more}>"
-        failed = html.first_values([check.what for check in self.failures])
+        failed = first_values([check.what for check in self.failures])
         return f"<Certificate: {len(self.failures):,} of {len(self.checks):,} checks fail: {failed}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: what fails first."""
         ordered = sorted(self.checks, key=lambda check: check.holds)
         rows = [(check.word, check.what, check.detail) for check in ordered]
-        return html.title(repr(self)) + html.table(["", "check", "numbers"], rows, total=len(rows), what="checks")
+        return title(repr(self)) + table(["", "check", "numbers"], rows, total=len(rows), what="checks")
 
 
 def cell_amplification(keep: list[int], replace: list[int]) -> Fraction | None:

@@ -24,9 +24,9 @@ from scipy.special import logsumexp
 from deniable.audit.verify.chance import RARELY, Noise, by_chance
 from deniable.audit.verify.checks import FULL, Check
 from deniable.audit.verify.inclusion import inclusion_sums
-from deniable.core.arrays import Floats
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.part import Part
+from deniable.core.values import Floats
 
 REGULAR = 1e6  # condition numbers of matrices that are inverted
 TANGENTS = 4

@@ -16,10 +16,10 @@ from deniable.audit.verify.checks import Check
 from deniable.audit.verify.counts import cells_shown, estimate
 from deniable.audit.verify.coverage import surest_at_least
 from deniable.audit.verify.rechecks import RECHECKS
-from deniable.core.arrays import Floats, Ints
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.part import Part, part_dict
 from deniable.core.promise import Amplification, Cells, Frequency
+from deniable.core.values import Floats, Ints
 
 LOOKED_AT = {Amplification: ("left out",), Frequency: ("posterior", "left out")}
 

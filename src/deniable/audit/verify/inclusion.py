@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from deniable.audit.verify.lineups import COINS, DRAWS, FULL, Sets, sets_of
-from deniable.core.arrays import Floats
+from deniable.core.values import Floats
 
 AT_ONCE = 2**22  # sums of sets that are held at a time
 REGULAR = 1e6  # condition numbers of matrices that are inverted

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deniable.core.arrays import Ints
+from deniable.core.values import Ints
 
 FULL, TURN, COINS, DRAWS = 2**32, 2**24, 2**18, 2**40
 MOST = 2**23  # members of all sets that are walked through

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import uvicorn
 
-from deniable.collection.codes import hashed
 from deniable.collection.server.app import make_app
-from deniable.collection.store.base import Store
-from deniable.collection.wire import Responses
+from deniable.collection.store import Store
+from deniable.collection.wire import Responses, hashed
 from deniable.core.errors import OptionError, SecretError
-from deniable.core.reading import small_text
+from deniable.core.text import small_text
 
 LEAST_TOKEN = 20  # characters
 

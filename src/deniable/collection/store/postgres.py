@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from deniable.collection.store.base import Entry, Outcome, Store, StoreError
+from deniable.collection.store import Entry, Outcome, Store, StoreError
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS deniable_settings (name text PRIMARY KEY, value text NOT NULL);

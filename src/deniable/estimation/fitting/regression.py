@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from deniable.core import html
 from deniable.core.errors import QuestionError, did_you_mean, listing
+from deniable.core.text import table
 from deniable.estimation.asking import Options
 from deniable.estimation.estimate import Estimate, by_column
 from deniable.estimation.fitting.design import Named, condition_atoms, numeric, said, values_of, variables
@@ -77,7 +77,7 @@ class Regression(Mapping[str, Estimate]):
         """For notebooks."""
         columns = ["coefficient", "value", "stderr", "from", "to"]
         rows = [(name, *(f"{x:.4g}" for x in (e.value, e.stderr, e.low, e.high))) for name, e in self.items()]
-        return html.table(columns, rows, total=len(rows))
+        return table(columns, rows, total=len(rows))
 
 
 def regression(

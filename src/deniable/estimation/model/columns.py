@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deniable.core.channels import NumberRange
 from deniable.core.errors import ManifestError, QuestionError, option
-from deniable.core.lineup import LineUpDesign
+from deniable.core.lineups import LineUpDesign
 from deniable.core.part import Part
-from deniable.core.replace import NumberRange
 from deniable.estimation.mapped import Mapped
 from deniable.estimation.model.lineups import LineUpFactor, LineUpStates
 from deniable.estimation.model.tensor import Dense, Factor, stochastic

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.arrays import Floats
+from deniable.core.values import Floats
 
 Apply = Callable[[Floats], Floats]
 MOST_LEAPS = 2000

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.estimation.model.fixed_point import squarem
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.estimation.model.states import States

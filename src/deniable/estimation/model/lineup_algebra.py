@@ -19,11 +19,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg, sparse
 
-from deniable.core import lineup_codes
-from deniable.core.arrays import Floats, Ints
+from deniable.core.designs import BlockDesign, codes
 from deniable.core.errors import QuestionError
-from deniable.core.lineup import LineUpDesign
-from deniable.core.lineup_blocks import BlockDesign
+from deniable.core.lineups import LineUpDesign
+from deniable.core.values import Floats, Ints
 
 FEW, DENSE = 512, 4096
 BLOCK = 2**22  # entries of weights that are computed at a time
@@ -232,7 +231,7 @@ class ByBlocks:
     @cached_property
     def _places(self) -> Ints:
         """Block and shift of each set, as one number."""
-        return lineup_codes.codes(self.design)
+        return codes(self.design)
 
     def _waves(self, counts: Floats) -> Waves:
         """Counts by set as waves by block, [questions, sets] -> [questions, K, ..]."""

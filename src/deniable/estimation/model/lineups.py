@@ -17,9 +17,9 @@ from functools import cached_property
 
 import numpy as np
 
-from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.errors import QuestionError
-from deniable.core.lineup import LineUpDesign
+from deniable.core.lineups import LineUpDesign
+from deniable.core.values import Bools, Floats, Ints
 from deniable.estimation.model.fixed_point import squarem
 from deniable.estimation.model.lineup_algebra import BLOCK, DENSE, STEPS, Algebra, algebra_of
 from deniable.estimation.model.weighed import slopes

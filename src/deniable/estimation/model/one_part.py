@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.errors import QuestionError
 from deniable.core.tally import Block
+from deniable.core.values import Bools, Floats, Ints
 from deniable.estimation import calibration
 from deniable.estimation.calibration import Calibration, Control, SetControl
 from deniable.estimation.mapped import Grouped, Mapped, column_of

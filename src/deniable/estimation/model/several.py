@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from deniable.core.arrays import Bools, Floats, Ints
 from deniable.core.errors import QuestionError, option, warn_caller
 from deniable.core.tally import Block, Counter, Moments
+from deniable.core.values import Bools, Floats, Ints
 from deniable.estimation.mapped import Grouped, Mapped, column_of
 from deniable.estimation.model.conditions import MOST_LABELS, MOST_SHOWN, Conditions, Labels
 from deniable.estimation.model.swapped import swapped_columns, swapped_in

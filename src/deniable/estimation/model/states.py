@@ -15,9 +15,9 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from deniable.core.arrays import Ints
-from deniable.core.channel import Channel
+from deniable.core.channels import Channel
 from deniable.core.errors import QuestionError, option
+from deniable.core.values import Ints
 from deniable.estimation.model.tensor import SINGULAR, stochastic
 from deniable.estimation.model.weighed import regressed, slopes
 from deniable.estimation.published import Bools, Floats, OnePart

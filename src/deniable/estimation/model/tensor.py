@@ -18,8 +18,8 @@ from functools import cached_property, partial
 import numpy as np
 import numpy.typing as npt
 
-from deniable.core.arrays import Floats
 from deniable.core.errors import InternalError, QuestionError, option
+from deniable.core.values import Floats
 from deniable.estimation.model.fixed_point import Fit, fixed_point
 from deniable.estimation.model.lineups import LineUpFactor
 

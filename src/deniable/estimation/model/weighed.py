@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from deniable.core.arrays import Floats, Ints
 from deniable.core.errors import InternalError
+from deniable.core.values import Floats, Ints
 
 if TYPE_CHECKING:
     from deniable.estimation.calibration import Calibration

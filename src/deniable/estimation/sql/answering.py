@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from deniable.core.arrays import Floats
 from deniable.core.errors import QuestionError, did_you_mean, option, worded
+from deniable.core.values import Floats
 from deniable.estimation.aggregates import Aggregate, Computed, Count
 from deniable.estimation.answering import answer, group_columns, interval
 from deniable.estimation.asking import Options, asking

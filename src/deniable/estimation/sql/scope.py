@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from deniable.core.bins import Bins
 from deniable.core.errors import QuestionError, did_you_mean, listing
 from deniable.core.tally import Counter, Derived
+from deniable.core.transforms import Bins
 from deniable.estimation.mapped import Mapped, name_of
 from deniable.estimation.model.columns import sensitive_values
 from deniable.estimation.published import Layout, Published
