@@ -170,23 +170,25 @@ class Learner:
         z /= z.sum(axis=1, keepdims=True)
         return z
 
+    def jacobian(self, s: int, expected: Floats) -> Floats:
+        """How the entries of measured tables at one value move with theta, M(g and k) (1 - M(g) / n_g), where the
+        columns of two levels are taken to be independent given the value."""
+        size, share = self.size, self.share[self.seen]
+        pi = np.exp(self.base[s])
+        ratio = expected[:, s] / np.maximum(size * pi, 1e-9)
+        jac = share * (pi * ratio[self.seen, None] * ratio[None, :])
+        inside, around = share >= size[self.seen][:, None] - 0.5, share >= size[None, :] - 0.5
+        jac = np.where(inside, expected[self.seen, s][:, None], np.where(around, expected[None, :, s], jac))
+        return jac * (1 - np.minimum(expected[self.seen, s] / np.maximum(size[self.seen], 1), 0.9))[:, None]
+
     def curvature(self, expected: Floats, tau: Floats) -> Any:
-        """m x K x K inverse of the Gauss-Newton curvature."""
-        off = self.design.offsets
-        lam = np.repeat(1 / tau**2, np.diff(off))
-        pi = np.exp(self.base)
-        inside = self.share[self.seen] >= self.size[self.seen][:, None] - 0.5  # a level within another
-        ratio = expected / np.maximum(self.size[:, None] * pi, 1e-9)
-        around = self.share[self.seen] >= self.size[None, :] - 0.5
+        """m x K x K inverses of the Gauss-Newton curvature, J' W J + 1 / tau^2."""
+        precision = np.repeat(1 / tau**2, np.diff(self.design.offsets))
         inverse = np.empty((self.m, self.K, self.K), dtype=np.float32)
-        near, far = np.where(inside, self.share[self.seen], 0), np.where(inside | around, 0, self.share[self.seen])
-        fine = np.where(around & ~inside, self.share[self.seen], 0)
-        root = np.sqrt(self.now) * (1 - np.minimum(expected[self.seen] / np.maximum(self.size[self.seen][:, None], 1), 0.9))
         for s in range(self.m):
-            r = ratio[:, s]
-            jac = pi[s] * (r[self.seen, None] * (near + far * r[None, :]) + fine * r[None, :]) * root[:, s : s + 1]
+            jac = self.jacobian(s, expected) * np.sqrt(self.now[:, s : s + 1])
             h = jac.T @ jac
-            h[np.diag_indices(self.K)] += lam
+            h[np.diag_indices(self.K)] += precision
             inverse[s] = np.linalg.inv(h)
         return inverse
 
