@@ -20,8 +20,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from deniable.core.arrays import Floats, Ints
-from deniable.learning.measuring import Source
-from deniable.learning.model import Levels
+from deniable.learning.measuring import Levels, Source
 
 TOGETHER = 64  # combinations dealt at a time: fewer keep D smaller, more are faster
 AHEAD = 4096  # combinations whose shares are computed at a time

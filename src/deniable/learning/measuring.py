@@ -17,13 +17,17 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from deniable.core.arrays import Counts, Ints, Words
+from deniable.core.arrays import Counts, Floats, Ints, Words
 from deniable.core.errors import OptionError
 
 DIGIT = 64  # bits of a word
 GUARD = 32  # bits that a bound is computed with beyond those that are asked for
 LEAST, MOST = Fraction(1, 100_000), Fraction(40)  # epsilon of one entry: 4,600,000 thresholds, and one
 BLOCK = 1 << 20  # entries drawn at a time
+FINE = 26  # levels of an ordered column that are measured; more become bands of about as many rows
+RARE = 12.0  # standard deviations of noise: a level of fewer rows is merged with the other rare ones
+ASKED = 0.001  # of the rows: counts below are not what a budget is divided for
+SKEW = 0.7  # the values' shares, rank^-SKEW, that a budget is divided for before anything is known
 PIECES = 2**40  # an epsilon is a whole number of them
 
 
@@ -33,6 +37,21 @@ class Source(Protocol):
     def words(self, start: int, count: int) -> Words:
         """Words start, start + 1, ... start + count - 1, of 64 bits each."""
         ...
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A function g of the public columns: the level of each public combination.
+
+    Attributes:
+        name: for people.
+        codes: the level of every combination.
+        size: how many levels there are.
+    """
+
+    name: str
+    codes: Ints
+    size: int
 
 
 @dataclass(frozen=True)
@@ -147,6 +166,11 @@ def discrete_laplace(source: Source, size: int, epsilon: Fraction, digit: int = 
         side = 1 if int(source.words(entry, 1)[0]) >> DIGIT - 1 else -1
         noise[entry] = side * _reached(first, digit, epsilon, further, mirrored=side > 0)
     return noise
+
+
+def noisy(source: Source, counts: Counts, cost: Fraction) -> Ints:
+    """A table of counts with noise, for a cost in all: half of it in each entry, since one person moves two."""
+    return counts + discrete_laplace(source, counts.size, cost / 2).reshape(counts.shape)
 
 
 def laplace_variance(epsilon: Fraction) -> float:
@@ -270,3 +294,66 @@ def misfit_score(counts: Counts, expected: Ints) -> int:
 
 
 MISFIT_SENSITIVITY = 2
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is measured by default: a table for each column, with its part of the budget.
+
+    Attributes:
+        tables: the levels of every table.
+        weights: its part of the budget.
+        smooth: bands of the ordered ones, parameters beside the tables' own that cost nothing.
+    """
+
+    tables: list[Levels]
+    weights: list[float]
+    smooth: list[Levels]
+
+
+def default_measure(rows: Counts, columns: Sequence[Levels], ordered: Sequence[bool], values: int, epsilon: float) -> Measure:
+    """One table for every column, chosen and weighed by public columns alone.
+
+    An ordered column with many levels is measured in bands of about as many rows, which a smooth prior connects; of any
+    other, levels too rare for the noise are merged. Half of the budget goes in equal parts, half to where answers need
+    it: the error of a count is that of its tables, relative variance about 1 / (mu e_c)^2, whose sum over the counts of
+    at least ``ASKED`` of the rows is smallest at e_c ~ (sum mu^-2)^(1/3).
+    """
+    noise = math.sqrt(2) * 2 * len(columns) / epsilon
+    tables, smooth = [], []
+    for column, is_ordered in zip(columns, ordered, strict=True):
+        sizes = np.bincount(column.codes, weights=rows, minlength=column.size)
+        if is_ordered:
+            table = _merged(column, _bands(sizes, FINE))
+            for width in (3, 9):
+                if table.size >= 2 * width:
+                    wide = Levels(f"{column.name} in bands", table.codes // width, -(-table.size // width))
+                    smooth.append(wide)
+        else:
+            rare = sizes < RARE * noise
+            merge = rare if rare.sum() > 1 else np.zeros(column.size, dtype=bool)
+            table = _merged(column, np.where(merge, 0, np.cumsum(~merge) - (0 if merge.any() else 1)))
+        if table.size > 1:
+            tables.append(table)
+    pi = np.arange(1, values + 1) ** -SKEW
+    needed = np.array([_needed(np.bincount(one.codes, weights=rows, minlength=one.size), pi / pi.sum()) for one in tables])
+    weights = 0.5 / max(len(tables), 1) + 0.5 * needed / max(needed.sum(), 1e-300)
+    return Measure(tables, weights.tolist(), smooth)
+
+
+def _merged(column: Levels, to: Ints) -> Levels:
+    return Levels(column.name, to[column.codes].astype(np.int64), int(to.max()) + 1)
+
+
+def _bands(sizes: Floats, most: int) -> Ints:
+    """Consecutive levels in at most so many bands of about as many rows."""
+    if len(sizes) <= most:
+        return np.arange(len(sizes))
+    middle = (np.cumsum(sizes) - sizes / 2) / max(sizes.sum(), 1)
+    return np.unique((middle * most).astype(np.int64), return_inverse=True)[1].astype(np.int64)
+
+
+def _needed(sizes: Floats, pi: Floats) -> float:
+    mu = sizes[:, None] * pi
+    asked = mu >= ASKED * sizes.sum()
+    return float(((sizes / sizes.sum())[:, None] * np.where(asked, mu, np.inf) ** -2.0).sum()) ** (1 / 3)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from deniable.core.arrays import Floats, Ints
+from deniable.learning.measuring import Levels
 
 Single = npt.NDArray[np.float32]
 CHUNK = 4096  # combinations at a time: float32 sums stay short, and a chunk stays near the processor
@@ -26,21 +27,9 @@ KEPT = 200_000_000  # probabilities kept from one pass to the next, 4 bytes each
 CURVED = 60_000_000  # numbers of curvature kept; a larger model is scaled cell by cell
 ROUNDED = 2.0**-16  # theta is published in multiples of it
 START, LEAST, MOST = 0.4, 0.01, 3.0  # tau
-
-
-@dataclass(frozen=True)
-class Levels:
-    """A function g of the public columns: the level of each public combination.
-
-    Attributes:
-        name: for people.
-        codes: the level of every combination.
-        size: how many levels there are.
-    """
-
-    name: str
-    codes: Ints
-    size: int
+STAGES = ((0.3, 4), (0.1, 5), (0.03, 6), (0.01, 6), (0.0, 8))  # share of an entry that is forgiven; steps
+ENOUGH = 2e-4  # of the objective: a smaller descent ends a stage
+TRIES = 5
 
 
 class Design:
@@ -67,12 +56,12 @@ class Design:
         starts = np.cumsum([0, *(size for _, size in packs)])
         columns = np.stack([codes + start for (codes, _), start in zip(packs, starts, strict=False)], axis=1)
         n, width = columns.shape
+        ones = np.ones(columns.size, np.float32)
+        self.look = sparse.csr_matrix((ones, columns.ravel(), np.arange(0, columns.size + 1, width)), (n, starts[-1]))
         self.chunks = []
         for first in range(0, n, CHUNK):
-            part = columns[first : first + CHUNK]
-            ones = np.ones(part.size, np.float32)
-            look = sparse.csr_matrix((ones, part.ravel(), np.arange(0, part.size + 1, width)), (len(part), starts[-1]))
-            self.chunks.append((first, first + len(part), look, look.T.tocsr()))
+            look = self.look[first : first + CHUNK]
+            self.chunks.append((first, first + look.shape[0], look, look.T.tocsr()))
         where, what = [], []  # which levels each joint level stands for
         for place, one in enumerate(levels):
             codes, size = packs[self.pack_of[place]]
@@ -83,6 +72,11 @@ class Design:
         rows_, columns_ = np.concatenate(where), np.concatenate(what)
         self.stands = sparse.csr_matrix((np.ones(len(rows_)), (rows_, columns_)), (starts[-1], self.offsets[-1]))
         self.stood = self.stands.T.tocsr()
+
+    def shares(self, fitted: Fitted, combinations: Ints) -> Single:
+        """Pr[s | q] of some combinations under a model."""
+        joint = (self.stands @ fitted.theta).astype(np.float32)
+        return shares(self.look[combinations], joint, fitted.base)
 
     def overlap(self) -> Floats:
         """How many rows two levels share, for all pairs of levels."""
@@ -112,62 +106,63 @@ class Fitted:
 
 
 class Learner:
-    def __init__(self, rows: Ints, blocks: Sequence[Levels], measured: Sequence[int], noisy: Floats, variance: Floats, base: Floats) -> None:
-        """``measured`` are the places of the measured tables among ``blocks``; ``noisy`` their entries one below the
-        other; ``variance`` of each level."""
-        self.design = Design(rows, blocks)
-        off = self.design.offsets
-        self.seen = np.concatenate([np.arange(off[i], off[i + 1]) for i in measured])
-        self.noisy, self.weight, self.base = noisy, 1 / variance, base
-        self.K, self.m = int(off[-1]), noisy.shape[1]
-        self.evaluations = 0
+    """One fit: the objective, its curvature, and the way down."""
+
+    def __init__(
+        self,
+        rows: Ints,
+        tables: Sequence[Levels],
+        noisy: Sequence[Ints],
+        variances: Sequence[float],
+        smooth: Sequence[Levels] = (),
+    ) -> None:
+        """What is known: ``rows`` of every public combination, tables of level by value with noise of known variance.
+
+        ``smooth`` are levels that have parameters and no table of their own.
+        """
+        self.tables = list(tables)
+        self.design = Design(rows, [*tables, *smooth])
+        self.seen = np.arange(sum(table.size for table in tables))
+        self.noisy = np.concatenate(noisy).astype(np.float64)
+        self.weight = 1 / np.repeat(variances, [table.size for table in tables])
+        self.K, self.m = int(self.design.offsets[-1]), self.noisy.shape[1]
+        self.base = np.log(_first_shares(noisy, variances))
         self.now = np.repeat(self.weight[:, None], self.m, axis=1)
+        self.evaluations = 0
         self.share = self.design.overlap()
         self.size = np.diag(self.share).copy()
 
-    def sums(self, theta: Floats, back: bool = False, tau: Floats | None = None) -> Any:
+    def sums(self, theta: Floats) -> tuple[Floats, Single, list[Single]]:
+        """M of every level, and what the way back needs: parameters of joint levels, and rows times Pr[s | q]."""
         design, m = self.design, self.m
         self.evaluations += 1
         joint = (design.stands @ theta).astype(np.float32)
-        base = self.base.astype(np.float32)
         total = np.zeros(joint.shape)
         kept: list[Single] = []
         keep = len(design.rows) * m <= KEPT
         for first, last, look, looked in design.chunks:
-            z = self._shares(look, joint, base)
-            z *= design.rows[first:last, None]
+            z = self._expected(first, last, look, joint)
             total += looked @ z
             if keep:
                 kept.append(z)
-        expected = design.stood @ total
-        if not back:
-            return expected
-        miss = expected[self.seen] - self.noisy
-        pull = np.zeros((self.K, m))
-        pull[self.seen] = self.now * miss
-        value = 0.5 * float((pull[self.seen] * miss).sum())
+        return design.stood @ total, joint, kept
+
+    def back(self, pull: Floats, joint: Single, kept: list[Single]) -> Floats:
+        """The gradient of theta from that of M."""
+        design = self.design
         joint_pull = (design.stands @ pull).astype(np.float32)
         gradient = np.zeros(joint.shape)
         for place, (first, last, look, looked) in enumerate(design.chunks):
-            if keep:
-                z = kept[place]
-            else:
-                z = self._shares(look, joint, base)
-                z *= design.rows[first:last, None]
+            z = kept[place] if kept else self._expected(first, last, look, joint)
             g = look @ joint_pull
-            middle = np.einsum("qs,qs->q", z, g) / np.maximum(design.rows[first:last], 1)
-            g -= middle[:, None]
+            g -= (np.einsum("qs,qs->q", z, g) / np.maximum(design.rows[first:last], 1))[:, None]
             g *= z
             gradient += looked @ g
-        return value, design.stood @ gradient, expected
+        return design.stood @ gradient
 
-    @staticmethod
-    def _shares(look: Any, joint: Single, base: Single) -> Single:
-        z: Single = look @ joint
-        z += base
-        z -= z.max(axis=1, keepdims=True)
-        np.exp(z, out=z)
-        z /= z.sum(axis=1, keepdims=True)
+    def _expected(self, first: int, last: int, look: Any, joint: Single) -> Single:
+        z = shares(look, joint, self.base)
+        z *= self.design.rows[first:last, None]
         return z
 
     def jacobian(self, s: int, expected: Floats) -> Floats:
@@ -192,65 +187,82 @@ class Learner:
             inverse[s] = np.linalg.inv(h)
         return inverse
 
-    def fit(self, outer: int = 5, inner: int = 6, loose: Sequence[float] = (0.3, 0.1, 0.03, 0.01), theta: Floats | None = None, tau: Floats | None = None, verbose: bool = False) -> Fitted:
-        off, blocks = self.design.offsets, self.design.levels
-        tau = np.full(len(blocks), START) if tau is None else tau
-        theta = np.zeros((self.K, self.m)) if theta is None else theta
-        expected = self.sums(theta)
-        for turn in range(outer):
-            floor = loose[turn] if turn < len(loose) else 0.0
-            self.now = 1 / (1 / self.weight[:, None] + (floor * expected[self.seen]) ** 2)
-            inverse = self.curvature(expected, tau)
-            lam = np.repeat(1 / tau**2, np.diff(off))[:, None]
-
-            def f(t: Floats) -> Any:
-                value, gradient, expected = self.sums(t, back=True)
-                return value + 0.5 * float((lam * t * t).sum()), gradient + lam * t, expected
-
-            def scaled(g: Floats) -> Floats:
-                return np.matmul(inverse, g.T[:, :, None].astype(np.float32))[:, :, 0].T.astype(np.float64)
-
-            theta, expected, story = minimised(f, theta, scaled, inner)
-            if verbose:
-                print("  ", turn, self.evaluations, [f"{x:.6g}" for x in story], {b.name: round(float(x), 3) for b, x in zip(blocks, tau, strict=True)}, flush=True)
-            if turn < outer - 1:
+    def fit(self) -> Fitted:
+        """The model: weights that forgive a share of each entry at first, and then less and less, since a least-squares
+        fit whose entries span five orders of size goes nowhere from far away."""
+        off = self.design.offsets
+        tau = np.full(len(self.design.levels), START)
+        theta = np.zeros((self.K, self.m))
+        expected = self.sums(theta)[0]
+        for turn, (forgiven, steps) in enumerate(STAGES):
+            self.now = 1 / (1 / self.weight[:, None] + (forgiven * expected[self.seen]) ** 2)
+            if turn:
                 diagonal = np.einsum("skk->ks", inverse)
-                for i in range(len(blocks)):
+                for i in range(len(tau)):
                     at = slice(off[i], off[i + 1])
                     known = max(float((1 - diagonal[at] / tau[i] ** 2).sum()), 1e-3)
                     tau[i] = np.clip(np.sqrt((theta[at] ** 2).sum() / known), LEAST, MOST)
+            inverse = self.curvature(expected, tau)
+            theta, expected = self._descend(theta, np.repeat(1 / tau**2, np.diff(off))[:, None], inverse, steps)
         theta = np.round(theta / ROUNDED) * ROUNDED
         return Fitted(self.base, theta, tau, inverse, self.evaluations)
 
+    def _descend(self, theta: Floats, precision: Floats, inverse: Any, steps: int) -> tuple[Floats, Floats]:
+        """A few steps of L-BFGS, scaled by the curvature, each shortened until it descends."""
 
-def minimised(f: Any, x: Floats, scaled: Any, steps: int, memory: int = 8) -> Any:
-    """L-BFGS around a given scaling, a fixed number of steps, halved where one does not descend."""
-    value, gradient, expected = f(x)
-    story, pairs = [value], []
-    for _ in range(steps):
-        d = gradient.copy()
-        alphas = []
-        for s, y, rho in reversed(pairs):
-            a = rho * float((s * d).sum())
-            alphas.append(a)
-            d -= a * y
-        d = scaled(d)
-        for (s, y, rho), a in zip(pairs, reversed(alphas), strict=True):
-            d += s * (a - rho * float((y * d).sum()))
-        slope = float((d * gradient).sum())
-        step = 1.0
-        for _ in range(6):
-            after = x - step * d
-            new, new_gradient, new_expected = f(after)
-            if new <= value - 1e-4 * step * slope:
+        def value_of(theta: Floats) -> tuple[float, Floats, Floats, tuple[Single, list[Single]]]:
+            expected, *way = self.sums(theta)
+            pull = np.zeros((self.K, self.m))
+            miss = expected[self.seen] - self.noisy
+            pull[self.seen] = self.now * miss
+            value = 0.5 * float((pull[self.seen] * miss).sum() + (precision * theta * theta).sum())
+            return value, expected, pull, (way[0], way[1])
+
+        value, expected, pull, way = value_of(theta)
+        gradient = self.back(pull, *way) + precision * theta
+        pairs: list[tuple[Floats, Floats, float]] = []
+        for step in range(steps):
+            d, along = gradient.copy(), []
+            for s, y, rho in reversed(pairs):
+                along.append(rho * float((s * d).sum()))
+                d -= along[-1] * y
+            d = np.matmul(inverse, d.T[:, :, None].astype(np.float32))[:, :, 0].T.astype(np.float64)
+            for (s, y, rho), a in zip(pairs, reversed(along), strict=True):
+                d += s * (a - rho * float((y * d).sum()))
+            slope, length = float((d * gradient).sum()), 1.0
+            for _ in range(TRIES):
+                after = theta - length * d
+                new, expected_then, pull, way = value_of(after)
+                if new <= value - 1e-4 * length * slope:
+                    break
+                length = max(0.5 * slope * length**2 / max(new - value + slope * length, 1e-300), 0.1 * length)
+            else:
                 break
-            step /= 2.5
-        else:
-            break
-        s, y = after - x, new_gradient - gradient
-        product = float((s * y).sum())
-        if product > 0:
-            pairs = [*pairs[-memory + 1 :], (s, y, 1 / product)]
-        x, value, gradient, expected = after, new, new_gradient, new_expected
-        story.append(value)
-    return x, expected, story
+            done = value - new < ENOUGH * value or step == steps - 1
+            theta, value, expected, s = after, new, expected_then, after - theta
+            if done:
+                break
+            new_gradient = self.back(pull, *way) + precision * theta
+            y = new_gradient - gradient
+            product, gradient = float((s * y).sum()), new_gradient
+            if product > 0:
+                pairs.append((s, y, 1 / product))
+        return theta, expected
+
+
+def shares(look: Any, joint: Single, base: Floats) -> Single:
+    """Pr[s | q] of some combinations."""
+    z: Single = look @ joint
+    z += base.astype(np.float32)
+    z -= z.max(axis=1, keepdims=True)
+    np.exp(z, out=z)
+    z /= z.sum(axis=1, keepdims=True)
+    return z
+
+
+def _first_shares(noisy: Sequence[Ints], variances: Sequence[float]) -> Floats:
+    """The values' shares from all tables, each of which sums to the histogram; none below a third of its noise."""
+    weights = [1 / (len(table) * variance) for table, variance in zip(noisy, variances, strict=True)]
+    counts = sum(weight * table.sum(axis=0) for weight, table in zip(weights, noisy, strict=True)) / sum(weights)
+    counts = np.maximum(counts, 0.3 / np.sqrt(sum(weights)))
+    return counts / counts.sum()

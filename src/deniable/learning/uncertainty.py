@@ -13,7 +13,8 @@ measured tables do not fix, and misfit, in one formula.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
 
 import numpy as np
 from scipy import sparse
@@ -21,25 +22,29 @@ from scipy import sparse
 from deniable.core.arrays import Floats, Ints
 from deniable.learning.model import Fitted, Learner
 
+PAIRED = 10  # columns whose pairs are taken to have an effect of their own: those with the largest tau
 INTERACTION = 0.5  # c: a stated prior, what pairs add relative to the product of what their columns do
 
 
 class Uncertainty:
-    def __init__(self, learner: Learner, fitted: Fitted, pairs: Sequence[tuple[Ints, float]], interaction: float = INTERACTION) -> None:
-        """``pairs``: the codes of every combination in a pair of columns, and tau_a tau_b."""
+    def __init__(self, learner: Learner, fitted: Fitted, interaction: float = INTERACTION) -> None:
         self.learner, self.fitted = learner, fitted
+        rows = learner.design.rows.astype(np.float64)
+        self.expected = learner.sums(fitted.theta)[0]
+        strong = sorted(np.argsort(-fitted.tau[: len(learner.tables)], kind="stable")[:PAIRED].tolist())
+        look, n = [], np.arange(len(rows))
+        for i, j in itertools.combinations(strong, 2):
+            one, two = learner.tables[i], learner.tables[j]
+            kinds, codes = np.unique(one.codes * two.size + two.codes, return_inverse=True)
+            effect = fitted.tau[i] * fitted.tau[j] * math.sqrt(interaction)
+            look.append(sparse.csr_array((rows * effect, (codes, n)), (len(kinds), len(rows))))
+        # cells of pairs x combinations
+        self.cells = sparse.vstack(look).tocsr() if look else sparse.csr_array((0, len(rows)))
         design = learner.design
-        rows = design.rows.astype(np.float64)
-        self.expected = learner.sums(fitted.theta)
-        look = []
-        for codes, both in pairs:
-            n = len(codes)
-            look.append(sparse.csr_array((rows * (both * np.sqrt(interaction)), (codes, np.arange(n))), (int(codes.max()) + 1, n)))
-        self.cells = sparse.vstack(look).tocsr() if look else sparse.csr_array((0, len(rows)))  # cells x combinations
         seen = learner.seen
-        n, width = len(rows), len(design.levels)
+        count, width = len(rows), len(design.levels)
         codes = np.stack([one.codes + start for one, start in zip(design.levels, design.offsets, strict=False)], axis=1)
-        self.member = sparse.csr_array((np.ones(n * width), codes.ravel(), np.arange(0, n * width + 1, width)), (n, learner.K))
+        self.member = sparse.csr_array((np.ones(count * width), codes.ravel(), np.arange(0, count * width + 1, width)), (count, learner.K))
         self.of_levels = (self.cells @ self.member).tocsc()[:, seen]  # cells x measured levels: rows shared
         self.together = (self.of_levels.T @ self.of_levels).toarray()
         self.prior = np.repeat(fitted.tau**2, np.diff(design.offsets))
