@@ -51,7 +51,9 @@ class Table:
         table = table.filter(pc.is_valid(table[sensitive])).slice(0, ROWS)
         names = names or [name for name in table.column_names if name != sensitive]
         coded = [_codes(table[name]) for name in names]
-        self.ordered = [pa.types.is_integer(table[name].type) and size > 10 for name, (_, size) in zip(names, coded, strict=True)]
+        self.ordered = [
+            pa.types.is_integer(table[name].type) and size > 10 for name, (_, size) in zip(names, coded, strict=True)
+        ]
         self.codes = np.stack([codes for codes, _ in coded], axis=1)
         self.sizes = [size for _, size in coded]
         self.values, self.m = _codes(table[sensitive])
@@ -65,9 +67,9 @@ class Table:
 
     def table_of(self, levels: measuring.Levels) -> Any:
         """Counts of a table of levels by value."""
-        return np.bincount(
-            levels.codes[self.of] * self.m + self.values, minlength=levels.size * self.m
-        ).reshape(levels.size, self.m)
+        return np.bincount(levels.codes[self.of] * self.m + self.values, minlength=levels.size * self.m).reshape(
+            levels.size, self.m
+        )
 
     def pools(self) -> list[list[Any]]:
         """The combinations of the questions of pools 1 and 2."""
@@ -116,7 +118,9 @@ def run(table: Table, key: int, epsilon: Fraction, pools: list[list[Any]]) -> di
     learner = model.Learner(table.rows, plan.tables, noisy, variances, plan.smooth)
     fitted = learner.fit()
     learned = time.process_time()
-    rows = dealing.dealt(table.rows, lambda q: learner.design.shares(fitted, q), plan.tables, table.m, source.subkey("rows"))
+    rows = dealing.dealt(
+        table.rows, lambda q: learner.design.shares(fitted, q), plan.tables, table.m, source.subkey("rows")
+    )
     dealt = time.process_time()
     sure = uncertainty.Uncertainty(learner, fitted)
     found: dict[str, Any] = {"learn": learned - started, "deal": dealt - learned, "tau": fitted.tau}
@@ -154,7 +158,9 @@ def main() -> None:
         pools = table.pools()
         found = [run(table, key, asked.epsilon, pools) for key in range(asked.keys)]
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(f"{which}: {table.n:,} rows, {len(table.rows):,} combinations, {table.m} values, epsilon {float(asked.epsilon):.3f}")
+        print(
+            f"{which}: {table.n:,} rows, {len(table.rows):,} combinations, {table.m} values, epsilon {float(asked.epsilon):.3f}"
+        )
         for name in ("pool 1", "pool 2"):
             means = [[np.mean([one[name][what] for one in found], axis=0)] for what in ("model", "rows")]
             shown = [" ".join(f"{error:.4f}" for error in mean[0]) for mean in means]
@@ -162,7 +168,12 @@ def main() -> None:
             cover = " ".join(f"{SIZES[i]}+: {np.mean(one):.3f} of {len(one)}" for i, one in enumerate(held) if one)
             print(f"  {name}  model {shown[0]}  rows {shown[1]}  intervals hold {cover}")
         seconds = {what: math.fsum(one[what] for one in found) / len(found) for what in ("learn", "deal", "ask")}
-        print("  seconds", {what: round(value, 1) for what, value in seconds.items()}, f"memory {memory:.1f} GB", flush=True)
+        print(
+            "  seconds",
+            {what: round(value, 1) for what, value in seconds.items()},
+            f"memory {memory:.1f} GB",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ Combinations are dealt in a shuffled order, some at a time. For each group g of 
 
     D[g, s] = expected - dealt so far
 
-and the next combination's expected counts are tilted by e^D of its groups, the whole rows first set aside, and rounded
-systematically: floor(c_s + u) - floor(c_(s-1) + u), c their running sum, u uniform. Groups that are short of a value
+and the next combinations' expected counts, the whole rows first set aside, are tilted by e^(D / a) of their groups,
+a the rows that all tables together will deal to (g, s) at once, at least 1, and rounded systematically: floor(c_s + u) - floor(c_(s-1) + u), c their running sum, u uniform. Groups that are short of a value
 attract it, so D stays at a few rows however many there are. Watching a table costs no privacy: all of it follows from
 the model.
 """
@@ -22,13 +22,14 @@ from scipy import sparse
 from deniable.core.arrays import Floats, Ints
 from deniable.learning.measuring import Levels, Source
 
-TOGETHER = 64  # combinations dealt at a time: fewer keep D smaller, more are faster
+TOGETHER = 64  # combinations dealt at a time, at most: fewer keep D smaller, more are faster
 AHEAD = 4096  # combinations whose shares are computed at a time
-PULL = 1.0  # of a row that is missing, on the logarithm of a share
-STRONGEST = 4.0
+STRONGEST = 4.0  # pull on the logarithm of a share
 
 
-def dealt(rows: Ints, shares: Callable[[Ints], Floats], watched: Sequence[Levels], m: int, source: Source) -> sparse.csr_array:
+def dealt(
+    rows: Ints, shares: Callable[[Ints], Floats], watched: Sequence[Levels], m: int, source: Source
+) -> sparse.csr_array:
     """How many rows of each public combination get each value.
 
     Args:
@@ -43,21 +44,26 @@ def dealt(rows: Ints, shares: Callable[[Ints], Floats], watched: Sequence[Levels
     offsets = np.cumsum([0, *(one.size for one in watched)])
     short = np.zeros((int(offsets[-1]), m), dtype=np.float32)
     places = np.stack([one.codes + start for one, start in zip(watched, offsets, strict=False)], axis=1)
+    together = min(max(n // 256, 1), TOGETHER)
+    first_some = order[:AHEAD]
+    rest = np.modf(shares(first_some) * rows[first_some, None])[0].mean(axis=0)
+    members = np.concatenate([np.bincount(one.codes, minlength=one.size) for one in watched]) * (together / n)
+    gain = (1 / np.maximum(len(watched) * members[:, None] * rest, 1)).astype(np.float32)
     uniform = (source.words(n, n) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     parts: list[tuple[Ints, Ints, Ints]] = []
     for first in range(0, n, AHEAD):
         some = order[first : first + AHEAD]
         p = shares(some)
-        for start in range(0, len(some), TOGETHER):
-            at = some[start : start + TOGETHER]
-            expected = p[start : start + TOGETHER] * rows[at, None]
+        for start in range(0, len(some), together):
+            at = some[start : start + together]
+            expected = p[start : start + together] * rows[at, None]
             whole = np.floor(expected)
             rest = expected - whole
             left = rows[at] - whole.sum(axis=1)
             pull = np.zeros(expected.shape, dtype=np.float32)
             for column in places[at].T:
                 pull += short[column]
-            tilted = rest * np.exp(np.clip(PULL * pull, -STRONGEST, STRONGEST))
+            tilted = rest * np.exp(np.clip(pull, -STRONGEST, STRONGEST))
             tilted *= (left / np.maximum(tilted.sum(axis=1), 1e-300))[:, None]
             running = np.cumsum(tilted, axis=1)
             running[:, -1] = left
@@ -65,7 +71,7 @@ def dealt(rows: Ints, shares: Callable[[Ints], Floats], watched: Sequence[Levels
             counts = whole + np.diff(steps, axis=1, prepend=0)
             missing = (expected - counts).astype(np.float32)
             for column in places[at].T:
-                np.add.at(short, column, missing)
+                np.add.at(short, column, missing * gain[column])
             q, s = np.nonzero(counts)
             parts.append((at[q], s, counts[q, s].astype(np.int64)))
     q, s, counts = (np.concatenate(numbers) for numbers in zip(*parts, strict=True))

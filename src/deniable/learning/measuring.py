@@ -311,7 +311,9 @@ class Measure:
     smooth: list[Levels]
 
 
-def default_measure(rows: Counts, columns: Sequence[Levels], ordered: Sequence[bool], values: int, epsilon: float) -> Measure:
+def default_measure(
+    rows: Counts, columns: Sequence[Levels], ordered: Sequence[bool], values: int, epsilon: float
+) -> Measure:
     """One table for every column, chosen and weighed by public columns alone.
 
     An ordered column with many levels is measured in bands of about as many rows, which a smooth prior connects; of any
@@ -336,7 +338,9 @@ def default_measure(rows: Counts, columns: Sequence[Levels], ordered: Sequence[b
         if table.size > 1:
             tables.append(table)
     pi = np.arange(1, values + 1) ** -SKEW
-    needed = np.array([_needed(np.bincount(one.codes, weights=rows, minlength=one.size), pi / pi.sum()) for one in tables])
+    needed = np.array(
+        [_needed(np.bincount(one.codes, weights=rows, minlength=one.size), pi / pi.sum()) for one in tables]
+    )
     weights = 0.5 / max(len(tables), 1) + 0.5 * needed / max(needed.sum(), 1e-300)
     return Measure(tables, weights.tolist(), smooth)
 

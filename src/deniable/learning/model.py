@@ -82,7 +82,9 @@ class Design:
         """How many rows two levels share, for all pairs of levels."""
         codes = np.stack([one.codes + start for one, start in zip(self.levels, self.offsets, strict=False)], axis=1)
         n, width = codes.shape
-        look = sparse.csr_matrix((np.ones(n * width), codes.ravel(), np.arange(0, n * width + 1, width)), (n, self.offsets[-1]))
+        look = sparse.csr_matrix(
+            (np.ones(n * width), codes.ravel(), np.arange(0, n * width + 1, width)), (n, self.offsets[-1])
+        )
         return (look.T @ sparse.diags_array(self.rows.astype(np.float64)) @ look).toarray()
 
 
@@ -94,6 +96,7 @@ class Fitted:
         base: o_s, the logarithm of each value's share.
         theta: K x m parameters, rounded as they are published.
         tau: of each block.
+        known: how many parameters of each block the tables tell about, sum of 1 - posterior / prior variance.
         covariance: m x K x K posterior covariances of theta, one for each value; None where the model is too large.
         evaluations: how often the tables were summed.
     """
@@ -101,6 +104,7 @@ class Fitted:
     base: Floats
     theta: Floats
     tau: Floats
+    known: Floats
     covariance: Any
     evaluations: int
 
@@ -197,15 +201,17 @@ class Learner:
         for turn, (forgiven, steps) in enumerate(STAGES):
             self.now = 1 / (1 / self.weight[:, None] + (forgiven * expected[self.seen]) ** 2)
             if turn:
-                diagonal = np.einsum("skk->ks", inverse)
-                for i in range(len(tau)):
-                    at = slice(off[i], off[i + 1])
-                    known = max(float((1 - diagonal[at] / tau[i] ** 2).sum()), 1e-3)
-                    tau[i] = np.clip(np.sqrt((theta[at] ** 2).sum() / known), LEAST, MOST)
+                squares = np.add.reduceat((theta**2).sum(axis=1), off[:-1])
+                tau = np.clip(np.sqrt(squares / np.maximum(self._known(inverse, tau), 1e-3)), LEAST, MOST)
             inverse = self.curvature(expected, tau)
             theta, expected = self._descend(theta, np.repeat(1 / tau**2, np.diff(off))[:, None], inverse, steps)
         theta = np.round(theta / ROUNDED) * ROUNDED
-        return Fitted(self.base, theta, tau, inverse, self.evaluations)
+        return Fitted(self.base, theta, tau, self._known(inverse, tau), inverse, self.evaluations)
+
+    def _known(self, inverse: Any, tau: Floats) -> Floats:
+        off = self.design.offsets
+        remaining = np.einsum("skk->k", inverse) / np.repeat(tau**2, np.diff(off))
+        return np.add.reduceat(self.m - remaining, off[:-1])
 
     def _descend(self, theta: Floats, precision: Floats, inverse: Any, steps: int) -> tuple[Floats, Floats]:
         """A few steps of L-BFGS, scaled by the curvature, each shortened until it descends."""

@@ -44,7 +44,9 @@ class Uncertainty:
         seen = learner.seen
         count, width = len(rows), len(design.levels)
         codes = np.stack([one.codes + start for one, start in zip(design.levels, design.offsets, strict=False)], axis=1)
-        self.member = sparse.csr_array((np.ones(count * width), codes.ravel(), np.arange(0, count * width + 1, width)), (count, learner.K))
+        self.member = sparse.csr_array(
+            (np.ones(count * width), codes.ravel(), np.arange(0, count * width + 1, width)), (count, learner.K)
+        )
         self.of_levels = (self.cells @ self.member).tocsc()[:, seen]  # cells x measured levels: rows shared
         self.together = (self.of_levels.T @ self.of_levels).toarray()
         self.prior = np.repeat(fitted.tau**2, np.diff(design.offsets))
@@ -81,7 +83,15 @@ class Uncertainty:
         for s in range(learner.m):
             inverse, both = self._of_value(s)
             expected = self.expected[:, s]
-            e = np.where(inside, total[s], np.where(around, expected, shared_rows * (total[s] / n) * expected / np.maximum(size * np.exp(learner.base[s]), 1e-9)))
+            e = np.where(
+                inside,
+                total[s],
+                np.where(
+                    around,
+                    expected,
+                    shared_rows * (total[s] / n) * expected / np.maximum(size * np.exp(learner.base[s]), 1e-9),
+                ),
+            )
             e *= 1 - min(total[s] / n, 0.9)
             share = expected[seen] / np.maximum(size[seen], 1)
             mean = total[s] / n
