@@ -1,4 +1,4 @@
-"""Learned releases on real tables, without options: python benchmarks/synthetic_peers.py [TABLE] [--keys N] [--epsilon E]
+"""Learned releases on real tables, without options: python benchmarks/synthetic_peers.py [TABLE] [--keys N]
 
 For each table and key: tables are measured with exact noise, a model learned, rows dealt. Printed are the mean relative
 errors of counts of at least .1, .5 and 1 % of the rows, of the model and of plain counts of the rows, on pool 1
@@ -9,6 +9,7 @@ hold, by size of the count; seconds of the processor and memory. Reads the folde
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import os
 import resource
@@ -158,13 +159,15 @@ def main() -> None:
         pools = table.pools()
         found = [run(table, key, asked.epsilon, pools) for key in range(asked.keys)]
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(
-            f"{which}: {table.n:,} rows, {len(table.rows):,} combinations, {table.m} values, epsilon {float(asked.epsilon):.3f}"
-        )
+        size = f"{table.n:,} rows, {len(table.rows):,} combinations, {table.m} values"
+        print(f"{which}: {size}, epsilon {float(asked.epsilon):.3f}")
         for name in ("pool 1", "pool 2"):
             means = [[np.mean([one[name][what] for one in found], axis=0)] for what in ("model", "rows")]
             shown = [" ".join(f"{error:.4f}" for error in mean[0]) for mean in means]
-            held = [sum((one[name]["held"][size] for one in found), []) for size in range(len(SIZES) - 1)]
+            held = [
+                list(itertools.chain.from_iterable(one[name]["held"][size] for one in found))
+                for size in range(len(SIZES) - 1)
+            ]
             cover = " ".join(f"{SIZES[i]}+: {np.mean(one):.3f} of {len(one)}" for i, one in enumerate(held) if one)
             print(f"  {name}  model {shown[0]}  rows {shown[1]}  intervals hold {cover}")
         seconds = {what: math.fsum(one[what] for one in found) / len(found) for what in ("learn", "deal", "ask")}

@@ -5,21 +5,22 @@ Combinations are dealt in a shuffled order, some at a time. For each group g of 
 
     D[g, s] = expected - dealt so far
 
-and the next combinations' expected counts, the whole rows first set aside, are tilted by e^(D / a) of their groups,
-a the rows that all tables together will deal to (g, s) at once, at least 1, and rounded systematically: floor(c_s + u) - floor(c_(s-1) + u), c their running sum, u uniform. Groups that are short of a value
-attract it, so D stays at a few rows however many there are. Watching a table costs no privacy: all of it follows from
-the model.
+and the next combinations' expected counts, the whole rows first set aside, are tilted by e^(D / a) of their groups, a
+the rows that all tables together will deal to (g, s) at once, at least 1, and rounded systematically:
+floor(c_s + u) - floor(c_(s-1) + u), c their running sum, u uniform. Groups that are short of a value attract it, so D
+stays at a few rows however many there are. Watching a table costs no privacy: all of it follows from the model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from deniable.core.arrays import Floats, Ints
+from deniable.core.arrays import Ints
 from deniable.learning.measuring import Levels, Source
 
 TOGETHER = 64  # combinations dealt at a time, at most: fewer keep D smaller, more are faster
@@ -28,7 +29,7 @@ STRONGEST = 4.0  # pull on the logarithm of a share
 
 
 def dealt(
-    rows: Ints, shares: Callable[[Ints], Floats], watched: Sequence[Levels], m: int, source: Source
+    rows: Ints, shares: Callable[[Ints], Any], watched: Sequence[Levels], m: int, source: Source
 ) -> sparse.csr_array:
     """How many rows of each public combination get each value.
 

@@ -288,8 +288,11 @@ def least_listed(epsilon: Fraction, delta: Fraction) -> int:
 
 
 def misfit_score(counts: Counts, expected: Ints) -> int:
-    """How much a table of counts differs from what a model expects, sum |counts - expected|: one person moves two
-    entries by one, so the score by at most ``MISFIT_SENSITIVITY``. ``expected`` are whole numbers that follow from what was published."""
+    """How much a table of counts differs from what a model expects, sum |counts - expected|.
+
+    One person moves two entries by one, so the score by at most ``MISFIT_SENSITIVITY``; ``expected`` are whole numbers
+    that follow from what was published.
+    """
     return int(np.abs(counts - expected).sum())
 
 
@@ -324,7 +327,7 @@ def default_measure(
     noise = math.sqrt(2) * 2 * len(columns) / epsilon
     tables, smooth = [], []
     for column, is_ordered in zip(columns, ordered, strict=True):
-        sizes = np.bincount(column.codes, weights=rows, minlength=column.size)
+        sizes = np.bincount(column.codes, weights=rows, minlength=column.size).astype(np.float64)
         if is_ordered:
             table = _merged(column, _bands(sizes, FINE))
             for width in (3, 9):

@@ -10,6 +10,9 @@ each value, K x K numbers from how many rows levels share, scales the steps, giv
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,12 +27,12 @@ from deniable.learning.measuring import Levels
 Single = npt.NDArray[np.float32]
 CHUNK = 4096  # combinations at a time: float32 sums stay short, and a chunk stays near the processor
 KEPT = 200_000_000  # probabilities kept from one pass to the next, 4 bytes each; more are computed twice
-CURVED = 60_000_000  # numbers of curvature kept; a larger model is scaled cell by cell
 ROUNDED = 2.0**-16  # theta is published in multiples of it
 START, LEAST, MOST = 0.4, 0.01, 3.0  # tau
 STAGES = ((0.3, 4), (0.1, 5), (0.03, 6), (0.01, 6), (0.0, 8))  # share of an entry that is forgiven; steps
 ENOUGH = 2e-4  # of the objective: a smaller descent ends a stage
 TRIES = 5
+RARE = 2.0  # standard deviations of an entry: a value of fewer rows is learned together with the other rare ones
 
 
 class Design:
@@ -97,7 +100,6 @@ class Fitted:
         theta: K x m parameters, rounded as they are published.
         tau: of each block.
         known: how many parameters of each block the tables tell about, sum of 1 - posterior / prior variance.
-        covariance: m x K x K posterior covariances of theta, one for each value; None where the model is too large.
         evaluations: how often the tables were summed.
     """
 
@@ -105,7 +107,6 @@ class Fitted:
     theta: Floats
     tau: Floats
     known: Floats
-    covariance: Any
     evaluations: int
 
 
@@ -131,7 +132,8 @@ class Learner:
         self.weight = 1 / np.repeat(variances, [table.size for table in tables])
         self.K, self.m = int(self.design.offsets[-1]), self.noisy.shape[1]
         self.base = np.log(_first_shares(noisy, variances))
-        self.now = np.repeat(self.weight[:, None], self.m, axis=1)
+        self.variance = np.repeat(1 / self.weight[:, None], self.m, axis=1)
+        self.now = 1 / self.variance
         self.evaluations = 0
         self.share = self.design.overlap()
         self.size = np.diag(self.share).copy()
@@ -192,21 +194,38 @@ class Learner:
         return inverse
 
     def fit(self) -> Fitted:
-        """The model: weights that forgive a share of each entry at first, and then less and less, since a least-squares
-        fit whose entries span five orders of size goes nowhere from far away."""
+        """The model. Values too rare for any table to tell of share their parameters: no table is summed for them."""
+        counts = np.exp(self.base) * self.design.rows.sum()
+        rare = counts < RARE / math.sqrt(self.weight.max())
+        if rare.sum() < 2:
+            return self._fit()
+        column = np.where(rare, int((~rare).sum()), np.cumsum(~rare) - 1)
+        together = np.zeros((self.m, int(column.max()) + 1))
+        together[np.arange(self.m), column] = 1
+        pooled = copy.copy(self)
+        pooled.m = together.shape[1]
+        pooled.noisy, pooled.variance = self.noisy @ together, self.variance @ together
+        pooled.base = np.log(np.exp(self.base) @ together)
+        fitted = pooled._fit()
+        return dataclasses.replace(fitted, base=self.base, theta=fitted.theta[:, column])
+
+    def _fit(self) -> Fitted:
+        """The descent: weights that forgive a share of each entry at first, and then less and less, since a fit by
+        least squares whose entries span five orders of size goes nowhere from far away."""
         off = self.design.offsets
         tau = np.full(len(self.design.levels), START)
         theta = np.zeros((self.K, self.m))
         expected = self.sums(theta)[0]
+        inverse = np.zeros(0)
         for turn, (forgiven, steps) in enumerate(STAGES):
-            self.now = 1 / (1 / self.weight[:, None] + (forgiven * expected[self.seen]) ** 2)
+            self.now = 1 / (self.variance + (forgiven * expected[self.seen]) ** 2)
             if turn:
                 squares = np.add.reduceat((theta**2).sum(axis=1), off[:-1])
                 tau = np.clip(np.sqrt(squares / np.maximum(self._known(inverse, tau), 1e-3)), LEAST, MOST)
             inverse = self.curvature(expected, tau)
             theta, expected = self._descend(theta, np.repeat(1 / tau**2, np.diff(off))[:, None], inverse, steps)
         theta = np.round(theta / ROUNDED) * ROUNDED
-        return Fitted(self.base, theta, tau, self._known(inverse, tau), inverse, self.evaluations)
+        return Fitted(self.base, theta, tau, self._known(inverse, tau), self.evaluations)
 
     def _known(self, inverse: Any, tau: Floats) -> Floats:
         off = self.design.offsets
@@ -217,12 +236,12 @@ class Learner:
         """A few steps of L-BFGS, scaled by the curvature, each shortened until it descends."""
 
         def value_of(theta: Floats) -> tuple[float, Floats, Floats, tuple[Single, list[Single]]]:
-            expected, *way = self.sums(theta)
-            pull = np.zeros((self.K, self.m))
+            expected, joint, kept = self.sums(theta)
+            pull: Floats = np.zeros((self.K, self.m))
             miss = expected[self.seen] - self.noisy
             pull[self.seen] = self.now * miss
             value = 0.5 * float((pull[self.seen] * miss).sum() + (precision * theta * theta).sum())
-            return value, expected, pull, (way[0], way[1])
+            return value, expected, pull, (joint, kept)
 
         value, expected, pull, way = value_of(theta)
         gradient = self.back(pull, *way) + precision * theta

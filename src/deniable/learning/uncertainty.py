@@ -44,9 +44,8 @@ class Uncertainty:
         seen = learner.seen
         count, width = len(rows), len(design.levels)
         codes = np.stack([one.codes + start for one, start in zip(design.levels, design.offsets, strict=False)], axis=1)
-        self.member = sparse.csr_array(
-            (np.ones(count * width), codes.ravel(), np.arange(0, count * width + 1, width)), (count, learner.K)
-        )
+        starts = np.arange(0, count * width + 1, width)
+        self.member = sparse.csr_array((np.ones(count * width), codes.ravel(), starts), (count, learner.K))
         self.of_levels = (self.cells @ self.member).tocsc()[:, seen]  # cells x measured levels: rows shared
         self.together = (self.of_levels.T @ self.of_levels).toarray()
         self.prior = np.repeat(fitted.tau**2, np.diff(design.offsets))
@@ -64,7 +63,8 @@ class Uncertainty:
             covariance += share[:, None] * self.together * share[None, :]
             covariance[np.diag_indices(len(covariance))] += 1 / learner.weight
             covariance = (covariance + covariance.T) / 2
-            self._solved[s] = np.linalg.inv(covariance), both
+            inverse: Floats = np.linalg.inv(covariance)
+            self._solved[s] = inverse, both
         return self._solved[s]
 
     def of_group(self, group: Ints, shares: Floats) -> tuple[Floats, Floats]:
@@ -83,15 +83,8 @@ class Uncertainty:
         for s in range(learner.m):
             inverse, both = self._of_value(s)
             expected = self.expected[:, s]
-            e = np.where(
-                inside,
-                total[s],
-                np.where(
-                    around,
-                    expected,
-                    shared_rows * (total[s] / n) * expected / np.maximum(size * np.exp(learner.base[s]), 1e-9),
-                ),
-            )
+            apart = shared_rows * (total[s] / n) * expected / np.maximum(size * np.exp(learner.base[s]), 1e-9)
+            e = np.where(inside, total[s], np.where(around, expected, apart))
             e *= 1 - min(total[s] / n, 0.9)
             share = expected[seen] / np.maximum(size[seen], 1)
             mean = total[s] / n
