@@ -341,9 +341,8 @@ def default_measure(
         if table.size > 1:
             tables.append(table)
     pi = np.arange(1, values + 1) ** -SKEW
-    needed = np.array(
-        [_needed(np.bincount(one.codes, weights=rows, minlength=one.size), pi / pi.sum()) for one in tables]
-    )
+    sizes_of: list[Floats] = [np.bincount(one.codes, rows, one.size).astype(np.float64) for one in tables]
+    needed = np.array([_needed(sizes, pi / pi.sum()) for sizes in sizes_of])
     weights = 0.5 / max(len(tables), 1) + 0.5 * needed / max(needed.sum(), 1e-300)
     return Measure(tables, weights.tolist(), smooth)
 

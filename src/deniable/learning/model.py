@@ -26,6 +26,8 @@ from deniable.learning.measuring import Levels
 
 Single = npt.NDArray[np.float32]
 CHUNK = 4096  # combinations at a time: float32 sums stay short, and a chunk stays near the processor
+JOINT = 4096  # joint levels of a pack, at most
+CURVED = 100_000_000  # numbers of curvature kept, 4 bytes each; of a larger model its diagonal
 KEPT = 200_000_000  # probabilities kept from one pass to the next, 4 bytes each; more are computed twice
 ROUNDED = 2.0**-16  # theta is published in multiples of it
 START, LEAST, MOST = 0.4, 0.01, 3.0  # tau
@@ -43,7 +45,7 @@ class Design:
         self.rows = rows.astype(np.float32)
         self.levels = list(levels)
         self.offsets = np.cumsum([0, *(one.size for one in levels)])
-        limit = max(len(rows) // 16, 256)
+        limit = min(max(len(rows) // 16, 256), JOINT)
         packs: list[tuple[Ints, int]] = []
         self.pack_of: list[int] = []
         for one in levels:
@@ -182,15 +184,19 @@ class Learner:
         jac = np.where(inside, expected[self.seen, s][:, None], np.where(around, expected[None, :, s], jac))
         return jac * (1 - np.minimum(expected[self.seen, s] / np.maximum(size[self.seen], 1), 0.9))[:, None]
 
-    def curvature(self, expected: Floats, tau: Floats) -> Any:
-        """m x K x K inverses of the Gauss-Newton curvature, J' W J + 1 / tau^2."""
+    def curvature(self, expected: Floats, tau: Floats) -> Single:
+        """m x K x K inverses of the Gauss-Newton curvature, J' W J + 1 / tau^2; m x K where these are too many."""
         precision = np.repeat(1 / tau**2, np.diff(self.design.offsets))
-        inverse = np.empty((self.m, self.K, self.K), dtype=np.float32)
+        whole = self.m * self.K**2 <= CURVED
+        inverse = np.empty((self.m, self.K, self.K) if whole else (self.m, self.K), dtype=np.float32)
         for s in range(self.m):
             jac = self.jacobian(s, expected) * np.sqrt(self.now[:, s : s + 1])
-            h = jac.T @ jac
-            h[np.diag_indices(self.K)] += precision
-            inverse[s] = np.linalg.inv(h)
+            if whole:
+                h = jac.T @ jac
+                h[np.diag_indices(self.K)] += precision
+                inverse[s] = np.linalg.inv(h)
+            else:
+                inverse[s] = 1 / (np.einsum("gk,gk->k", jac, jac) + precision)
         return inverse
 
     def fit(self) -> Fitted:
@@ -216,7 +222,7 @@ class Learner:
         tau = np.full(len(self.design.levels), START)
         theta = np.zeros((self.K, self.m))
         expected = self.sums(theta)[0]
-        inverse = np.zeros(0)
+        inverse: Single = np.zeros(0, dtype=np.float32)
         for turn, (forgiven, steps) in enumerate(STAGES):
             self.now = 1 / (self.variance + (forgiven * expected[self.seen]) ** 2)
             if turn:
@@ -229,7 +235,8 @@ class Learner:
 
     def _known(self, inverse: Any, tau: Floats) -> Floats:
         off = self.design.offsets
-        remaining = np.einsum("skk->k", inverse) / np.repeat(tau**2, np.diff(off))
+        left = np.einsum("skk->k", inverse) if inverse.ndim == 3 else inverse.sum(axis=0)
+        remaining = left / np.repeat(tau**2, np.diff(off))
         return np.add.reduceat(self.m - remaining, off[:-1])
 
     def _descend(self, theta: Floats, precision: Floats, inverse: Any, steps: int) -> tuple[Floats, Floats]:
@@ -251,7 +258,7 @@ class Learner:
             for s, y, rho in reversed(pairs):
                 along.append(rho * float((s * d).sum()))
                 d -= along[-1] * y
-            d = np.matmul(inverse, d.T[:, :, None].astype(np.float32))[:, :, 0].T.astype(np.float64)
+            d = _scaled(d, inverse)
             for (s, y, rho), a in zip(pairs, reversed(along), strict=True):
                 d += s * (a - rho * float((y * d).sum()))
             slope, length = float((d * gradient).sum()), 1.0
@@ -273,6 +280,13 @@ class Learner:
             if product > 0:
                 pairs.append((s, y, 1 / product))
         return theta, expected
+
+
+def _scaled(direction: Floats, inverse: Single) -> Floats:
+    """A gradient times the inverse curvature of each value."""
+    if inverse.ndim == 2:
+        return direction * inverse.T
+    return np.matmul(inverse, direction.T[:, :, None].astype(np.float32))[:, :, 0].T.astype(np.float64)
 
 
 def shares(look: Any, joint: Single, base: Floats) -> Single:

@@ -63,8 +63,10 @@ class Uncertainty:
             covariance += share[:, None] * self.together * share[None, :]
             covariance[np.diag_indices(len(covariance))] += 1 / learner.weight
             covariance = (covariance + covariance.T) / 2
-            inverse: Floats = np.linalg.inv(covariance)
-            self._solved[s] = inverse, both
+            self._solved[s] = (
+                np.asarray(np.linalg.inv(covariance), dtype=np.float64),
+                np.asarray(both, dtype=np.float64),
+            )
         return self._solved[s]
 
     def of_group(self, group: Ints, shares: Floats) -> tuple[Floats, Floats]:
