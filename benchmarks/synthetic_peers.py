@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from scipy import sparse
 
-from deniable.engines.randomness import Keystream, Secret
-from deniable.learning import dealing, measuring, model, uncertainty
+from deniable.learned import dealing, measuring, model, uncertainty
+from deniable.tables.keys import Keystream, Secret
 
 GAMMA = Fraction(12, 5)  # of (1/13, 1/6)
 ROWS, QUESTIONS = 100_000, 200

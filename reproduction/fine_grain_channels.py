@@ -8,8 +8,7 @@ from deniable.core.channels import Channel
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import amplification_limit
-from deniable.mechanisms import FineGrain, Lineup
-from deniable.mechanisms import tolerance
+from deniable.mechanisms import FineGrain, Lineup, tolerance
 from deniable.mechanisms.fine_grain import solve_coins
 
 THETA = 30

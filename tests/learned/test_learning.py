@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from deniable.engines.randomness import Keystream, Secret
-from deniable.learning import dealing, measuring, model, uncertainty
+from deniable.learned import dealing, measuring, model, uncertainty
+from deniable.tables.keys import Keystream, Secret
 
 SIZES, VALUES, EPSILON = (12, 2, 5), 8, Fraction(1)
 

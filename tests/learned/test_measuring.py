@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 import deniable as dn
-from deniable.engines.randomness import Keystream, Secret
-from deniable.learning import measuring
+from deniable.learned import measuring
+from deniable.tables.keys import Keystream, Secret
 
 SOURCE = Keystream(Secret.from_key(bytes(range(32))), "test")
 GAMMA = Fraction(12, 5)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from deniable.core.arrays import Floats, Ints
-from deniable.learning.measuring import Levels
+from deniable.learned.measuring import Levels
 
 Single = npt.NDArray[np.float32]
 CHUNK = 4096  # combinations at a time: float32 sums stay short, and a chunk stays near the processor

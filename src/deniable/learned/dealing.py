@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from deniable.core.arrays import Ints
-from deniable.learning.measuring import Levels, Source
+from deniable.learned.measuring import Levels, Source
 
 TOGETHER = 64  # combinations dealt at a time, at most: fewer keep D smaller, more are faster
 AHEAD = 4096  # combinations whose shares are computed at a time

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from deniable.core.arrays import Floats, Ints
-from deniable.learning.model import Fitted, Learner
+from deniable.learned.model import Fitted, Learner
 
 PAIRED = 10  # columns whose pairs are taken to have an effect of their own: those with the largest tau
 INTERACTION = 0.5  # c: a stated prior, what pairs add relative to the product of what their columns do
