@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from deniable.core.arrays import Ints
+from deniable.core.values import Ints
 from deniable.learned.measuring import Levels, Source
 
 TOGETHER = 64  # combinations dealt at a time, at most: fewer keep D smaller, more are faster

@@ -17,8 +17,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from deniable.core.arrays import Counts, Floats, Ints, Words
 from deniable.core.errors import OptionError
+from deniable.core.values import Counts, Floats, Ints, Words
 
 DIGIT = 64  # bits of a word
 GUARD = 32  # bits that a bound is computed with beyond those that are asked for

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from deniable.core.arrays import Floats, Ints
+from deniable.core.values import Floats, Ints
 from deniable.learned.measuring import Levels
 
 Single = npt.NDArray[np.float32]

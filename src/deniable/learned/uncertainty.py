@@ -19,7 +19,7 @@ import math
 import numpy as np
 from scipy import sparse
 
-from deniable.core.arrays import Floats, Ints
+from deniable.core.values import Floats, Ints
 from deniable.learned.model import Fitted, Learner
 
 PAIRED = 10  # columns whose pairs are taken to have an effect of their own: those with the largest tau

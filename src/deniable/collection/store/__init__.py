@@ -1,5 +1,4 @@
-"""Where responses are kept: SQLite by default, PostgreSQL by its address. No original answer, address or time of day.
-"""
+"""Where responses are kept: SQLite by default, PostgreSQL by its address. No original answer, address or time of day."""
 
 from __future__ import annotations
 
