@@ -1,4 +1,6 @@
-"""How sure anyone can become, exactly: arithmetic over the integers of a channel, nothing rounded (mathematics 2, 6)."""
+"""How sure anyone can become, exactly: arithmetic over the integers of a channel, nothing rounded (mathematics
+2, 6).
+"""
 
 from __future__ import annotations
 

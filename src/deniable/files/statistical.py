@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.errors import OutputError, TableError, did_you_mean, extra_missing, option, shortened
+from deniable.core.errors import OutputError, TableError, did_you_mean, extra_missing, listing, option, shortened
 from deniable.core.values import Labels, texts_of
+from deniable.release.folder import write_file
+from deniable.tables.base import BATCH_ROWS
 from deniable.tables.encoding import is_text
 from deniable.tables.formats import FileFormat
+
+if TYPE_CHECKING:
+    from deniable.release.release import Release
 
 # -- Published rows as a file of SPSS, Stata or SAS, with the labels that the original table had -----------------------
 
@@ -209,7 +216,9 @@ class CodedPart:
         self.schema = pa.schema([(name, self._type_of(name, seen[name])) for name in self.names])
         self._warn_of_numbers(seen)
 
-    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, columns: Sequence[str], batch_rows: int = BATCH_ROWS, folded: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         """The columns, in file order."""
         wanted = pa.schema([self.schema.field(name) for name in columns])
         for chunk in self._chunks(list(columns) or self.names[:1], batch_rows * max(1, len(columns))):
@@ -355,3 +364,31 @@ def _said_of_missing(name: str, ranges: Sequence[Mapping[str, Any]], letters: Se
 
 def _shown(code: Any) -> str:
     return f"{code:g}" if isinstance(code, float) else str(code)
+
+
+# -- Rows of a release as files of other programs ----------------------------------------------------------------------
+
+
+NOTE = "Columns that say so were changed at random: see README.md of the release."  # SPSS takes 80 letters
+
+
+def export_rows(release: Release, out: str | os.PathLike[str], overwrite: bool) -> Path:
+    """Write the published rows into a file of SPSS, Stata or SAS."""
+    path, manifest = Path(out), release.manifest
+    program_of(path)
+    lineups = [column for part in manifest.parts if part.lineups is not None for column in part.columns]
+    if lineups:
+        raise OutputError(
+            f"{listing(lineups)}: each row shows several values (a line-up), and a column of {program_of(path)} holds "
+            "one. Fix: release.pseudo_table() gives rows with weights, or save the release as CSV."
+        )
+    if path.exists() and not overwrite:
+        raise OutputError(
+            f"The output {str(path)!r} exists already. Fix: choose another name, or {option('overwrite', True)}."
+        )
+    remarks = {name: f"{name} (changed at random: see the notes)" for name in manifest.sensitive_columns}
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder, f"rows{path.suffix.lower()}")
+        export(release.table, manifest.labels, remarks, NOTE, written)
+        write_file(path, written.read_bytes(), table=True)
+    return path

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 
 from deniable.core.errors import ColumnError, TableError, did_you_mean, extra_missing, listing
+from deniable.core.values import Labels
+from deniable.tables.base import BATCH_ROWS
 from deniable.tables.formats import FileFormat
 
 _WHOLE = 2**53
@@ -32,8 +34,12 @@ class SheetPart:
         self._table = pa.table([self._typed(name, column) for name, column in zip(names, columns, strict=True)], names)
         self.schema: pa.Schema = self._table.schema
         self.rows: int = self._table.num_rows
+        self.labels: Mapping[str, Labels] = {}
+        self.warned: Mapping[str, Sequence[str]] = {}
 
-    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, columns: Sequence[str], batch_rows: int = BATCH_ROWS, folded: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         """The columns, in the order of the sheet."""
         yield from self._table.select(list(columns)).to_batches(max_chunksize=batch_rows)
 

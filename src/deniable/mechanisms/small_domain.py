@@ -1,4 +1,6 @@
-"""Small-domain randomization: split the rows into cells of few values and perturb each within its own (mathematics 4)."""
+"""Small-domain randomization: split the rows into cells of few values and perturb each within its own
+(mathematics 4).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a release says of the people of its table: public columns, several columns, lists, values that one asks about."""
+"""What a release says of the people of its table: public columns, several columns, lists, values that one asks
+about.
+"""
 
 from __future__ import annotations
 

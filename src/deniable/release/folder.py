@@ -12,7 +12,6 @@ import secrets
 import shutil
 import signal
 import stat
-import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,9 +23,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from deniable.core.errors import DeniableError, ManifestError, OutputError, is_unicode, listing, option
+from deniable.core.errors import DeniableError, ManifestError, OutputError, is_unicode, option
 from deniable.core.manifest import DataFile, Manifest, read_json
-from deniable.files.statistical import export, program_of
 from deniable.release.readme import analyst_readme
 from deniable.release.sign import SIGNATURE, Signer, sign_files
 from deniable.tables import Engine
@@ -34,7 +32,7 @@ from deniable.tables.lineups import code_table, coded_part
 from deniable.tables.storage import digest_of, digest_of_parts, parts_of
 
 if TYPE_CHECKING:
-    from deniable.release.release import Release
+    pass
 
 # -- Ctrl-C and signals that end a run: never between two steps that belong together, and what was done is said --------
 
@@ -452,31 +450,3 @@ def finish_folder(
         signed = sign_files({path.name: digest_of(path) for path in published}, signer)
         (partial / SIGNATURE).write_text(signed, encoding="utf-8")
     return manifest
-
-
-# -- Rows of a release as files of other programs ----------------------------------------------------------------------
-
-
-NOTE = "Columns that say so were changed at random: see README.md of the release."  # SPSS takes 80 letters
-
-
-def export_rows(release: Release, out: str | os.PathLike[str], overwrite: bool) -> Path:
-    """Write the published rows into a file of SPSS, Stata or SAS."""
-    path, manifest = Path(out), release.manifest
-    program_of(path)
-    lineups = [column for part in manifest.parts if part.lineups is not None for column in part.columns]
-    if lineups:
-        raise OutputError(
-            f"{listing(lineups)}: each row shows several values (a line-up), and a column of {program_of(path)} holds "
-            "one. Fix: release.pseudo_table() gives rows with weights, or save the release as CSV."
-        )
-    if path.exists() and not overwrite:
-        raise OutputError(
-            f"The output {str(path)!r} exists already. Fix: choose another name, or {option('overwrite', True)}."
-        )
-    remarks = {name: f"{name} (changed at random: see the notes)" for name in manifest.sensitive_columns}
-    with tempfile.TemporaryDirectory() as folder:
-        written = Path(folder, f"rows{path.suffix.lower()}")
-        export(release.table, manifest.labels, remarks, NOTE, written)
-        write_file(path, written.read_bytes(), table=True)
-    return path

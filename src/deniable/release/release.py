@@ -42,7 +42,7 @@ from deniable.estimation.sql.answering import sql
 from deniable.estimation.sql.weights import weights_of
 from deniable.estimation.weighted_sample import Survey
 from deniable.release import folder as folders
-from deniable.release.folder import export_rows, require_shape, unchanged_file
+from deniable.release.folder import require_shape, unchanged_file
 from deniable.release.published import with_channels
 from deniable.release.sign import files_of_key, signer_of
 from deniable.release.verify import verify, verify_manifest
@@ -606,6 +606,8 @@ class Release(Questions, Modelling):
             out: the file; its suffix says for which program. Needs the extra ``files``.
             overwrite: replace the file that is there.
         """
+        from deniable.files.statistical import export_rows  # a house of its own, and an extra
+
         return export_rows(self, out, overwrite)
 
     def verify(self, *, signed_by: Any | None = None) -> Certificate:

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from deniable.core.errors import TableError, counted, is_unicode
+from deniable.core.values import Labels
+from deniable.tables.base import BATCH_ROWS
 from deniable.tables.formats import FileFormat, damaged_gzip, likely_encoding
 
 # -- The type of each CSV column, decided from all of its values -------------------------------------------------------
@@ -116,6 +118,7 @@ class CsvPart:
         self._block = FIRST_BLOCK
         self._delimiter, self.names = _header(form)
         self.rows = 0
+        self.labels: Mapping[str, Labels] = {}
         self.warned: Mapping[str, Sequence[str]] = {}
         self.schema = pa.schema([(name, pa.string()) for name in self.names])
 
@@ -139,7 +142,9 @@ class CsvPart:
         """Fix the types of the columns."""
         self.schema = pa.schema([(name, types[name]) for name in self.names])
 
-    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, columns: Sequence[str], batch_rows: int = BATCH_ROWS, folded: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         """The columns, in file order, converted to the types of the schema."""
         wanted = pa.schema([self.schema.field(name) for name in columns])
         read = {field.name: field.type if field.type in _DIRECT else pa.string() for field in self.schema}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,8 +14,6 @@ import pyarrow.parquet as pq
 
 from deniable.core.errors import ColumnError, TableError, listing
 from deniable.core.values import Labels
-from deniable.files.statistical import CodedPart
-from deniable.files.workbook import SheetPart
 from deniable.tables.base import BATCH_ROWS
 from deniable.tables.csv import CsvPart, TypeInference
 from deniable.tables.encoding import require_columns
@@ -37,8 +36,12 @@ class ParquetPart:
             self.schema: pa.Schema = _schema_of(file, path)
             self.rows: int = file.metadata.num_rows
             self._foldable = _foldable(file, self.schema)
+        self.labels: Mapping[str, Labels] = {}
+        self.warned: Mapping[str, Sequence[str]] = {}
 
-    def batches(self, columns: Sequence[str], batch_rows: int, folded: bool = False) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, columns: Sequence[str], batch_rows: int = BATCH_ROWS, folded: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         """The columns, in file order; only their bytes are read. Texts that the file holds as dictionaries are read so,
         which takes a third of the time, and stay so where they may be ``folded``."""
         foldable = [name for name in columns if name in self._foldable]
@@ -101,7 +104,25 @@ def _damaged(path: Path) -> TableError:
 # -- Any table as a stream of record batches: the same rows in the same order each time it is read ---------------------
 
 
-FilePart = CsvPart | ParquetPart | CodedPart | SheetPart
+# The readers of other programs' files stand in a house of their own, which is imported when such a file is opened.
+READERS = {"excel": "deniable.files.workbook:SheetPart"}
+OTHER_PROGRAMS = "deniable.files.statistical:CodedPart"
+
+
+class FilePart(Protocol):
+    """One file of a table."""
+
+    path: Path
+    schema: pa.Schema
+    rows: int
+    labels: Mapping[str, Labels]
+    warned: Mapping[str, Sequence[str]]
+
+    def batches(
+        self, columns: Sequence[str], batch_rows: int = BATCH_ROWS, folded: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """As those of a source; a file without dictionaries of its own passes over ``folded``."""
+        ...
 
 
 class Source(Protocol):
@@ -201,10 +222,7 @@ class FileSource:
             # Two passes over different rows would perturb with a plan for another table.
             if _stamp(part.path) != stamp:
                 raise TableError(f"The file '{part.path}' changed while it was read. Fix: publish from a copy of it.")
-            if isinstance(part, ParquetPart):
-                yield from part.batches(columns, batch_rows, folded)
-            else:
-                yield from part.batches(columns, batch_rows)
+            yield from part.batches(columns, batch_rows, folded)
 
     def _infer_csv_types(self) -> None:
         files = [part for part in self._parts if isinstance(part, CsvPart)]
@@ -219,13 +237,13 @@ class FileSource:
 
     def _common_labels(self) -> dict[str, Labels]:
         """Labels that all files agree on: one code must not stand for two answers."""
-        books = [part.labels if isinstance(part, CodedPart) else {} for part in self._parts]
-        return {name: labels for name, labels in books[0].items() if all(book.get(name) == labels for book in books)}
+        first = self._parts[0].labels.items()
+        return {name: own for name, own in first if all(part.labels.get(name) == own for part in self._parts)}
 
     def _said_of_columns(self) -> dict[str, list[str]]:
         said: dict[str, list[str]] = {}
         for part in self._parts:
-            for name, warnings in part.warned.items() if isinstance(part, CodedPart | CsvPart) else ():
+            for name, warnings in part.warned.items():
                 said.setdefault(name, []).extend(words for words in warnings if words not in said.get(name, ()))
         return said
 
@@ -256,7 +274,9 @@ def _part(form: FileFormat) -> FilePart:
         return CsvPart(form)
     if form.kind == "parquet":
         return ParquetPart(form.path)
-    return SheetPart(form) if form.kind == "excel" else CodedPart(form)
+    module, _, kind = READERS.get(form.kind, OTHER_PROGRAMS).partition(":")
+    part: FilePart = getattr(import_module(module), kind)(form)
+    return part
 
 
 def _refuse_duplicates(names: Sequence[str], what: str) -> None:

@@ -1,4 +1,6 @@
-"""Where responses are kept: SQLite by default, PostgreSQL by its address. No original answer, address or time of day."""
+"""Where responses are kept: SQLite by default, PostgreSQL by its address. No original answer, address or time
+of day.
+"""
 
 from __future__ import annotations
 
