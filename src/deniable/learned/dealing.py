@@ -91,8 +91,8 @@ def values_of(counts: sparse.csr_array, combinations: Ints, ranks: Ints, source:
     spread = (step[combinations] * ranks + shift[combinations].astype(np.int64)) % totals[combinations]
     ends = np.cumsum(counts.data)
     before = np.concatenate([[0], np.cumsum(totals)])[combinations]
-    found: npt.NDArray[np.int64] = counts.indices[np.searchsorted(ends, before + spread, side="right")].astype(np.int64)
-    return found
+    codes: npt.NDArray[np.int64] = counts.indices[np.searchsorted(ends, before + spread, side="right")].astype(np.int64)
+    return codes
 
 
 def _coprime(n: int) -> int:

@@ -26,7 +26,7 @@ LEAST, MOST = Fraction(1, 100_000), Fraction(40)  # epsilon of one entry: 4,600,
 BLOCK = 1 << 20  # entries drawn at a time
 FINE = 26  # levels of an ordered column that are measured; more become bands of about as many rows
 RARE = 12.0  # standard deviations of noise: a level of fewer rows is merged with the other rare ones
-ASKED = 0.001  # of the rows: counts below are not what a budget is divided for
+COUNTED_FROM = 0.001  # of the rows: counts below are not what a budget is divided for
 SKEW = 0.7  # the values' shares, rank^-SKEW, that a budget is divided for before anything is known
 PIECES = 2**40  # an epsilon is a whole number of them
 
@@ -322,7 +322,7 @@ def default_measure(
     An ordered column with many levels is measured in bands of about as many rows, which a smooth prior connects; of any
     other, levels too rare for the noise are merged. Half of the budget goes in equal parts, half to where answers need
     it: the error of a count is that of its tables, relative variance about 1 / (mu e_c)^2, whose sum over the counts of
-    at least ``ASKED`` of the rows is smallest at e_c ~ (sum mu^-2)^(1/3).
+    at least ``COUNTED_FROM`` of the rows is smallest at e_c ~ (sum mu^-2)^(1/3).
     """
     noise = math.sqrt(2) * 2 * len(columns) / epsilon
     tables, smooth = [], []
@@ -361,5 +361,5 @@ def _bands(sizes: Floats, most: int) -> Ints:
 
 def _needed(sizes: Floats, pi: Floats) -> float:
     mu = sizes[:, None] * pi
-    asked = mu >= ASKED * sizes.sum()
-    return float(((sizes / sizes.sum())[:, None] * np.where(asked, mu, np.inf) ** -2.0).sum()) ** (1 / 3)
+    above = mu >= COUNTED_FROM * sizes.sum()
+    return float(((sizes / sizes.sum())[:, None] * np.where(above, mu, np.inf) ** -2.0).sum()) ** (1 / 3)
