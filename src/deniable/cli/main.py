@@ -8,13 +8,14 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module, metadata
+from importlib import metadata
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from deniable.cli.console import TAKEN_BY_TYPER, PassedError, run
+from deniable.core.registry import Registry
 
 # name -> where, and the first sentence of its help, which a test compares with the command's own
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -115,9 +116,10 @@ def without_pandas(command: Callable[..., Any]) -> Callable[..., Any]:
 class _Lazily(Mapping[str, Any]):
     """Name -> command; a command's module is imported when it is looked up."""
 
+    functions = Registry("deniable.commands", {name: f"deniable.cli.{place}" for name, (place, _) in COMMANDS.items()})
+
     def __getitem__(self, name: str) -> Any:
-        module, _, attribute = COMMANDS[name][0].partition(":")
-        command = getattr(import_module(f"deniable.cli.{module}"), attribute)
+        command = self.functions[name]
         if isinstance(command, typer.Typer):
             for registered in command.registered_commands:
                 assert registered.callback is not None
@@ -132,10 +134,16 @@ class _Lazily(Mapping[str, Any]):
         return made
 
     def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
+        return iter(self.functions)
 
     def __len__(self) -> int:
-        return len(COMMANDS)
+        return len(self.functions)
+
+    def sentences(self) -> Iterator[tuple[str, str]]:
+        """What the help says of each command; of another package's, the first line of its own help."""
+        for name in self:
+            known = COMMANDS.get(name)
+            yield name, known[1] if known else (self[name].help or "").strip().partition("\n")[0]
 
 
 class Family(TyperGroup):
@@ -158,7 +166,7 @@ class Family(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
+            formatter.write_dl(list(_Lazily().sentences()))
 
 
 app = typer.Typer(

@@ -14,6 +14,7 @@ import numpy as np
 
 from deniable.core.errors import InternalError, ManifestError, RequirementError
 from deniable.core.privacy import Adversary, LargeSums, SmallSums
+from deniable.core.registry import Registry
 from deniable.core.values import LARGEST_FACTOR, Ints, percent
 
 # -- The numbers of promises, read from JSON: exact fractions as text, whole numbers, places in a domain ---------------
@@ -254,9 +255,15 @@ KINDS: dict[str, type[Promise]] = {
 }
 
 
+# What other packages promise: frozen dataclasses with a ``kind``, fields that ``READERS`` knows, a method
+# ``sentence(part, adversary)``, and a recheck of that kind for the verifier.
+OTHER_KINDS: Mapping[str, type[Any]] = Registry("deniable.promises", {})
+
+
 def require_promise(promise: Any) -> None:
     """Refuse what is no promise of a known kind."""
-    if type(promise) not in KINDS.values():
+    kind = getattr(promise, "kind", "")
+    if type(promise) not in KINDS.values() and not (kind in OTHER_KINDS and type(promise) is OTHER_KINDS[kind]):
         raise InternalError(
             f"a guarantee was made with {promise!r}, which is no promise that can be rechecked; a mechanism states one "
             f"of {', '.join(kind.__name__ for kind in KINDS.values())}"
@@ -284,7 +291,8 @@ def _plain(value: Any) -> Any:
 def from_dict(raw: Mapping[str, Any]) -> Promise:
     """The promise that ``to_dict`` wrote; refused where its kind or a number of it is not known."""
     stated = dict(raw)
-    kind = KINDS.get(str(stated.pop("kind", None)))
+    name = str(stated.pop("kind", None))
+    kind: type[Any] | None = KINDS.get(name) or OTHER_KINDS.get(name)
     if kind is None:
         raise ManifestError(f"manifest.json states a promise of an unknown kind: {str(raw.get('kind'))[:40]!r}.")
     fields = {field.name: READERS[str(field.type)] for field in dataclasses.fields(kind)}
@@ -294,7 +302,7 @@ def from_dict(raw: Mapping[str, Any]) -> Promise:
             f"manifest.json is damaged: a promise of kind {kind.kind!r} has other numbers ({off[:80]})."
         )
     try:
-        promise = kind(**{name: fields[name](value) for name, value in stated.items()})
+        promise: Promise = kind(**{name: fields[name](value) for name, value in stated.items()})
         if not all(0 < probability <= 1 for probability in _probabilities(promise)):
             raise ValueError
     except (TypeError, ValueError, KeyError, ZeroDivisionError, OverflowError, RequirementError):

@@ -47,6 +47,8 @@ def sentence_of(parts: Sequence[Part], adversary: str) -> str:
         return _decoys(first, "value" if len(parts) == 1 else "value in a sensitive column")
     if isinstance(first, OneOfItems):
         return list_sentence(first, parts[0].item)
+    if hasattr(first, "sentence"):  # of another package, which words it itself
+        return first.sentence(parts[0], adversary)
     if len(parts) == 1 and type(first) in _SENTENCES and _is_bound(parts[0]):
         said = _SENTENCES[type(first)](first, parts[0], adversary)
         return said + not_covered(parts[0], adversary)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib import import_module
+from collections.abc import Mapping
 
 from deniable.core.errors import OptionError
+from deniable.core.registry import Registry
 from deniable.mechanisms.base import Mechanism, spelled
 
 AUTO = "auto"
@@ -25,27 +25,8 @@ PLACES = {
 RIVALS = ("anatomy", "generalize", "laplace", "optrr", "perturbed-generalization")  # in ``deniable.lab``
 
 
-class Registry(Mapping[str, type[Mechanism]]):
-    """Name -> class, of every mechanism that the package has.
-
-    >>> from deniable.mechanisms import MECHANISMS
-    >>> MECHANISMS["uniform"]().name, "small-domain" in MECHANISMS
-    ('uniform', True)
-    """
-
-    def __getitem__(self, name: str) -> type[Mechanism]:
-        module, _, kind = PLACES[name].partition(":")
-        mechanism: type[Mechanism] = getattr(import_module(module), kind)
-        return mechanism
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(PLACES)
-
-    def __len__(self) -> int:
-        return len(PLACES)
-
-
-MECHANISMS = Registry()
+# Name -> class, of every mechanism that this package has or another one brings
+MECHANISMS: Mapping[str, type[Mechanism]] = Registry("deniable.mechanisms", PLACES)
 
 
 def mechanism_named(mechanism: str | Mechanism) -> Mechanism:

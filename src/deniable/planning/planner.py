@@ -14,8 +14,19 @@ from deniable.core.errors import OptionError, RequirementError, option
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.privacy import Adversary, Privacy, as_privacy
+from deniable.core.registry import entry_points
 from deniable.core.values import Probability, percent
-from deniable.mechanisms import Decoys, Designed, FineGrain, Identity, Mechanism, SmallDomain, Uniform, mechanism_named
+from deniable.mechanisms import (
+    MECHANISMS,
+    Decoys,
+    Designed,
+    FineGrain,
+    Identity,
+    Mechanism,
+    SmallDomain,
+    Uniform,
+    mechanism_named,
+)
 from deniable.mechanisms.registry import AUTO
 from deniable.mechanisms.requirement import check_histogram, in_its_words
 from deniable.planning.candidates import (
@@ -45,12 +56,14 @@ Rivals = Callable[[Histogram, Privacy, Profile], list[Candidate]]
 def standard_mechanisms(pool: QuestionPool | None = None, privacy: Privacy | None = None) -> tuple[Mechanism, ...]:
     """The mechanisms that a requirement (rho1, rho2) alone makes comparable; designed for a pool where there is one.
 
-    Where something is required of sums, decoy groups are the only ones with rows that can promise it.
+    Where something is required of sums, decoy groups are the only ones with rows that can promise it. Mechanisms of
+    other packages are compared by their defaults.
     """
     if privacy is not None and privacy.sums:
         return (Decoys(leftovers="drop"),)
     designed = Designed() if pool is None else Designed(profile=pool.profile)
-    return (Uniform(), SmallDomain(), FineGrain(), Identity(), designed)
+    others = (MECHANISMS[name]() for name in entry_points("deniable.mechanisms"))
+    return (Uniform(), SmallDomain(), FineGrain(), Identity(), designed, *others)
 
 
 def compare(

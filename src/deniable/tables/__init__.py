@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from deniable.core.errors import OptionError, did_you_mean
+from deniable.core.registry import Registry
 from deniable.tables.base import Engine
 
-PLACES = {
-    "local": "deniable.tables.dataset:LocalEngine",
-    "spark": "deniable.spark.engine:SparkEngine",
-}
+ENGINES = Registry(
+    "deniable.engines",
+    {"local": "deniable.tables.dataset:LocalEngine", "spark": "deniable.spark.engine:SparkEngine"},
+)
 
 
 def engine_for(engine: str | Engine | None, table: Any) -> Engine:
@@ -28,8 +28,7 @@ def engine_on(name: str, master: str | None) -> Engine:
         if master is not None:
             raise OptionError(f"--master {master} goes with --engine spark: it says where Spark runs. Fix: add it.")
         return engine_named(name)
-    kind = _kind(name)
-    made: Engine = kind(master)
+    made: Engine = ENGINES[name](master)
     return made
 
 
@@ -38,18 +37,13 @@ def engine_named(engine: str | Engine) -> Engine:
     if not isinstance(engine, str):
         if isinstance(engine, Engine):
             return engine
-        raise OptionError(f"engine = {engine!r} is not an engine: give one of {', '.join(PLACES)}, or an object.")
-    if engine not in PLACES:
+        raise OptionError(f"engine = {engine!r} is not an engine: give one of {', '.join(ENGINES)}, or an object.")
+    if engine not in ENGINES:
         raise OptionError(
-            f"engine = {engine!r} is not known: choose one of {', '.join(PLACES)}.{did_you_mean(engine, PLACES)}"
+            f"engine = {engine!r} is not known: choose one of {', '.join(ENGINES)}.{did_you_mean(engine, ENGINES)}"
         )
-    made: Engine = _kind(engine)()
+    made: Engine = ENGINES[engine]()
     return made
 
 
-def _kind(name: str) -> Any:
-    module, _, kind = PLACES[name].partition(":")
-    return getattr(import_module(module), kind)
-
-
-__all__ = ["PLACES", "Engine", "engine_for", "engine_named", "engine_on"]
+__all__ = ["ENGINES", "Engine", "engine_for", "engine_named", "engine_on"]
