@@ -1,0 +1,62 @@
+"""How large the house may be, and how far an operation may walk in it: budgets to decide by
+(docs/decisions/rooms.md)."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import house
+
+# room -> files, lines of code
+SIZES = {"core": (150, 25_300), "package": (246, 41_900), "verifier": (25, 2_000)}
+# operation -> functions, files, passes over the table
+WALKS = {
+    "publish by a named mechanism": house.Walk(255, 39, 2),
+    "publish, mechanism left out": house.Walk(510, 49, 3),
+    "publish to a folder": house.Walk(355, 46, 2),
+    "count": house.Walk(95, 18, 0),
+    "sql": house.Walk(160, 33, 0),
+    "verify": house.Walk(185, 27, 0),
+}
+
+
+@pytest.fixture(scope="module")
+def walks() -> dict[str, house.Walk]:
+    return house.walks()
+
+
+@pytest.mark.parametrize("room", SIZES)
+def test_the_house_stays_within_its_size(room: str) -> None:
+    files, lines = house.sizes()[room]
+    assert files <= SIZES[room][0]
+    assert lines <= SIZES[room][1]
+
+
+@pytest.mark.parametrize("operation", WALKS)
+def test_an_operation_walks_no_further_than_its_budget(walks: dict[str, house.Walk], operation: str) -> None:
+    walk, budget = walks[operation], WALKS[operation]
+    assert walk.functions <= budget.functions
+    assert walk.files <= budget.files
+    assert walk.passes <= budget.passes
+
+
+def test_walks_and_passes_are_counted() -> None:
+    """Entering one more function, one more file or the table once more is seen."""
+    import pyarrow as pa
+
+    from deniable.core.values import percent
+    from deniable.tables import engine_named
+
+    dataset = engine_named("local").open(pa.table({"a": range(10)}))
+
+    def once() -> None:
+        percent(0.5)
+        list(dataset.batches(["a"]))
+
+    def twice() -> None:
+        once()
+        list(dataset.batches(["a"], batch_rows=3))
+
+    assert house.walked(once).passes == 1
+    assert house.walked(twice).passes == 2
+    assert house.walked(lambda: percent(0.5)) == house.Walk(1, 1, 0)
