@@ -28,6 +28,7 @@ from deniable.estimation.fitting.sums import Sums, summed
 from deniable.estimation.published import Floats, Published
 
 ROUNDS, HALVINGS, CLOSE = 60, 30, 1e-9
+EQUAL = 1e-9  # eigenvalues that differ by rounding alone
 Kind = Literal["linear", "logit"]
 NOISY = (
     "The perturbation drowns this model: what it adds up of the regressors may be anything, zero included. "
@@ -186,7 +187,7 @@ class Model:
         values, vectors = np.linalg.eigh(slopes * np.outer(scale, scale))
         if values[0] <= 1e-9:
             raise self._alike(vectors[:, 0])
-        return values, vectors * scale[:, None]
+        return values, _settled(values, vectors) * scale[:, None]
 
     def _alike(self, direction: Floats) -> QuestionError:
         """No spread in a direction of the regressors: they say the same there, or the perturbation makes it seem so."""
@@ -243,3 +244,17 @@ class Model:
             back[place, place] = 1 / one.scale
             back[0, place] = -one.centre / one.scale
         return back
+
+
+def _settled(values: Floats, vectors: Floats) -> Floats:
+    """Eigenvectors of equal eigenvalues (those of indicators are) may be any basis of their space, and which one a
+    processor's arithmetic finds decides nothing: the basis in which they are told apart by the regressors' order."""
+    edges = np.flatnonzero(np.diff(values) > EQUAL * values[-1]) + 1
+    order = np.arange(len(values), dtype=np.float64)[:, None]
+    return np.concatenate(
+        [
+            own @ np.linalg.eigh(own.T @ (order * own))[1] if own.shape[1] > 1 else own
+            for own in np.split(vectors, edges, axis=1)
+        ],
+        axis=1,
+    )
