@@ -29,7 +29,7 @@ from typer.core import TyperGroup
 from deniable.cli.entry import INTERRUPTED, Stopped
 from deniable.core import memory
 from deniable.core.errors import DeniableError, OptionError, at_a_terminal, is_unicode, shortened
-from deniable.release.folder import begin, what_stays
+from deniable.core.interruption import begin, what_stays
 
 # -- What the commands share on the terminal: results on stdout, talk on stderr, one message per mistake ---------------
 

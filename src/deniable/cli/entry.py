@@ -72,7 +72,7 @@ def _require_streams() -> None:
 
 
 def _what_stays() -> str:
-    from deniable.release.folder import what_stays
+    from deniable.core.interruption import what_stays
 
     return what_stays()
 

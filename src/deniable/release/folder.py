@@ -10,76 +10,23 @@ import os
 import re
 import secrets
 import shutil
-import signal
 import stat
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from deniable.core.errors import DeniableError, ManifestError, OutputError, is_unicode, option
+from deniable.core.interruption import held_off, put_in_place
 from deniable.core.manifest import DataFile, Manifest, read_json
 from deniable.release.readme import analyst_readme
 from deniable.release.sign import SIGNATURE, Signer, sign_files
 from deniable.tables import Engine
 from deniable.tables.lineups import code_table, coded_part
 from deniable.tables.storage import digest_of, digest_of_parts, parts_of
-
-if TYPE_CHECKING:
-    pass
-
-# -- Ctrl-C and signals that end a run: never between two steps that belong together, and what was done is said --------
-
-
-ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-_in_place: list[Path] = []  # releases that this process has put where they belong, in their order
-
-
-@contextlib.contextmanager
-def held_off() -> Iterator[None]:
-    """Signals that end a run wait until the block is done, well or not, and then do what they would have done."""
-    if threading.current_thread() is not threading.main_thread():  # where Python handles no signal
-        yield
-        return
-    waiting: list[int] = []
-
-    def wait(number: int, _: FrameType | None) -> None:
-        waiting.append(number)
-
-    listening = {number: signal.getsignal(number) for number in ENDING}
-    # What nobody listens to ends the run as well; None is the handler of a program around Python.
-    held = {number: handler for number, handler in listening.items() if handler not in (None, signal.SIG_IGN)}
-    try:
-        for number in held:
-            signal.signal(number, wait)
-        yield
-    finally:
-        for number, handler in held.items():
-            signal.signal(number, handler)
-        for number in waiting:
-            signal.raise_signal(number)
-
-
-def begin() -> None:
-    """A run begins: what others in this process have done is no matter of its own."""
-    _in_place.clear()
-
-
-def put_in_place(release: Path) -> None:
-    """Remember that a release is where it belongs, whatever happens to the run after that."""
-    _in_place.append(release)
-
-
-def what_stays() -> str:
-    """The end of the sentence that a run did not end well: what it has done is not undone."""
-    return "".join(f" {str(release)!r} had been written by then, and is whole." for release in _in_place)
-
 
 # -- A release's files as they are read: only what its manifest speaks of, and not changed since -----------------------
 
