@@ -20,6 +20,7 @@ from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.privacy import Privacy
 from deniable.core.text import shown
+from deniable.core.values import Floats
 from deniable.lab import rival_candidates
 from deniable.planning.planner import compare, error_curve
 from deniable.planning.prediction import calibrated_variance, predicted_error
@@ -275,23 +276,33 @@ def labels(domain: Sequence[Any], most: int = 40) -> list[str]:
 
 
 def _estimates(release: Release, part: Part) -> Estimates | None:
-    names = list(part.columns)
     try:
-        best, raw = (release.group_by(names, calibrate=calibrate) for calibrate in (None, False))
+        named, *numbers = _counted(release, part, calibrate=None)
+        raw_stderr = _counted(release, part, calibrate=False)[2]
     except DeniableError:  # a mechanism that nothing can be estimated from
         return None
-    keys = list(zip(*(best.column(place).to_pylist() for place in range(len(names))), strict=True))
-    estimated, low, high = (best.column(place).to_numpy() for place in (-4, -2, -1))
-    named = [key[0] if len(key) == 1 else key for key in keys]
+    estimated, _, low, high = numbers
     order = np.argsort(-estimated, kind="stable")
     rows = tuple(
         {"value": named[i], "estimate": float(estimated[i]), "low": float(low[i]), "high": float(high[i])}
         for i in order
     )
     noise = None if part.marginal is None else part.marginal.variance
-    return Estimates(
-        part.columns, rows, tuple(_errors(estimated, raw.column(-3).to_numpy(), noise, release.manifest.rows))
-    )
+    return Estimates(part.columns, rows, tuple(_errors(estimated, raw_stderr, noise, release.manifest.rows)))
+
+
+def _counted(release: Release, part: Part, calibrate: bool | None) -> tuple[list[Any], Floats, Floats, Floats, Floats]:
+    """The values of a part, their estimated counts, standard errors and intervals. Groups of a column that is called
+    like one of these numbers are refused, so they are counted by conditions: slower, and the same."""
+    if {"value", "stderr", "value_low", "value_high"}.isdisjoint(part.columns):
+        table = release.group_by(part.columns, calibrate=calibrate)
+        keys = list(zip(*(table[name].to_pylist() for name in part.columns), strict=True))
+        value, stderr, low, high = (table.column(place).to_numpy() for place in (-4, -3, -2, -1))
+        return [key[0] if len(key) == 1 else key for key in keys], value, stderr, low, high
+    whole: list[Any] = [value if len(part.columns) > 1 else (value,) for value in part.domain]
+    wheres = [dict(zip(part.columns, value, strict=True)) for value in whole]
+    counts = release.count_many(wheres, calibrate=calibrate)
+    return list(part.domain), counts.value, counts.stderr, counts.low, counts.high
 
 
 def _errors(estimated: Any, stderr: Any, noise: float | None, rows: int) -> list[dict[str, Any]]:

@@ -5,25 +5,34 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from deniable.analyst.evidence import from_release, plans_from_audit
-from deniable.analyst.report import analyst_report
 from deniable.core.errors import OptionError, OutputError
-from deniable.owner.evaluation import evaluation_report
-from deniable.owner.report import Origin, owner_report
 from deniable.publishing.request import check_choice
 from deniable.release.folder import MANIFEST, write_file
 from deniable.release.release import Release, open_release
 from deniable.report import charts, page
 from deniable.report.page import as_json, markdown
 
+if (
+    TYPE_CHECKING
+):  # the houses whose reports these are draw with this room, so they are imported when a report is written
+    from deniable.owner.evaluation import evaluation_report
+    from deniable.owner.report import Origin
+
 __all__ = ["AUDIENCES", "FORMATS", "Origin", "document", "evaluation_report", "render", "write"]
 
 Audience = Literal["owner", "analyst"]
 AUDIENCES = ("owner", "analyst")
 FORMATS = ("html", "md", "json")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("Origin", "evaluation_report"):
+        raise AttributeError(f"module 'deniable.report' has no attribute {name!r}")
+    return getattr(import_module(f"deniable.owner.{'report' if name == 'Origin' else 'evaluation'}"), name)
 
 
 def document(
@@ -44,6 +53,10 @@ def document(
             with charts), or a table of your own, ``{"caption": str, "columns": [...], "rows": [[...]]}``.
         origin: for the owner's record: the original files with their digests, the command, the date.
     """
+    from deniable.analyst.evidence import from_release, plans_from_audit
+    from deniable.analyst.report import analyst_report
+    from deniable.owner.report import owner_report
+
     check_choice("for", audience, AUDIENCES)
     if audience == "analyst" and (audit is not None or evaluation is not None):
         raise OptionError(
