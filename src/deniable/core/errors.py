@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import difflib
+import functools
 import os
 import shlex
 import sys
@@ -109,7 +110,7 @@ def warn_caller(words: str, kind: type[Warning]) -> None:
         heard[words] = None
         return
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((PACKAGE, functools.__file__)):
         level, frame = level + 1, frame.f_back
     warnings.warn(words, kind, stacklevel=level)
 

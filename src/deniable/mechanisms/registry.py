@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from deniable.core.errors import OptionError
+from deniable.core.errors import OptionError, option
 from deniable.core.registry import Registry
 from deniable.mechanisms.base import Mechanism, spelled
 
@@ -43,8 +43,8 @@ def mechanism_named(mechanism: str | Mechanism) -> Mechanism:
     if name in RIVALS:
         raise OptionError(
             f"mechanism {name!r} is a rival, here to be compared with: a release is rows, and nobody publishes it. "
-            f"Fix: mechanism='uniform', or compare it by `deniable evaluate --mechanism {name}` or `deniable plan "
-            "--rivals`; in Python it is in deniable.lab."
+            f"Fix: {option('mechanism', 'uniform')}, or compare it by `deniable evaluate --mechanism {name}` "
+            "or `deniable plan --rivals`; in Python it is in deniable.lab."
         )
     if isinstance(mechanism, str):
         return spelled(mechanism, MECHANISMS)
