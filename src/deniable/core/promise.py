@@ -208,7 +208,7 @@ class LineUps:
 
 @dataclass(frozen=True)
 class OneOfItems:
-    """P(row | list) / P(row | list') <= gamma for any two lists of at most ``most`` items (mathematics 14).
+    """P(row | list) / P(row | list') <= gamma for any two lists of at most ``most`` items (mathematics 15).
 
     It is about the whole list, and stands with each of its items. So anything about a person's list that was believed
     at up to rho1 is believed at up to rho2 afterwards.

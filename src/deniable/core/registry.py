@@ -27,6 +27,7 @@ def entry_points(group: str) -> Mapping[str, metadata.EntryPoint]:
 class Registry(Mapping[str, Any]):
     """Name -> object: those of this package by their places, then those of other packages.
 
+    >>> from deniable.core.registry import Registry
     >>> engines = Registry("deniable.engines", {"local": "deniable.tables.dataset:LocalEngine"})
     >>> engines["local"].name, "remote" in engines
     ('local', False)

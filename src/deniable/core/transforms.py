@@ -523,7 +523,7 @@ def require_fixed(bins: Mapping[str, BinsLike], what: str) -> None:
 # An item that a person has is published as yes with probability a, one that they have not with b. Two lists of at most
 # k of the m items differ in at most k items of the one and k of the other, and items are perturbed independently, so
 #
-#     P(row | list) / P(row | list') <= (a / b)^i ((1 - b) / (1 - a))^j,    i, j <= k,  i + j <= m    (mathematics 14)
+#     P(row | list) / P(row | list') <= (a / b)^i ((1 - b) / (1 - a))^j,    i, j <= k,  i + j <= m    (mathematics 15)
 
 
 Beyond = Literal["refuse", "first"]

@@ -75,7 +75,7 @@ def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
     """Whole numbers around e^-x 2^bits, x >= 0, at most a few apart.
 
     >>> exp_minus(Fraction(1), 10), 1024 / math.e
-    ((376, 377), 376.7085629677291)
+    ((376, 377), 376.70854775955695)
     """
     halvings = max(0, x.numerator.bit_length() - x.denominator.bit_length() + 2)
     precision = bits + 2 * halvings + GUARD
@@ -95,7 +95,7 @@ def epsilon_of(gamma: Fraction) -> Fraction:
     """The largest multiple of 2^-40 that is no more than ln gamma: what may be spent under an amplification.
 
     >>> epsilon = epsilon_of(Fraction(12, 5)); float(epsilon), math.log(12 / 5)
-    (0.8754687373535154, 0.8754687373538999)
+    (0.8754687373530032, 0.8754687373538999)
     """
     if gamma <= 1:
         return Fraction(0)
@@ -122,8 +122,8 @@ def is_within(epsilon: Fraction, gamma: Fraction) -> bool:
 def shared(epsilon: Fraction, weights: Sequence[float]) -> list[Fraction]:
     """A budget in parts that go as weights, each a multiple of 2^-40, together never more than the whole.
 
-    >>> [str(part * 3) for part in shared(Fraction(1), [1, 3])], sum(shared(Fraction(1), [1, 1, 1])) <= 1
-    (['3/4', '9/4'], True)
+    >>> [round(float(part), 6) for part in shared(Fraction(1), [1, 3])], sum(shared(Fraction(1), [1, 1, 1])) <= 1
+    ([0.25, 0.75], True)
     """
     whole = [round(weight / max(weights) * 2**20) for weight in weights]
     return [Fraction(int(epsilon * PIECES * part / sum(whole)), PIECES) for part in whole]

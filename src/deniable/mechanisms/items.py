@@ -2,7 +2,7 @@
 
     Pr[yes | has the item] = a,    Pr[yes | has it not] = b,    one channel for all m items
 
-Two lists of at most k items differ in at most k items of each (mathematics 14), so whatever was believed of a person's
+Two lists of at most k items differ in at most k items of each (mathematics 15), so whatever was believed of a person's
 list, its odds grow by at most gamma = (a / b)^k ((1 - b) / (1 - a))^k where m >= 2k. Among all a and b with this gamma
 the ones are taken that make the variances of all m counts together the smallest, if everyone had k items:
 
@@ -38,7 +38,7 @@ DIGITS = 9  # of a gamma that is promised; rounded up
 
 @dataclass(frozen=True)
 class Items(Mechanism):
-    """A column of lists: every possible item is perturbed, and a row has one budget for all of them (mathematics 14).
+    """A column of lists: every possible item is perturbed, and a row has one budget for all of them (mathematics 15).
 
     Attributes:
         budget: epsilon of a whole row, instead of a requirement (rho1, rho2).

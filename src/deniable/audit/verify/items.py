@@ -1,4 +1,4 @@
-"""The budget of a row of items, recomputed from the integers of all items of the list (mathematics 14)."""
+"""The budget of a row of items, recomputed from the integers of all items of the list (mathematics 15)."""
 
 from __future__ import annotations
 
