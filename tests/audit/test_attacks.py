@@ -19,15 +19,19 @@ from deniable.mechanisms.decoys import Decoys
 from deniable.mechanisms.designed import Designed
 from deniable.mechanisms.small_domain import SmallDomain
 from deniable.mechanisms.uniform import Uniform
-from deniable.owner import attacks as corruption
-from deniable.owner import attacks as decoy_reconstruction
-from deniable.owner import attacks as duplicates
-from deniable.owner import attacks as homogeneity
-from deniable.owner import attacks as linking
-from deniable.owner import attacks as repeated
-from deniable.owner.attacks import AttackResult, Evidence, minimality, views_of
-from deniable.planning import attackers as classifier
-from deniable.planning.attackers import interval
+from deniable.owner.attacks import (
+    AttackResult,
+    Evidence,
+    corruption,
+    decoy_reconstruction,
+    duplicates,
+    homogeneity,
+    linking,
+    minimality,
+    repeated,
+    views_of,
+)
+from deniable.planning.attackers import classifier, interval
 from reproduction.corruption_story import corruption_story
 
 Codes = npt.NDArray[np.int64]

@@ -58,7 +58,7 @@ def test_beliefs_are_the_extremes_over_all_sets(privacy: dn.Privacy) -> None:
         assert belief.prior == Fraction(counts[x], sum(counts))
         assert belief.highest == max(one[x] for one in every)
         assert belief.lowest == min(one[x] for one in every)
-    assert found.amplification == lineup_exact.amplification(design)
+    assert found.amplification == lineup_exact.lineup_amplification(design)
 
 
 def test_an_audit_lists_what_line_ups_let_people_believe() -> None:
@@ -88,7 +88,7 @@ def test_sets_that_are_made_around_5_percent_more_rows_are_a_serious_finding() -
 def test_attacks_that_are_not_played_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     data = table(2_000)
     release = dn.publish(data, sensitive="job", privacy=dn.Privacy(rho2="1/2"), mechanism="lineup", key=bytes(32))
-    monkeypatch.setattr("deniable.owner.scenes.ENTRIES", 100)
+    monkeypatch.setattr("deniable.owner.scenes.BELIEFS_AT_ONCE", 100)
     found = dn.audit(data, release, attacks=True)
     assert found.attacks == ()
     assert any(finding.what == "attacks" and "none was played" in finding.detail for finding in found.findings)

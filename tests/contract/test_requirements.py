@@ -84,7 +84,7 @@ def test_nobody_becomes_more_than_theta_times_as_sure(name: str, theta: Any, noi
     public = Histogram(ROWS.domain, ROWS.counts + np.array([1, -1, 0, 1, -1, 0, 1, -1])) if noisy else None
     (part,) = BY_SHARES[name].plan(ROWS, privacy, public=public).parts
     if part.lineups is not None:
-        sure = lineup_exact.surest(part.lineups, ROWS.counts)
+        sure = lineup_exact.surest_in_lineups(part.lineups, ROWS.counts)
     else:
         sure = exact.surest(part.cells[0].channel.keep, part.cells[0].channel.replace, ROWS.counts)
     for value, belief in zip(ROWS.domain, sure, strict=True):

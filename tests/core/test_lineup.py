@@ -108,7 +108,7 @@ def test_the_surest_belief_is_the_largest_posterior_of_all_sets(design, data):
         return
     posteriors = [lineup_exact.posterior(design, prior, state) for state in range(len(design.sets.lengths))]
     brute = [max(column) for column in zip(*posteriors, strict=True)]
-    assert lineup_exact.surest(design, prior) == brute
+    assert lineup_exact.surest_in_lineups(design, prior) == brute
     assert all(sum(one) in (0, 1) for one in posteriors)
     among = data.draw(st.sets(st.integers(0, design.m - 1), min_size=1), label="among")
     assert lineup_exact.highest(design, prior, np.array(sorted(among))) == max(brute[x] for x in among)
@@ -126,10 +126,10 @@ def test_the_amplification_is_the_largest_ratio_of_all_sets(design):
     for state in range(len(design.sets.lengths)):
         inside, outside = lineup_exact.likelihoods(design, state)
         if outside == 0:
-            assert lineup_exact.amplification(design) is None
+            assert lineup_exact.lineup_amplification(design) is None
             return
         worst = max(worst, Fraction(max(inside), outside))
-    assert lineup_exact.amplification(design) == worst
+    assert lineup_exact.lineup_amplification(design) == worst
 
 
 def test_beliefs_are_those_of_the_closed_form():

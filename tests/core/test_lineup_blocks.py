@@ -76,7 +76,7 @@ def test_the_verifier_counts_the_same_sets_and_reads_codes_alike(design):
     assert recount.is_design(design.integers(), design.m)
     assert not recount.is_design(design.integers(), design.m + 1)
     assert mine == {row.members: (row.blind, tuple(row.draws)) for row in recount.lines(design.integers())}
-    assert lineup_exact.amplification(design) == recount.amplification(design.integers())
+    assert lineup_exact.lineup_amplification(design) == recount.amplification(design.integers())
     listed = zip(*(column.tolist() for column in design.code_table().values()), strict=True)
     assert recount.code_rows(design.integers()) == list(listed)
 
@@ -108,8 +108,8 @@ def test_the_surest_belief_is_the_largest_posterior_of_all_sets(design, data):
     if not prior.sum():
         return
     posteriors = [lineup_exact.posterior(design, prior, state) for state in range(len(design.sets.lengths))]
-    assert lineup_exact.surest(design, prior) == [max(column) for column in zip(*posteriors, strict=True)]
-    assert lineup_exact.surest(design, prior)[0] >= Fraction(int(prior[0]), int(prior.sum()))
+    assert lineup_exact.surest_in_lineups(design, prior) == [max(column) for column in zip(*posteriors, strict=True)]
+    assert lineup_exact.surest_in_lineups(design, prior)[0] >= Fraction(int(prior[0]), int(prior.sum()))
 
 
 def test_a_design_is_written_and_read_back():

@@ -14,13 +14,13 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux keep
 def test_more_than_the_limit_of_the_shell_is_refused_with_its_size() -> None:
     program = """
 import resource
-from deniable.cli import guard
+from deniable.cli import console
 from deniable.core import memory
 import numpy as np
 resource.setrlimit(resource.RLIMIT_DATA, (768 * 2**20, resource.RLIM_INFINITY))
 memory.keep_to_the_machine()
 small = np.ones(2**24)  # 128 MB do fit
-guard.run(lambda: np.ones(2**27), [])
+console.run(lambda: np.ones(2**27), [])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr

@@ -72,7 +72,6 @@ def manifest_of(table: pa.Table, part: Part) -> Manifest:
         software={},
         mechanism="test",
         options={},
-        form="rows",
         rows=table.num_rows,
         columns=tuple(Column(field.name, str(field.type), roles.get(field.name, "public")) for field in table.schema),
         parts=(part,),

@@ -19,12 +19,8 @@ from deniable.lab import Anatomy, Generalize, Laplace, PerturbedGeneralization, 
 from deniable.lab.attacks import Buckets, de_finetti, foreground
 from deniable.lab.made_up import census
 from deniable.lab.rival import Rival
-from deniable.owner import attacks as corruption
-from deniable.owner import attacks as homogeneity
-from deniable.owner import attacks as linking
-from deniable.owner.attacks import Evidence, sample_corruption
-from deniable.planning import attackers as classifier
-from deniable.planning.attackers import AttackResult
+from deniable.owner.attacks import Evidence, corruption, homogeneity, linking, sample_corruption
+from deniable.planning.attackers import AttackResult, classifier
 from deniable.planning.pools import CodedTable
 from deniable.tables.keys import Keystream, Secret
 

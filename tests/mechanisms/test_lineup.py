@@ -34,8 +34,8 @@ def test_two_programs_count_the_same_sets():
         for members, points, hits in zip(sets.members.tolist(), sets.lengths.tolist(), sets.hits.tolist(), strict=True)
     }
     assert mine == {row.members: (row.blind, tuple(row.draws)) for row in recount.lines(design.integers())}
-    assert lineup_exact.amplification(design) == recount.amplification(design.integers())
-    assert lineup_exact.surest(design, TWENTY.counts) == posteriors(design, TWENTY.counts)
+    assert lineup_exact.lineup_amplification(design) == recount.amplification(design.integers())
+    assert lineup_exact.surest_in_lineups(design, TWENTY.counts) == posteriors(design, TWENTY.counts)
 
 
 def test_the_default_is_a_fair_coin_and_says_so():
@@ -129,7 +129,7 @@ def test_no_histogram_lets_a_posterior_exceed_its_limit(histogram, rho2, truth, 
         return
     for x, belief in enumerate(posteriors(design, histogram.counts)):
         assert x in exempt or belief <= rho2
-    assert lineup_exact.surest(design, histogram.counts)[0] <= 1
+    assert lineup_exact.surest_in_lineups(design, histogram.counts)[0] <= 1
 
 
 @settings(max_examples=60, deadline=None)

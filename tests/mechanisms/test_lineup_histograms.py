@@ -56,7 +56,7 @@ def test_no_set_of_a_thousand_histograms_says_more_than_allowed() -> None:
         for x, (belief, limit) in enumerate(zip(sure, limits, strict=True)):
             frequent = bool(privacy.per_value) and histogram.frequency(x) > Fraction(1, 8)
             assert limit is None or frequent or belief <= limit
-        assert lineup_exact.surest(design, histogram.counts) == sure
+        assert lineup_exact.surest_in_lineups(design, histogram.counts) == sure
         planned.append(design)
 
     keeps_its_promise()

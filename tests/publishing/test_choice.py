@@ -15,7 +15,6 @@ from deniable.core.values import percent
 from deniable.mechanisms import Uniform
 from deniable.planning.planner import compare
 from deniable.publishing import parts
-from deniable.publishing import parts as choosing
 
 VALUES = [f"v{number}" for number in range(10)]
 WEIGHTS = (300, 200, 150, 100, 80, 60, 50, 30, 20, 10)
@@ -55,13 +54,13 @@ def test_what_does_not_go_with_a_row_id_is_not_compared() -> None:
     assert "small-domain" not in {one.name for one in without.candidates}
     seen: list[tuple[str, ...]] = []
 
-    def noted(*arguments: object, noisy: bool) -> object:
+    def noted(*_: object, without: tuple[str, ...], noisy: bool) -> object:
         assert noisy
-        seen.append(arguments[-1])  # type: ignore[arg-type]
+        seen.append(without)
         return compare(COUNTS, PRIVACY)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choosing, "planners_choice", noted)
+        patch.setattr(parts, "planners_choice", noted)
         dn.publish(TABLE, sensitive="v", privacy=PRIVACY, row_id="id")
         dn.publish(TABLE, sensitive="v", privacy=PRIVACY, drop="id")
         dn.publish(TABLE, sensitive="v", privacy=PRIVACY, person="id")

@@ -327,12 +327,12 @@ def test_an_existing_folder_is_kept_unless_told(tmp_path):
 
 
 def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
-    from deniable.tables import storage
+    from deniable.tables import dataset
 
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(storage, "write_table", full)
+    monkeypatch.setattr(dataset, "write_table", full)
     with pytest.raises(dn.DeniableError, match="disk is full"):
         publish(table(), out=tmp_path / "r")
     assert list(tmp_path.iterdir()) == []
