@@ -318,7 +318,8 @@ def test_what_a_run_left_that_was_killed_while_it_wrote_is_removed_by_the_next(t
     publish(people(3_000), tmp_path, "designed")
     half = tmp_path / ".people.series.0123456789abcdef"
     others = [tmp_path / name for name in (".people.series.old", ".other.series.0123456789abcdef", "people.series.txt")]
-    for file in (half, *others):
+    half.mkdir(mode=0o700)
+    for file in (half / "new", *others):
         file.write_text("half")
     publish(people(3_001), tmp_path, "designed")
     assert not half.exists()
@@ -366,7 +367,7 @@ def test_two_publications_at_once_are_one_after_the_other(tmp_path: Path) -> Non
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         before = path.read_bytes()
-        with pytest.raises(DeniableError, match="Another run is publishing"):
+        with pytest.raises(DeniableError, match="Another run is writing"):
             publish(people(3_001), tmp_path, "uniform")
         assert path.read_bytes() == before
         other.kill()

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from deniable.cli.entry import main
-from deniable.tables.keys import Secret
 
 DISEASES = ("flu", "cold", "asthma", "diabetes", "gout", "hiv", "mumps", "measles", "angina", "none")
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -95,7 +94,8 @@ def release(patients: Path, run: Run, tmp_path_factory: pytest.TempPathFactory) 
     """A release of the patients, the same in every run: what a fresh key draws may be an interval that is cut at 0."""
     folder = tmp_path_factory.mktemp("releases")
     out, key = folder / "release", folder / "key"
-    Secret.from_key(bytes(range(32))).write(key, outside=out)
+    key.write_bytes(bytes(range(32)))
+    key.chmod(0o600)
     done = run(
         *("publish", patients, "--sensitive", "disease", "--rho1", "1/5", "--rho2", "1/3", "--drop", "name"),
         *("--mechanism", "uniform", "--key-file", key, "--out", out),

@@ -86,7 +86,7 @@ def test_memories_that_others_read_or_that_cannot_be_kept_are_refused(asked: dn.
     memory.chmod(0o640)
     with pytest.raises(dn.DeniableError, match="mode 640"):
         dn.respond(ROW, asked, memory=memory)
-    with pytest.raises(dn.DeniableError, match="No such file"):
+    with pytest.raises(dn.DeniableError, match="there is no folder"):
         dn.respond(ROW, asked, memory=tmp_path / "nowhere" / "mine")
     with pytest.raises(dn.DeniableError, match="Is a directory"):
         dn.respond(ROW, asked, memory=tmp_path)

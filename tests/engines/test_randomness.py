@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
 import deniable as dn
-from deniable.core.errors import InternalError, OptionError, OutputError, SecretError, TableError
+from deniable.core.errors import InternalError, OptionError, SecretError, TableError
 from deniable.tables.keys import (
     Keystream,
     Secret,
@@ -77,39 +77,11 @@ def test_the_warning_about_a_seed_points_to_the_line_that_gave_it():
     assert [warning.filename for warning in (*direct, *deep)] == [__file__] * 2
 
 
-def test_a_key_file_is_written_for_its_owner_only_and_read_back(tmp_path):
-    secret, path = Secret.generate(), tmp_path / "key"
-    secret.write(path, outside=tmp_path / "release")
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert Secret.read(path).key == secret.key
-    assert Secret.read(path).source == "key file"
-
-
 def test_a_key_file_of_32_raw_bytes_is_read(tmp_path):
     path = tmp_path / "key"
     path.write_bytes(KEY)
     path.chmod(0o600)
     assert Secret.read(str(path)).key == KEY
-
-
-def test_a_key_is_never_written_over_a_file_or_into_the_release(tmp_path):
-    release = tmp_path / "release"
-    (release / "deep").mkdir(parents=True)
-    link = tmp_path / "link"
-    link.symlink_to(release / "deep")
-    for inside in (release / "key", release / "deep" / "key", link / "key", tmp_path / "x" / ".." / "release" / "key"):
-        with pytest.raises(OutputError, match="lies in the release"):
-            Secret.generate().write(inside, outside=release)
-        assert not inside.exists()
-    with pytest.raises(OutputError, match="lies in the release"):
-        Secret.generate().write(release / "deep" / "key", outside=link)
-    taken = tmp_path / "taken"
-    taken.write_text("something")
-    with pytest.raises(OutputError, match="never overwritten"):
-        Secret.generate().write(taken, outside=release)
-    assert taken.read_text() == "something"
-    with pytest.raises(OutputError, match="cannot be written"):
-        Secret.generate().write(tmp_path / "no" / "folder" / "key", outside=release)
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o601])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import subprocess
 import sys
-import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ import pytest
 
 import deniable as dn
 from deniable.core.errors import OutputError
-from deniable.release.folder import LOCK, clear_away, new_folder, write_file
+from deniable.release.commit import Commit
+from deniable.release.folder import release_folder, write_file
 
 
 @pytest.fixture(scope="module")
@@ -66,110 +68,140 @@ def test_an_input_in_the_output_is_refused(table: pa.Table, tmp_path: Path) -> N
     assert source.exists()
 
 
+def write_release(
+    out: Path, text: str, during: Callable[[], object] = lambda: None, *, overwrite: bool = False
+) -> None:
+    with Commit() as commit:
+        folder = release_folder(commit, out, overwrite)
+        (folder / "manifest.json").write_text(text)
+        during()
+
+
 def test_what_appears_during_the_run_is_left_alone(tmp_path: Path) -> None:
     out = tmp_path / "r"
 
-    def run() -> None:
-        with new_folder(out, overwrite=False) as partial:
-            (partial / "manifest.json").write_text("{}")
-            out.mkdir()
-            (out / "theirs").write_text("x")
+    def theirs() -> None:
+        out.mkdir()
+        (out / "theirs").write_text("x")
 
-    with pytest.raises(OutputError, match=r"exists already|appeared"):
-        run()
+    with pytest.raises(OutputError, match="exists already"):
+        write_release(out, "{}", theirs)
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
     assert (out / "theirs").read_text() == "x"
 
 
-def test_two_runs_to_one_new_folder_give_one_release_and_one_refusal(tmp_path: Path) -> None:
-    out, ready, results = tmp_path / "r", threading.Barrier(2), []
-
-    def run(number: int) -> None:
-        try:
-            with new_folder(out, overwrite=False) as partial:
-                (partial / "manifest.json").write_text(str(number))
-                ready.wait(10)
-            results.append(number)
-        except OutputError:
-            results.append(None)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in (1, 2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    (winner,) = [number for number in results if number is not None]
-    assert (out / "manifest.json").read_text() == str(winner)
-    assert [path.name for path in tmp_path.iterdir()] == ["r"]
-
-
-def test_a_release_that_appears_at_the_last_moment_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_release_that_appears_at_the_last_moment_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanges: bool
+) -> None:
     """It is there after the last look, and before the rename."""
     out = tmp_path / "r"
+    if not exchanges:
+        monkeypatch.setattr("deniable.release.commit._renamed", lambda *_: False)
 
-    def looked(*_: object) -> None:
+    def looked() -> None:
+        monkeypatch.setattr("os.path.lexists", lambda _: False)
         out.mkdir()
         (out / "manifest.json").write_text("of another run")
 
     def write() -> None:
-        with new_folder(out, overwrite=False) as partial:
-            (partial / "manifest.json").write_text("mine")
-            monkeypatch.setattr("deniable.release.folder._require_room", looked)
+        with Commit() as commit:
+            (commit.folder(out, looked) / "manifest.json").write_text("mine")
 
-    with pytest.raises(OutputError, match="appeared while it was written"):
+    with pytest.raises(OutputError):
         write()
+    monkeypatch.undo()
     assert (out / "manifest.json").read_text() == "of another run"
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
 
 
-def test_leftovers_of_dead_runs_go_and_those_of_live_ones_stay(tmp_path: Path) -> None:
-    dead, live = (tmp_path / f".r.partial-{name}" for name in ("dead", "live"))
-    for folder in (dead, live):
-        folder.mkdir()
-        (folder / LOCK).touch()
-    with open(live / LOCK) as held:
+def test_two_runs_to_one_new_folder_give_one_release_and_one_refusal(tmp_path: Path) -> None:
+    out = tmp_path / "r"
+
+    def second() -> None:
+        with pytest.raises(OutputError, match="Another run is writing"):
+            write_release(out, "2")
+
+    write_release(out, "1", second)
+    assert (out / "manifest.json").read_text() == "1"
+    with pytest.raises(OutputError, match="exists already"):
+        write_release(out, "3")
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
+def test_leftovers_of_dead_runs_go_at_once_and_those_of_live_ones_stay(tmp_path: Path) -> None:
+    """Also of other targets in the folder; a stranger's folder of such a name is nobody's leftover."""
+    token = "0123456789abcdef"
+    dead, others, live, strange = (tmp_path / f".{name}.{token}" for name in ("r", "page.html", "live", "strange"))
+    for folder in (dead, others, live):
+        folder.mkdir(mode=0o700)
+        (folder / "new").write_text("rows")
+    strange.mkdir(mode=0o755)
+    with open(tmp_path / ".live.lock", "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with new_folder(tmp_path / "r", overwrite=False) as partial:
-            (partial / "manifest.json").write_text("{}")
-        assert not dead.exists(), "a new folder has its lock when it is held: a moment old, it is as dead"
-        assert live.exists()
-
-
-def test_a_run_holds_its_lock_until_everything_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, seen = tmp_path / "r", []
-
-    def looked(_: int) -> None:
-        clear_away(out)  # as another run does
-        seen.append(len(list(tmp_path.glob(".r.partial-*"))))
-
-    monkeypatch.setattr("deniable.release.folder.os.fsync", looked)
-    with new_folder(out, overwrite=False) as partial:
-        looked(0)
-        (partial / "manifest.json").write_text("{}")
-        (partial / "data.parquet").write_text("")
-    assert seen == [1] * 4  # the lock is brought to the disk as well
-    assert out.exists()
-
-
-def test_a_release_that_another_run_puts_back_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ".r.replaced-0").mkdir()
-
-    def gone(path: Path, to: Path) -> Path:
-        raise FileNotFoundError(2, "No such file or directory")
-
-    monkeypatch.setattr(Path, "rename", gone)
-    clear_away(tmp_path / "r")
-    assert [path.name for path in tmp_path.iterdir()] == [".r.replaced-0"]
+        write_release(tmp_path / "r", "{}")
+    assert {path.name for path in tmp_path.iterdir()} == {"r", live.name, ".live.lock", strange.name}
 
 
 def test_a_release_that_was_being_replaced_comes_back(tmp_path: Path) -> None:
-    old = tmp_path / ".r.replaced-0"
-    old.mkdir()
-    (old / "manifest.json").write_text("old")
-    with pytest.raises(OutputError, match="exists already"), new_folder(tmp_path / "r", overwrite=False):
-        pass
+    """Where a system cannot exchange two folders, a run may die when the old one is away and the new one not there."""
+    left = tmp_path / ".r.0123456789abcdef"
+    for name in ("old", "new"):
+        (left / name).mkdir(parents=True)
+        (left / name / "manifest.json").write_text(name)
+    left.chmod(0o700)
+    with pytest.raises(OutputError, match="exists already"):
+        write_release(tmp_path / "r", "{}")
     assert (tmp_path / "r" / "manifest.json").read_text() == "old"
-    assert not old.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
+def test_a_release_is_there_at_every_moment_while_it_is_replaced(
+    table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, seen = tmp_path / "r", []
+    publish(table, out)
+    renames = {name: getattr(os, name) for name in ("rename", "replace")}
+    for name, function in renames.items():
+        monkeypatch.setattr(os, name, lambda *paths, _to=function: (_to(*paths), seen.append(out.exists())))
+    publish(table, out, overwrite=True)
+    assert all(seen), "a rename at which there is no release"
+
+
+def test_what_cannot_be_switched_is_undone(tmp_path: Path) -> None:
+    """The last of three fails: the first two are as they were."""
+    book, key, page = tmp_path / "book", tmp_path / "key", tmp_path / "page"
+    book.write_text("old")
+
+    def write() -> None:
+        with Commit() as commit:
+            commit.write(book, "new")
+            commit.write(key, "secret", private=True)
+            commit.write(page, "new")
+            page.mkdir()
+
+    with pytest.raises(OutputError):
+        write()
+    assert book.read_text() == "old"
+    assert {path.name for path in tmp_path.iterdir()} == {"book", "page"}
+
+
+def test_no_record_of_a_stranger_is_followed(tmp_path: Path) -> None:
+    """Whoever may write to a shared folder could name any file of its owner in a record."""
+    precious = tmp_path / "mine" / "precious"
+    precious.parent.mkdir()
+    precious.write_text("x")
+    token, shared = "0123456789abcdef", tmp_path / "shared"
+    left = shared / f".r.{token}"
+    (left / "new").mkdir(parents=True)
+    left.chmod(0o700)
+    named = precious.parent / f".precious.{token}"
+    steps = [[str(named), precious.stat().st_ino], [str(left), (left / "new").stat().st_ino]]
+    (left / "intent").write_text(json.dumps(steps))
+    os.chmod(left, 0o755)
+    write_release(shared / "r", "{}")
+    assert precious.read_text() == "x"
+    assert left.exists()
 
 
 def test_a_file_is_written_whole_and_never_over_an_input(tmp_path: Path) -> None:
@@ -211,68 +243,37 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
     assert [path.name for path in tmp_path.iterdir()] == ["report.txt"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_between_two_renames_waits_until_the_new_release_is_in_place(
-    number: int, table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "r"
-    publish(table, out)
-    old, rename, heard = (out / "manifest.json").read_text(), Path.rename, []
-
-    def hear(given: int, _: object) -> None:
-        heard.append((given, (out / "manifest.json").read_text() != old))
-        raise KeyboardInterrupt
-
-    def interrupted(path: Path, to: Path) -> Path:
-        moved = rename(path, to)
-        if path == out:
-            assert not out.exists()
-            signal.raise_signal(number)
-        return moved
-
-    monkeypatch.setattr(Path, "rename", interrupted)
-    before = signal.signal(number, hear)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            publish(table, out, overwrite=True)
-        assert signal.getsignal(number) is hear
-    finally:
-        signal.signal(number, before)
-    assert heard == [(number, True)]
-    assert [path.name for path in tmp_path.iterdir()] == ["r"]
-    assert dn.verify(out).holds
-
-
 SILENT = """
 import signal, sys
 from pathlib import Path
 import pyarrow as pa
 import deniable as dn
+from deniable.release import commit
 out, number, fails = Path(sys.argv[1]), int(sys.argv[2]), len(sys.argv) > 3
 how = dict(sensitive="job", privacy="2/3", mechanism="uniform", out=out)
 table = pa.table({"job": list("abcd") * 100})
 dn.publish(table, **how)
-rename = Path.rename
-def interrupted(path, to):
-    if fails and to == out and ".partial-" in path.name:
+renamed = commit._renamed
+def interrupted(old, new, kind):
+    signal.raise_signal(number)
+    if fails:
         raise OSError(5, "Input/output error")
-    moved = rename(path, to)
-    if path == out:
-        signal.raise_signal(number)
-    return moved
-Path.rename = interrupted
-dn.publish(table, overwrite=True, **how)
+    return renamed(old, new, kind)
+commit._renamed = interrupted
+dn.publish(table, overwrite=True, new_key_file=out.with_name("key"), **how)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_that_nobody_listens_to_ends_a_run_after_the_second_rename(number: int, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", SILENT, tmp_path / "r", str(int(number))], check=False)
-    assert done.returncode == -number
-    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_in_the_middle_is_heard_when_everything_is_in_place(number: int, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", SILENT, tmp_path / "r", str(int(number))]
+    assert subprocess.run(words, check=False, stderr=subprocess.DEVNULL).returncode == -number
+    assert {path.name for path in tmp_path.iterdir()} == {"key", "r"}
     assert dn.verify(tmp_path / "r").holds
 
 
-def test_a_signal_that_waits_is_heard_where_the_rename_fails(tmp_path: Path) -> None:
+def test_a_signal_that_waits_is_heard_where_the_switch_fails(tmp_path: Path) -> None:
     words = [sys.executable, "-c", SILENT, tmp_path / "r", str(int(signal.SIGTERM)), "fails"]
     assert subprocess.run(words, check=False).returncode == -signal.SIGTERM
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+    assert dn.verify(tmp_path / "r").holds

@@ -15,7 +15,8 @@ import typer
 from deniable.cli import console
 from deniable.core.errors import OptionError, OutputError
 from deniable.lab import made_up
-from deniable.release.folder import cannot_write, read_manifest, write_file
+from deniable.release.commit import cannot_write
+from deniable.release.folder import read_manifest, write_file
 
 RHO1, RHO2 = "1/13", "1/3"
 NAME = "demo"  # of the release

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -102,22 +101,6 @@ def one_source_of_randomness(key_file: Path | None, new_key_file: Path | None, s
     names = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
         raise OptionError(f"{' and '.join(names)} contradict each other. Fix: give one of them, or none.")
-
-
-@contextlib.contextmanager
-def new_key(path: Path | None, out: Path) -> Iterator[Path | None]:
-    """A new key in a file, if one is wanted; without a release it does not stay."""
-    if path is None:
-        yield None
-        return
-    from deniable.tables.keys import Secret
-
-    Secret.generate().write(path, outside=out)
-    try:
-        yield path
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
 
 
 # -- Options that several commands take, said once, and what becomes of their texts ------------------------------------

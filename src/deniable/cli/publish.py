@@ -19,7 +19,6 @@ from deniable.cli.options import (
     Master,
     Publisher,
     about_of,
-    new_key,
     one_source_of_randomness,
 )
 from deniable.core.errors import OptionError, RequirementError
@@ -209,10 +208,7 @@ def publish(
         require_fixed(binned, "--pool")
         unseen = [*(drop or []), *(name for name in (row_id, person) if name is not None)]
         chosen, why = _chosen_for(pool, mechanism, privacy, table, named, unseen, binned, recoding, missing)
-    with (
-        new_key(new_key_file, out) as made,
-        console.progress_bar(shown=not quiet and not as_json) as progress,
-    ):
+    with console.progress_bar(shown=not quiet and not as_json) as progress:
         release = dn.publish(
             table,
             sensitive=named or None,
@@ -220,7 +216,8 @@ def publish(
             mechanism=chosen,
             drop=drop or (),
             out=out,
-            key_file=made or key_file,
+            key_file=key_file,
+            new_key_file=new_key_file,
             seed=seed,
             row_id=row_id,
             person=person,

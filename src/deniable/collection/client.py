@@ -5,9 +5,7 @@ until they arrived.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import datetime
-import fcntl
 import hashlib
 import hmac
 import json
@@ -19,7 +17,7 @@ import stat
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -33,10 +31,9 @@ from deniable.collection.sheet import Sheet, SheetColumn
 from deniable.collection.survey import NO_ANSWER, Question
 from deniable.collection.wire import CODE, MOST_BATCH_BYTES, MOST_IN_BATCH, certified, code_of, fingerprint, value_at
 from deniable.core.channels import NumberRange
-from deniable.core.errors import DeniableError, OptionError, OutputError, SecretError, TableError, did_you_mean, listing
+from deniable.core.errors import DeniableError, OptionError, SecretError, TableError, did_you_mean, listing
 from deniable.core.part import Part, part_dict
 from deniable.core.values import Ints, Words
-from deniable.release.folder import write_file
 from deniable.tables.keys import KEY_BYTES
 from deniable.tables.lineups import LineUpKernel
 from deniable.tables.ranges import RangeKernel
@@ -171,20 +168,6 @@ def question(part: Part) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Nobody else looks at the memory meanwhile: two looks at once must not count as one."""
-    try:
-        folder = os.open(path.parent, os.O_RDONLY)
-    except OSError as problem:
-        raise OutputError(f"The memory {str(path)!r} cannot be kept there: {problem.strerror}.") from None
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
-
-
 def read(path: Path) -> Memory:
     """The memory in a file; a new one where there is none yet."""
     try:
@@ -206,11 +189,6 @@ def read(path: Path) -> Memory:
         return Memory.from_json(raw)
     except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError):
         raise _damaged(path) from None
-
-
-def keep(memory: Memory, path: Path) -> None:
-    """Write a memory, the whole of it or nothing, readable by its owner alone."""
-    write_file(path, memory.to_json(), private=True)
 
 
 def _damaged(path: Path) -> SecretError:

@@ -12,10 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from deniable.audit.verify.checks import part_amplification
-from deniable.collection.client import keep, locked, read
+from deniable.collection.client import read
 from deniable.core.errors import ColumnError, ManifestError, OptionError, listing
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part, part_dict
+from deniable.release.commit import PATIENCE, Commit
 from deniable.release.release import Release
 from deniable.tables import worker as one_row
 from deniable.tables.encoding import arrow_type
@@ -85,7 +86,8 @@ def _remembered(
     row: Mapping[str, Any], parts: Sequence[Part], gammas: Sequence[Fraction], limit: float | None, path: Path
 ) -> dict[str, Any]:
     codes = [one_row.encoded(row, part) for part in parts]
-    with locked(Path(os.path.abspath(path))):
+    with Commit() as commit:  # nobody else looks at the memory meanwhile: two looks at once must not count as one
+        commit.hold(path, PATIENCE)
         known = after = read(path)
         for part, code, gamma in zip(parts, codes, gammas, strict=True):
             after = after.with_look(part, code, gamma)
@@ -94,7 +96,7 @@ def _remembered(
                 f"With this answer all answers from {str(path)!r} would come to epsilon {after.epsilon:.4g}, "
                 f"{after.epsilon - known.epsilon:.4g} more than before, and the limit is {limit:g}. Fix: do not answer."
             )
-        keep(after, path)
+        commit.write(path, after.to_json(), private=True)
     answer = dict(row)
     for part, code in zip(parts, codes, strict=True):
         answer[part.columns[0]] = one_row.value_of(part, one_row.perturbed(part, code, after.word(part, code)))

@@ -19,7 +19,7 @@ import numpy as np
 from deniable.core.errors import ManifestError, RequirementError, listing, option
 from deniable.core.values import Bools, Ints, Words
 from deniable.publishing.request import Publication
-from deniable.release.folder import write_file
+from deniable.release.commit import Commit
 from deniable.tables.content import Sketch
 from deniable.tables.keys import Keystream
 
@@ -192,10 +192,10 @@ class Ledger:
         self.entries.append({**entry, "rows": _packed(rows)})
         self.changed = True
 
-    def save(self) -> None:
+    def save(self, commit: Commit) -> None:
         """Write it down, if there is something new."""
         if self.changed:
-            write_file(self.path, json.dumps(self.entries, indent=1) + "\n", private=True)
+            commit.write(self.path, json.dumps(self.entries, indent=1) + "\n", private=True)
 
 
 def _packed(rows: Sketch) -> dict[str, Any]:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import functools
 import os
-import re
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
 from deniable.core.about import About
-from deniable.core.errors import OutputError
 from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict, privacy_dict, software, with_sentence
 from deniable.core.privacy import Privacy
 from deniable.core.transforms import BinsLike
@@ -28,90 +23,14 @@ from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.recoding import RecodeLike, Rows
 from deniable.publishing.request import Publication, Request
 from deniable.publishing.series import Series, require_own_draws, said_of_looks
-from deniable.release.folder import finish_folder, new_folder, spool_in
+from deniable.release.commit import Commit
+from deniable.release.folder import finish_folder, release_folder
 from deniable.release.release import Release, open_release
 from deniable.tables import Engine
 from deniable.tables.base import CELL, Job, Progress, no_progress
 from deniable.tables.encoding import require_readable_csv
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
-
-# -- one publication at a time -----------------------------------------------------------------------------------------
-#
-# A series and the ledger of a key are read, published by and written back. Two runs that do so at once would each
-# forget what the other published.
-
-
-def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that holds the files that its ``series`` and ``key_file`` name for as long as it runs."""
-
-    @functools.wraps(function)
-    def alone(*args: P.args, **options: P.kwargs) -> R:
-        named: list[Any] = [options.get("series"), options.get("key_file")]
-        with contextlib.ExitStack() as held:
-            for path in named:
-                if path is not None:
-                    held.enter_context(holding(Path(path)))
-            return function(*args, **options)
-
-    return alone
-
-
-@contextlib.contextmanager
-def holding(path: Path) -> Iterator[None]:
-    """Refuse to go on while another run holds the same file; whoever dies lets go of it."""
-    real = path.resolve()
-    lock = real.parent / f".{real.name}.lock"
-    file = _locked(lock, path)
-    if file is None:
-        yield
-        return
-    _swept(real)
-    try:
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
-        os.close(file)
-
-
-def _swept(book: Path) -> None:
-    """Remove what a run that was killed while it wrote a series or a ledger has left: it holds a key, or people."""
-    # As ``write_file`` calls what is not whole yet.
-    left = re.compile(rf"\.{re.escape(book.name)}(\.ledger)?\.[0-9a-f]{{16}}")
-    with contextlib.suppress(PermissionError):  # a folder that may be written to, and not listed
-        for file in book.parent.iterdir():
-            if left.fullmatch(file.name):
-                file.unlink(missing_ok=True)
-
-
-def _locked(lock: Path, path: Path) -> int | None:
-    """A lock on the file of this name; none where nothing can be written there, so that nothing can be forgotten."""
-    while True:
-        try:
-            file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError:
-            return None
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(file), os.stat(lock)):
-                return file
-        except FileNotFoundError:
-            pass  # its holder has just removed it: a lock that nobody else would find is none
-        except OSError:
-            os.close(file)
-            raise OutputError(
-                f"Another run is publishing with {str(path)!r} at this moment. Fix: wait until it is done, and "
-                "then run this again."
-            ) from None
-        os.close(file)
-
-
-# -- publishing --------------------------------------------------------------------------------------------------------
-
-
-@one_at_a_time
 def publish(
     table: Any,
     *,
@@ -124,6 +43,7 @@ def publish(
     format: str = "parquet",
     key: bytes | None = None,
     key_file: str | os.PathLike[str] | None = None,
+    new_key_file: str | os.PathLike[str] | None = None,
     seed: int | None = None,
     row_id: str | None = None,
     person: str | None = None,
@@ -171,6 +91,8 @@ def publish(
             release, anything else is drawn afresh. By default a fresh key from the operating system, forgotten
             afterwards.
         key_file: a file with the key, readable by its owner only.
+        new_key_file: a file to write a fresh key to, readable by its owner only and outside of ``out``; it is there
+            when the release is, and not before.
         seed: a number instead of a key, for experiments; recorded in the manifest.
         row_id: a column that names the row; it decides the row's draws instead of its number, and is not published.
             Not for mechanisms that deal rows to cells or swap them.
@@ -215,17 +137,28 @@ def publish(
     (['sex', 'disease'], '3/4')
     """
     request = Request(**locals())
-    begun = None if series is None else Series.open(Path(series), changes, new_people)
-    publication = Publication.of(request, request.secret if begun is None else begun.secret)
-    if begun is not None:
-        begun.require_choices(publication.choices)
-    if row_id is not None:
-        publication.dataset.require_distinct(row_id, publication.keys)
-    return _published(publication, begun)
+    with Commit() as commit:  # a series is read, published by and written back: by one run at a time
+        if series is not None:
+            commit.hold(Path(series))
+        begun = None if series is None else Series.open(Path(series), changes, new_people)
+        publication = Publication.of(request, request.secret if begun is None else begun.secret)
+        if begun is not None:
+            begun.require_choices(publication.choices)
+        if row_id is not None:
+            publication.dataset.require_distinct(row_id, publication.keys)
+        advice, manifest, table = _published(publication, begun, commit)
+    made = (
+        Release(manifest, table=table, engine=publication.engine)
+        if out is None
+        else open_release(out, engine=publication.engine)
+    )
+    return advice.given_with(made)
 
 
-def _published(publication: Publication, series: Series | None) -> Release:
-    """The release, in memory, or in a folder where one is named."""
+def _published(
+    publication: Publication, series: Series | None, commit: Commit
+) -> tuple[Advice, Manifest, pa.Table | None]:
+    """The release, in memory or in a folder of the commit, with all that is to be remembered of it."""
     request, chosen = publication.request, publication.request.chosen
     ready = prepared(chosen, publication) if series is None else series.prepared(chosen, publication)
     require_own_draws(ready, request.who, request.by_value)
@@ -251,18 +184,22 @@ def _published(publication: Publication, series: Series | None) -> Release:
         require_readable_csv(schema)
     manifest = _manifest(ready, job, publication, schema, () if series is None else (series.name,))
     advice = Advice(publication, ready, manifest.parts)
+    table = None
     if request.out is None:
         table = pa.concat_tables(piece.cast(schema) for piece in ready.dataset.execute(job)).combine_chunks()
-        for book in remembering:
-            book.save()
-        return advice.given_with(Release(manifest, table=table, engine=publication.engine))
-    out = Path(request.out)
-    with new_folder(out, request.overwrite, request.inputs) as partial, spool_in(partial) as spool:
+    else:
+        folder = release_folder(commit, Path(request.out), request.overwrite, request.inputs)
+        spool = folder.with_name("spool")
+        spool.mkdir()
         pieces = ready.dataset.execute(job, spool)
-        finish_folder(partial, manifest, pieces, schema, request.format, publication.engine, signer=request.signer)
-        for book in remembering:  # before the release is in place: it is better to remember one that nobody saw
-            book.save()
-    return advice.given_with(open_release(out, engine=publication.engine))
+        finish_folder(folder, manifest, pieces, schema, request.format, publication.engine, signer=request.signer)
+    if request.new_key_file is not None:
+        commit.write(
+            request.new_key_place, f"{publication.secret.key.hex()}\n", private=True, check=request.require_new_key
+        )
+    for book in remembering:
+        book.save(commit)
+    return advice, manifest, table
 
 
 def _manifest(

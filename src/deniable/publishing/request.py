@@ -23,6 +23,7 @@ from deniable.core.about import About, today
 from deniable.core.errors import (
     ColumnError,
     OptionError,
+    OutputError,
     RequirementError,
     TableError,
     did_you_mean,
@@ -73,6 +74,7 @@ class Request:
     format: str
     key: bytes | None
     key_file: str | os.PathLike[str] | None
+    new_key_file: str | os.PathLike[str] | None
     seed: int | None
     row_id: str | None
     person: str | None
@@ -146,10 +148,8 @@ class Request:
                     f"{option('series', 'FILE')}."
                 )
             return
-        if any(given is not None for given in (self.key, self.key_file, self.seed)):
-            raise OptionError(
-                f"{option('series')} has a key of its own. Fix: leave key, {option('key_file')} and seed out."
-            )
+        if self._sources:
+            raise OptionError(f"{option('series')} has a key of its own. Fix: leave {' and '.join(self._sources)} out.")
         if self.who is None:
             raise OptionError(
                 f"{option('series')} needs to know who is who: a column that names the row or the person, and is not "
@@ -173,17 +173,49 @@ class Request:
             return ROW_NUMBER
         return PERSON_AND_VALUE if self.by_value else ROW_ID
 
+    @property
+    def _sources(self) -> list[str]:
+        """The options that say where randomness comes from."""
+        return [option(name) for name in ("key", "key_file", "new_key_file", "seed") if getattr(self, name) is not None]
+
+    @property
+    def new_key_place(self) -> Path:
+        """Where a new key is written to."""
+        named = Path(self.new_key_file or "")
+        return named.parent.resolve() / named.name
+
+    def require_new_key(self) -> None:
+        """Refuse to write a key over anything, or into the release that it opens."""
+        named = str(self.new_key_file)
+        if self.out is not None and self.new_key_place.is_relative_to(Path(self.out).resolve()):
+            raise OutputError(
+                f"The key file {named!r} lies in the release {str(self.out)!r}: whoever gets the release could undo "
+                "it. Fix: write the key to another folder."
+            )
+        if os.path.lexists(self.new_key_place):
+            raise OutputError(
+                f"The key file {named!r} exists already, and a key is never overwritten. Fix: choose another name."
+            )
+        if not self.new_key_place.parent.is_dir():
+            raise OutputError(
+                f"The key file {named!r} cannot be written: there is no folder {str(self.new_key_place.parent)!r}. "
+                "Fix: a folder that is there, and that you may write to."
+            )
+
     @cached_property
     def secret(self) -> Secret:
-        """One of the three that were given, or a fresh key."""
-        if sum(given is not None for given in (self.key, self.key_file, self.seed)) > 1:
+        """The one that was given, or a fresh key."""
+        if len(self._sources) > 1:
             raise OptionError(
-                f"key, {option('key_file')} and seed exclude each other: give one of them, or none for a fresh key."
+                f"{' and '.join(self._sources)} exclude each other. Fix: give one of them, or none for a fresh key."
             )
         if self.key is not None:
             return Secret.from_key(self.key)
         if self.key_file is not None:
             return Secret.read(Path(self.key_file))
+        if self.new_key_file is not None:
+            self.require_new_key()
+            return replace(Secret.generate(), source="key file")
         return Secret.generate() if self.seed is None else Secret.from_seed(self.seed)
 
     @property

@@ -31,7 +31,7 @@ from deniable.mechanisms.partitioning import Group, split
 from deniable.publishing.ledger import Looks, among, composed, distinct, packed, unpacked
 from deniable.publishing.parts import COST, Prepared, as_required, noisy_marginal, prepared, require_kept, with_room
 from deniable.publishing.request import Publication
-from deniable.release.folder import write_file
+from deniable.release.commit import Commit
 from deniable.tables.base import PartJob
 from deniable.tables.encoding import in_order
 from deniable.tables.keys import Keystream, Secret, stored
@@ -244,7 +244,7 @@ class Series:
                 "is a second look at everyone."
             ) from None
 
-    def save(self) -> None:
+    def save(self, commit: Commit) -> None:
         """Write the file, readable by its owner only, whole or not at all."""
         raw = {
             "format": FORMAT,
@@ -257,7 +257,7 @@ class Series:
             "spellings": packed(self.spellings),
         }
         raw["digest"] = _digest(raw)
-        write_file(self.path, json.dumps(raw, indent=1) + "\n", private=True)
+        commit.write(self.path, json.dumps(raw, indent=1) + "\n", private=True)
 
     @property
     def keys(self) -> Keystream:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import fcntl
 import glob
 import os
 import re
-import secrets
-import shutil
 import stat
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import pyarrow as pa
 
-from deniable.core.errors import DeniableError, ManifestError, OutputError, is_unicode, option
-from deniable.core.interruption import held_off, put_in_place
+from deniable.core.errors import ManifestError, OutputError, is_unicode, option
 from deniable.core.manifest import DataFile, Manifest, read_json
+from deniable.release.commit import Commit, cannot_write
 from deniable.release.readme import analyst_readme
 from deniable.release.sign import SIGNATURE, Signer, sign_files
 from deniable.tables import Engine
@@ -88,59 +83,6 @@ def _own_digest(path: Path) -> str | None:
         return None
 
 
-# -- Folders of releases that are being written: whose they are, who holds them, and what killed runs left behind ------
-
-
-LOCK = "lock"
-PARTIAL = ".partial-"
-GRACE = 3600  # seconds: a folder without a lock is left alone for so long
-
-
-def fresh_folder(out: Path) -> Path:
-    """Where a run writes: nobody else knows its name."""
-    return out.parent / f".{out.name}{PARTIAL}{secrets.token_hex(8)}"
-
-
-@contextlib.contextmanager
-def locked(partial: Path) -> Iterator[None]:
-    """Hold a lock in the folder for as long as this run lives: what is not locked was left behind.
-
-    The folder gets its lock when it is held, so that nobody sees one that is not.
-    """
-    own = partial / f"{LOCK}.new"
-    with open(own, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        own.rename(partial / LOCK)
-        yield
-
-
-def _is_abandoned(partial: Path) -> bool:
-    try:
-        with open(partial / LOCK) as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:  # not locked yet, or no longer: it is about to be moved into place
-        return time.time() - partial.stat().st_mtime > GRACE
-    except OSError:
-        return False
-    return True
-
-
-def clear_away(out: Path) -> None:
-    """What killed runs left behind: partial folders that nobody holds, and a release that was about to be replaced."""
-    if not out.parent.is_dir():
-        return
-    for old in out.parent.glob(f".{glob.escape(out.name)}.replaced-*"):
-        if os.path.lexists(out):
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):  # another run, which lives, has put it or its own release there
-                old.rename(out)
-    for partial in out.parent.glob(f".{glob.escape(out.name)}{PARTIAL}*"):
-        with contextlib.suppress(OSError):
-            if _is_abandoned(partial):
-                shutil.rmtree(partial, ignore_errors=True)
-
-
 # -- Release folders: written whole or not at all, and read back -------------------------------------------------------
 
 
@@ -154,9 +96,8 @@ ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # s3a:, hdfs: and the like, 
 LARGEST_MANIFEST = 2**29  # bytes: a domain of 4 million values takes less
 
 
-@contextlib.contextmanager
-def new_folder(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike[str]] = ()) -> Iterator[Path]:
-    """A temporary folder beside ``out`` that becomes ``out`` when the block succeeds, and vanishes when it does not.
+def release_folder(commit: Commit, out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike[str]] = ()) -> Path:
+    """An empty folder that becomes ``out`` with everything else of the commit.
 
     Only a folder that is a release and nothing else is ever replaced, and none that holds one of the ``inputs``.
     """
@@ -168,34 +109,9 @@ def new_folder(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike[st
     out = Path(os.path.abspath(out))
     if not is_unicode(str(out)):
         raise OutputError(f"The output {str(out)!r} is no valid Unicode. Fix: choose another name.")
-    partial = fresh_folder(out)
-    clear_away(out)
+    commit.hold(out)
     _require_room(out, overwrite, inputs)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        partial.mkdir(mode=0o700)
-        with locked(partial):
-            try:
-                yield partial
-                _to_disk(partial)  # which takes long, so the lock is held
-                (partial / LOCK).unlink()
-                partial.chmod(0o777 & ~_umask())
-                with held_off():
-                    _rename(partial, out, overwrite)
-                    put_in_place(out)
-            finally:
-                shutil.rmtree(partial, ignore_errors=True)
-    except OSError as error:
-        raise cannot_write(out, error) from None
-
-
-@contextlib.contextmanager
-def spool_in(partial: Path) -> Iterator[Path]:
-    """A private folder for perturbed rows on their way into a release."""
-    spool = partial / "spool"
-    spool.mkdir(mode=0o700)
-    yield spool
-    spool.rmdir()
+    return commit.folder(out, partial(_require_room, out, overwrite))
 
 
 def _require_room(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike[str]] = ()) -> None:
@@ -221,52 +137,6 @@ def _require_room(out: Path, overwrite: bool, inputs: Sequence[str | os.PathLike
         )
 
 
-def cannot_write(out: Path, error: OSError) -> DeniableError:
-    """An operating system's refusal to write, in words."""
-    if isinstance(error, DeniableError):
-        return error
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return OutputError(f"The disk is full: {str(out)!r} was not written. Fix: free space, or use another disk.")
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return OutputError(f"No permission to write {str(out)!r}. Fix: choose a folder that you may write to.")
-    if error.errno in (errno.ENOTDIR, errno.EEXIST):
-        return OutputError(f"{str(out)!r} cannot be a folder: a part of that path is a file. Fix: choose another path.")
-    if error.errno == errno.ENOENT:
-        home = str(out.parent)
-        return OutputError(
-            f"{str(out)!r} cannot be written: there is no folder {home!r}. Fix: make it, or name another."
-        )
-    return OutputError(f"{str(out)!r} cannot be written: {error.strerror or error}. Fix: choose another path.")
-
-
-def _to_disk(partial: Path) -> None:
-    for entry in partial.rglob("*"):
-        if entry.is_file():
-            with entry.open("rb") as file:
-                os.fsync(file.fileno())
-
-
-def _rename(partial: Path, out: Path, overwrite: bool) -> None:
-    """Rename; whatever appeared at ``out`` in the meantime stays, unless it is a release that may be replaced."""
-    _require_room(out, overwrite)
-    if not overwrite or not os.path.lexists(out):
-        try:
-            partial.rename(out)  # fails where a folder with files has appeared
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-                raise
-            raise OutputError(f"The output {str(out)!r} appeared while it was written. It was left alone.") from None
-        return
-    old = out.parent / f".{out.name}.replaced-{secrets.token_hex(8)}"
-    out.rename(old)
-    try:
-        partial.rename(out)
-    except OSError:
-        old.rename(out)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
 def write_file(
     path: Path,
     text: str | bytes,
@@ -280,20 +150,8 @@ def write_file(
 
     A ``private`` file is readable by its owner alone.
     """
-    real = require_writable(path, inputs=inputs, table=table)
-    temporary = real.parent / f".{real.name}.{secrets.token_hex(8)}"
-    try:
-        mode = 0o600 if private else 0o666 & ~_umask()
-        try:
-            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-                file.write(text.encode() if isinstance(text, str) else text)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(real)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise cannot_write(path, error) from None
+    with Commit() as commit:
+        commit.write(require_writable(path, inputs=inputs, table=table), text, private=private)
 
 
 def require_writable(path: Path, *, inputs: Sequence[str | os.PathLike[str]] = (), table: bool = False) -> Path:
@@ -319,12 +177,6 @@ def _files_of(given: str | os.PathLike[str]) -> list[str]:
     """The files that a path, or a pattern, stands for."""
     text = os.fspath(given)
     return [text] if os.path.exists(text) or not glob.has_magic(text) else glob.glob(text, recursive=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -375,7 +227,7 @@ def manifest_text(folder: Path) -> str:
 
 
 def finish_folder(
-    partial: Path,
+    folder: Path,
     manifest: Manifest,
     pieces: Iterable[pa.Table],
     schema: pa.Schema,
@@ -385,15 +237,15 @@ def finish_folder(
 ) -> Manifest:
     """Write data, line-ups where there are some, manifest, README and a signature into a folder not yet in
     place."""
-    manifest = replace(manifest, data=engine.write(pieces, schema, partial / f"data.{form}", form), lineups=None)
+    manifest = replace(manifest, data=engine.write(pieces, schema, folder / f"data.{form}", form), lineups=None)
     if (coded := coded_part(manifest)) is not None:
         listed = code_table(coded)
-        written = engine.write([listed], listed.schema, partial / f"{LINEUPS}.{form}", form)
+        written = engine.write([listed], listed.schema, folder / f"{LINEUPS}.{form}", form)
         manifest = replace(manifest, lineups=written)
-    (partial / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
-    (partial / README).write_text(analyst_readme(manifest), encoding="utf-8")
+    (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+    (folder / README).write_text(analyst_readme(manifest), encoding="utf-8")
     if signer is not None:
-        published = [partial / name for name in sorted(FILES) if (partial / name).exists()]
+        published = [folder / name for name in sorted(FILES) if (folder / name).exists()]
         signed = sign_files({path.name: digest_of(path) for path in published}, signer)
-        (partial / SIGNATURE).write_text(signed, encoding="utf-8")
+        (folder / SIGNATURE).write_text(signed, encoding="utf-8")
     return manifest

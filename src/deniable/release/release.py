@@ -42,6 +42,7 @@ from deniable.estimation.sql.answering import sql
 from deniable.estimation.sql.weights import weights_of
 from deniable.estimation.weighted_sample import Survey
 from deniable.release import folder as folders
+from deniable.release.commit import Commit
 from deniable.release.folder import require_shape, unchanged_file
 from deniable.release.published import with_channels
 from deniable.release.sign import files_of_key, signer_of
@@ -589,11 +590,10 @@ class Release(Questions, Modelling):
         """
         folder = Path(out)
         signer = None if sign is None else signer_of(sign)
-        with folders.new_folder(folder, overwrite, files_of_key(sign)) as partial:
+        with Commit() as commit:
+            new = folders.release_folder(commit, folder, overwrite, files_of_key(sign))
             stated = with_sentence(self.manifest)  # an older format had other words
-            manifest = folders.finish_folder(
-                partial, stated, [self.table], self.table.schema, format, self.engine, signer
-            )
+            manifest = folders.finish_folder(new, stated, [self.table], self.table.schema, format, self.engine, signer)
         return Release(manifest, folder=folder, advice=self.advice, engine=self.engine)
 
     def export(self, out: str | os.PathLike[str], *, overwrite: bool = False) -> Path:

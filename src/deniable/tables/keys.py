@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -27,7 +26,6 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from deniable.core.errors import (
     InternalError,
     OptionError,
-    OutputError,
     SecretError,
     TableError,
     option,
@@ -136,39 +134,6 @@ class Secret:
             f"The key file {str(path)!r} holds no key: it must hold 64 hexadecimal digits or 32 bytes. "
             "Fix: make one with 'openssl rand -hex 32'."
         )
-
-    def write(self, path: str | os.PathLike[str], *, outside: str | os.PathLike[str]) -> None:
-        """Write the key to a new file that only its owner can read, never into the release it opens."""
-        target = Path(path).parent.resolve() / Path(path).name
-        if target.is_relative_to(Path(outside).resolve()):
-            raise OutputError(
-                f"The key file {str(path)!r} lies in the release {str(outside)!r}: whoever gets the release could undo "
-                "it. Fix: write the key to another folder."
-            )
-        try:
-            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            raise OutputError(
-                f"The key file {str(path)!r} exists already, and a key is never overwritten. Fix: choose another name."
-            ) from None
-        except OSError as problem:
-            raise OutputError(
-                f"The key file {str(path)!r} cannot be written: {problem.strerror}. Fix: a folder that is there, and "
-                "that you may write to."
-            ) from None
-        try:
-            with os.fdopen(descriptor, "w") as file:
-                file.write(self.key.hex() + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException as problem:  # a full disk, or Ctrl-C: half a key is none
-            target.unlink(missing_ok=True)
-            if not isinstance(problem, OSError):
-                raise
-            raise OutputError(
-                f"The key file {str(path)!r} cannot be written: {problem.strerror}. Fix: a folder that is there, and "
-                "that you may write to."
-            ) from None
 
 
 def _derive(key: bytes, purpose: tuple[str, ...]) -> bytes:
