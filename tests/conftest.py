@@ -17,7 +17,7 @@ settings.register_profile("same", derandomize=True, deadline=None, suppress_heal
 settings.register_profile("new", derandomize=False, deadline=None, suppress_health_check=SLOW, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
-collect_ignore = ["engines/spark_cluster.py"]  # a program that a test starts, where there is Spark
+collect_ignore = ["spark/spark_cluster.py"]  # a program that a test starts, where there is Spark
 
 ALLOWED = {"p", "b", "table", "thead", "tbody", "tr", "th", "td"}
 ALIGNED = {"text-align: left", "text-align: right"}
