@@ -12,7 +12,8 @@ import pytest
 
 from deniable.audit.verify.statements import KINDS_OF
 from deniable.core.manifest import schema
-from deniable.core.promise import KINDS
+from deniable.core.promise import KINDS as ALL_PARTS
+from deniable.core.promise import OTHER_KINDS
 from deniable.release.sign import FIELDS as SIGNED_FIELDS
 from deniable.release.sign import SIGNATURE
 
@@ -30,6 +31,7 @@ def sections() -> dict[str, str]:
 
 
 SECTIONS = sections()
+KINDS = {**ALL_PARTS, **{kind: OTHER_KINDS[kind] for kind in OTHER_KINDS.places}}  # type: ignore[attr-defined]
 
 
 def rows(section: str) -> list[str]:

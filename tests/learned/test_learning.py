@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from deniable.core.learned import Dealt
 from deniable.learned import dealing, measuring, model, uncertainty
 from deniable.tables.keys import Keystream, Secret
 
@@ -121,11 +122,12 @@ def test_a_rows_value_follows_from_its_combination_and_rank(case: Learned) -> No
     counts = dealing.dealt(case.rows, lambda some: case.shares[some], case.columns, VALUES, source)
     combinations = np.repeat(np.arange(len(case.rows)), case.rows)
     ranks = np.arange(len(combinations)) - np.repeat(np.cumsum(case.rows) - case.rows, case.rows)
-    values = dealing.values_of(counts, combinations, ranks, source)
+    deal = dealing.Deal(Dealt(combinations, counts.indptr, counts.indices, counts.data), source)
+    values = deal.values(combinations, ranks)
     got = np.bincount(combinations * VALUES + values, minlength=counts.shape[0] * VALUES).reshape(counts.shape)
     assert (got == counts.toarray()).all()
     shuffled = np.random.default_rng(0).permutation(len(values))
-    assert (dealing.values_of(counts, combinations[shuffled], ranks[shuffled], source) == values[shuffled]).all()
+    assert (deal.values(combinations[shuffled], ranks[shuffled]) == values[shuffled]).all()
 
 
 def test_a_small_table_tells_nothing_and_says_so() -> None:

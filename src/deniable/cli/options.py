@@ -127,6 +127,14 @@ Rho1 = Annotated[
         "Left out: every value is.",
     ),
 ]
+Epsilon = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="Instead of --rho2: what no odds grow by more than e to the power of, whatever was believed; at 1 a "
+        "belief of 10 % becomes at most 23.2 %.",
+    ),
+]
 Adversary = Annotated[
     str,
     typer.Option(
@@ -240,6 +248,7 @@ class Required:
     exempt: list[str] | None = None
     small_sums: str | None = None
     large_sums: str | None = None
+    epsilon: str | None = None
 
     def privacy(
         self,
@@ -276,6 +285,10 @@ class Required:
                     "for each value, made from its share of the rows. Fix: leave them out."
                 )
             return tolerance_rule(histogram(), self.tolerance, adversary=who)
+        if self.epsilon is not None:
+            if stated:
+                raise OptionError("--epsilon excludes --rho1, --rho2, --exempt and sums. Fix: give it alone.")
+            return Privacy(epsilon=self.epsilon)
         if not stated:
             return None
         unprotected = exempted(self.exempt, table, sensitive, binned=bool(binned), engine=engine)

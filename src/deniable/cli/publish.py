@@ -44,6 +44,7 @@ def publish(
     ] = None,
     rho2: options.Rho2 = None,
     rho1: options.Rho1 = None,
+    epsilon: options.Epsilon = None,
     adversary: options.Adversary = "frequency",
     requirements: options.Requirements = None,
     tolerance: options.Tolerance = None,
@@ -97,6 +98,14 @@ def publish(
             metavar="COLUMN",
             help="A column that names the person of a row, where people have several rows; it is not published. Rows "
             "of a person with the same value are published alike, and are one look at that person.",
+        ),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="A column that names a household, or another group whose members' values follow from each other; it "
+            "is not published. With synthetic, whose promise then covers the whole group.",
         ),
     ] = None,
     series: Annotated[
@@ -187,7 +196,7 @@ def publish(
     recoding = options.recoding_of(recode, rare, suppress)
     if tolerance is not None:
         require_fixed(binned, "--tolerance")
-    required = options.Required(rho2, rho1, adversary, requirements, tolerance, exempt, small_sums, large_sums)
+    required = options.Required(rho2, rho1, adversary, requirements, tolerance, exempt, small_sums, large_sums, epsilon)
     privacy = required.privacy(
         table,
         named,
@@ -221,6 +230,7 @@ def publish(
             seed=seed,
             row_id=row_id,
             person=person,
+            group=group,
             series=series,
             changes=changes,
             new_people=new_people,

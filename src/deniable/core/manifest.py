@@ -19,8 +19,6 @@ from deniable.core.part import (
     MOST_ROWS,
     Json,
     Part,
-    is_fraction,
-    is_probability,
     part_dict,
     part_of,
     part_problems,
@@ -31,7 +29,7 @@ from deniable.core.promise import Guarantee
 from deniable.core.sentence import sentence_of
 from deniable.core.text import first_values, paragraph, shown, table, title
 from deniable.core.transforms import MOST_ITEMS, MOST_STEPS, Steps, item_column, step_dict, step_of
-from deniable.core.values import LARGEST_WHOLE, Labels, labels_dict, labels_of, rounded
+from deniable.core.values import LARGEST_WHOLE, Labels, is_fraction, is_probability, labels_dict, labels_of, rounded
 
 # -- The door that a manifest comes in by: whatever its schema cannot say is checked here, once, and trusted from then
 # on: that names refer to something, that lists have equal lengths, that fractions are fractions and that nothing makes
@@ -142,7 +140,7 @@ def _roles(raw: Json) -> Iterator[str]:
 
 
 def _files(raw: Json) -> Iterator[str]:
-    for file in (raw["data"], raw.get("lineups")):
+    for file in (raw["data"], raw.get("lineups"), raw.get("tables")):
         if file is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", file["file"]):
             yield "it names a data file outside the release"
 
@@ -291,6 +289,7 @@ class Manifest:
         randomness: where the draws came from.
         data: the file of the published table; None as long as it is in memory.
         lineups: the file of the table of line-ups, where rows show them by codes.
+        tables: the file of the noisy tables and the model, where values are dealt from one.
         recoded: the columns that were made coarser before anything else, and how.
         labels: what the codes of a column stand for, where the table that was published said it.
         about: who published it and when, what columns mean, which errors to expect.
@@ -308,6 +307,7 @@ class Manifest:
     randomness: Randomness
     data: DataFile | None = None
     lineups: DataFile | None = None
+    tables: DataFile | None = None
     recoded: Steps = field(default_factory=dict)
     labels: Mapping[str, Labels] = field(default_factory=dict)
     about: About | None = None
@@ -382,6 +382,7 @@ class Manifest:
             "randomness": self.randomness.to_dict(),
             "data": None if self.data is None else asdict(self.data),
             **({} if self.lineups is None else {"lineups": asdict(self.lineups)}),
+            **({} if self.tables is None else {"tables": asdict(self.tables)}),
             **({"recoded": self._recoded_dict()} if self.recoded else {}),
             **({"labels": labels_dict(self.labels)} if self.labels else {}),
             **({} if self.about is None else {"about": self.about.to_dict()}),
@@ -415,6 +416,7 @@ class Manifest:
             randomness=Randomness(**{**raw["randomness"], "series": tuple(raw["randomness"].get("series", ()))}),
             data=None if raw["data"] is None else DataFile(**raw["data"]),
             lineups=DataFile(**raw["lineups"]) if raw.get("lineups") else None,
+            tables=DataFile(**raw["tables"]) if raw.get("tables") else None,
             recoded={column: tuple(map(step_of, steps)) for column, steps in raw.get("recoded", {}).items()},
             labels=labels_of(raw.get("labels", {})),
             about=About.from_dict(raw["about"]) if "about" in raw else None,
@@ -457,8 +459,9 @@ def privacy_dict(privacy: Privacy | None) -> dict[str, Any] | None:
     if privacy is None:
         return None
     return {
-        "rho1": _text(privacy.rho1),
-        "rho2": _text(privacy.rho2),
+        "rho1": None if privacy.budget is not None else _text(privacy.rho1),
+        "rho2": None if privacy.budget is not None else _text(privacy.rho2),
+        **({} if privacy.budget is None else {"epsilon": str(privacy.budget)}),
         "adversary": privacy.adversary,
         # Requirements of single values are often shares of rows: three digits, so that no count can be read off them.
         "per_value": [

@@ -18,10 +18,11 @@ from deniable.core.channels import LARGEST_DOMAIN, Channel, NumberRange, Require
 from deniable.core.designs import design_of
 from deniable.core.errors import ManifestError
 from deniable.core.exact import SCALE
+from deniable.core.learned import Learned, learned_of, learned_problems
 from deniable.core.lineups import LineUpDesign
 from deniable.core.promise import Promise
 from deniable.core.transforms import Bins, ListItem
-from deniable.core.values import LARGEST_FACTOR, LARGEST_WHOLE, Counts
+from deniable.core.values import LARGEST_WHOLE, Counts, is_fraction, is_probability
 
 # -- Parts of a release: sensitive columns that are perturbed together. A part says everything that is public of them.
 # Whoever estimates, verifies or audits reads parts, and nothing else of how a release came about.
@@ -83,6 +84,7 @@ class Part:
         requirement: the part's own, where columns have their own.
         lineups: where rows publish sets of values, the design of the sets.
         item: where it is an item of a column of lists, which one, and how lists were read.
+        learned: where values are dealt from a model: noisy tables, what they cost, and the model.
         promise: what is promised of it.
     """
 
@@ -103,6 +105,7 @@ class Part:
     requirement: Requirement | None = None
     lineups: LineUpDesign | None = None
     item: ListItem | None = None
+    learned: Learned | None = None
 
     @property
     def m(self) -> int:
@@ -169,6 +172,7 @@ def part_dict(part: Part) -> dict[str, Any]:
         "promise": promise.to_dict(part.promise),
         **({} if part.lineups is None else {"lineups": part.lineups.integers()}),
         **({} if part.item is None else {"item": asdict(part.item)}),
+        **({} if part.learned is None else {"learned": part.learned.to_dict()}),
     }
 
 
@@ -207,6 +211,7 @@ def part_of(raw: Mapping[str, Any]) -> Part:
         requirement=None if stated is None else _requirement(stated),
         lineups=None if raw.get("lineups") is None else design_of(raw["lineups"], len(domain)),
         item=None if raw.get("item") is None else ListItem(**raw["item"]),
+        learned=None if raw.get("learned") is None else learned_of(raw["learned"]),
     )
 
 
@@ -242,9 +247,7 @@ MOST_ROWS = 2**48
 LARGEST_GROUP = 2**20
 LARGEST_MARGINAL = 2**53
 LARGEST_MIXTURE = 4_096  # values: their square is the size of the matrix
-MOST_DIGITS = 2_000  # of an exact fraction: products of many columns' gammas are long
 
-_FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
 _WHOLE = re.compile(r"u?int(8|16|32|64)")
 _TEXT = re.compile(r"(large_)?(string|utf8)(_view)?")
 _DATE = re.compile(r"date(32\[day\]|64\[ms\])")
@@ -264,7 +267,8 @@ def part_problems(part: Json, raw: Json) -> Iterator[str]:
         yield f"a domain has more than {LARGEST_DOMAIN:,} values"
         return
     yield from _domain(part)
-    described = [part["range"], part.get("lineups"), part["cells"] or None, part["mixture"], part["groups"]]
+    described = [part["range"], part["cells"] or None, part["mixture"], part["groups"]]
+    described += [part.get("lineups"), part.get("learned")]
     if all(one is None for one in described):
         yield f"nothing says how {columns[0]!r} was perturbed"
     if part["range"] is not None:
@@ -301,6 +305,11 @@ def _links(part: Json, raw: Json) -> Iterator[str]:
             yield "a column's own requirement is no probability"
     if part.get("lineups") is not None and len(part["columns"]) != 1:
         yield "line-ups are of one column"
+    if part.get("learned") is not None:
+        public = [column["name"] for column in raw["columns"] if column["role"] == "public"]
+        yield from learned_problems(part["learned"], public)
+        if part["cells"] or part["marginal"] is not None or part["mixture"] is not None:
+            yield "values are dealt from a model, and there is a channel, too"
 
 
 def _domain(part: Json) -> Iterator[str]:
@@ -433,17 +442,3 @@ def _entries(promise: Json, name: str) -> list[Any]:
 
 def _is_place(place: Any, m: int) -> bool:
     return isinstance(place, int) and not isinstance(place, bool) and 0 <= place < m
-
-
-def is_fraction(text: Any) -> bool:
-    """Whether a text is a fraction that can be read in a moment (Fraction itself reads 1e999999999, too), and that
-    floating-point numbers reach."""
-    if not isinstance(text, str) or len(text) > MOST_DIGITS or not _FRACTION.fullmatch(text):
-        return False
-    whole, _, parts = text.partition("/")
-    return int(parts or 1) > 0 and abs(int(whole)) < int(parts or 1) * LARGEST_FACTOR
-
-
-def is_probability(text: Any) -> bool:
-    """Whether a text is a fraction above 0, at most 1."""
-    return is_fraction(text) and 0 < Fraction(text) <= 1

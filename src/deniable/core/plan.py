@@ -14,6 +14,7 @@ import numpy as np
 from deniable.core.channels import Channel, NumberRange, Requirement
 from deniable.core.errors import InternalError
 from deniable.core.histogram import Histogram
+from deniable.core.learned import Dealt, Learned
 from deniable.core.lineups import LineUpDesign
 from deniable.core.part import Grouping, Mixture
 from deniable.core.privacy import Privacy
@@ -70,6 +71,8 @@ class PlannedPart:
         requirement: the part's own, where columns have their own.
         mixture: where cells stay hidden: the channel of the whole column, as public numbers tell it.
         lineups: where rows publish sets of values instead of one, the design of the sets; such a part has no cells.
+        learned: where values are dealt from a model, the model; such a part has no cells.
+        dealt: the values that each public combination gets; None of a plan from a histogram alone.
     """
 
     columns: tuple[str, ...] = ()
@@ -83,11 +86,13 @@ class PlannedPart:
     requirement: Requirement | None = None
     mixture: Mixture | None = None
     lineups: LineUpDesign | None = None
+    learned: Learned | None = None
+    dealt: Dealt | None = None
 
     def __post_init__(self) -> None:
         if (self.histogram is None) == (self.grid is None):
             raise InternalError("a part is either cells of a histogram or a range of numbers")
-        if self.histogram is None:
+        if self.histogram is None or self.learned is not None:
             return
         if self.lineups is not None:
             if self.cells or self.lineups.m != self.histogram.m:
@@ -124,6 +129,9 @@ class PlannedPart:
                 state.update(np.ascontiguousarray(array, dtype="<i8").tobytes() + b"|")
         if self.lineups is not None:
             state.update(repr(self.lineups.integers()).encode())
+        if self.dealt is not None:
+            for array in (self.dealt.keys, self.dealt.starts, self.dealt.places, self.dealt.counts):
+                state.update(np.ascontiguousarray(array, dtype="<u8").tobytes() + b"|")
         return state.hexdigest()
 
     def positions(self, cell: Cell) -> Counts:
@@ -260,6 +268,8 @@ class Plan:
 
     def explain(self) -> str:
         """The plan for its owner, as text: what it promises, and its cells as a table. It holds shares of the rows."""
+        if self.parts[0].learned is not None:
+            return f"{self.mechanism}: values dealt from a model of the public columns.\n{self.guarantee}"
         design = self.parts[0].lineups
         if design is not None:
             shape = f"{len(design.sets.lengths):,} line-ups of {design.size} of {design.m:,} values"

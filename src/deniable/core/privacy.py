@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -309,6 +309,8 @@ class Privacy:
         large_sums: which counts must be accurate, and how much (SPLU Def. 2); likewise.
         theta: the rule that per_value was made by (``deniable.mechanisms.designed``): nobody may become more than
             theta times as sure of a value as its share of the rows.
+        epsilon: instead of rho1 and rho2, against any prior: the odds of no statement about a person grow by more than
+            e^epsilon. rho1 is then 10 %, and rho2 what such odds make of it.
 
     >>> import deniable as dn
     >>> privacy = dn.Privacy(rho1="1/13", rho2="1/6")
@@ -328,6 +330,7 @@ class Privacy:
     small_sums: SmallSums | None = None
     large_sums: LargeSums | None = None
     theta: Fraction | None = None
+    budget: ClassVar[Fraction | None] = None  # of the object, beside its fields: rho1 and rho2 say the same
 
     def __init__(
         self,
@@ -340,8 +343,13 @@ class Privacy:
         small_sums: SmallSums | None = None,
         large_sums: LargeSums | None = None,
         theta: Fraction | None = None,
+        epsilon: Probability | None = None,
     ) -> None:
         problems: list[str] = []
+        budget = None
+        if epsilon is not None:
+            budget = _budget(epsilon, given=[one for one in (rho1, rho2, per_value, small_sums, large_sums) if one])
+            rho1, rho2, adversary = USUAL_BELIEF, worst_posterior(USUAL_BELIEF, _gamma_below(budget)), "any-prior"
 
         def read(value: Probability, name: str) -> Fraction | None:
             try:
@@ -396,6 +404,7 @@ class Privacy:
         object.__setattr__(self, "small_sums", small_sums)
         object.__setattr__(self, "large_sums", large_sums)
         object.__setattr__(self, "theta", theta)
+        object.__setattr__(self, "budget", budget)
 
     def own_limit(self, value: Hashable) -> Fraction:
         """How sure who knows the frequencies may become of a ``value`` of per_value: rho2, or theta times its share.
@@ -435,6 +444,8 @@ class Privacy:
 
     def __repr__(self) -> str:
         """What was required, as one would write it; what was left out is left out."""
+        if self.budget is not None:
+            return f"Privacy(epsilon={str(self.budget)!r})"
         required: dict[str, object] = {
             "rho1": None if self.rho1 is None else str(self.rho1),
             "rho2": None if self.rho2 is None else str(self.rho2),
@@ -475,6 +486,34 @@ def _not_below(low_name: str, low: object, high_name: str, high: object) -> str:
         f"{low_name} = {low} must be smaller than {high_name} = {high}: rho1 is what an attacker may believe before, "
         f"rho2 how sure they may become. Fix: lower {low_name} or raise {high_name}."
     )
+
+
+USUAL_BELIEF = Fraction(1, 10)  # that an epsilon is read for
+LARGEST_EPSILON = 20
+_DIGITS = 10**9  # of e^epsilon, rounded down
+
+
+def _budget(epsilon: Probability, given: list[object]) -> Fraction:
+    try:
+        budget = Fraction(str(epsilon)) if isinstance(epsilon, float) else Fraction(epsilon)
+    except (TypeError, ValueError, ZeroDivisionError):
+        raise RequirementError(f"epsilon = {epsilon!r} is no number. Fix: {option('epsilon', '1')}.") from None
+    if given:
+        raise RequirementError(
+            "epsilon excludes rho1, rho2, per_value and requirements of sums: it bounds what odds grow by, whatever "
+            "was believed. Fix: give the one or the others."
+        )
+    if not Fraction(1, 1000) <= budget <= LARGEST_EPSILON:
+        raise RequirementError(
+            f"epsilon = {epsilon} is not allowed: choose a number from 0.001 to {LARGEST_EPSILON}; at 1 a belief of "
+            f"10 % becomes at most 23.2 %. Fix: {option('epsilon', '1')}."
+        )
+    return budget
+
+
+def _gamma_below(epsilon: Fraction) -> Fraction:
+    """A fraction a little below e^epsilon."""
+    return Fraction(math.floor(math.exp(epsilon) * _DIGITS * (1 - 1e-12)) - 1, _DIGITS)
 
 
 def as_privacy(given: Privacy | Probability | None) -> Privacy | None:

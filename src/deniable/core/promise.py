@@ -255,9 +255,11 @@ KINDS: dict[str, type[Promise]] = {
 }
 
 
-# What other packages promise: frozen dataclasses with a ``kind``, fields that ``READERS`` knows, a method
-# ``sentence(part, adversary)``, and a recheck of that kind for the verifier.
-OTHER_KINDS: Mapping[str, type[Any]] = Registry("deniable.promises", {})
+# What a mechanism's own chapter, or another package, promises: frozen dataclasses with a ``kind``, fields that
+# ``READERS`` knows, a method ``sentence(part, adversary)``, and a recheck of that kind for the verifier.
+OTHER_KINDS: Mapping[str, type[Any]] = Registry(
+    "deniable.promises", {"odds": "deniable.mechanisms.synthetic:OddsOfAnyone"}
+)
 
 
 def require_promise(promise: Any) -> None:

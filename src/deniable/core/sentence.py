@@ -73,6 +73,7 @@ def told_part(planned: PlannedPart, promise: Promise) -> Part:
         groups=planned.groups,
         requirement=planned.requirement,
         lineups=planned.lineups,
+        learned=planned.learned,
     )
 
 

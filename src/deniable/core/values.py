@@ -281,3 +281,24 @@ def labels_of(raw: Mapping[str, Any]) -> dict[str, Labels]:
 def of_columns(labels: Mapping[str, Labels], names: Iterable[str]) -> dict[str, Labels]:
     """The labels of these columns only."""
     return {name: labels[name] for name in names if name in labels}
+
+
+# -- Exact fractions as manifests have them: text, of bounded length ---------------------------------------------------
+
+
+MOST_DIGITS = 2_000  # of an exact fraction: products of many columns' gammas are long
+_FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
+
+
+def is_fraction(text: Any) -> bool:
+    """Whether a text is a fraction that can be read in a moment (Fraction itself reads 1e999999999, too), and that
+    floating-point numbers reach."""
+    if not isinstance(text, str) or len(text) > MOST_DIGITS or not _FRACTION.fullmatch(text):
+        return False
+    whole, _, parts = text.partition("/")
+    return int(parts or 1) > 0 and abs(int(whole)) < int(parts or 1) * LARGEST_FACTOR
+
+
+def is_probability(text: Any) -> bool:
+    """Whether a text is a fraction above 0, at most 1."""
+    return is_fraction(text) and 0 < Fraction(text) <= 1

@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from deniable.core.learned import Dealt
 from deniable.core.values import Ints
 from deniable.learned.measuring import Levels, Source
 
@@ -79,20 +79,31 @@ def dealt(
     return sparse.csr_array((counts, (q, s)), shape=(n, m))
 
 
-def values_of(counts: sparse.csr_array, combinations: Ints, ranks: Ints, source: Source) -> Ints:
-    """The value of the row with a rank within its combination.
+class Deal:
+    """The values of rows, by their combination and their rank within it.
 
     Ranks are spread first, (a rank + b) mod n_q with a near n_q / 1.618 and coprime, b from the uniform bits: rows that
     follow each other in the table, and may be alike in columns that were not measured, get values in their shares.
+
+    Args:
+        dealt: how many rows of each combination get each value.
+        source: uniform bits.
     """
-    totals = np.asarray(counts.sum(axis=1)).ravel()
-    step = np.array([_coprime(int(total)) for total in np.unique(totals)])[np.unique(totals, return_inverse=True)[1]]
-    shift = source.words(0, len(totals)) % np.maximum(totals, 1).astype(np.uint64)
-    spread = (step[combinations] * ranks + shift[combinations].astype(np.int64)) % totals[combinations]
-    ends = np.cumsum(counts.data)
-    before = np.concatenate([[0], np.cumsum(totals)])[combinations]
-    codes: npt.NDArray[np.int64] = counts.indices[np.searchsorted(ends, before + spread, side="right")].astype(np.int64)
-    return codes
+
+    def __init__(self, dealt: Dealt, source: Source) -> None:
+        self.rows = dealt.rows
+        sizes, of = np.unique(self.rows, return_inverse=True)
+        self._step = np.array([_coprime(int(size)) for size in sizes], dtype=np.int64)[of.ravel()]
+        shift = source.words(0, len(self.rows)) % np.maximum(self.rows, 1).astype(np.uint64)
+        self._shift = shift.astype(np.int64)
+        self._ends, self._places = np.cumsum(dealt.counts), dealt.places
+        self._before = np.concatenate([[0], np.cumsum(self.rows)])
+
+    def values(self, combinations: Ints, ranks: Ints) -> Ints:
+        """The place of each row's value in the list of values."""
+        spread = (self._step[combinations] * ranks + self._shift[combinations]) % self.rows[combinations]
+        places: Ints = self._places[np.searchsorted(self._ends, self._before[combinations] + spread, side="right")]
+        return places
 
 
 def _coprime(n: int) -> int:

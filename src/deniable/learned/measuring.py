@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -47,28 +47,13 @@ class Levels:
         name: for people.
         codes: the level of every combination.
         size: how many levels there are.
+        columns: the places of the public columns that decide it.
     """
 
     name: str
     codes: Ints
     size: int
-
-
-@dataclass(frozen=True)
-class Spent:
-    """One line of the ledger of a release: what was looked at, and the exact epsilon and delta that it cost.
-
-    Attributes:
-        what: ``list`` (the histogram that decides which values are listed), ``table``, or ``choice``.
-        name: the table, or the tables that stood for choice.
-        epsilon: the cost of all of it, not of one entry.
-        delta: the probability that the list tells of one person, 0 but for ``list``.
-    """
-
-    what: Literal["list", "table", "choice"]
-    name: str
-    epsilon: Fraction
-    delta: Fraction = Fraction(0)
+    columns: tuple[int, ...] = ()
 
 
 def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
@@ -329,10 +314,11 @@ def default_measure(
     for column, is_ordered in zip(columns, ordered, strict=True):
         sizes = np.bincount(column.codes, weights=rows, minlength=column.size).astype(np.float64)
         if is_ordered:
-            table = _merged(column, _bands(sizes, FINE))
+            table = _merged(column, bands(sizes, FINE))
             for width in (3, 9):
                 if table.size >= 2 * width:
-                    wide = Levels(f"{column.name} in bands", table.codes // width, -(-table.size // width))
+                    size = -(-table.size // width)
+                    wide = Levels(f"{column.name} in bands", table.codes // width, size, column.columns)
                     smooth.append(wide)
         else:
             rare = sizes < RARE * noise
@@ -348,10 +334,10 @@ def default_measure(
 
 
 def _merged(column: Levels, to: Ints) -> Levels:
-    return Levels(column.name, to[column.codes].astype(np.int64), int(to.max()) + 1)
+    return Levels(column.name, to[column.codes].astype(np.int64), int(to.max()) + 1, column.columns)
 
 
-def _bands(sizes: Floats, most: int) -> Ints:
+def bands(sizes: Floats, most: int) -> Ints:
     """Consecutive levels in at most so many bands of about as many rows."""
     if len(sizes) <= most:
         return np.arange(len(sizes))

@@ -112,6 +112,7 @@ class Need:
             case, or only where the owner asks for it.
         any_prior: whether the part has a requirement of its own that holds whatever was believed.
         yes_or_no: whether its values are those two, whatever the table shows.
+        crossed: whether its values are counted by levels of the public columns, with noise that is paid for.
     """
 
     columns: tuple[str, ...]
@@ -119,6 +120,7 @@ class Need:
     noisy: Literal["default", "always", "asked"] = "default"
     any_prior: bool = False
     yes_or_no: bool = False
+    crossed: bool = False
 
 
 @dataclass(frozen=True)

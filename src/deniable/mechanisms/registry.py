@@ -21,6 +21,7 @@ PLACES = {
     "decoys": "deniable.mechanisms.decoys:Decoys",
     "retention": "deniable.mechanisms.retention:Retention",
     "items": "deniable.mechanisms.items:Items",
+    "synthetic": "deniable.mechanisms.synthetic:Synthetic",
 }
 RIVALS = ("anatomy", "generalize", "laplace", "optrr", "perturbed-generalization")  # in ``deniable.lab``
 

@@ -27,8 +27,10 @@ from deniable.mechanisms.base import Mechanism, Need, Scanned
 from deniable.mechanisms.one_cell import covered_by_promise, keeps_singles
 from deniable.mechanisms.requirement import matched_requirements, own_limits
 from deniable.mechanisms.small_domain import surest_in_cells
+from deniable.mechanisms.synthetic import Synthetic
 from deniable.planning.comparison import Comparison
 from deniable.planning.planner import planners_choice, require_something
+from deniable.publishing.learned import learned_from
 from deniable.publishing.request import Publication
 from deniable.tables.base import Dataset, PartJob, items_of
 from deniable.tables.encoding import require_sensitive
@@ -221,6 +223,11 @@ class Prepared:
     marginals: tuple[Marginal | None, ...]
     chosen: str = ""
 
+    @property
+    def by_rank(self) -> bool:
+        """Whether rows are dealt values by where they stand: no id of a row or a person decides anything."""
+        return all(job.part.dealt is not None for job in self.jobs)
+
     def published(self, missing: str) -> tuple[Part, ...]:
         """What a release says of its parts. Cells that nobody sees stay unsaid: what is published of them is their
         mixture, by the noisy histogram."""
@@ -243,6 +250,7 @@ class Prepared:
                 requirement=job.part.requirement,
                 lineups=job.part.lineups,
                 item=items_of(self.dataset).get(job.part.columns[0]),
+                learned=job.part.learned,
             )
             for job, promise, noisy in zip(self.jobs, self.plan.guarantee.promises, self.marginals, strict=True)
         )
@@ -277,6 +285,14 @@ def prepared(mechanism: str | Mechanism, publication: Publication) -> Prepared:
 def _prepared(mechanism: Mechanism, publication: Publication) -> Prepared:
     needs = mechanism.layout(publication.sensitive)
     domains = _domains(publication.domain, needs)
+    if any(need.crossed for need in needs):
+        return _crossed(mechanism, needs, domains, publication)
+    if publication.request.group is not None:
+        raise OptionError(
+            f"mechanism {mechanism.name!r} perturbs row by row, and values that follow from each other speak for each "
+            f"other. Fix: {option('mechanism', 'synthetic')}, whose promise covers a whole group, or leave "
+            f"{option('group')} out."
+        )
     scanned = [
         _scanned(need, domain, publication, several=len(needs) > 1) for need, domain in zip(needs, domains, strict=True)
     ]
@@ -300,6 +316,13 @@ def _prepared(mechanism: Mechanism, publication: Publication) -> Prepared:
     marginals = tuple(one.marginal for one in scanned)
     noisily = any(one.scan.public is not None for one in scanned)
     return Prepared(_said(plan, needs, marginals, noisily), publication.dataset, jobs, marginals)
+
+
+def _crossed(mechanism: Mechanism, needs: Sequence[Need], domains: Sequence[Any], publication: Publication) -> Prepared:
+    """What is to be executed where public columns are counted by value."""
+    (need,), (domain,) = needs, domains
+    plan, job = learned_from(cast(Synthetic, mechanism), need, domain, publication)
+    return Prepared(plan, publication.dataset, (job,), (None,))
 
 
 def _said(plan: Plan, needs: Sequence[Need], marginals: Sequence[Marginal | None], planned_noisily: bool) -> Plan:

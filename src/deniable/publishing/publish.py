@@ -11,7 +11,16 @@ from typing import Any
 import pyarrow as pa
 
 from deniable.core.about import About
-from deniable.core.manifest import Column, Manifest, Randomness, guarantee_dict, privacy_dict, software, with_sentence
+from deniable.core.manifest import (
+    ROW_NUMBER,
+    Column,
+    Manifest,
+    Randomness,
+    guarantee_dict,
+    privacy_dict,
+    software,
+    with_sentence,
+)
 from deniable.core.privacy import Privacy
 from deniable.core.transforms import BinsLike
 from deniable.core.values import Probability, of_columns
@@ -47,6 +56,7 @@ def publish(
     seed: int | None = None,
     row_id: str | None = None,
     person: str | None = None,
+    group: str | None = None,
     series: str | os.PathLike[str] | None = None,
     changes: int | None = None,
     new_people: bool = False,
@@ -97,7 +107,10 @@ def publish(
         row_id: a column that names the row; it decides the row's draws instead of its number, and is not published.
             Not for mechanisms that deal rows to cells or swap them.
         person: a column that names the person of a row, where one has several; it is not published. Rows of a person
-            that hold one value are published alike, so that they are one look at that person.
+            that hold one value are published alike, so that they are one look at that person; of a learned release
+            the promise covers all of them together.
+        group: a column that names a household, or another group whose members' values follow from each other; it is
+            not published. The promise then covers the whole group: for learned releases only.
         series: a file that makes this a publication of a series: the first makes it, with a key, the plan and who was
             published; later ones publish whoever has not changed as before. It needs ``person`` or ``row_id``.
         changes: of a new series, how often a person's value may change; 2 if left out.
@@ -161,21 +174,22 @@ def _published(
     """The release, in memory or in a folder of the commit, with all that is to be remembered of it."""
     request, chosen = publication.request, publication.request.chosen
     ready = prepared(chosen, publication) if series is None else series.prepared(chosen, publication)
-    require_own_draws(ready, request.who, request.by_value)
+    who, by_value = (None, False) if ready.by_rank else (request.who, request.by_value)
+    require_own_draws(ready, who, by_value)
     draws = publication.keys.subkey("plan", *(work.part.fingerprint() for work in ready.jobs))
     job = Job(
         parts=ready.jobs,
         public=publication.public,
         keys=draws if series is None else series.keys,
-        row_id=request.who,
-        by_value=request.by_value,
+        row_id=who,
+        by_value=by_value,
         order=draws.subkey("order"),
         shuffle=request.shuffle,
         threads=request.threads or min(os.cpu_count() or 1, 4),
         batch_rows=request.batch_rows,
         progress=request.progress,
     )
-    if request.by_value:
+    if by_value:
         ready = said_of_looks(ready, publication, series)
     ledger = Ledger.of(publication, job.keys.purpose, ready.plan.guarantee.gamma)
     remembering = [book for book in (series, ledger) if book is not None]
@@ -220,7 +234,11 @@ def _manifest(
         privacy=privacy_dict(ready.plan.privacy),
         guarantee=guarantee_dict(said),
         randomness=Randomness(
-            publication.secret.source, publication.secret.seed, job.shuffle, request.drawn_by, series
+            publication.secret.source,
+            publication.secret.seed,
+            job.shuffle,
+            ROW_NUMBER if ready.by_rank else request.drawn_by,
+            series,
         ),
         recoded=ready.dataset.recodes,
         labels=of_columns(ready.dataset.labels, schema.names),

@@ -78,6 +78,7 @@ class Request:
     seed: int | None
     row_id: str | None
     person: str | None
+    group: str | None
     series: str | os.PathLike[str] | None
     changes: int | None
     new_people: bool
@@ -265,6 +266,7 @@ class Publication:
             as_names(request.drop),
             request.row_id,
             request.person,
+            request.group,
             named_by="mechanism" if request.sensitive is None else "sensitive",
         )
         about = about_of(request.about, opened.names, [*public, *names])
@@ -276,7 +278,7 @@ class Publication:
         chosen = {"mechanism": request.chosen, "privacy": request.required}
         said = {"values": (request.missing, domain, request.bins)}
         recoded = {"recode": opened.recodes} if opened.recodes else {}
-        columns = (names, request.row_id, request.person)
+        columns = (names, request.row_id, request.person, *([] if request.group is None else [request.group]))
         whole = {"columns": (public, *columns), "published": (request.marginals, request.shuffle)}
         context = ""
         if not secret.fresh:
@@ -350,6 +352,7 @@ def public_columns(
     drop: tuple[str, ...] = (),
     row_id: str | None = None,
     person: str | None = None,
+    group: str | None = None,
     *,
     named_by: str = "sensitive",
 ) -> tuple[str, ...]:
@@ -361,7 +364,8 @@ def public_columns(
     if not sensitive:
         problems.append(f"{option('sensitive')} names no column: say which column must stay deniable.")
     roles = {named_by: sensitive, "drop": drop}
-    roles |= {role: (name,) for role, name in (("row_id", row_id), ("person", person)) if name is not None}
+    owners = (("row_id", row_id), ("person", person), ("group", group))
+    roles |= {role: (name,) for role, name in owners if name is not None}
     problems += [
         no_column(role, name, source.names, _joined(role, name, source.names))
         for role, names in roles.items()

@@ -21,7 +21,7 @@ from deniable.release.readme import analyst_readme
 from deniable.release.sign import SIGNATURE, Signer, sign_files
 from deniable.tables import Engine
 from deniable.tables.lineups import code_table, coded_part
-from deniable.tables.storage import digest_of, digest_of_parts, parts_of
+from deniable.tables.storage import digest_of, digest_of_parts, model_table, parts_of, read_model, write_table
 
 # -- A release's files as they are read: only what its manifest speaks of, and not changed since -----------------------
 
@@ -88,9 +88,14 @@ def _own_digest(path: Path) -> str | None:
 
 MANIFEST = "manifest.json"
 README = "README.md"
-LINEUPS = "lineups"
+LINEUPS, MODEL = "lineups", "tables"
 FORMATS = ("parquet", "csv")
-FILES = {MANIFEST, README, SIGNATURE, *(f"{name}.{form}" for name in ("data", LINEUPS) for form in FORMATS)}
+FILES = {
+    MANIFEST,
+    README,
+    SIGNATURE,
+    *(f"{name}.{form}" for name in ("data", LINEUPS, MODEL) for form in FORMATS),
+}
 TABLES = {".csv", ".tsv", ".gz", ".parquet", ".arrow", ".feather", ".xlsx", ".xls", ".sav", ".dta", ".sas7bdat"}
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # s3a:, hdfs: and the like, as a Path has them
 LARGEST_MANIFEST = 2**29  # bytes: a domain of 4 million values takes less
@@ -182,7 +187,12 @@ def _files_of(given: str | os.PathLike[str]) -> list[str]:
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a release folder."""
     try:
-        return Manifest.from_dict(read_json(manifest_text(folder)))
+        manifest = Manifest.from_dict(read_json(manifest_text(folder)))
+        if manifest.tables is None:
+            return manifest
+        path = unchanged_file(folder, manifest.tables)
+        parts = [read_model(path, manifest.tables, part) if part.learned else part for part in manifest.parts]
+        return replace(manifest, parts=tuple(parts))
     except ManifestError as problem:
         raise ManifestError(with_fix(str(problem))) from None
 
@@ -235,13 +245,21 @@ def finish_folder(
     engine: Engine,
     signer: Signer | None = None,
 ) -> Manifest:
-    """Write data, line-ups where there are some, manifest, README and a signature into a folder not yet in
+    """Write data, line-ups or a model where there are some, manifest, README and a signature into a folder not yet in
     place."""
-    manifest = replace(manifest, data=engine.write(pieces, schema, folder / f"data.{form}", form), lineups=None)
+    data = engine.write(pieces, schema, folder / f"data.{form}", form)
+    manifest = replace(manifest, data=data, lineups=None, tables=None)
     if (coded := coded_part(manifest)) is not None:
         listed = code_table(coded)
         written = engine.write([listed], listed.schema, folder / f"{LINEUPS}.{form}", form)
         manifest = replace(manifest, lineups=written)
+    for part in manifest.parts:
+        if part.learned is not None:
+            model = model_table(part.learned)
+            file = folder / f"{MODEL}.{form}"
+            manifest = replace(
+                manifest, tables=DataFile(file.name, form, write_table([model], model.schema, file, form))
+            )
     (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
     (folder / README).write_text(analyst_readme(manifest), encoding="utf-8")
     if signer is not None:

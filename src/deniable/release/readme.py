@@ -136,6 +136,8 @@ def analyst_readme(manifest: Manifest) -> str:
     mechanism = markdown.code(manifest.mechanism)
     value = example.replace("'", "''")
     question = f"SELECT COUNT(*) AS n FROM release WHERE {_in_sql(first)} = '{value}'"
+    if manifest.parts[0].learned is not None:
+        return _learned_readme(manifest, sensitive, question, f"{{{first!r}: {example!r}}}")
     shows = "each row shows a set of values" if _shows_sets(manifest) else "any single one may be replaced"
     distort = "the others in a set" if _shows_sets(manifest) else "replaced values"
     return f"""# A release with deniable values
@@ -149,6 +151,34 @@ Do not count {sensitive} directly: {distort} distort every count. Ask like this 
 {_how_to_ask(question, f"{{{first!r}: {example!r}}}")}
 
 `deniable verify .` recomputes the guarantee. Without deniable: {_without(manifest)}
+{_sections(manifest)}"""
+
+
+def _learned_readme(manifest: Manifest, sensitive: str, question: str, where: str) -> str:
+    """For learned releases, whose rows may be counted as they are."""
+    learned = manifest.parts[0].learned
+    assert learned is not None
+    counted = [" x ".join(learned.codings[place].column for place in table.columns) for table in learned.measured]
+    listed = ", ".join(markdown.code(name) if name else "the values alone" for name in counted)
+    return f"""# A release with deniable values
+{head(manifest)}
+{manifest.rows:,} rows. The values of {sensitive} are not those of the people in these rows: they were dealt from a
+model (mechanism {markdown.code(manifest.mechanism)}), which was learned from tables of counts with noise. Counts over
+many rows are close to the truth. {_others(manifest)}
+{_seed(manifest)}
+Rows can be counted with any tool, {sensitive} like every other column:
+
+    {question}
+
+What deniable adds is how far a count may be off, and answers of the model itself, which are a little closer:
+
+{_how_to_ask(question, where)}
+
+Counted by value, with noise, were: {listed}. `{"" if manifest.tables is None else manifest.tables.file}` holds these
+tables and the model. How values go together with anything else was not looked at: there the model takes what these
+tables say, column by column, and intervals allow for that.
+
+`deniable verify .` recomputes the guarantee, and compares the rows with the model.
 {_sections(manifest)}"""
 
 

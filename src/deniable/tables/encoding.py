@@ -488,6 +488,15 @@ class Encoder:
         """Which rows are exempt, or None if none can be."""
         return codes == self.m if self.exempt else None
 
+    def missing(self, batch: pa.RecordBatch) -> np.ndarray | None:
+        """Which rows are exempt, their values being missing; None if none can be."""
+        if not self.exempt:
+            return None
+        gone = np.zeros(batch.num_rows, dtype=bool)
+        for name in self.columns:
+            gone |= pc.is_null(batch.column(name), nan_is_null=True).to_numpy(zero_copy_only=False)
+        return gone
+
     def decode(self, codes: np.ndarray) -> list[pa.Array]:
         """The values of each code, one array per column, in the columns' types."""
         arrays = []
@@ -537,7 +546,7 @@ class DomainScanner:
         require_columns(columns, schema.names)
         self._columns = list(columns)
         self._orders = dict(orders or {})
-        self._tallies = [_Tally(name, column_type(name, schema.field(name).type)) for name in columns]
+        self._tallies = [ValueCodes(name, column_type(name, schema.field(name).type)) for name in columns]
         self._counts = np.zeros([1] * len(columns), dtype=np.int64)
 
     def update(self, batch: pa.RecordBatch) -> None:
@@ -581,7 +590,7 @@ class DomainScanner:
         for axis, (tally, array) in enumerate(zip(self._tallies, values, strict=True)):
             counts = _reordered(counts, axis, tally.known, array)
         encoder = Encoder(columns, values, exempt=exempt)
-        return Scan(Histogram(tuple(_product(values)), counts.reshape(-1)), lost if exempt else 0, encoder)
+        return Scan(Histogram(tuple(product(values)), counts.reshape(-1)), lost if exempt else 0, encoder)
 
 
 def in_order(scan: Scan, domain: Mapping[str, Sequence[Any]]) -> Scan:
@@ -596,11 +605,11 @@ def in_order(scan: Scan, domain: Mapping[str, Sequence[Any]]) -> Scan:
         return scan
     values = [known.take(pa.array(place)) for known, place in zip(encoder.values, places, strict=True)]
     counts = scan.histogram.counts.reshape(encoder.sizes)[np.ix_(*places)]
-    histogram = Histogram(tuple(_product(values)), counts.reshape(-1))
+    histogram = Histogram(tuple(product(values)), counts.reshape(-1))
     return Scan(histogram, scan.exempt_rows, Encoder(encoder.columns, values, exempt=encoder.exempt))
 
 
-def _sorted(tally: _Tally, order: Sequence[Any] | None, with_null: bool) -> pa.Array:
+def _sorted(tally: ValueCodes, order: Sequence[Any] | None, with_null: bool) -> pa.Array:
     """The values that occur, in their own order or in a known one; missing last."""
     if order is None:
         return sorted_values(tally.known, with_null=with_null)
@@ -609,7 +618,7 @@ def _sorted(tally: _Tally, order: Sequence[Any] | None, with_null: bool) -> pa.A
     return _with_null(there) if with_null else there
 
 
-class _Tally:
+class ValueCodes:
     """The distinct values of one column so far. Provisional codes: 0 is missing, then in order of appearance."""
 
     def __init__(self, name: str, dtype: pa.DataType) -> None:
@@ -663,7 +672,7 @@ def _reordered(counts: np.ndarray, axis: int, known: pa.Array, values: pa.Array)
     return padded.take(where.fill_null(len(known)).to_numpy(zero_copy_only=False), axis=axis)
 
 
-def _refuse_undeclared(tally: _Tally, missing_occurs: bool, declared: pa.Array) -> None:
+def _refuse_undeclared(tally: ValueCodes, missing_occurs: bool, declared: pa.Array) -> None:
     known = tally.known.drop_null()
     if len(known) > (pc.sum(pc.is_in(known, value_set=declared)).as_py() or 0):
         raise TableError(
@@ -688,7 +697,8 @@ def _refuse_too_many(sizes: Sequence[int], columns: Sequence[str]) -> None:
         )
 
 
-def _product(values: list[pa.Array]) -> list[Any]:
+def product(values: Sequence[pa.Array]) -> list[Any]:
+    """Every combination of the values of some columns, the last one running fastest; single values of one column."""
     lists = [python_values(array) for array in values]
     if len(lists) == 1:
         return lists[0]

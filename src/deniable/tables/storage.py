@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from deniable.core.errors import ManifestError, OptionError, OutputError, option
+from deniable.core.learned import NUMBERS, Learned
+from deniable.core.manifest import DataFile
+from deniable.core.part import Part
 from deniable.tables.base import ROW_GROUP
 from deniable.tables.encoding import LIST, arrow_type, plain_type, require_readable_csv
 from deniable.tables.lineups import from_json, to_json
@@ -62,6 +65,26 @@ def digest_of_parts(digests: Iterable[tuple[str, str]]) -> str:
     """The digest of a table in parts, from the name and the digest of each."""
     listing = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests))
     return hashlib.sha256(listing.encode()).hexdigest()
+
+
+# -- The noisy tables of a learned release and the parameters of its model, in a file of their own ---------------------
+
+
+def model_table(learned: Learned) -> pa.Table:
+    """The table ``tables``: a row for every level and value."""
+    return pa.table({name: pa.array(numbers) for name, numbers in learned.numbers().items()})
+
+
+def read_model(path: Path, file: DataFile, part: Part) -> Part:
+    """A learned part with the counts and parameters of its file."""
+    assert part.learned is not None
+    read = read_table(path, file.format, dict.fromkeys(NUMBERS, "int64"))
+    if tuple(read.column_names) != NUMBERS:
+        raise ManifestError(f"{path.name} of the release has other columns than {', '.join(NUMBERS)}.")
+    if any(column.null_count or not pa.types.is_integer(column.type) for column in read.columns):
+        raise ManifestError(f"{path.name} of the release holds something that is no whole number.")
+    numbers = {name: read[name].to_numpy().astype("int64") for name in NUMBERS}
+    return replace(part, learned=part.learned.with_numbers(numbers, part.m))
 
 
 # -- Published rows in Parquet files, a column at a time: a file, the parts of a table, or some row groups of either.

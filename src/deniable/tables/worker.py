@@ -19,11 +19,15 @@ from deniable.core.channels import Channel, NumberRange
 from deniable.core.designs import codes, is_coded
 from deniable.core.errors import ColumnError, TableError, table_changed
 from deniable.core.exact import SCALE
+from deniable.core.learned import Coding
 from deniable.core.lineups import LineUpDesign
 from deniable.core.part import Part
 from deniable.core.plan import PlannedPart
 from deniable.core.values import Bools, Cells, Codes, Ints, Words
+from deniable.learned.dealing import Deal
+from deniable.learned.levels import keys_of
 from deniable.tables.base import CELL, Job, PartJob
+from deniable.tables.crossing import levels_of
 from deniable.tables.encoding import Encoder, arrow_type, decoded, plain_type
 from deniable.tables.keys import Keystream
 from deniable.tables.lineups import LineUpKernel, Publisher, column_type
@@ -82,6 +86,44 @@ class Dealer:
     def counts(self, codes: Codes) -> Ints:
         """How many rows of each value a batch has."""
         return np.bincount(codes, minlength=len(self._planned))
+
+
+class CombinationDealer:
+    """Numbers the rows of each public combination of a learned release, in the order of the table.
+
+    Args:
+        codings: how public columns are read.
+        keys: of the combinations, rising.
+        planned: how many rows each has.
+    """
+
+    def __init__(self, codings: Sequence[Coding], keys: Words, planned: Ints) -> None:
+        self.codings, self.keys, self.planned = codings, keys, planned
+        self._sizes = [coding.size for coding in codings]
+
+    def combinations(self, batch: pa.RecordBatch) -> Ints:
+        """The combination of each row."""
+        keys = keys_of(levels_of(batch, self.codings), self._sizes)
+        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        if (self.keys[places] != keys).any():
+            raise table_changed("rows came with other public columns than were counted")
+        return places
+
+    def counts(self, combinations: Ints) -> Ints:
+        """How many rows of each combination a batch has."""
+        return np.bincount(combinations, minlength=len(self.keys))
+
+    def ranks(self, combinations: Ints, counts: Ints, seen: Ints) -> Ints:
+        """The number of each row among those of its combination."""
+        if (seen + counts > self.planned).any():
+            raise table_changed("more rows of a combination came than were counted")
+        order = np.argsort(combinations, kind="stable")
+        sorted_ = combinations[order]
+        heads = np.flatnonzero(np.diff(sorted_, prepend=-1))
+        lengths = np.diff(heads, append=len(sorted_))
+        ranks = np.empty(len(sorted_), dtype=np.int64)
+        ranks[order] = np.arange(len(sorted_)) - np.repeat(heads, lengths) + seen[sorted_]
+        return ranks
 
 
 class DrawnCells:
@@ -239,12 +281,17 @@ class PartWorker:
         self.encoder: Encoder | RangeEncoder = work.encoder
         self.keys = job.keys.subkey("part", *work.part.columns)
         self.draws = self.keys.subkey("draws")
-        self.dealer: Dealer | None = None
+        self.dealer: Dealer | CombinationDealer | None = None
+        self.values: Deal | None = None
         self.drawn: DrawnCells | None = None
         self.kernel: Kernel
         self.lineups: LineUpKernel | None = None
         self.shown: Publisher | None = None
         self.swapped: Codes | None = None
+        if work.part.learned is not None and work.part.dealt is not None:
+            self.values = Deal(work.part.dealt, self.keys.subkey("dealing"))
+            self.dealer = CombinationDealer(work.part.learned.codings, work.part.dealt.keys, self.values.rows)
+            return
         if work.part.lineups is not None:
             self.lineups = LineUpKernel(work.part.lineups)
             self.shown = Publisher(self.lineups, work.encoder.values[0])
@@ -265,6 +312,8 @@ class PartWorker:
 
     def coded(self, batch: pa.RecordBatch, seen: Ints | None) -> Coded:
         """The code of each row, and the cell that it is dealt to after the rows that were ``seen`` before."""
+        if isinstance(self.dealer, CombinationDealer):
+            return self._combined(self.dealer, batch, seen)
         codes = self.encoder.encode(batch)
         if self.dealer is None or seen is None:
             return Coded(codes, None, None)
@@ -275,10 +324,28 @@ class PartWorker:
         cells[some] = self.dealer.deal(codes[some], seen)
         return Coded(codes, cells, self.dealer.counts(codes[some]))
 
+    def _combined(self, dealer: CombinationDealer, batch: pa.RecordBatch, seen: Ints | None) -> Coded:
+        """The value that each row is dealt, by its public combination and its rank within it."""
+        assert self.values is not None
+        assert seen is not None
+        some = self._dealt_rows(batch)
+        combinations = dealer.combinations(batch)[some]
+        counts = dealer.counts(combinations)
+        codes = np.full(batch.num_rows, self.encoder.m, dtype=self.encoder.dtype)
+        codes[some] = self.values.values(combinations, dealer.ranks(combinations, counts, seen))
+        return Coded(codes, None, counts)
+
+    def _dealt_rows(self, batch: pa.RecordBatch) -> slice | Bools:
+        """The rows that are dealt a value; exempt ones, whose value is missing, are not."""
+        gone = self.encoder.missing(batch) if isinstance(self.encoder, Encoder) else None
+        return slice(None) if gone is None else ~gone
+
     def counts(self, batch: pa.RecordBatch) -> Ints | None:
-        """How many rows of each value a batch adds to what is seen."""
+        """How many rows of each value, or of each public combination, a batch adds to what is seen."""
         if self.dealer is None:
             return None
+        if isinstance(self.dealer, CombinationDealer):
+            return self.dealer.counts(self.dealer.combinations(batch)[self._dealt_rows(batch)])
         codes = self.encoder.encode(batch)
         exempt = self.encoder.exempt_mask(codes)
         return self.dealer.counts(codes if exempt is None else codes[~exempt])
@@ -305,7 +372,9 @@ class PartWorker:
         cells = self.cells(job, batch, codes, exempt) if self.drawn is not None else coded.cells
         if self.lineups is not None:
             return [self._line_ups(self.lineups, codes, self.words(job, batch, start, codes), exempt)]
-        if self.swapped is not None:
+        if self.values is not None:
+            published = codes
+        elif self.swapped is not None:
             published = self.swapped[start : start + len(codes)]
         elif exempt is None:
             published = self.kernel.perturb(codes, self.words(job, batch, start, codes), cells)
