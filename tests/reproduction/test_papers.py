@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.stats import binom
 
 from deniable.core.channels import Channel
 from deniable.core.errors import OptionError
@@ -225,10 +226,32 @@ def test_figures_that_the_papers_print_and_that_are_wrong() -> None:
     assert float(both.coins[0]) == pytest.approx(7.4e-4, rel=1e-2)
     assert float(fifty.diagonal[0]) == pytest.approx(0.0926, rel=1e-3)
     assert float(twenty.diagonal[0]) == pytest.approx(0.208, rel=2e-3)
+    occurring = Channel.uniform(tuple(range(3164)), gamma=Fraction(5))
+    assert float(occurring.coins[0]) == pytest.approx(1.26e-3, rel=3e-3), "printed as p + q"
+    assert float(occurring.diagonal[0]) == pytest.approx(1.58e-3, rel=2e-3)
+    assert round(100 / 6 / 2, 2) == 8.33, "printed as 8.5"
     whole = Sums(*(np.array([float(number)]) for number in (42, 12, 10, 0, 0)))
     assert float(error_bound(whole, 2 / 3, 42, 0.05)[0]) == pytest.approx(2.07, abs=0.005)
     as_printed = Sums(*(np.array([float(number)]) for number in (42, 14, 10, 0, 0)))  # rho1 = 1/3
     assert float(error_bound(as_printed, 2 / 3, 42, 0.05)[0]) == pytest.approx(2.57, abs=0.005)
+
+
+@pytest.mark.parametrize(("n", "m", "gamma", "f"), [(2_000, 6, 4.0, 700), (400, 2, 3.0, 100), (6_000, 20, 5.0, 20)])
+def test_the_error_bound_of_sdr_and_thesis_is_a_guarantee(n: int, m: int, gamma: float, f: int) -> None:
+    """Exactly: what a published count is off by, against eps, and Hoeffding's 2 (delta/2)^8 for its failure."""
+    p, q = (gamma - 1) / (m - 1 + gamma), 1 / (m - 1 + gamma)
+    shown = np.convolve(binom.pmf(np.arange(f + 1), f, p + q), binom.pmf(np.arange(n - f + 1), n - f, q))
+    off = np.abs((np.arange(n + 1) - n * q) / p - f) / n
+
+    def missed(delta: float, share: float) -> float:
+        top = n / (1 + gamma)  # rho2 = 1/2: gamma = (1 - rho1) / rho1
+        sums = Sums(*(np.array([float(number)]) for number in (n, top, m, 0, 0)))
+        eps = float(error_bound(sums, 0.5, n, delta)[0])
+        return float(shown[off > share * eps].sum())
+
+    for delta in (0.05, 0.2, 0.45):
+        assert missed(delta, 1) <= 2 * (delta / 2) ** 8
+    assert missed(0.45, 1 / 3) > 2 * (0.45 / 2) ** 8, "a third of the bound would not do"
 
 
 def partitions(places: list[int]) -> Iterator[list[list[int]]]:
