@@ -371,6 +371,28 @@ def test_an_objective_of_errors_has_smaller_errors_and_keeps_fewer_rows() -> Non
     assert np.array_equal(*keeps), "against any prior nothing depends on the counts"
     with pytest.raises(OptionError, match="takes no weights"):
         FineGrain(weights={"a": 1}, objective="errors")
-    with pytest.raises(OptionError, match="choose 'rows' or 'errors'"):
+    with pytest.raises(OptionError, match="choose 'rows', 'rows-only' or 'errors'"):
         FineGrain(objective="error")  # type: ignore[arg-type]
     assert mechanism_named("fine-grain:objective=errors") == FineGrain(objective="errors")
+
+
+@pytest.mark.parametrize(
+    "counts", [[600, 250, 100, 40, 10], [9000, 500, 300, 150, 30, 20], [110, 100, 90, 80, 75, 70, 65, 60, 55, 50]]
+)
+def test_rows_only_is_the_thesis_optimum_and_the_default_mixes_in_at_most_a_twentieth(counts: list[int]) -> None:
+    """THESIS Fig. 23 as HiGHS solves it; coins are rounded down to three digits."""
+    histogram = Histogram(tuple(range(len(counts))), np.array(counts))
+    privacy = tolerance(histogram, 8, exact=True)
+    gammas = np.array(
+        [
+            float(amplification_limit(*privacy.per_value[x])) if x in privacy.per_value else np.inf
+            for x in histogram.domain
+        ]
+    )
+    kept = lp_objective(histogram.relative, gammas)
+    best = kept + (1 - kept) / len(counts)
+    as_published, default = (
+        FineGrain(objective=objective).plan(histogram, privacy).record_utility for objective in ("rows-only", "rows")
+    )
+    assert best * (1 - 2**-9) <= as_published <= best * (1 + 1e-9)
+    assert 0.95 * as_published <= default <= as_published

@@ -251,7 +251,7 @@ class _Problem:
 
 
 Requirements = Mapping[Hashable, tuple[Fraction, Fraction]]
-Objective = Literal["rows", "errors"]
+Objective = Literal["rows", "rows-only", "errors"]
 UNIFORM_SHARE = 0.05  # how far coins move towards uniform perturbation where the optimum gives up on a value
 SINGLE_VALUES = (
     "Statements about several values at once ('one of these three diseases'): each bound is for one single value."
@@ -268,8 +268,10 @@ class FineGrain(Mechanism):
         weights: value -> how much keeping one of its rows is worth, as a share of all rows; None: its frequency, so
             that the most rows keep their value (record utility), and the same for all values against any prior.
             Values that are not named weigh nothing.
-        objective: ``"rows"``: the largest weight that is kept. ``"errors"``: a small mean relative error of the values'
-            counts instead, which the thesis leaves open (5.5); it takes no weights.
+        objective: ``"rows"``: the largest weight that is kept, with a twentieth of uniform perturbation where that all
+            but gives up on a value, whose count nobody could estimate. ``"rows-only"``: without it, the optimum of the
+            thesis (Fig. 23). ``"errors"``: a small mean relative error of the values' counts instead, which the thesis
+            leaves open (5.5); it takes no weights.
 
     >>> from fractions import Fraction
     >>> import deniable as dn
@@ -287,7 +289,7 @@ class FineGrain(Mechanism):
 
     def __post_init__(self) -> None:
         if self.objective not in get_args(Objective):
-            raise OptionError(f"objective = {self.objective!r} is not known: choose 'rows' or 'errors'.")
+            raise OptionError(f"objective = {self.objective!r} is not known: choose 'rows', 'rows-only' or 'errors'.")
         if self.objective == "errors" and self.weights is not None:
             raise OptionError("objective = 'errors' takes no weights. Fix: leave weights out, or objective='rows'.")
 
@@ -304,7 +306,7 @@ class FineGrain(Mechanism):
         weights = self._weights(histogram if public is None else public, privacy)
         channel, loose = channel_for_singles(
             histogram,
-            fine_grain_channel(histogram.domain, weights, gammas, errors=self.objective == "errors"),
+            fine_grain_channel(histogram.domain, weights, gammas, objective=self.objective),
             privacy,
             public,
         )
@@ -327,9 +329,9 @@ def fine_grain_channel(
     weights: Floats,
     gammas: Sequence[Fraction | None],
     *,
-    errors: bool = False,
+    objective: Objective = "rows",
 ) -> Channel:
-    """The best channel with P[i][i] / P[i][k] <= gamma_i (None: exempt), checked in exact arithmetic; with ``errors``
+    """The best channel with P[i][i] / P[i][k] <= gamma_i (None: exempt), checked in exact arithmetic; for ``"errors"``
     that of a small error where the weights are the values' shares.
 
     Coins are rounded down to a coarse grid (mathematics 11.6): every limit only gets easier when a coin falls.
@@ -337,10 +339,10 @@ def fine_grain_channel(
     shared = {id(gamma): gamma for gamma in gammas}
     rounded = {alike: np.inf if gamma is None else float(gamma) for alike, gamma in shared.items()}
     limits = np.array([rounded[id(gamma)] for gamma in gammas])
-    coins = coins_for_errors(weights, limits) if errors else solve_coins(weights, limits)
+    coins = coins_for_errors(weights, limits) if objective == "errors" else solve_coins(weights, limits)
     least = float(limits.min())
     uniform = 1.0 if np.isinf(least) else (least - 1) / (len(values) - 1 + least)
-    if coins.min() < UNIFORM_SHARE * uniform:
+    if objective != "rows-only" and coins.min() < UNIFORM_SHARE * uniform:
         # The optimum all but gives up on some value. A little of uniform perturbation, which meets every limit too
         # (the limits are convex), makes its count estimable again.
         coins = (1 - UNIFORM_SHARE) * coins + UNIFORM_SHARE * uniform
