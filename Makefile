@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Tests and benchmarks start hundreds of processes: each would compile the package anew where this is set.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-long fuzz lint bench owner-check docs reproduce clean
+.PHONY: help demo test test-long fuzz lint bench owner-check docs site package reproduce clean
 
 help:
 	@echo "make demo    publish a made-up census and ask it questions (under a minute)"
@@ -17,6 +17,8 @@ help:
 	@echo "make bench   print the benchmarks as one table"
 	@echo "make owner-check  planted dependences are found and random columns are not, on real and made-up tables"
 	@echo "make docs    check links and references of the documentation"
+	@echo "make site    build the documentation as a site in site/, which opens without a network"
+	@echo "make package build the package in dist/, and try it in empty environments"
 	@echo "make reproduce  repeat the papers' tables and write docs/explanation/reproduction.md"
 	@echo "make clean   remove .venv and everything that tools left behind"
 
@@ -55,6 +57,19 @@ bench: $(READY)
 docs: $(READY)
 	$(BIN)/python docs/check.py
 
+$(VENV)/.site: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
+	touch $@
+
+# A warning is an error: a link that leads nowhere, a page that nothing leads to.
+site: $(VENV)/.site
+	$(BIN)/sphinx-build -q -W --keep-going -j 2 -c docs/site . site
+	cp docs/site/index.html site/
+	@echo "The site is in site/: open site/index.html."
+
+package: $(READY)
+	$(BIN)/python .ci/package
+
 # The tables of the papers' experiments: DENIABLE_DATA names their folder; docs/how-to/evaluate.md says which.
 DENIABLE_DATA ?= ../shared/data
 reproduce: $(READY)
@@ -64,5 +79,5 @@ owner-check: $(READY)
 	$(BIN)/python benchmarks/owner_check.py --data $(DENIABLE_DATA)
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench
+	rm -rf $(VENV) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench
 	find . -name __pycache__ -prune -exec rm -rf {} +

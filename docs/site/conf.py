@@ -1,0 +1,56 @@
+"""The documentation as a site: `make site` builds it from the same pages that are read in the repository.
+
+The repository is the source folder, so that links between pages, also to README and ARCHITECTURE, are what they are
+there. Why this generator: docs/decisions/site.md.
+"""
+
+import itertools
+import re
+import tomllib
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADING = re.compile(r"^\*\*(\w[\w-]*)\*\*", re.MULTILINE)
+PAGE = re.compile(r"^- \[[^\]]+\]\(([^)]+)\.(?:md|ipynb)\)", re.MULTILINE)
+
+project = "deniable"
+author = "The deniable developers"
+release = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+extensions = ["myst_nb", "sphinx_copybutton"]
+root_doc = "docs/index"
+include_patterns = ["*.md", "docs/**.md", "docs/**.ipynb"]
+exclude_patterns = [".*", "site", "demo"]
+html_theme = "furo"
+html_title = f"deniable {release}"
+html_static_path = [str(ROOT / "docs" / "site" / "site.css")]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+nb_execution_mode = "off"  # tests run the notebooks and compare what they print
+nb_merge_streams = True
+myst_heading_anchors = 4
+myst_enable_extensions = ["deflist"]
+suppress_warnings = ["misc.highlighting_failure"]
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+
+def contents(app: Sphinx, name: str, source: list[str]) -> None:
+    """What docs/index.md lists is also the navigation: one entry for each of its headings."""
+    if name != root_doc:
+        return
+    (text,) = source
+    starts = [*HEADING.finditer(text), None]
+    for start, end in itertools.pairwise(starts):
+        assert start is not None
+        section = text[start.end() : None if end is None else end.start()]
+        pages = "\n".join(f"/docs/{page}" for page in PAGE.findall(section))
+        source[0] += f"\n\n```{{toctree}}\n:hidden:\n:caption: {start.group(1)}\n\n{pages}\n```\n"
+    of_project = "\n".join(f"/{page.stem}" for page in sorted(ROOT.glob("*.md")))
+    source[0] += f"\n\n```{{toctree}}\n:hidden:\n:caption: Project\n\n{of_project}\n```\n"
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", contents)
