@@ -1,0 +1,227 @@
+"""Four attackers on learned releases: who compares neighbours, who knows all other rows, who watches what publishing
+reads, and who waits for a rare value to be listed.
+
+What they compute is written here, from the files or the published tables alone. The only thing of the package that is
+touched is what a test breaks on purpose, to see that the attacker would notice.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+import deniable as dn
+from deniable.learned import ledger as ledgers
+from deniable.learned import measuring
+from deniable.mechanisms import Synthetic
+from deniable.tables.dataset import LocalDataset
+
+EPSILON = 1.0
+FALSE_ALARM = 1e-7
+GROUPS, ROWS = 400, 160
+
+
+def key(number: int) -> bytes:
+    return number.to_bytes(32, "big")
+
+
+# -- Neighbours, many at a time: the person of a group has "a" (even groups) or "b" (odd ones) -------------------------
+
+
+def neighbours() -> pa.Table:
+    group = np.repeat(np.arange(GROUPS), ROWS)
+    value = np.tile(np.array(["c", "a", "b", "c"])[np.arange(ROWS) % 4], GROUPS)
+    value[::ROWS] = np.where(np.arange(GROUPS) % 2 == 0, "a", "b")
+    return pa.table({"g": group.astype(str), "ill": value})
+
+
+def seen(runs: int) -> tuple[Any, Any]:
+    """How often a group's noisy counts speak for "a" the most that they can, where its person has "a", and "b"."""
+    table, often, at_all = neighbours(), np.zeros(2), np.zeros(2)
+    for run in range(runs):
+        release = dn.publish(
+            table,
+            sensitive="ill",
+            mechanism=Synthetic(tables=(("g",),)),
+            privacy=dn.Privacy(epsilon=EPSILON),
+            domain=["a", "b", "c"],
+            key=key(run),
+            shuffle=False,
+        )
+        learned = release.manifest.parts[0].learned
+        (measured,) = learned.measured
+        group = np.array([int(mark) for mark in learned.codings[0].marks])
+        counts = measured.counts[measured.places[: len(group)]]
+        says = (counts[:, 0] > ROWS // 4) & (counts[:, 1] <= ROWS // 4)
+        for side in (0, 1):
+            often[side] += says[group % 2 == side].sum()
+            at_all[side] += (group % 2 == side).sum()
+    return often, at_all
+
+
+def bounds(runs: int) -> tuple[float, float]:
+    """Epsilon is above the first and, for this event, below the second, but for a false alarm."""
+    (a, b), (of_a, of_b) = seen(runs)
+    low = [stats.beta.ppf(FALSE_ALARM, k, n - k + 1) for k, n in ((a, of_a), (b, of_b))]
+    high = [stats.beta.isf(FALSE_ALARM, k + 1, n - k) for k, n in ((a, of_a), (b, of_b))]
+    return math.log(low[0] / high[1]), math.log(high[0] / low[1])
+
+
+def test_neighbours_are_told_apart_as_well_as_promised_and_no_better():
+    low, high = bounds(30)
+    assert low < EPSILON
+    assert high > 0.95 * EPSILON
+    assert low > 0.7 * EPSILON
+
+
+@pytest.mark.long
+def test_epsilon_from_a_hundred_thousand_runs_is_below_what_is_promised():
+    low, high = bounds(500)
+    assert 0.9 * EPSILON < low < EPSILON
+    assert high > EPSILON
+
+
+@pytest.mark.long
+def test_noise_that_is_a_tenth_too_small_is_noticed(monkeypatch):
+    monkeypatch.setattr(ledgers, "noisy", lambda source, counts, cost: measuring.noisy(source, counts, cost * 11 / 10))
+    low, _ = bounds(500)
+    assert low > EPSILON
+
+
+# -- Who knows all other rows ------------------------------------------------------------------------------------------
+
+
+def log_likelihoods(release: Any, table: pa.Table, row: int) -> Any:
+    """Log Pr[noisy tables | the person has v] for every value v, by an attacker who knows every other row."""
+    part = release.manifest.parts[0]
+    learned, domain = part.learned, part.domain
+    values = table["ill"].to_pylist()
+    levels = []
+    for coding in learned.codings:
+        mark = {one: place for place, one in enumerate(coding.marks)}
+        levels.append([mark.get(one, len(mark)) for one in table[coding.column].to_pylist()])
+    sizes = [len(coding.marks) + 1 + coding.missing for coding in learned.codings]
+    found = np.zeros(len(domain))
+    for one in learned.measured:
+        place = np.zeros(table.num_rows, dtype=int)
+        for column in one.columns:
+            place = place * sizes[column] + np.array(levels[column])
+        level = one.places[place]
+        assert (level >= 0).all()
+        exact = np.zeros(one.counts.shape, dtype=int)
+        for number in range(table.num_rows):
+            if number != row:
+                exact[level[number], domain.index(values[number])] += 1
+        for number in range(len(domain)):
+            exact[level[row], number] += 1
+            found[number] -= float(one.epsilon / 2) * np.abs(one.counts - exact).sum()
+            exact[level[row], number] -= 1
+    return found
+
+
+def test_who_knows_all_other_rows_learns_no_more_than_epsilon():
+    rng = np.random.default_rng(5)
+    n = 90
+    table = pa.table(
+        {
+            "sex": np.array(["F", "M"])[rng.integers(0, 2, n)],
+            "town": np.array(["A", "B", "C"])[rng.integers(0, 3, n)],
+            "ill": np.array(["a", "b", "c", "d"])[rng.integers(0, 4, n)],
+        }
+    )
+    spreads = []
+    for run in range(60):
+        release = dn.publish(
+            table,
+            sensitive="ill",
+            mechanism=Synthetic(tables=(("sex",), ("town",), ("sex", "town"))),
+            privacy=dn.Privacy(epsilon=EPSILON),
+            domain=["a", "b", "c", "d"],
+            key=key(run),
+            shuffle=False,
+        )
+        whole = release.manifest.parts[0].learned.epsilon
+        assert whole <= Fraction(EPSILON)
+        told = log_likelihoods(release, table, row=run)
+        spreads.append(told.max() - told.min())
+        assert spreads[-1] <= float(whole) + 1e-9
+    assert max(spreads) > 0.7 * EPSILON  # the attacker sees what there is to see
+
+
+# -- Nothing but the ledger tells of values ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("listing", ["declared", "threshold"])
+def test_with_the_same_noisy_numbers_other_values_publish_the_same(monkeypatch, listing):
+    """Whatever publishing does beside asking the ledger does not depend on the values."""
+    table = neighbours().slice(0, 40 * ROWS)
+    values = np.random.default_rng(1).permutation(table["ill"].to_pylist())
+    if listing == "declared":  # the list of values is told by its own noise, which is not fixed here
+        values[::3] = "a"
+    other = table.set_column(1, "ill", pa.array(values))
+    monkeypatch.setattr(ledgers.Ledger, "largest", _fixed("largest", lambda counts, cost: 3000))
+    monkeypatch.setattr(ledgers.Ledger, "table", _table)
+    monkeypatch.setattr(LocalDataset, "digest", lambda self, *args, **options: "0" * 64)
+    options: dict[str, Any] = {"domain": ["a", "b", "c"]} if listing == "declared" else {}
+    published = [
+        dn.publish(
+            one,
+            sensitive="ill",
+            mechanism=Synthetic(),
+            privacy=dn.Privacy(rho2="19/20"),
+            key=bytes(32),
+            shuffle=False,
+            **options,
+        )
+        for one in (table, other)
+    ]
+    assert published[0].table.equals(published[1].table)
+    assert published[0].manifest.to_dict() == published[1].manifest.to_dict()
+
+
+def _fixed(what: str, answer: Any) -> Any:
+    def told(self: Any, counts: Any, cost: Fraction) -> int:
+        self._paid(ledgers.Spent(what, "", cost))  # type: ignore[arg-type]
+        return int(answer(counts, cost))
+
+    return told
+
+
+def _table(self: Any, crossed: Any, levels: Any, cost: Fraction) -> Any:
+    self._paid(ledgers.Spent("table", levels.name, cost))
+    values = crossed.counts.shape[1]
+    return np.arange(levels.size * values).reshape(levels.size, values) * 7 % 60
+
+
+# -- Rare values -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_value_of_one_row_is_listed_with_the_stated_probability_at_most(monkeypatch, broken):
+    """6,000 values of one row each, 60 releases, delta a thousandth: 360 listed at the most, about."""
+    singles, runs, delta = 6_000, 60, 1e-3
+    if broken:  # a threshold that is one row too low
+        least = measuring.least_listed
+        monkeypatch.setattr(ledgers, "least_listed", lambda epsilon, delta: least(epsilon, delta) - 1)
+    values = ["flu"] * 3_000 + ["cold"] * 3_000 + [f"rare {number}" for number in range(singles)]
+    table = pa.table({"sex": np.array(["F", "M"])[np.arange(len(values)) % 2], "ill": values})
+    listed = 0
+    for run in range(runs):
+        release = dn.publish(
+            table,
+            sensitive="ill",
+            mechanism=Synthetic(delta=delta),
+            privacy=dn.Privacy(epsilon=12),
+            key=key(run),
+            shuffle=False,
+        )
+        listed += sum(value.startswith("rare") for value in release.manifest.parts[0].domain)
+    most = stats.binom.isf(FALSE_ALARM, singles * runs, delta)
+    assert bool(listed > most) is broken
+    assert listed > 0  # the threshold is where it has to be, not far above
