@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import re
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -280,6 +281,27 @@ def test_no_cell_lies_within_a_larger_set_that_is_kept_apart():
     apart = tuple(range(15))
     plan = SmallDomain(cost="variance", keep_apart=(apart,)).plan(table, Privacy(rho2="1/6"))
     assert all(not set(cell.rows.domain) <= set(apart) for cell in plan.cells)
+
+
+def test_how_sure_one_becomes_of_a_category_is_said_where_categories_are_given():
+    """20 values, equally frequent, 4 of them cancers: of each at most 1/3, of a cancer far more (issue 31.8)."""
+    table = Histogram.of({f"cancer {i}" if i < 4 else f"other {i}": 500 for i in range(20)})
+    kinds = {value: str(value).split()[0] for value in table.domain}
+    for mechanism in (SmallDomain(categories=kinds), SmallDomain(categories=kinds, cost="bound")):
+        plan = mechanism.plan(table, Privacy(rho2="1/3"))
+        joints = [(cell, cell.channel.matrix() * cell.rows.counts) for cell in plan.cells]
+        cancers = [np.array([kinds[value] == "cancer" for value in cell.rows.domain]) for cell in plan.cells]
+        surest = max(
+            float((joint[:, mine].sum(1) / joint.sum(1)).max())
+            for (_, joint), mine in zip(joints, cancers, strict=True)
+        )
+        said = plan.guarantee.also[-1]
+        assert "odds of 'cancer' grow most" in said
+        assert "at 20 % of anyone" in said
+        stated = float(re.search(r"up to (\S+) %\.$", said)[1]) / 100
+        assert 0.4 < surest <= stated <= surest + 0.01
+        assert "not of sets of values" in plan.guarantee.sentence
+    assert not any("categories" in text for text in SmallDomain().plan(table, Privacy(rho2="1/3")).guarantee.also)
 
 
 def test_every_cell_holds_the_required_categories():

@@ -339,8 +339,8 @@ class Guarantee:
 
     >>> import deniable as dn
     >>> promised = dn.plan({"flu": 60, "cold": 40}, dn.Privacy(rho1="1/2", rho2="3/4", adversary="any-prior")).guarantee
-    >>> print(promised)
-    No attacker who believed a value at up to 50 % beforehand becomes surer of it than 75 %.
+    >>> print(promised.sentence.split(". ")[0])
+    No attacker who believed a value at up to 50 % beforehand becomes surer of it than 75 %
     >>> round(promised.epsilon, 4), promised.adversary
     (1.0986, 'any-prior')
     """

@@ -16,6 +16,7 @@ import numpy as np
 from deniable.core.exact import SCALE, surest
 from deniable.core.lineups import surest_in_lineups
 from deniable.core.part import Marginal, Part
+from deniable.core.privacy import worst_posterior
 from deniable.core.promise import (
     Amplification,
     Cells,
@@ -28,12 +29,16 @@ from deniable.core.promise import (
     single_values,
 )
 from deniable.core.transforms import list_sentence
-from deniable.core.values import LARGEST_FACTOR, factor, percent
+from deniable.core.values import LARGEST_FACTOR, factor, percent, rounded
 
 if TYPE_CHECKING:
     from deniable.core.plan import PlannedPart
 
-KNOWS = "An attacker who knows how frequent each value is, and nothing more about a person, becomes at most"
+KNOWS = (
+    "Someone who knows how frequent each value is, and nothing else, not even the public columns of this file, becomes "
+    "at most"
+)
+NOT_OF_SETS = " That is promised of single values, not of sets of values."
 NAMED = 6  # values that a sentence names
 LEFT = (
     " Not covered: values without a requirement, and those more frequent than rho1 among these rows and in the table."
@@ -43,16 +48,18 @@ LEFT = (
 def sentence_of(parts: Sequence[Part], adversary: str) -> str:
     """The promise of a release of rows."""
     first = parts[0].promise
-    if isinstance(first, DecoyGroups) and all(isinstance(part.promise, DecoyGroups) for part in parts):
-        return _decoys(first, "value" if len(parts) == 1 else "value in a sensitive column")
-    if isinstance(first, OneOfItems):
-        return list_sentence(first, parts[0].item)
-    if hasattr(first, "sentence"):  # of another package, which words it itself
+    if hasattr(first, "sentence"):  # of a chapter of its own, or of another package, which words it itself
         return first.sentence(parts[0], adversary)
+    if isinstance(first, DecoyGroups) and all(isinstance(part.promise, DecoyGroups) for part in parts):
+        said = _decoys(first, "value" if len(parts) == 1 else "value in a sensitive column")
+        return f"{said}{NOT_OF_SETS} {_anyone(parts)}"
+    if isinstance(first, OneOfItems):
+        return " ".join(filter(None, (list_sentence(first, parts[0].item), _anyone(parts))))
     if len(parts) == 1 and type(first) in _SENTENCES and _is_bound(parts[0]):
         said = _SENTENCES[type(first)](first, parts[0], adversary)
-        return said + not_covered(parts[0], adversary)
-    return _retained(parts)
+        sets = "" if _covers_sets(first) else NOT_OF_SETS
+        return f"{said}{sets} {_anyone(parts)}{not_covered(parts[0], adversary)}"
+    return f"{_anyone(parts)} {_retained(parts)}"
 
 
 def told_part(planned: PlannedPart, promise: Promise) -> Part:
@@ -156,21 +163,15 @@ def _decoys(promise: DecoyGroups, what: str) -> str:
 
 
 def _retained(parts: Sequence[Part]) -> str:
-    """Columns that are perturbed one by one: the row's total first, since correlated columns speak for each other."""
-    gammas = [_gamma(part) for part in parts]
-    known = [gamma for gamma in gammas if gamma is not None]
+    """Columns that are perturbed one by one."""
     kept = ", ".join(_coin(part) for part in parts)
-    swapped = any(part.swapped is not None for part in parts)
-    total = math.prod(known, start=Fraction(1))
-    first = (
-        f"A row's published values together can multiply the odds of any belief by at most {factor(total)} "
-        f"(epsilon {math.log(total):.4g}). "
-        if len(known) == len(parts) and total < LARGEST_FACTOR
-        else ""
+    apart = (
+        "each column on its own"
+        if any(part.swapped is not None for part in parts)
+        else "each column and row on its own"
     )
-    apart = "each column on its own" if swapped else "each column and row on its own"
     coins = f"Every value is kept with the probability of its column ({kept}) and otherwise replaced at random"
-    return f"{first}{coins}, {apart}."
+    return f"{coins}, {apart}."
 
 
 def _coin(part: Part) -> str:
@@ -179,6 +180,77 @@ def _coin(part: Part) -> str:
     if part.lineups is not None:
         return f"{name}{percent(part.lineups.share_true)}, in a line-up of {part.lineups.size}"
     return f"{name}{percent(Fraction(part.coin or 0, SCALE))}"
+
+
+def _known(probability: Fraction | None) -> Fraction:
+    return Fraction(1) if probability is None else probability
+
+
+# -- what any other attacker can make of it ----------------------------------------------------------------------------
+
+
+SHOWN_BELIEFS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2))
+UNBOUNDED = (
+    "Nothing bounds what someone who knows or believes more concludes (epsilon unbounded): beliefs of 1 %, "
+    "10 % and 50 % alike can become certain."
+)
+
+
+def odds_grow(what: str, gamma: Fraction, epsilon: float | None = None) -> str:
+    """What multiplies the odds of a statement by at most gamma, and what usual beliefs become; no number too small.
+
+    >>> odds_grow("It multiplies the odds", Fraction(12, 5))
+    'It multiplies the odds by at most 2.4 (epsilon 0.875): a belief of 1 % becomes at most 2.37 %, 10 % 21.1 %, 50 % \
+70.6 %.'
+    """
+    epsilon = math.log(gamma) if epsilon is None else epsilon
+    said = f"{what} by at most {factor(gamma)} (epsilon {epsilon:.3g}): a belief of"
+    for place, prior in enumerate(SHOWN_BELIEFS):
+        said += f"{',' * (place > 0)} {percent(prior)}{'' if place else ' becomes at most'} "
+        said += _at_most(worst_posterior(prior, gamma))
+    return f"{said}."
+
+
+def _at_most(belief: Fraction) -> str:
+    """Rounded up, to more digits where it is almost certain."""
+    for digits in (3, 6, 9):
+        up = rounded(belief, up=True, digits=digits)
+        if up < 1:
+            return percent(up, digits)
+    return "almost 100 %"
+
+
+def _anyone(parts: Sequence[Part]) -> str:
+    """What a row and the noisy histogram tell of its person at most, whatever someone knows or believes."""
+    rows = _rows_gamma(parts)
+    if rows is None or rows >= LARGEST_FACTOR:
+        return UNBOUNDED
+    row = "a row's published values together" if len(parts) > 1 else "a row"
+    noise = 0.0
+    for part in parts:
+        if part.marginal is not None and part.marginal.epsilon < math.inf:  # else they are an owner's exact counts
+            noise += part.marginal.cost
+    if not noise:
+        what = f"{row} {'multiply' if len(parts) > 1 else 'multiplies'}"
+        return odds_grow(f"Whatever anyone knows or believes, {what} the odds of any statement about its person", rows)
+    epsilon = math.log(rows) + noise
+    both = Fraction(math.exp(epsilon))
+    what = f"{row} (epsilon {math.log(rows):.3g}) and the noisy counts (epsilon {noise:.3g}) multiply the odds of any"
+    return odds_grow(f"Whatever anyone knows or believes, {what} statement about its person", both, epsilon)
+
+
+def _rows_gamma(parts: Sequence[Part]) -> Fraction | None:
+    """What everything that a row shows multiplies odds by; None where it can rule values out."""
+    first = parts[0].promise
+    if isinstance(first, OneOfItems):  # of the whole list, and it stands with each of its items
+        return first.gamma
+    total = Fraction(1)
+    for part in parts:
+        gamma = _gamma(part)
+        if gamma is None:
+            return None
+        total *= gamma
+    return total
 
 
 def _gamma(part: Part) -> Fraction | None:
@@ -191,8 +263,10 @@ def _gamma(part: Part) -> Fraction | None:
     return part.channels[0].exact_gamma if len(part.channels) == 1 else None
 
 
-def _known(probability: Fraction | None) -> Fraction:
-    return Fraction(1) if probability is None else probability
+def _covers_sets(promise: Promise) -> bool:
+    """Whether rho2 holds for sets of values, too: where it follows from the amplification."""
+    by_gamma = isinstance(promise, LineUps) and promise.adversary == "any-prior" and not promise.per_value
+    return by_gamma or isinstance(promise, Amplification)
 
 
 # -- what is not covered -----------------------------------------------------------------------------------------------

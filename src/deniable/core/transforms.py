@@ -21,7 +21,6 @@ from deniable.core.values import (
     Ints,
     Number,
     as_printed,
-    factor,
     number_text,
     percent,
     require_number,
@@ -616,14 +615,11 @@ def list_gamma(present: Fraction, absent: Fraction, m: int, most: int) -> Fracti
 
 
 def list_sentence(promise: OneOfItems, item: ListItem | None) -> str:
-    """What is promised of a list, for people."""
+    """What is promised of a list beside the factor of odds, for people; nothing where that is all."""
     which = "a person's list" if item is None else f"a person's list of {item.list!r}"
     if promise.rho1 is not None and promise.rho2 is not None:
         return (
             f"Nobody who believed something about {which} at up to {percent(promise.rho1)} beforehand, of one item or "
             f"of several together, becomes surer of it than {percent(promise.rho2)}."
         )
-    return (
-        f"A row's answers about all items together can multiply the odds of any belief about {which} by at most "
-        f"{factor(promise.gamma)} (epsilon {math.log(promise.gamma):.4g})."
-    )
+    return ""

@@ -15,7 +15,15 @@ from typing import ClassVar
 import numpy as np
 
 from deniable.core import exact
-from deniable.core.errors import InternalError, OptionError, RequirementError, did_you_mean, listing, option
+from deniable.core.errors import (
+    InternalError,
+    OptionError,
+    RequirementError,
+    did_you_mean,
+    listing,
+    option,
+    shortened,
+)
 from deniable.core.exact import own_amplifications
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Cell, Plan
@@ -176,6 +184,7 @@ def cells_guarantee(
     not_hidden: tuple[str, ...],
     *,
     noisy: bool,
+    categories: Mapping[Hashable, Hashable] | None = None,
 ) -> Guarantee:
     """The frequency guarantee of published cells (SDR Cor. 1), and in words what it leaves open.
 
@@ -186,6 +195,7 @@ def cells_guarantee(
         above, loose: values, and single values of one of several columns, that it does not cover.
         not_hidden: what else is given away, in words.
         noisy: whether the exact posterior is not to be told.
+        categories: value -> category: how sure one can become of a category is then said, too.
     """
     assert privacy.rho2 is not None
     places = [np.array([histogram.position(value) for value in cell.rows.domain]) for cell in cells]
@@ -204,7 +214,7 @@ def cells_guarantee(
         rho2=privacy.rho2,
         worst=privacy.rho2 if noisy else min(rounded(worst, up=True), privacy.rho2),
         gamma=gammas[0] if whole else None,
-        also=_also(privacy.rho2, cells, guarded, gammas),
+        also=(*_also(privacy.rho2, cells, guarded, gammas), *_of_categories(histogram, cells, categories)),
         not_protected=(
             *EVERY_RELEASE,
             CELL_VALUES,
@@ -246,6 +256,42 @@ def _also(
         f"Within its cell each row satisfies epsilon-local differential privacy, epsilon at most "
         f"{_up(math.log(max(bounded))):g}; the choice of the cell is not covered by it.",
     )
+
+
+def _of_categories(
+    histogram: Histogram, cells: Sequence[Cell], categories: Mapping[Hashable, Hashable] | None
+) -> tuple[str, ...]:
+    """How sure someone who knows the frequencies becomes of a category, C, at most:
+
+    Pr[C | cell, y] = (1[y in C] f_y p_y + r_y A) / (f_y p_y + r_y S),   A, S = sum of f (1 - p) over C, over the cell
+    """
+    if categories is None:
+        return ()
+    names = dict.fromkeys(categories[value] for value in histogram.domain)
+    sure = dict.fromkeys(names, 0.0)
+    for cell in cells:
+        rows, coins, drawn = cell.rows.counts.astype(np.float64), cell.channel.coins, cell.channel.replacing
+        kept, redrawn = rows * coins, rows * (1 - coins)
+        shown = kept + drawn * redrawn.sum()
+        there = shown > 0
+        own = np.array([categories[value] for value in cell.rows.domain], dtype=object)
+        for name in dict.fromkeys(own):
+            inside = own == name
+            beliefs = (inside * kept + drawn * redrawn[inside].sum())[there] / shown[there]
+            sure[name] = max(sure[name], float(beliefs.max(initial=0.0)))
+    shares = dict.fromkeys(names, 0.0)
+    for value in histogram.domain:
+        shares[categories[value]] += float(histogram.frequency(value))
+    most = max(names, key=lambda name: (_odds(sure[name]) / max(_odds(shares[name]), 1e-9), sure[name]))
+    return (
+        f"Of categories, by the counts that the plan was made from, the odds of {shortened(most)} grow most: who "
+        f"knows the frequencies believes it at {percent(shares[most], 2)} of anyone, and after seeing a row at up to "
+        f"{_at_most(sure[most])}.",
+    )
+
+
+def _odds(belief: float) -> float:
+    return belief / max(1 - belief, 1e-12)
 
 
 def _up(value: float) -> float:
@@ -317,7 +363,7 @@ class SmallDomain(Mechanism):
         delta: the error bound holds with probability 1 - delta; used by ``"bound"`` alone.
         channels: ``"uniform"``, one coin for a cell, or ``"fine-grain"``, one for each of its values.
         keep_apart: sets of values; no cell may consist of values of one such set alone.
-        categories: value -> category, for ``min_categories``.
+        categories: value -> category, for ``min_categories``; how sure one can become of a category is then said, too.
         min_categories: how many categories each cell must hold.
         min_rows: how many rows each cell must hold: in small cells someone who knows the cell's contents can combine
             rows. Default: 1 for the paper's cost, otherwise 100, or a twentieth of the table if that is less.
@@ -396,6 +442,7 @@ class SmallDomain(Mechanism):
             loose_singles(covered),
             checks_tell(histogram, public, OWN_MARGINS),
             noisy=public is not None,
+            categories=self.categories,
         )
         return Plan.of_cells(
             self.name,

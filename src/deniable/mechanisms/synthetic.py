@@ -27,7 +27,8 @@ from deniable.core.part import Part
 from deniable.core.plan import Plan, PlannedPart
 from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
 from deniable.core.promise import Guarantee
-from deniable.core.values import Counts, Ints, factor, percent
+from deniable.core.sentence import SHOWN_BELIEFS, odds_grow
+from deniable.core.values import Counts, Ints, percent
 from deniable.learned import dealing, measuring
 from deniable.learned.ledger import Ledger, Purpose, require_within
 from deniable.learned.levels import ColumnCounts, Crossed, coding_of, table_of
@@ -39,7 +40,6 @@ from deniable.mechanisms.requirement import DISTRIBUTION, PUBLIC_COLUMNS, check_
 LARGEST_COST = Fraction(1, 50)  # of the noisy share of the most frequent value, where rho1 is left out
 LARGEST_MARGIN = 3  # standard deviations of noise that are added to it
 LIST_SHARE = Fraction(1, 12)  # of the budget, for the list of values where none is declared
-SHOWN_BELIEFS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2))
 LOOKS = (
     "Further releases of the same people: what they cost adds up, and the factors of the odds multiply; a ledger keeps "
     "the sum."
@@ -76,28 +76,21 @@ class OddsOfAnyone:
     rho2: Fraction | None
     listed: str
 
-    @property
-    def _whole(self) -> float:
-        return float(self.epsilon * self.together)
-
     def sentence(self, part: Part, adversary: str) -> str:
         """In words, with what usual beliefs become."""
         whose = "one person's value"
         if self.together > 1:
             whose = f"the values of one person or group, {self.together:,} rows at the most,"
-        beliefs = ", ".join(
-            f"{'a belief of ' if place == 0 else ''}{percent(prior)} becomes at most "
-            f"{percent(worst_posterior(prior, self.gamma))}"
-            for place, prior in enumerate(SHOWN_BELIEFS)
-        )
         required = ""
         if self.rho1 is not None and self.rho2 is not None:
             required = f" No belief of up to {percent(self.rho1)} becomes surer than {percent(self.rho2)}."
-        return (
-            "Whatever anyone believed and knows, all other rows included, this release multiplies the odds of any "
-            f"statement about {whose} by at most {factor(self.gamma)} (epsilon {self._whole:.3g}): {beliefs}.{required}"
-            f"{_LISTED[self.listed].format(delta=float(self.delta))}"
+        odds = odds_grow(
+            "Whatever anyone knows or believes, all other rows included, this release multiplies the odds of any "
+            f"statement about {whose}",
+            self.gamma,
+            float(self.epsilon * self.together),
         )
+        return f"{odds}{required}{_LISTED[self.listed].format(delta=float(self.delta))}"
 
 
 _LISTED = {
