@@ -67,9 +67,7 @@ REFUSED = [
     "SELECT COUNT(*) AS n FROM release AT (VERSION => 3)",
     "SELECT COUNT(*) AS n FROM release PIVOT (COUNT(*) FOR town IN ('x'))",
     "SELECT COUNT(*) AS n FROM release WHERE town LIKE 'x!%' ESCAPE '!'",
-    "SELECT COUNT(*) AS n FROM release WHERE town SIMILAR TO 'x.*'",
     "SELECT COUNT(*) AS n FROM release WHERE town COLLATE NOCASE = 'X'",
-    "SELECT COUNT(*) AS n FROM release WHERE pay = CAST('1.005' AS DECIMAL(10, 2))",
     "SELECT COUNT(*) AS n FROM a.release WHERE town = 'x'",
     "SELECT town, COUNT(*) AS n FROM release GROUP BY town QUALIFY n > 3",
 ]
@@ -106,6 +104,7 @@ def test_what_would_be_ignored_is_refused(release: dn.Release, question: str) ->
         "town IS NOT NULL",
         "NOT (town IS NOT NULL)",
         "town NOT IN ('x', 'y') OR pay < 3",
+        "pay / 1000.0 = CAST('0.0205' AS DECIMAL(10, 2))",
     ],
 )
 def test_conditions_on_public_columns_count_as_a_database_counts(

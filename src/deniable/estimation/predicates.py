@@ -267,16 +267,6 @@ def compare(operator: str, values: pa.Array, literal: Any) -> pa.Array:
         raise _OfOtherKindError(f"{shortened(literal)} cannot be compared with values of type {kind}.") from None
 
 
-def matches(values: pa.Array, pattern: str, any_case: bool) -> pa.Array:
-    """Which texts are LIKE a pattern."""
-    if "\\" in pattern:
-        raise QuestionError(
-            f"LIKE {shortened(pattern)} holds a backslash, which some databases take for an escape. Fix: CONTAINS, "
-            "STARTS_WITH, = or IN, which have no wildcards."
-        )
-    return pc.match_like(values, pattern, ignore_case=any_case)
-
-
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 

@@ -1,4 +1,4 @@
-"""Of columns that are all kept, SQL gives what DuckDB gives; what databases compute in two ways is refused."""
+"""Of columns that are all kept, SQL gives what DuckDB gives."""
 
 from __future__ import annotations
 
@@ -84,6 +84,9 @@ def test_numbers_made_of_missing_ones_count(release: dn.Release, table: pa.Table
         "SELECT COUNT(*) AS n FROM release WHERE f IN (0, 1)",
         "SELECT COUNT(*) AS n, AVG(d - DATE '2019-06-01') AS a FROM release WHERE d - DATE '2019-06-01' > 100",
         "SELECT COUNT(*) AS n FROM release WHERE d >= TIMESTAMP '2019-09-01 00:00:00'",
+        "SELECT SUM(f // 2) AS a, SUM(CAST(f * 0.5 AS INTEGER)) AS b, SUM(CAST(2.5 AS INTEGER)) AS c FROM release",
+        "SELECT SUM(v // 2) AS a, ROUND(SUM(v // 2.5), 6) AS b, SUM(CAST(v * 0.5 AS INTEGER)) AS c FROM release",
+        "SELECT COUNT(*) AS n FROM release WHERE g LIKE 'x\\%' OR LOWER(g) ILIKE 'Y%'",
         "SELECT ROUND(SUM(half) / 40) AS a, ROUND(-SUM(half) / 40) AS b, ROUND(SUM(half) / 400, 1) AS c FROM release",
     ],
 )
@@ -104,25 +107,17 @@ def test_not_a_number_is_missing() -> None:
     assert release.group_by("f").num_rows == 3
 
 
-@pytest.mark.parametrize("what", ["f // 2", "v // 2.5", "CAST(v * 0.5 AS INTEGER)", "CAST(2.5 AS INTEGER)"])
-def test_what_databases_compute_in_two_ways_is_refused(release: dn.Release, what: str) -> None:
-    with pytest.raises(QuestionError, match="FLOOR"):
-        release.sql(f"SELECT SUM({what}) AS a FROM release")
-
-
 @pytest.mark.parametrize(
     ("condition", "named"),
     [
         ("d = 3", "date32"),
         ("d > 18000", "date32"),
         ("d IN (1, 2)", "date32"),
-        ("d - DATE '2019-06-01' > DATE '2019-06-01'", "int64"),
-        ("g LIKE 'a\\%b'", "backslash"),
-        ("LOWER(g) ILIKE 'a\\_b'", "backslash"),
+        ("d - DATE '2019-06-01' > DATE '2019-06-01'", "BIGINT and type DATE"),
     ],
 )
 def test_what_would_be_read_in_another_way_is_refused(release: dn.Release, condition: str, named: str) -> None:
-    """3 was read as the third day of 1970, and a backslash as an escape."""
+    """3 was read as the third day of 1970."""
     with pytest.raises(QuestionError, match=named):
         release.sql(f"SELECT COUNT(*) AS n FROM release WHERE {condition}")
 

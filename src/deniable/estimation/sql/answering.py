@@ -24,9 +24,9 @@ from deniable.estimation.published import Published, with_columns
 from deniable.estimation.question import Question
 from deniable.estimation.sql.expressions import Expression, has_aggregate, outermost
 from deniable.estimation.sql.literals import Node, is_literal, literal, shown
-from deniable.estimation.sql.parsing import APART, Item, Query, columns_of, group_column, parse
-from deniable.estimation.sql.scalars import Scalar, scalar
+from deniable.estimation.sql.parsing import Item, Query, columns_of, group_column, parse
 from deniable.estimation.sql.scope import Scope
+from deniable.estimation.sql.values import APART, Scalar, replaced_in, value_of
 
 NOTE = "deniable note"  # of a result's schema: what to know before believing it
 PLACE = f"{APART}place"
@@ -180,28 +180,28 @@ class Answering:
                 self.hidden.append(Item(f"{APART}hidden {len(self.hidden)}", expression))
                 known.add(expression)
 
-    def _result(self, node: Node, full: pa.Table) -> Scalar | None:
+    def _result(self, node: Node, full: pa.Table) -> Node | None:
         """The column of the result that an expression in HAVING or ORDER BY means."""
         if any(inner is node for inner in outermost(node)):
             expression = self.query.reader.read(node)
-            return Scalar.named(next(item.name for item in self._items() if item.what == expression))
+            return value_of(next(item.name for item in self._items() if item.what == expression))
         group = self.query.spelled.get(self.query.scope.text(node))
         if group is not None:
-            return Scalar.named(group_column(group))
+            return value_of(group_column(group))
         if not isinstance(node, exp.Column):
             return None
         own = None if not self.query.scope.is_column(node.name) else self.query.scope.plain(node)
         for name in (node.name, group_column(node.name), *([] if own is None else [group_column(own)])):
             if name in full.column_names:
-                return Scalar.named(name)
+                return value_of(name)
         alike = (node.name.lower(), group_column(node.name).lower())
         same = [name for name in full.column_names if name.lower() in alike]
         if same:
-            return Scalar.named(same[0])
+            return value_of(same[0])
         raise QuestionError(f"The result has no column {node.name!r}.{did_you_mean(node.name, self._shown)}")
 
     def _computed(self, node: Node, full: pa.Table) -> pa.Array:
-        made = scalar(node, lambda inner: self._result(inner, full))
+        made = self.query.scope.made(replaced_in(node, lambda inner: self._result(inner, full)), node)
         return _spread(made, {name: full[name] for name in made.columns}, full.num_rows)
 
     def _holds(self, node: Node, full: pa.Table) -> pa.Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -10,13 +9,10 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from deniable.core.errors import QuestionError
-from deniable.estimation.predicates import And, Leaf, Or, Predicate, among, compare, everything, matches, nothing
+from deniable.estimation.predicates import And, Leaf, Or, Predicate, among, compare, everything, nothing
 from deniable.estimation.sql.literals import NEGATED, OPERATORS, SWAPPED, Node, is_literal, literal, shown
-from deniable.estimation.sql.lookups import listed, matched
-from deniable.estimation.sql.scalars import Scalar
 from deniable.estimation.sql.scope import Scope, mixes
-
-Tables = Mapping[str, pa.Table]
+from deniable.estimation.sql.values import Scalar
 
 
 class Conditions:
@@ -24,11 +20,10 @@ class Conditions:
 
     Args:
         scope: what names mean.
-        tables: the lookup tables that IN (SELECT ..) may read, by name in small letters.
     """
 
-    def __init__(self, scope: Scope, tables: Tables) -> None:
-        self.scope, self.tables = scope, dict(tables)
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
 
     def predicate(self, node: Node, *, negated: bool = False) -> Predicate:
         """A condition, or its negation, as a predicate."""
@@ -42,8 +37,6 @@ class Conditions:
             return And(parts) if both else Or(parts)
         if isinstance(node, exp.Boolean):
             return And(()) if node.this != negated else Or(())
-        if isinstance(node, exp.In) and node.args.get("query") is not None:
-            return self._listed(node, negated)
         return self._plain(node, negated) or self._computed(node, negated)
 
     def _plain(self, node: Node, negated: bool) -> Predicate | None:
@@ -58,14 +51,12 @@ class Conditions:
         column = self.scope.plain(node.this) if isinstance(node.this, exp.Column) else None
         if column is None:
             return None
-        if isinstance(node, exp.In) and not node.args.get("unnest") and all(map(is_literal, node.expressions)):
+        if isinstance(node, exp.In) and node.expressions and all(map(is_literal, node.expressions)):
             return membership(column, [literal(item) for item in node.expressions], negated)
         if isinstance(node, exp.Between) and is_literal(node.args["low"]) and is_literal(node.args["high"]):
             return _range(node, column, negated)
         if isinstance(node, exp.Is):
             return _missing(node, column, negated)
-        if isinstance(node, exp.Like | exp.ILike):
-            return _like(node, column, negated)
         return None
 
     def _comparison(self, node: Node, negated: bool) -> Predicate | None:
@@ -110,24 +101,6 @@ class Conditions:
             raise _no_condition(node)
         return Leaf(column, lambda values: computed(values).cast(pa.bool_()), missing[0].as_py() is True)
 
-    def _listed(self, node: Node, negated: bool) -> Predicate:
-        """IN (SELECT .. FROM lookup): the lookup's values are written out."""
-        inner = node.args["query"]
-        name, values = listed(inner.this if isinstance(inner, exp.Subquery) else inner, self.tables)
-        made = self.scope.scalar(node.this)
-        if not made.columns:
-            raise QuestionError(f"{shown(node)} asks about no column.")
-        unknown = negated and values.null_count > 0
-
-        def truth(results: pa.Array) -> pa.Array:
-            inside = pc.is_in(results, value_set=matched(values.drop_null(), results.type, name))
-            inside = pc.if_else(results.is_valid(), inside, pa.scalar(None, pa.bool_()))
-            if unknown:  # x NOT IN (.., NULL) is never true
-                return pa.array([False] * len(results))
-            return pc.invert(inside) if negated else inside
-
-        return self.holds(Scalar(made.columns, lambda columns: truth(made.compute(columns))), node, negated)
-
 
 def _no_condition(node: Node) -> QuestionError:
     return QuestionError(f"WHERE cannot hold {shown(node)}: it is a value, not a condition. Compare it with one.")
@@ -165,19 +138,3 @@ def _missing(node: exp.Is, column: str, negated: bool) -> Predicate | None:
     if not isinstance(node.expression, exp.Null):
         return None
     return Leaf(column, everything, False) if negated else Leaf(column, nothing, True)
-
-
-def _like(node: exp.Like | exp.ILike, column: str, negated: bool) -> Predicate | None:
-    pattern = literal(node.expression) if is_literal(node.expression) else None
-    if not isinstance(pattern, str):
-        return None
-    any_case = isinstance(node, exp.ILike)
-
-    def test(values: pa.Array) -> pa.Array:
-        try:
-            holds = matches(values, pattern, any_case)
-        except pa.ArrowNotImplementedError:
-            raise QuestionError(f"LIKE needs a column of texts; {column!r} is of type {values.type}.") from None
-        return pc.invert(holds) if negated else holds
-
-    return Leaf(column, test, False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import decimal
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +26,6 @@ TYPED: dict[Any, Callable[[str], Any]] = {
     exp.DataType.Type.DATE: datetime.date.fromisoformat,
     exp.DataType.Type.TIMESTAMP: datetime.datetime.fromisoformat,
     exp.DataType.Type.TIME: datetime.time.fromisoformat,
-    exp.DataType.Type.DECIMAL: decimal.Decimal,
 }
 
 
@@ -79,5 +77,5 @@ def _typed(node: Node) -> Any:
     text, kind = str(node.this.this), node.args["to"].this
     try:
         return TYPED[kind](text)
-    except (ValueError, ArithmeticError):
+    except ValueError:
         raise QuestionError(f"{shown(node)} is not a {str(kind.value).lower()}.") from None

@@ -6,15 +6,27 @@ is a function of a column, public or sensitive, and costs nothing per row.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from deniable.core.errors import QuestionError, did_you_mean, listing
-from deniable.estimation.sql.literals import Node, shown
-from deniable.estimation.sql.scalars import Scalar, Values, scalar
+from deniable.estimation.sql.literals import Node
+from deniable.estimation.sql.values import APART
+
+Tables = Mapping[str, pa.Table]  # by name, in small letters
+
+
+def stored(name: str) -> str:
+    """What a lookup table is called in the database, where no column or other table is called so."""
+    return f"{APART}table {name.lower()}"
+
+
+def table_of(name: str, alias: str) -> Node:
+    """A lookup table in the database, called as a question calls it."""
+    return exp.table_(exp.to_identifier(stored(name), quoted=True), alias=exp.to_identifier(alias, quoted=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,13 +37,13 @@ class Lookup:
         name: of the table.
         table: its rows.
         key: its column that is joined, of which no value stands twice.
-        source: what it is compared with.
+        source: what it is compared with, over the release's columns.
     """
 
     name: str
     table: pa.Table
     key: str
-    source: Scalar
+    source: Node
 
     def __post_init__(self) -> None:
         keys = self.table[self.key].drop_null()
@@ -44,30 +56,22 @@ class Lookup:
     def has(self, column: str) -> bool:
         return named_in(self.table, column) is not None
 
-    def column(self, column: str) -> Scalar:
+    def column(self, column: str) -> Node:
         """One of its columns, as a function of what it is joined with."""
-        content = self.table[_required_in(self.table, column, self.name)].combine_chunks()
-        return Scalar(self.source.columns, lambda values: content.take(self._places(values)))
+        own = self._own(required_in(self.table, column, self.name))
+        matching = exp.EQ(this=self._own(self.key), expression=exp.Paren(this=self.source.copy()))
+        return exp.Subquery(this=exp.select(own).from_(self._rows()).where(matching))
 
-    def matches(self) -> Scalar:
+    def matches(self) -> Node:
         """Whether a row has a partner."""
-        return Scalar(self.source.columns, lambda values: self._places(values).is_valid())
+        keys = exp.Subquery(this=exp.select(self._own(self.key)).from_(self._rows()))
+        return exp.In(this=exp.Paren(this=self.source.copy()), query=keys)
 
-    def _places(self, values: Values) -> pa.Array:
-        sought = self.source.compute(values)
-        return pc.index_in(sought, value_set=matched(self.table[self.key], sought.type, self.name), skip_nulls=True)
+    def _own(self, column: str) -> Node:
+        return exp.column(column, table="l", quoted=True)
 
-
-def matched(values: pa.ChunkedArray, kind: pa.DataType, name: str) -> pa.Array:
-    """A lookup's values in the type of what they are compared with."""
-    array = values.combine_chunks()
-    try:
-        return array.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise QuestionError(
-            f"Lookup {name!r} holds values of type {array.type} that are compared with values of type {kind}. "
-            "Fix: give the lookup's column the same type."
-        ) from None
+    def _rows(self) -> Node:
+        return table_of(self.name, "l")
 
 
 def named_in(table: pa.Table, column: str) -> str | None:
@@ -78,7 +82,7 @@ def named_in(table: pa.Table, column: str) -> str | None:
     return same[0] if len(same) == 1 else None
 
 
-def _required_in(table: pa.Table, column: str, name: str) -> str:
+def required_in(table: pa.Table, column: str, name: str) -> str:
     """The same, refused where the lookup called ``name`` has none."""
     own = named_in(table, column)
     if own is None:
@@ -87,29 +91,3 @@ def _required_in(table: pa.Table, column: str, name: str) -> str:
             f"Lookup {name!r} has no column {column!r}.{near} Its columns are: {listing(table.column_names, most=20)}."
         )
     return own
-
-
-def listed(select: Node, tables: dict[str, pa.Table]) -> tuple[str, pa.ChunkedArray]:
-    """The values of SELECT column FROM lookup [WHERE ..], and the lookup's name."""
-    source = select.args.get("from_") or select.args.get("from")
-    plain = all(not part for name, part in select.args.items() if name not in ("expressions", "from", "from_", "where"))
-    name = source.this.name.lower() if source is not None and isinstance(source.this, exp.Table) else ""
-    if name not in tables or not plain or len(select.expressions) != 1:
-        known = f" The lookup tables are: {listing(sorted(tables))}." if tables else ""
-        raise QuestionError(
-            f"{shown(select)} does not list one column of a lookup table. Write IN (SELECT column FROM lookup WHERE "
-            f"..), with tables={{'lookup': ..}} or --with lookup=file.csv.{known}"
-        )
-    table = tables[name]
-
-    def column(node: Node) -> Scalar | None:
-        if not isinstance(node, exp.Column):
-            return None
-        return Scalar.named(_required_in(table, node.name, name))
-
-    values = {one: table[one].combine_chunks() for one in table.column_names}
-    where, (item,) = select.args.get("where"), select.expressions
-    listed_values = scalar(item.this if isinstance(item, exp.Alias) else item, column).compute(values)
-    if where is not None:
-        listed_values = listed_values.filter(scalar(where.this, column).compute(values).fill_null(False))
-    return name, pa.chunked_array([listed_values])

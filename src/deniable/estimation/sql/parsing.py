@@ -22,10 +22,10 @@ from deniable.estimation.sql.grouping import groupings
 from deniable.estimation.sql.lists import unfolded
 from deniable.estimation.sql.literals import Node
 from deniable.estimation.sql.reshaping import flattened
-from deniable.estimation.sql.scalars import Scalar, scalar
 from deniable.estimation.sql.scope import TABLE, Scope
 from deniable.estimation.sql.sources import tables_of
 from deniable.estimation.sql.understood import UNDERSTOOD, require_understood
+from deniable.estimation.sql.values import APART, Scalar, replaced_in, value_of
 
 DEEPEST = 150  # levels: what reads a question calls itself once or more for each
 LONGEST = 100_000
@@ -69,11 +69,9 @@ class Query:
 
 
 EXAMPLE = "SELECT COUNT(*) AS n FROM release"
-APART = "\x1f"  # begins the names of columns that no question gives
 REFUSED: tuple[tuple[type, str], ...] = (
     (exp.SetOperation, "UNION and the like are not supported: ask one SELECT at a time."),
     (exp.Window, "Window functions need the order of true rows. Ask for counts, sums or averages by group."),
-    (exp.Exists, "EXISTS is not supported: write column IN (SELECT column FROM lookup)."),
 )
 
 
@@ -83,11 +81,12 @@ def parse(text: str, scope: Scope, tables: Mapping[str, pa.Table] | None = None)
     for kind, reason in REFUSED:
         if written.find(kind):
             raise QuestionError(reason)
-    lookups = {name.lower(): table for name, table in (tables or {}).items()}
+    _require_clauses(written)
+    require_understood(written)
+    scope.tables = {name.lower(): table for name, table in (tables or {}).items()}
     select = flattened(written.copy(), scope.is_column)
-    conditions = Conditions(scope, lookups)
-    matching = tables_of(select, scope, conditions, lookups)
-    _require_clauses(select)
+    conditions = Conditions(scope)
+    matching = tables_of(select, scope, conditions, scope.tables)
     where = select.args.get("where")
     held = [*matching, *([] if where is None else [conditions.predicate(where.this)])]
     reader = Reader(Aggregates(scope, conditions))
@@ -98,7 +97,6 @@ def parse(text: str, scope: Scope, tables: Mapping[str, pa.Table] | None = None)
     if select.args.get("distinct") is not None:
         _require_distinct(select, scope, spelled)
     having, order = select.args.get("having"), select.args.get("order")
-    require_understood(written)
     return Query(
         items,
         EVERYTHING if not held else held[0] if len(held) == 1 else And(tuple(held)),
@@ -133,6 +131,11 @@ def _select(text: str) -> exp.Select:
         raise QuestionError("UNION and the like are not supported: ask one SELECT at a time.")
     if not isinstance(statement, exp.Select):
         raise QuestionError("A release can only be asked: write SELECT ... FROM release.")
+    if any(token.text in ("~", "!~") for token in sqlglot.tokenize(text, dialect="duckdb")):
+        raise QuestionError(
+            "~ asks for the whole text in some databases and for a part of it in others. Fix: REGEXP_FULL_MATCH(text, "
+            "pattern) or REGEXP_MATCHES(text, pattern)."
+        )
     if _depth(statement) > DEEPEST:
         raise QuestionError(
             f"The question is nested more than {DEEPEST} levels deep. Fix: IN (..) instead of many ORs, BETWEEN "
@@ -214,15 +217,13 @@ def columns_of(item: Item) -> list[str]:
 def _of_groups(node: Node, scope: Scope, spelled: Mapping[str, Grouped]) -> Scalar:
     """Something selected as a function of the result's group columns."""
 
-    def group(inner: Node) -> Scalar | None:
+    def group(inner: Node) -> Node | None:
         column = spelled.get(scope.text(inner))
         if column is None and isinstance(inner, exp.Column):
             raise _ungrouped(scope.plain(inner) or scope.text(inner), scope)
-        if column is None:
-            return None
-        return Scalar.named(group_column(column))
+        return None if column is None else value_of(group_column(column))
 
-    return scalar(node, group)
+    return scope.made(replaced_in(node, group), node)
 
 
 def _ungrouped(name: str, scope: Scope) -> QuestionError:

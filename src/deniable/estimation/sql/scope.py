@@ -18,8 +18,8 @@ from deniable.estimation.published import Layout, Published
 from deniable.estimation.questions import ends_of, is_number
 from deniable.estimation.sql.lists import Lists, lists_of
 from deniable.estimation.sql.literals import Node, shown
-from deniable.estimation.sql.lookups import Lookup
-from deniable.estimation.sql.scalars import Scalar, scalar
+from deniable.estimation.sql.lookups import Lookup, Tables, named_in, required_in, stored, table_of
+from deniable.estimation.sql.values import Scalar, replaced_in, value_of
 
 TABLE = "release"
 
@@ -35,6 +35,7 @@ class Scope:
         lists: columns of lists that are published item by item.
         aliases: what the question calls it, in small letters.
         lookups: joined lookup tables, by what the question calls them, in small letters.
+        tables: all lookup tables that are given, by name in small letters.
         derived: public columns that the question computes.
     """
 
@@ -45,6 +46,7 @@ class Scope:
     lists: Lists = field(default_factory=dict)
     aliases: set[str] = field(default_factory=lambda: {TABLE})
     lookups: dict[str, Lookup] = field(default_factory=dict)
+    tables: Tables = field(default_factory=dict)
     derived: dict[str, Derived] = field(default_factory=dict)
 
     @classmethod
@@ -62,15 +64,59 @@ class Scope:
             return self.plain(node.this)
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
             return None
-        return self.scalar(node).plain
+        meant = self._meant(node)
+        return meant.name if isinstance(meant, exp.Column) else None
 
     def scalar(self, node: Node) -> Scalar:
         """An expression as a function of the release's columns."""
-        return scalar(node, self._known_as)
+        if node is None:  # as the parser reads MIN( without its end
+            raise QuestionError("The question lacks an expression, or a bracket is not closed. Fix: complete it.")
+        return self.made(replaced_in(node, self._replaced), node)
 
-    def _known_as(self, node: Node) -> Scalar | None:
-        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
-            return None
+    def made(self, tree: Node, node: Node) -> Scalar:
+        """What is computed from columns and lookup tables, and how it was written."""
+        return Scalar(tree, shown(node), {stored(name): table for name, table in self.tables.items()})
+
+    def _replaced(self, node: Node) -> Node | None:
+        if isinstance(node, exp.Select):
+            return self._of_lookups(node, {})
+        return self._meant(node) if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star) else None
+
+    def _of_lookups(self, select: exp.Select, around: Tables) -> Node:
+        """A subquery that reads lookup tables; whatever column is theirs is not the release's."""
+        named = dict(around)
+        sources = [select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or [])]
+        for source in sources:
+            table = None if source is None else source.this
+            if not isinstance(table, exp.Table) or table.name.lower() not in self.tables:
+                raise QuestionError(
+                    f"{shown(select)} reads {'no table' if table is None else shown(table)}: a subquery within a "
+                    f"condition reads a lookup table, IN (SELECT column FROM lookup), with tables={{'lookup': ..}} or "
+                    f"--with lookup=file.csv.{self._known_tables()}"
+                )
+            named[table.alias_or_name.lower()] = self.tables[table.name.lower()]
+
+        def replaced(node: Node) -> Node | None:
+            if isinstance(node, exp.Select) and node is not made:
+                return self._of_lookups(node, named)
+            if isinstance(node, exp.Table):
+                return table_of(node.name, node.alias_or_name)
+            if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+                return None
+            if node.table.lower() in named:
+                required_in(named[node.table.lower()], node.name, node.table)
+                return None
+            its = not node.table and any(named_in(table, node.name) is not None for table in named.values())
+            return None if its else self._meant(node)
+
+        made = select.copy()
+        return made.transform(lambda node: replaced(node) or node, copy=False)
+
+    def _known_tables(self) -> str:
+        return f" The lookup tables are: {listing(sorted(self.tables))}." if self.tables else ""
+
+    def _meant(self, node: Node) -> Node:
+        """What stands for a reference to a column of the release or of a lookup."""
         table = node.table.lower()
         if table and table not in self.aliases and table not in self.lookups:
             near = did_you_mean(node.table, [*self.aliases, *self.lookups])
@@ -88,7 +134,7 @@ class Scope:
                 f"There is no column {node.name!r}.{did_you_mean(node.name, known)} The columns are: "
                 f"{listing(known, most=20)}. Texts go in single quotes."
             )
-        return Scalar.named(name)
+        return value_of(name)
 
     def _own(self, name: str) -> str | None:
         """A column of the release; letter case matters only where two columns differ by nothing else."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pyarrow as pa
 from sqlglot import exp
 
@@ -11,10 +9,8 @@ from deniable.core.errors import QuestionError, did_you_mean, listing
 from deniable.estimation.predicates import Predicate
 from deniable.estimation.sql.conditions import Conditions
 from deniable.estimation.sql.literals import Node, shown
-from deniable.estimation.sql.lookups import Lookup, named_in
+from deniable.estimation.sql.lookups import Lookup, Tables, named_in
 from deniable.estimation.sql.scope import TABLE, Scope
-
-Tables = Mapping[str, pa.Table]
 
 
 def tables_of(select: exp.Select, scope: Scope, conditions: Conditions, tables: Tables) -> list[Predicate]:
@@ -61,11 +57,12 @@ def _joined(join: Node, table: Node, scope: Scope, conditions: Conditions, table
     own = tables[table.name.lower()]
     key, other = _key(join, table, own, scope)
     alias = table.alias_or_name.lower()
-    lookup = Lookup(table.name, own, key, scope.scalar(other))
-    if not lookup.source.columns:
+    source = scope.scalar(other)
+    lookup = Lookup(table.name, own, key, source.tree)
+    if not source.columns:
         raise QuestionError(f"{shown(join)} joins by no column of the release.")
     scope.lookups[alias] = lookup
-    return [] if side == "LEFT" else [conditions.holds(lookup.matches(), join)]
+    return [] if side == "LEFT" else [conditions.holds(scope.made(lookup.matches(), join), join)]
 
 
 def _key(join: Node, table: Node, own: pa.Table, scope: Scope) -> tuple[str, Node]:
