@@ -34,6 +34,7 @@ COMPUTED: tuple[Any, ...] = (
     *(exp.Lower, exp.Upper, exp.Initcap, exp.Length, exp.Trim, exp.Substring, exp.Left, exp.Right, exp.Pad),
     *(exp.Reverse, exp.Repeat, exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace, exp.Translate, exp.StrPosition),
     *(exp.SplitPart, exp.StartsWith, exp.EndsWith, exp.Contains, exp.Unicode, exp.Chr, exp.Levenshtein),
+    *(exp.JarowinklerSimilarity, exp.IsNan, exp.IsInf),
     *(exp.Year, exp.Quarter, exp.Month, exp.Week, exp.WeekOfYear, exp.Day, exp.DayOfMonth, exp.DayOfWeek),
     *(exp.DayOfWeekIso, exp.DayOfYear, exp.Dayname, exp.Monthname, exp.Hour, exp.Minute, exp.Second, exp.LastDay),
     *(exp.Extract, exp.TimestampTrunc, exp.DateTrunc, exp.DateDiff, exp.DateAdd, exp.DateSub, exp.TsOrDsToDate),
@@ -41,8 +42,8 @@ COMPUTED: tuple[Any, ...] = (
 )
 NAMED = frozenset(  # such functions that the parser has no kind of node for
     {"date_part", "datepart", "date_sub", "datesub", "century", "decade", "weekday", "yearweek"}
-    | {"even", "isfinite", "isinf", "isnan", "ltrim", "rtrim", "prefix", "suffix", "ord", "bar", "strip_accents"}
-    | {"hamming", "damerau_levenshtein", "jaro_winkler_similarity"}
+    | {"even", "isfinite", "prefix", "suffix", "ord", "bar", "strip_accents"}
+    | {"hamming", "damerau_levenshtein"}
 )
 FUNCTIONS = (  # those that a refusal names
     "ABS, CEIL, CONCAT, CONTAINS, DATE_DIFF, DATE_TRUNC, DAY, DAYOFWEEK, EXTRACT, FLOOR, GREATEST, LEAST, LEFT, "
