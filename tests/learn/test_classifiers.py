@@ -20,11 +20,12 @@ from deniable.mechanisms.retention import Retention
 sklearn = pytest.importorskip("sklearn")
 
 from sklearn.base import clone  # noqa: E402
-from sklearn.exceptions import NotFittedError  # noqa: E402
+from sklearn.exceptions import DataConversionWarning, NotFittedError  # noqa: E402
 from sklearn.model_selection import cross_val_score  # noqa: E402
 from sklearn.pipeline import Pipeline  # noqa: E402
 from sklearn.preprocessing import FunctionTransformer  # noqa: E402
 from sklearn.tree import DecisionTreeClassifier  # noqa: E402
+from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 
 from deniable.learn import NaiveBayesClassifier, TreeClassifier, export_text  # noqa: E402
 
@@ -57,6 +58,11 @@ def split(frame):
 
 
 TEST = people(8000, seed=99)
+
+
+@parametrize_with_checks([classifier() for classifier in BOTH])
+def test_scikit_learn_takes_them_for_its_own(estimator, check):
+    check(estimator)
 
 
 @pytest.mark.parametrize("classifier", BOTH)
@@ -186,9 +192,9 @@ def test_bad_input_is_refused_in_words(classifier):
     for call, words in (
         (lambda: classifier().fit(release), "names the column of the classes"),
         (lambda: classifier().fit(release, target="ritch"), "Did you mean 'rich'"),
-        (lambda: classifier().fit(X), "needs their classes"),
+        (lambda: classifier().fit(X), "requires y"),
         (lambda: classifier().fit(X, y[:10]), "as many"),
-        (lambda: classifier().fit(X, np.zeros(500)), "one single class"),
+        (lambda: classifier().fit(X, np.zeros(500)), "has 1 class"),
         (lambda: classifier(bins=1).fit(X, y), "bins"),
         (lambda: classifier().fit(X, y).predict(X[["age"]]), "no column 'job'"),
         (lambda: classifier().fit(release, target="rich", columns=["height"]), "no column 'height'"),
@@ -253,7 +259,7 @@ def test_a_tree_tells_missing_numbers_from_known_ones() -> None:
 @pytest.mark.parametrize("kind", [TreeClassifier, NaiveBayesClassifier])
 def test_rows_that_cannot_be_meant_are_refused(kind: Any) -> None:
     two = np.array([[1.0, 2.0], [2.0, 1.0]] * 25)
-    with pytest.raises(dn.DeniableError, match="3 columns, and 2 were learned from"):
+    with pytest.raises(dn.DeniableError, match="X has 3 features, but it is expecting 2"):
         kind().fit(two, ["a", "b"] * 25).predict(np.ones((2, 3)))
     with pytest.raises(dn.DeniableError, match="target is missing"):
         kind().fit(two, [1.0, 2.0, np.nan, 1.0, 2.0] * 10)
@@ -266,18 +272,19 @@ def test_rows_that_cannot_be_meant_are_refused(kind: Any) -> None:
 @pytest.mark.parametrize("kind", [TreeClassifier, NaiveBayesClassifier])
 def test_classes_and_arrays_of_other_shapes_and_kinds_are_read_or_refused(kind: Any) -> None:
     two, y = np.array([[1.0, 2.0], [2.0, np.nan]] * 25), np.array([0, 1] * 25)
-    assert kind(bins=np.int64(8)).fit(two, y[:, None]).predict(two[:2]).tolist() == [0, 1]
+    with pytest.warns(DataConversionWarning):
+        assert kind(bins=np.int64(8)).fit(two, y[:, None]).predict(two[:2]).tolist() == [0, 1]
     for X, classes, words in (
-        (two, np.column_stack([y, y]), "has 2 dimensions"),
-        (two, 1, "has 0 dimensions"),
-        (two, y + 0.5, "numbers with fractions"),
-        (two, np.where(y, np.inf, 0.0), "infinite"),
+        (two, np.column_stack([y, y]), "should be a 1d array"),
+        (two, 1, "should be a 1d array"),
+        (two, y + 0.5, "continuous"),
+        (two, np.where(y, np.inf, 0.0), "infinity"),
         (two, np.array(["a", 1] * 25, object), "y holds values of several kinds"),
         (np.array([[1, "a"], ["b", 2]] * 25, object), y, "'x0' holds values of several kinds"),
-        (two + 1j, y, "such as no column has"),
-        (csr_array(np.nan_to_num(two)), y, "X.toarray"),
-        (two[:, :0], y, "no column to learn from"),
-        (two[:0], y[:0], "has no class"),
+        (two + 1j, y, "Complex data not supported"),
+        (csr_array(np.nan_to_num(two)), y, "Sparse data was passed"),
+        (two[:, :0], y, "0 feature"),
+        (two[:0], y[:0], "has 0 class"),
     ):
         with pytest.raises(dn.DeniableError, match=words):
             kind().fit(X, classes)

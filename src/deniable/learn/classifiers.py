@@ -40,8 +40,8 @@ class ReleaseClassifier(ClassifierMixin, BaseEstimator):
                 raise OptionError("fit on a release names the column of the classes: fit(release, target='income').")
             training = from_release(X, target, columns, self.bins)
         else:
-            if y is None or target is not None:
-                raise OptionError("fit on originals needs their classes: fit(X, y).")
+            if target is not None:
+                raise OptionError("target names a column of a release. Fix: fit(X, y) on originals.")
             training = from_rows(X, y, self.bins)
         self.classes_ = np.array(training.target.values)
         self.feature_names_in_ = np.array([feature.name for feature in training.features], dtype=object)

@@ -9,7 +9,8 @@ shows y counts in state s for w_s(y), with E[w_s | original] = 1 if that is s, e
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 
 from deniable.core.errors import ColumnError, OptionError, TableError, did_you_mean, listing
 from deniable.core.values import Floats
@@ -96,6 +99,10 @@ class Training:
     classes: Codes
 
 
+class RowsError(TableError, ValueError):
+    """Rows or classes that a classifier cannot take: a ValueError, too, as scikit-learn's users expect."""
+
+
 def as_table(X: Any, names: Sequence[str] | None = None) -> pa.Table:
     """Rows in any of the usual shapes as an Arrow table."""
     if isinstance(X, pa.Table):
@@ -104,15 +111,24 @@ def as_table(X: Any, names: Sequence[str] | None = None) -> pa.Table:
         return pa.table(X)
     if hasattr(X, "to_dict") and hasattr(X, "columns"):
         return pa.Table.from_pandas(X, preserve_index=False)
-    if hasattr(X, "toarray"):
-        raise TableError("Sparse rows are not supported: classifiers look at all of them. Fix: X.toarray().")
-    array = np.asarray(X)
-    if array.ndim != 2:
-        raise TableError(f"Expected rows and columns, got an array of {array.ndim} dimensions. Fix: reshape it to two.")
+    with _as_refused():
+        array = check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=0)
     names = names if names is not None else [f"x{i}" for i in range(array.shape[1])]
     if len(names) != array.shape[1]:
-        raise TableError(f"The rows have {array.shape[1]} columns, and {len(names)} were learned from.")
+        raise RowsError(
+            f"X has {array.shape[1]} features, but it is expecting {len(names)} features as input, as many as were "
+            f"learned from. Fix: the columns {listing(names)}."
+        )
     return pa.table({name: _of_one_kind(f"The column {name!r}", array[:, i]) for i, name in enumerate(names)})
+
+
+@contextmanager
+def _as_refused() -> Iterator[None]:
+    """What a check of scikit-learn says is the message."""
+    try:
+        yield
+    except (ValueError, TypeError) as mistake:
+        raise RowsError(str(mistake)) from None
 
 
 def _of_one_kind(what: str, values: npt.NDArray[Any]) -> pa.Array:
@@ -120,7 +136,7 @@ def _of_one_kind(what: str, values: npt.NDArray[Any]) -> pa.Array:
     try:
         return pa.array(values.tolist(), from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        raise TableError(
+        raise RowsError(
             f"{what} holds values of several kinds, or such as no column has. Fix: numbers, texts, dates or truth "
             "values, of one kind each."
         ) from None
@@ -128,15 +144,13 @@ def _of_one_kind(what: str, values: npt.NDArray[Any]) -> pa.Array:
 
 def _classes(y: Any) -> pa.Array:
     """The classes of originals; a column of them is read as its only column."""
-    array = np.asarray(y)
-    array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
-    if array.ndim != 1:
-        raise TableError(f"y is one class a row, and has {array.ndim} dimensions. Fix: y of one dimension.")
-    known = array[~np.isnan(array)] if array.dtype.kind == "f" else np.zeros(0)
-    if (np.isinf(known) | (np.floor(known) != known)).any():
-        raise TableError(
-            "y holds numbers with fractions, or infinite ones, which are no classes. Fix: name the classes."
-        )
+    if y is None:
+        raise RowsError("fit on originals requires y to be passed, but the target y is None. Fix: fit(X, y).")
+    with _as_refused():
+        array = column_or_1d(y, warn=True)
+        if array.dtype.kind == "f":
+            assert_all_finite(array, allow_nan=True)  # a class that is missing is refused by name
+            check_classification_targets(array[~np.isnan(array)])
     return _of_one_kind("y", array)
 
 
@@ -260,7 +274,7 @@ def from_rows(X: Any, y: Any, bins: int) -> Training:
     if not table.num_columns:
         raise OptionError(NO_COLUMN)
     if len(target) != table.num_rows:
-        raise TableError(f"X has {table.num_rows:,} rows and y has {len(target):,}: they must be as many.")
+        raise RowsError(f"X has {table.num_rows:,} rows and y has {len(target):,}: they must be as many.")
     twice = [name for name, number in Counter(table.column_names).items() if number > 1]
     if twice:
         raise ColumnError(f"X has the columns {listing(twice)} more than once. Fix: give each a name of its own.")
@@ -278,10 +292,9 @@ def _training(columns: Mapping[str, pa.Array], target: str, sources: Mapping[str
     features = [feature_of(name, columns[name], sources.get(name), bins) for name in names]
     goal, classes = _target(target, columns[target], sources.get(target))
     if goal.weights is None and (classes == goal.size - 1).any():
-        raise TableError("The target is missing in some rows. Fix: remove those rows.")
+        raise RowsError("The target is missing in some rows: y has NaN. Fix: remove those rows.")
     if goal.size - 1 < 2:
-        held = "has one single class" if goal.size > 1 else "has no class"
-        raise TableError(f"The target {held}: there is nothing to learn.")
+        raise RowsError(f"The target has {goal.size - 1} class: there is nothing to learn. Fix: rows of two classes.")
     return Training(tuple(feature for feature, _ in features), tuple(codes for _, codes in features), goal, classes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.audit.verify.checks import Certificate
-from deniable.core.errors import ManifestError, QuestionError
+from deniable.core.errors import ManifestError, OptionError, QuestionError
 from deniable.core.manifest import Manifest, with_sentence
 from deniable.core.part import perturbed_names
 from deniable.core.plan import Choice
@@ -51,6 +52,8 @@ from deniable.tables import Engine, engine_named
 from deniable.tables.base import Dataset
 from deniable.tables.lineups import code_table, coded_part
 from deniable.tables.storage import parts_of
+
+NULLABLE = ("Boolean", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)))  # types of pandas
 
 # -- The questions one may ask a release, each handed to the estimators ------------------------------------------------
 
@@ -596,6 +599,28 @@ class Release(Questions, Modelling):
             manifest = folders.finish_folder(new, stated, [self.table], self.table.schema, format, self.engine, signer)
         return Release(manifest, folder=folder, advice=self.advice, engine=self.engine)
 
+    def to_pandas(self) -> Any:
+        """The published rows as a pandas frame whose ``attrs["deniable"]`` is the manifest.
+
+        Types stay: whole numbers and truth values that may be missing have pandas' nullable types, dates are dates.
+        """
+        pandas = _installed("pandas")
+        kinds = {kind.name.lower(): kind for kind in (getattr(pandas, f"{name}Dtype")() for name in NULLABLE)}
+
+        def read(column: pa.ChunkedArray) -> Any:
+            nullable = kinds.get("boolean" if pa.types.is_boolean(column.type) else str(column.type))
+            mapped = None if nullable is None or not column.null_count else (lambda _: nullable)
+            return column.to_pandas(types_mapper=mapped, date_as_object=False)
+
+        table = self.table
+        frame = pandas.DataFrame({name: read(table[name]) for name in table.column_names})
+        frame.attrs["deniable"] = self.manifest.to_dict()
+        return frame
+
+    def to_polars(self) -> Any:
+        """The published rows as a polars frame; a frame of polars has no place for the manifest, which stays here."""
+        return _installed("polars").from_arrow(self.table)
+
     def export(self, out: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the published rows as a file of SPSS (``.sav``, ``.zsav``), Stata (``.dta``) or SAS (``.xpt``).
 
@@ -628,6 +653,13 @@ class Release(Questions, Modelling):
         """For notebooks, with what its owner was told when it was published; no row is read for it."""
         warned = "".join(paragraph(f"Warning: {text}") for text in self.warnings)
         return title(repr(self)) + warned + self.manifest.columns_html()
+
+
+def _installed(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise OptionError(f"{name} is not installed. Fix: pip install {name}") from None
 
 
 def open_release(path: str | os.PathLike[str], *, engine: str | Engine = "local") -> Release:
