@@ -49,8 +49,10 @@ if TYPE_CHECKING:
     from deniable.estimation.weighted_sample import SurveyEstimate as SurveyEstimate
     from deniable.owner.audit import audit as audit
     from deniable.owner.joining import breach as breach
+    from deniable.owner.project import Project as Project
     from deniable.owner.risk import question_profile as question_profile
     from deniable.owner.risk import risk as risk
+    from deniable.owner.roles import roles as roles
     from deniable.planning.candidates import beliefs as beliefs
     from deniable.planning.planner import plan as plan
     from deniable.publishing.publish import publish as publish
@@ -74,6 +76,7 @@ _PLACES = {
     "LargeSums": "core.privacy",
     "Plan": "core.plan",
     "Privacy": "core.privacy",
+    "Project": "owner.project",
     "Quantiles": "core.transforms",
     "Release": "release.release",
     "Replace": "core.channels",
@@ -104,6 +107,7 @@ _PLACES = {
     "question_profile": "owner.risk",
     "respond": "collection.respond",
     "risk": "owner.risk",
+    "roles": "owner.roles",
     "rows_needed": "estimation.precision",
     "snap": "core.transforms",
     "top": "core.transforms",

@@ -20,6 +20,7 @@ BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 WITH_EXAMPLES = [
     ROOT / "README.md",
     ROOT / "docs" / "how-to" / "public-columns.md",
+    ROOT / "docs" / "how-to" / "projects.md",
     ROOT / "docs" / "how-to" / "lists.md",
     ROOT / "docs" / "how-to" / "many-columns.md",
     ROOT / "docs" / "how-to" / "fit-models.md",

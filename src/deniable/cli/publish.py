@@ -27,6 +27,7 @@ from deniable.core.privacy import Privacy
 from deniable.core.transforms import BinsLike, require_fixed
 from deniable.mechanisms import Mechanism
 from deniable.mechanisms.registry import AUTO
+from deniable.owner.project import Project
 from deniable.publishing.recoding import Recoding
 
 
@@ -40,6 +41,14 @@ def publish(
             metavar="COLUMN",
             help="A column to perturb. Several are perturbed together, as one column of tuples; with decoys and "
             "retention each by itself. Left out where the mechanism names its columns: retention:age=0.5@17..90.",
+        ),
+    ] = None,
+    project: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A project file (deniable.toml), which deniable risk TABLE --project FILE proposes: roles and "
+            "recodings of columns, requirement, decisions. Options beside it change it, and it is written back.",
         ),
     ] = None,
     rho2: options.Rho2 = None,
@@ -189,10 +198,30 @@ def publish(
 
     runs_on = engine_on(engine, master)
     one_source_of_randomness(key_file, new_key_file, seed)
+    table, binned = options.one_or_many(files), options.bins_of(bins)
+    planned = None
+    if project is not None:
+        roles = {"drop": drop, "person": [person], "group": [group], "row_id": [row_id]}
+        planned = Project.read(project).fitting(runs_on.open(table).names)
+        planned = planned.changed(
+            sensitive=sensitive or (),
+            roles={name: role for role, names in roles.items() for name in names or () if name is not None},
+            recodes={column: how for column, _, how in (text.partition("=") for text in recode or ())},
+            requirement={"rho1": rho1, "rho2": rho2, "epsilon": epsilon, "adversary": adversary, "exempt": exempt},
+            mechanism=mechanism,
+            missing=missing,
+            rare=rare or (),
+        )
+        stated = planned.options()
+        sensitive, drop, recode, rare, exempt = (
+            stated[name] for name in ("sensitive", "drop", "recode", "rare", "exempt")
+        )
+        rho1, rho2, epsilon, adversary = (stated[name] for name in ("rho1", "rho2", "epsilon", "adversary"))
+        person, group, row_id = (stated[name] for name in ("person", "group", "row_id"))
+        mechanism, missing = planned.mechanism, planned.missing
     named = list(sensitive or [])
     if not named and not mechanism.startswith("retention:"):
         raise OptionError("No column is named. Fix: --sensitive COLUMN, the column that must stay deniable.")
-    table, binned = options.one_or_many(files), options.bins_of(bins)
     recoding = options.recoding_of(recode, rare, suppress)
     if tolerance is not None:
         require_fixed(binned, "--tolerance")
@@ -251,6 +280,8 @@ def publish(
             sign=sign,
             engine=runs_on,
         )
+    if project is not None and planned is not None:
+        planned.write(project)
     choice = replace(release.choice, chosen=why) if release.choice is not None and why else release.choice
     report(out, release.warnings, choice, quiet=quiet, as_json=as_json)
 

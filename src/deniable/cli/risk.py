@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -18,12 +19,28 @@ def risk(
     *,
     files: options.Files,
     columns: Annotated[
-        list[str],
-        typer.Option(metavar="COLUMNS", help="What an attacker may know of a person: age,sex,zip. May be repeated."),
-    ],
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMNS",
+            help="What an attacker may know of a person: age,sex,zip. May be repeated. Left out: what each column "
+            "holds, and what is proposed to become of it.",
+        ),
+    ] = None,
     sensitive: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="The column that will be perturbed: what do the others say about it?"),
+    ] = None,
+    template: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Without --columns: propose what is usual for health, census, employees."),
+    ] = "",
+    project: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Without --columns: write the proposals to this project file, for publish --project. Of one that is "
+            "there, columns that it does not know are added.",
+        ),
     ] = None,
     recode: options.RecodeSteps = None,
     rare: options.RareRows = None,
@@ -56,6 +73,21 @@ def risk(
     from deniable.owner.risk import risk as look
     from deniable.release.folder import require_writable
 
+    if columns is None:
+        strange = {
+            "--recode": recode,
+            "--rare": rare,
+            "--suppress": suppress,
+            "--suppress-to-k": suppress_to_k,
+            "--out": out,
+        }
+        given = [name for name, value in strange.items() if value is not None]
+        if given:
+            raise OptionError(f"{given[0]} goes with --columns. Fix: --columns age,sex,zip: what someone may know.")
+        _propose(options.one_or_many(files), sensitive, template, project, as_json=as_json)
+        return
+    if template or project is not None:
+        raise OptionError("--template and --project propose roles of all columns. Fix: leave --columns out.")
     form = None if out is None else _form(out)
     recoding = options.recoding_of(recode, rare, suppress)
     names = [name.strip() for given in columns for name in given.split(",") if name.strip()]
@@ -81,6 +113,32 @@ def risk(
         console.emit(figures.to_dict())
     else:
         console.show(figures)
+
+
+def _propose(
+    table: str | list[str], sensitive: str | None, template: str, place: Path | None, *, as_json: bool
+) -> None:
+    """Say what each column holds and what is proposed, and keep it in a project file where one is named."""
+    from deniable.owner.project import Project
+    from deniable.owner.roles import summary
+
+    named = () if sensitive is None else (sensitive,)
+    if place is not None and place.exists():
+        if template or named:
+            raise OptionError(f"The project {str(place)!r} is there already. Fix: change it, or name another file.")
+        proposed = Project.read(place).completed(table)
+    else:
+        proposed = Project.proposed(table, named, template=template)
+    if place is not None:
+        proposed.write(place)
+    if as_json:
+        console.emit({"columns": [one.to_dict() for one in proposed.columns], "requirement": proposed.requirement})
+        return
+    for line in summary(proposed.columns):
+        console.show(line)
+    if place is not None:
+        console.say(f"Next: read {place}, change what is not right, then")
+        console.say(f"  deniable publish TABLE --project {shlex.quote(str(place))} --out FOLDER")
 
 
 def _form(out: Path) -> str:

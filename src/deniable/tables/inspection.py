@@ -80,7 +80,7 @@ def what_people(name: str, column: pa.ChunkedArray) -> str | None:
     if many < max(2, min(MANY, rows / 2)):
         return None
     called = _called(name)
-    day = _is_day(column)
+    day = is_day(column)
     if called == "dates of birth":
         return f"{called}, by its name" if day else None
     if called is not None:
@@ -166,7 +166,7 @@ def _parts(column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array, pa.Array] | Non
     return None
 
 
-def _is_day(column: pa.ChunkedArray) -> bool:
+def is_day(column: pa.ChunkedArray) -> bool:
     """Whether it holds exact days, and not months or years that are written as days."""
     parts = _parts(column)
     if parts is None:
@@ -210,7 +210,7 @@ def identifier_warnings(source: Dataset, columns: Sequence[str], sample_rows: in
     for name in columns:
         column = table.column(name)
         column = column.cast(plain_type(column.type))
-        looks = _all_different(column, part) or what_people(name, column)
+        looks = all_different(column, part) or what_people(name, column)
         if looks is not None:
             day = "" if "birth" not in looks else ", or recode it by year"
             warnings.append(
@@ -220,7 +220,7 @@ def identifier_warnings(source: Dataset, columns: Sequence[str], sample_rows: in
     return warnings
 
 
-def _all_different(column: pa.ChunkedArray, part: str) -> str | None:
+def all_different(column: pa.ChunkedArray, part: str) -> str | None:
     """What is said of a column in which nearly every row has a value of its own."""
     values = len(column) - column.null_count
     if values < FEWEST_ROWS or not _may_identify(column.type):
