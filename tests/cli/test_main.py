@@ -50,6 +50,18 @@ def test_a_group_lists_its_commands_with_whole_sentences(monkeypatch: pytest.Mon
     assert "made-up respondents: every count beside the truth, before anyone is asked." in " ".join(shown.split())
 
 
+def test_alone_it_shows_what_it_is_for_and_the_next_step() -> None:
+    shown = CliRunner().invoke(app, [])
+    assert shown.exit_code == 0
+    lines = [line for line in shown.stdout.splitlines() if line]
+    assert len(lines) == 5
+    assert max(map(len, lines)) <= 100
+    assert "deniable demo" in lines[-1]
+    for line in lines[1:4]:  # each command that it names is understood
+        name, *words = shlex.split(line)[1:]
+        LEAVES[f"deniable {name}"].make_context(name, words, resilient_parsing=False).close()
+
+
 def test_help_imports_no_command_and_nothing_that_is_slow() -> None:
     script = (
         "import sys; from typer.testing import CliRunner; from deniable.cli.main import app;"

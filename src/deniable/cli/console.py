@@ -248,6 +248,8 @@ def run(command: Callable[[], Any], words: Sequence[str]) -> NoReturn:
                 sys.stdout.write(held.getvalue())
             sys.stdout.flush()
             code = returned if isinstance(returned, int) else 0
+        except SystemExit as left:  # Typer's own way to leave, when it has told a shell what completes a word
+            code = left.code if isinstance(left.code, int) else 0
         except BaseException as problem:  # nothing may pass
             code = _ended(problem.problem if isinstance(problem, PassedError) else problem, as_json=as_json)
     sys.exit(code)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from deniable.cli.completing import with_completions
 from deniable.cli.console import TAKEN_BY_TYPER, PassedError, run
 from deniable.core.registry import Registry
 
@@ -81,6 +82,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor:doctor", "Say what this machine has, and what is missing for what."),
     "demo": ("demo:demo", "Make up a census, publish it, verify the release and ask it questions."),
 }
+FIRST = """\
+Publish a table about people so that every sensitive value stays deniable, and ask it questions:
+
+  deniable publish people.csv --sensitive disease --rho2 1/6 --out release/
+  deniable verify release/
+  deniable query release/ "SELECT COUNT(*) FROM release WHERE disease = 'flu'"
+
+Next: deniable demo makes up a table and does all three. deniable --help lists every command."""
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
@@ -131,7 +140,7 @@ class _Lazily(Mapping[str, Any]):
         alone.command(name)(without_pandas(command))
         made = typer.main.get_command(alone)
         made.name = name
-        return made
+        return with_completions(made)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.functions)
@@ -172,7 +181,7 @@ class Family(TyperGroup):
 app = typer.Typer(
     name="deniable",
     cls=Family,
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,  # they print local variables, and one of them may be the key
     rich_markup_mode=None,
     context_settings=SETTINGS,
@@ -187,6 +196,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def deniable(
+    ctx: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
     ] = False,
@@ -195,3 +205,5 @@ def deniable(
 
     New here? Run `deniable demo`.
     """
+    if ctx.invoked_subcommand is None:
+        print(FIRST)
