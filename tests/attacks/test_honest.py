@@ -74,6 +74,8 @@ RELEASES: dict[str, Callable[[], dict[str, Any]]] = {
     "retention, swapping": lambda: replaced(job=dn.Replace(privacy=FREQUENT, replacing="swapping")),
     "items": lambda: named("items:separator=;,most=1", ANY_PRIOR, domain=list("abcdef")),
     "items, within a budget, as csv": lambda: named("items:separator=;,budget=3", None, format="csv"),
+    "synthetic": lambda: named("synthetic", domain=list("abcdef")),
+    "synthetic, values that are counted, as csv": lambda: named("synthetic", dn.Privacy(epsilon=4), format="csv"),
     "decoys": lambda: named("decoys:c=3", None),
     "decoys, few kinds of groups": lambda: named("decoys:c=3,grouping=balanced", None),
     "decoys, grouped as Anatomy does": lambda: named("decoys:c=3,grouping=anatomy,leftovers=drop", None),

@@ -16,6 +16,7 @@ PER_VALUE = dn.Privacy(per_value=dict.fromkeys("fghij", ("1/10", "1/4")))
 DECLARED = {
     "lineup, any prior": list(VALUES),
     "lineup, codes": [*VALUES, *(f"z{number}" for number in range(30))],
+    "synthetic": list(VALUES),
 }
 
 RETENTION = mechanisms.Retention(
@@ -38,6 +39,8 @@ MADE = {
     "redraw": lambda: (mechanisms.Redraw(), None),
     "decoys": lambda: (mechanisms.Decoys(c=4), None),
     "decoys, rows left out": lambda: (mechanisms.Decoys(c=3, leftovers="drop"), None),
+    "synthetic": lambda: (mechanisms.Synthetic(), PRIVACY),
+    "synthetic, values that are counted": lambda: (mechanisms.Synthetic(), dn.Privacy(epsilon=4)),
     "retention": lambda: (RETENTION, None),
     "retention, swapped": lambda: (SWAPPED, None),
 }

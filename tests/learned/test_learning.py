@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deniable.core.learned import Dealt
-from deniable.learned import dealing, measuring, model, uncertainty
+from deniable.learned import dealing, measuring, model
 from deniable.tables.keys import Keystream, Secret
 
 SIZES, VALUES, EPSILON = (12, 2, 5), 8, Fraction(1)
@@ -86,21 +86,6 @@ def test_the_same_noisy_tables_give_the_same_model(case: Learned) -> None:
     again = learned(40_000, 1)
     assert (again.fitted.theta == case.fitted.theta).all()
     assert (case.fitted.theta / model.ROUNDED == np.round(case.fitted.theta / model.ROUNDED)).all()
-
-
-def test_intervals_hold(case: Learned) -> None:
-    held = {10: [], 100: [], 1000: []}  # type: dict[int, list[bool]]
-    for seed in (1, 2, 3):
-        one = learned(40_000, seed)
-        sure = uncertainty.Uncertainty(one.learner, one.fitted)
-        for group in groups(one, 40):
-            expected, variance = sure.of_group(group, one.shares[group])
-            true = one.counts[group].sum(axis=0)
-            inside = np.abs(expected - true) <= 1.96 * np.sqrt(variance)
-            for least in held:
-                held[least] += inside[(true >= least) & (true < 10 * least)].tolist()
-    for least, inside in held.items():
-        assert 0.9 < np.mean(inside) < 0.99, least
 
 
 def test_counts_of_rows_are_the_models(case: Learned) -> None:

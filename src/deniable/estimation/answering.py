@@ -21,7 +21,7 @@ from deniable.estimation.formula import Ranges
 from deniable.estimation.four_state import answer_four_state
 from deniable.estimation.linear import Linear, Narrowed, paired
 from deniable.estimation.mapped import Grouped, Mapped, column_of, name_of
-from deniable.estimation.model import one_part, several
+from deniable.estimation.model import learned, one_part, several
 from deniable.estimation.model.conditions import is_joint
 from deniable.estimation.model.weighed import Answers, Weighed
 from deniable.estimation.possible import Possible
@@ -98,7 +98,9 @@ def _weighed(
             published.manifest, published.counter(), question.where, narrowed, question.groups, columns
         )
         return labels, [[rows]]
-    return one_part.weighed(asking(published), question.where, narrowed, question.groups, columns, question.options)
+    ask = asking(published)
+    spread = None if ask.learned is None else learned.spread_of(ask)
+    return one_part.weighed(ask, question.where, narrowed, question.groups, columns, question.options, spread)
 
 
 def _four_state(published: Published, question: Question) -> Answer:

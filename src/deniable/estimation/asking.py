@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import pyarrow as pa
 
 from deniable.core.errors import OptionError, did_you_mean
+from deniable.core.learned import Coding, Learned
 from deniable.core.lineups import LineUpDesign
 from deniable.core.manifest import Manifest
+from deniable.core.tally import CodeMask, Derived
 from deniable.estimation.calibration import Control
 from deniable.estimation.estimate import normal_quantile
 from deniable.estimation.model.conditions import is_joint
@@ -21,6 +25,7 @@ from deniable.estimation.model.states import States
 from deniable.estimation.published import Counter, Floats, OnePart, Published
 from deniable.estimation.questions import Resolver
 from deniable.estimation.shrinkage import Shrinkage, fit_shrinkage
+from deniable.learned.levels import level_codes
 
 Simultaneous = Literal[False, True, "selected"]
 Method = Literal["inverse", "mle", "shrunk", "four-state", "four-state exact"]
@@ -109,6 +114,24 @@ class Asking:
             return LineUpStates(lineups, len(self.manifest.domain) > lineups.m)
         return States.of(self.manifest)
 
+    @cached_property
+    def learned(self) -> Learned | None:
+        """What the values were dealt from, where rows were not perturbed one by one."""
+        return getattr(self.manifest, "learned", None)
+
+    @cached_property
+    def by_level(self) -> Counter:
+        """A counter that has the levels of public columns, too, as the model of a learned release reads them."""
+        return self.counter if self.learned is None else self.counter.with_columns(level_columns(self.learned.codings))
+
+    @cached_property
+    def exempt(self) -> list[CodeMask]:
+        """Which rows of a learned release have a value that was learned; empty where all have."""
+        (part,) = self.published.parts
+        if not part.beside_domain:
+            return []
+        return [(name, np.append(np.ones(len(self.counter.distinct(name)), bool), False)) for name in part.columns]
+
     def resolver(self) -> Resolver:
         return Resolver(self.manifest, self.counter)
 
@@ -149,6 +172,20 @@ class Asking:
     @cached_property
     def shrinkage(self) -> Shrinkage:
         return fit_shrinkage(self, self.control(Options()))
+
+
+def level_column(coding: Coding) -> str:
+    """What the column is called that holds the levels of a public column."""
+    return f"level of {coding.column}"
+
+
+def level_columns(codings: Sequence[Coding]) -> list[Derived]:
+    """The level of each column that a model sees, as columns of their own."""
+
+    def levels(coding: Coding) -> Callable[[pa.Array], pa.Array]:
+        return lambda column: pa.array(level_codes(coding, column))
+
+    return [Derived(level_column(coding), (coding.column,), levels(coding)) for coding in codings]
 
 
 _askings: WeakKeyDictionary[Any, Asking] = WeakKeyDictionary()

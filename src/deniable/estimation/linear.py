@@ -138,7 +138,7 @@ class Linear:
     def _covariance(self, one: Term, other: Term) -> Covariance:
         rows, others = self.rows[one.narrowed], self.rows[other.narrowed]
         tally, its = self._tally(one), self._tally(other)
-        raw = rows.common(others, self._products(one, other)) + rows.pairs(tally, others, its)
+        raw = rows.covariance(others, tally, its, self._products(one, other))
         if rows.control is None:
             return Covariance(raw, 0.0, raw)
         shared, first, second = rows.shared(others), self._slope(one), self._slope(other)

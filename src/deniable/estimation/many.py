@@ -9,7 +9,7 @@ import numpy as np
 
 from deniable.core.errors import QuestionError
 from deniable.core.tally import Block
-from deniable.estimation.aggregates import LinearMethod, count_of
+from deniable.estimation.aggregates import Count, LinearMethod, count_of
 from deniable.estimation.answering import answer, interval
 from deniable.estimation.asking import Asking, Options, asking
 from deniable.estimation.model.conditions import is_joint
@@ -42,7 +42,10 @@ def count_many(
 
     With ``every_value`` the conditions name public columns only, and each is answered for every sensitive value.
     """
-    if options.four_state or is_joint(published.manifest):
+    ask = asking(published)
+    if ask.learned is not None and every_value:
+        return _every_value_one_by_one(published, wheres, options)
+    if options.four_state or is_joint(published.manifest) or ask.learned is not None:
         if every_value and options.four_state:
             raise QuestionError(
                 f"every_value=True does not go with method = {options.method!r}. Fix: group_by the column."
@@ -50,7 +53,6 @@ def count_many(
         if every_value:
             raise QuestionError("every_value=True is for one sensitive column. Fix: group_by the columns you mean.")
         return _one_by_one(published, wheres, options)
-    ask = asking(published)
     resolver = ask.resolver()
     masks, sets = [], np.zeros((len(wheres), ask.states.m), bool)
     for i, where in enumerate(wheres):
@@ -70,6 +72,20 @@ def _one_by_one(published: Published, wheres: Sequence[Where | None], options: O
     counts = [answer(published, Question(conjunction(where), options=options)).estimate() for where in wheres]
     columns = [[getattr(count, name) for count in counts] for name in ("value", "stderr", "low", "high")]
     return Counts(*(np.array(column, dtype=np.float64) for column in columns))
+
+
+def _every_value_one_by_one(published: Published, wheres: Sequence[Where | None], options: Options) -> Counts:
+    """By the values of all sensitive columns, which are the labels."""
+    manifest = asking(published).manifest
+    rows, names = [], ("value", "variance", "raw", "smallest", "largest", "slope")
+    for where in wheres:
+        grouped = answer(published, Question(conjunction(where), manifest.sensitive_columns, options=options))
+        if len(grouped.labels) < len(manifest.domain):
+            raise QuestionError("With every_value=True the conditions may name public columns only.")
+        counts = grouped.by_aggregate[Count()]
+        rows.append([np.broadcast_to(getattr(counts, name), counts.value.shape)[0] for name in names])
+    numbers = Answers(*(np.stack([row[place] for row in rows]) for place in range(len(names))))
+    return Counts(numbers.value, np.sqrt(numbers.variance), *interval(numbers, options.z))
 
 
 def every_value_of(ask: Asking, tally: Floats, options: Options) -> Answers:

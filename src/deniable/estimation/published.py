@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from deniable.core.channels import Channel
+from deniable.core.channels import Channel, uniform_weights
 from deniable.core.exact import SCALE
+from deniable.core.learned import Learned
 from deniable.core.lineups import LineUpDesign
 from deniable.core.manifest import Column, Manifest
 from deniable.core.part import Marginal
@@ -85,6 +86,7 @@ class OnePart:
     marginal: Marginal | None
     mixture: Any = None
     lineups: LineUpDesign | None = None
+    learned: Learned | None = None
 
     @classmethod
     def of(cls, manifest: Manifest) -> OnePart:
@@ -94,9 +96,12 @@ class OnePart:
         domain, channels, positions = part.domain, part.channels, part.cell_positions
         mixture = None if part.mixture is None else np.asarray(part.mixture, np.float64)
         published = part.cells_published
+        if part.learned is not None:  # rows count as they are
+            channels = (Channel(domain, np.full(part.m, SCALE), uniform_weights(part.m)),)
+            positions = (np.arange(part.m),)
         if part.beside_domain:
             domain = (*domain, missing)
-            if part.channels:
+            if channels:
                 channels = (*channels, Channel((missing,), np.array([SCALE]), np.array([SCALE])))
                 positions, published = (*positions, np.array([part.m])), True
             elif mixture is not None:  # one more value that is always published as itself
@@ -113,4 +118,5 @@ class OnePart:
             marginal=part.marginal,
             mixture=mixture,
             lineups=part.lineups,
+            learned=part.learned,
         )

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from deniable.core.errors import OptionError, did_you_mean
 from deniable.core.histogram import Histogram
@@ -25,7 +27,7 @@ from deniable.lab.laplace import Laplace
 from deniable.lab.optrr import OptRR
 from deniable.lab.perturbed_generalization import PerturbedGeneralization
 from deniable.lab.rival import ESTIMATORS, Answered, Rival, Setting, estimated, generator, group_size
-from deniable.mechanisms import MECHANISMS, Decoys, Mechanism, Pram, Redraw
+from deniable.mechanisms import MECHANISMS, Decoys, Mechanism, Pram, Redraw, Synthetic
 from deniable.mechanisms.base import spelled
 from deniable.planning.candidates import (
     MARGINAL_VARIANCE,
@@ -38,6 +40,8 @@ from deniable.planning.candidates import (
 )
 from deniable.planning.pools import PIECE, QuestionPool
 from deniable.planning.prediction import ByPool, Errors, IndependenceMoments, Profile, RedrawMoments, independence
+from deniable.publishing.publish import publish
+from deniable.tables.encoding import Encoded
 from deniable.tables.keys import Keystream
 
 STANDARD = ("inverse", "calibrated", "shrunk")
@@ -136,6 +140,43 @@ class Redrawn(Setting):
         return {"": profile.errors_of(RedrawMoments())}
 
 
+def _places(column: Encoded) -> pa.Array:
+    """Codes of a column as places among its values, missing as null."""
+    return pa.array(column.codes.astype(np.int64), mask=column.codes == len(column.values))
+
+
+@dataclass(frozen=True)
+class Learned(Setting):
+    """A learned release, published as anyone publishes it and counted as it is; the table's values are declared."""
+
+    label: str
+    mechanism: Synthetic
+    privacy: Privacy | None
+
+    def run(self, pool: QuestionPool, stream: Keystream) -> Answered:
+        table, key = pool.table, stream.subkey("release").words(0, 4).tobytes()
+        values = pa.array(list(table.domain))
+        columns = {name: column.values.take(_places(column)) for name, column in table.columns.items()}
+        begin = time.perf_counter()
+        release = publish(
+            pa.table({**columns, table.sensitive: values.take(pa.array(table.codes))}),
+            sensitive=table.sensitive,
+            privacy=self.privacy,
+            mechanism=self.mechanism,
+            domain=list(table.domain),
+            key=key,
+            shuffle=False,
+        )
+        drawn = time.perf_counter()
+        shown = release.table[table.sensitive].combine_chunks()
+        published = pc.index_in(shown, value_set=values).to_numpy(zero_copy_only=False)
+        answers = pool.tally(published, table.m) @ pool.sets.T
+        answered = time.perf_counter()
+        histogram = np.bincount(published, minlength=table.m).astype(np.float64)
+        kept = _share_alike(published, table.codes)
+        return Answered({"": answers}, {"": histogram}, kept, (drawn - begin, answered - drawn))
+
+
 @dataclass(frozen=True)
 class DecoyGroups(Setting):
     """Decoy groups of size c (mathematics 7), answered by four states and by the plan's full channel.
@@ -212,6 +253,8 @@ def setting_named(text: str, privacy: Privacy, estimators: tuple[str, ...] = STA
     made = spelled(text, known)
     if isinstance(made, Rival):
         return (made if options else made.fitted(privacy)).setting(text, privacy)
+    if isinstance(made, Synthetic):
+        return Learned(text, made, privacy)
     if isinstance(made, Decoys):
         return DecoyGroups(made.c or group_size(privacy), text)
     return Redrawn(text) if isinstance(made, Redraw) else Perturbed(text, made, privacy, estimators)

@@ -140,14 +140,14 @@ class Learner:
         self.share = self.design.overlap()
         self.size = np.diag(self.share).copy()
 
-    def sums(self, theta: Floats) -> tuple[Floats, Single, list[Single]]:
+    def sums(self, theta: Floats, *, keep: bool = True) -> tuple[Floats, Single, list[Single]]:
         """M of every level, and what the way back needs: parameters of joint levels, and rows times Pr[s | q]."""
         design, m = self.design, self.m
         self.evaluations += 1
         joint = (design.stands @ theta).astype(np.float32)
         total = np.zeros(joint.shape)
         kept: list[Single] = []
-        keep = len(design.rows) * m <= KEPT
+        keep = keep and len(design.rows) * m <= KEPT
         for first, last, look, looked in design.chunks:
             z = self._expected(first, last, look, joint)
             total += looked @ z

@@ -1,96 +1,183 @@
-"""Uncertainty: the variance of a model's count in any group of rows (mathematics 14.4).
+"""Uncertainty: how far counts of published rows may be off the table's (mathematics 14.4).
 
-The count of value s in a group G of rows, and the noisy entries Y, are jointly
+The rows of a group G with value s, in the table, and the noisy entries Y are jointly
 
     N_G = sum of e_k theta_k + chance_G + misfit_G        e_k = expected rows of G at level k
     Y_g = the same over the rows of g, plus noise of variance V_g
 
-with theta ~ N(0, tau^2); chance: a table that follows the model still deviates, by sum p(1-p) over shared rows; misfit:
+with theta ~ N(0, tau^2); chance: a table that follows the model still deviates, by sum v v' p over shared rows; misfit:
 an effect of every pair of columns (a, b) on a cell that no measured table shows, relative variance c tau_a^2 tau_b^2.
-So the variance of N_G given Y is its own less  cov' S^-1 cov,  S the covariance of Y: noise, shrinkage, chance that the
-measured tables do not fix, and misfit, in one formula.
+So the covariance of N_G and N_G' given Y is their own less  cov' S^-1 cov,  S the covariance of Y: noise, shrinkage,
+chance that the measured tables do not fix, and misfit, in one formula. Values are independent so far; that all of them
+together are the group's rows, which are public, is applied by whoever asks (``estimation.model.learned``).
+
+Rows are dealt so that the measured tables are the model's, and otherwise deviate like chance: by the share 1 - R^2 of
+it, R^2 that of the group's rows which their levels explain.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-from deniable.core.values import Floats, Ints
+from deniable.core.values import Floats
 from deniable.learned.model import Fitted, Learner
 
 PAIRED = 10  # columns whose pairs are taken to have an effect of their own: those with the largest tau
 INTERACTION = 0.5  # c: a stated prior, what pairs add relative to the product of what their columns do
+ANY_SHARE = 1.0  # standard deviation of the logarithm of a value's share, about which no table need tell anything
+KEPT = 50_000_000  # numbers that are kept of values that were asked about, 8 bytes each
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums over rows, some for each group [groups, sums]: of ones, or of numbers.
+
+    Attributes:
+        of: what each public combination adds [groups x sums, combinations].
+        groups: how many groups.
+        cells: the squares and products of what cells of pairs add [groups, sums, sums].
+        shared: what cells of pairs share with measured levels [groups, sums, levels].
+        at: what the rows of each level add [groups, sums, levels].
+    """
+
+    of: sparse.csr_array
+    groups: int
+    cells: Floats
+    shared: Floats
+    at: Floats
 
 
 class Uncertainty:
+    """Covariances of errors, one value after the other.
+
+    Args:
+        learner, fitted: the model, and the noisy tables that it was learned from.
+        interaction: what pairs add.
+    """
+
     def __init__(self, learner: Learner, fitted: Fitted, interaction: float = INTERACTION) -> None:
         self.learner, self.fitted = learner, fitted
-        rows = learner.design.rows.astype(np.float64)
-        self.expected = learner.sums(fitted.theta)[0]
+        design = learner.design
+        rows = design.rows.astype(np.float64)
+        self.expected, self._joint, _ = learner.sums(fitted.theta, keep=False)
+        self._normal = self._logarithms()
         strong = sorted(np.argsort(-fitted.tau[: len(learner.tables)], kind="stable")[:PAIRED].tolist())
-        look, n = [], np.arange(len(rows))
+        effects, n = [], np.arange(len(rows))
         for i, j in itertools.combinations(strong, 2):
             one, two = learner.tables[i], learner.tables[j]
             kinds, codes = np.unique(one.codes * two.size + two.codes, return_inverse=True)
             effect = fitted.tau[i] * fitted.tau[j] * math.sqrt(interaction)
-            look.append(sparse.csr_array((rows * effect, (codes, n)), (len(kinds), len(rows))))
+            effects.append(sparse.csr_array((np.full(len(rows), effect), (codes.ravel(), n)), (len(kinds), len(rows))))
         # cells of pairs x combinations
-        self.cells = sparse.vstack(look).tocsr() if look else sparse.csr_array((0, len(rows)))
-        design = learner.design
-        seen = learner.seen
+        self.cells = sparse.vstack(effects).tocsr() if effects else sparse.csr_array((0, len(rows)))
         count, width = len(rows), len(design.levels)
         codes = np.stack([one.codes + start for one, start in zip(design.levels, design.offsets, strict=False)], axis=1)
-        starts = np.arange(0, count * width + 1, width)
-        self.member = sparse.csr_array((np.ones(count * width), codes.ravel(), starts), (count, learner.K))
-        self.of_levels = (self.cells @ self.member).tocsc()[:, seen]  # cells x measured levels: rows shared
+        codes = np.concatenate([codes, np.full((count, 1), learner.K)], axis=1)  # the last level: all rows
+        starts = np.arange(0, count * (width + 1) + 1, width + 1)
+        shape = (count, learner.K + 1)
+        self.member = sparse.csr_array((np.ones(codes.size), codes.ravel(), starts), shape)
+        weighed = sparse.diags_array(rows) @ self.member
+        self.of_levels = (self.cells @ weighed).tocsc()[:, learner.seen]  # cells x measured levels: rows shared
         self.together = (self.of_levels.T @ self.of_levels).toarray()
-        self.prior = np.repeat(fitted.tau**2, np.diff(design.offsets))
+        self.size = np.append(learner.size, rows.sum())
+        share = np.concatenate([learner.share, learner.size[:, None]], axis=1)
+        self.share = np.concatenate([share, self.size[None, :]], axis=0)  # rows that two levels share
+        self.prior = np.append(np.repeat(fitted.tau**2, np.diff(design.offsets)), ANY_SHARE**2)
+        measured = self.share[np.ix_(learner.seen, learner.seen)]
+        self._explains = np.linalg.pinv(measured, hermitian=True)
         self._solved: dict[int, tuple[Floats, Floats]] = {}
+
+    def _logarithms(self) -> Floats:
+        """log Z of every public combination."""
+        design, base = self.learner.design, self.learner.base.astype(np.float32)
+        normal = np.empty(len(design.rows))
+        for first, last, look, _ in design.chunks:
+            z = look @ self._joint
+            z += base
+            most = z.max(axis=1)
+            normal[first:last] = most + np.log(np.exp(z - most[:, None]).sum(axis=1))
+        return normal
+
+    def shares_of(self, s: int) -> Floats:
+        """Pr[s | q] of every public combination."""
+        look = self.learner.design.look @ self._joint[:, s]
+        return np.exp(look + self.learner.base[s] - self._normal).astype(np.float64)
+
+    def sums(self, of: sparse.csr_array, groups: int) -> Sums:
+        """What is needed of some sums, whatever value is asked about.
+
+        Args:
+            of: what each public combination adds to each sum of each group [groups x sums, combinations].
+            groups: how many groups.
+        """
+        in_cells = (of @ self.cells.T).tocsr()
+        shared = (in_cells @ self.of_levels).toarray()
+        at = (of @ self.member).toarray()
+        number = of.shape[0] // max(groups, 1)
+        cells = np.zeros((groups, number, number))
+        for one, other in itertools.combinations_with_replacement(range(number), 2):
+            product = in_cells[one::number].multiply(in_cells[other::number]).sum(axis=1)
+            cells[:, one, other] = cells[:, other, one] = np.asarray(product).ravel()
+        return Sums(of, groups, cells, shared.reshape(groups, number, -1), at.reshape(groups, number, -1))
+
+    def dealt(self, sums: Sums, squares: Floats) -> Floats:
+        """The share of chance that dealt rows have on their own [groups, sums].
+
+        Args:
+            sums: over some groups of rows.
+            squares: what their squares add up to [groups, sums].
+        """
+        at = sums.at[:, :, self.learner.seen]
+        explained = np.einsum("gtk,kl,gtl->gt", at, self._explains, at, optimize=True)
+        left: Floats = 1 - np.divide(explained, squares, out=np.ones_like(squares), where=squares > 0)
+        return np.clip(left, 0.0, 1.0)
+
+    def of_value(self, s: int, sums: Sums) -> tuple[Floats, Floats]:
+        """Expected sums of rows with a value [groups, sums], and the covariances of what the model may be off by
+        [groups, sums, sums], without the chance of the table's own rows, but less what the noisy tables tell of it."""
+        number = sums.of.shape[0] // max(sums.groups, 1)
+        weighed = sums.of.multiply(self.shares_of(s)[None, :]).tocsr()
+        e = (weighed @ self.member).toarray().reshape(sums.groups, number, -1)
+        inverse, both = self._of_value(s)
+        seen = self.learner.seen
+        share = self.expected[seen, s] / np.maximum(self.size[seen], 1)
+        total, rows = e[:, :, -1], sums.at[:, :, -1]
+        mean = np.divide(total, rows, out=np.zeros_like(total), where=np.abs(rows) > 0)
+        cov = e @ both.T + e[:, :, seen] + share * mean[:, :, None] * sums.shared
+        known = (cov @ inverse) @ cov.transpose(0, 2, 1)
+        own = (e * self.prior) @ e.transpose(0, 2, 1) + mean[:, :, None] * mean[:, None, :] * sums.cells
+        return total, own - known
 
     def _of_value(self, s: int) -> tuple[Floats, Floats]:
         """The inverse of S, and J tau^2: what entries and parameters share."""
         if s not in self._solved:
             learner = self.learner
-            jac = learner.jacobian(s, self.expected)
-            share = self.expected[learner.seen, s] / np.maximum(learner.size[learner.seen], 1)
+            jac = self._jacobian(s)
+            share = self.expected[learner.seen, s] / np.maximum(self.size[learner.seen], 1)
             both = jac * self.prior
             covariance = both @ jac.T
             covariance += jac[:, learner.seen]  # of the tables' own chance
             covariance += share[:, None] * self.together * share[None, :]
             covariance[np.diag_indices(len(covariance))] += 1 / learner.weight
             covariance = (covariance + covariance.T) / 2
-            self._solved[s] = (
-                np.asarray(np.linalg.inv(covariance), dtype=np.float64),
-                np.asarray(both, dtype=np.float64),
-            )
+            solved = np.asarray(np.linalg.inv(covariance), np.float64), np.asarray(both, np.float64)
+            if (len(self._solved) + 1) * both.size * 2 > KEPT:
+                self._solved.clear()
+            self._solved[s] = solved
         return self._solved[s]
 
-    def of_group(self, group: Ints, shares: Floats) -> tuple[Floats, Floats]:
-        """Expected counts and variances of every value in a group of combinations with shares Pr[s | q]."""
-        learner = self.learner
-        seen, size = learner.seen, learner.size
-        rows = learner.design.rows[group].astype(np.float64)
-        weighted = shares.astype(np.float64) * rows[:, None]
-        total, n = weighted.sum(axis=0), max(float(rows.sum()), 1.0)
-        shared_rows = self.member[group].T @ rows
-        inside, around = shared_rows >= n - 0.5, shared_rows >= size - 0.5
-        in_cells = np.asarray(self.cells[:, group].sum(axis=1)).ravel()
-        shared_cells = self.of_levels.T @ in_cells
-        own_cells = float((in_cells**2).sum())
-        variance = np.empty(learner.m)
-        for s in range(learner.m):
-            inverse, both = self._of_value(s)
-            expected = self.expected[:, s]
-            apart = shared_rows * (total[s] / n) * expected / np.maximum(size * np.exp(learner.base[s]), 1e-9)
-            e = np.where(inside, total[s], np.where(around, expected, apart))
-            e *= 1 - min(total[s] / n, 0.9)
-            share = expected[seen] / np.maximum(size[seen], 1)
-            mean = total[s] / n
-            cov = both @ e + e[seen] + share * mean * shared_cells
-            own = float((self.prior * e * e).sum()) + total[s] * (1 - mean) + mean**2 * own_cells
-            variance[s] = max(own - float(cov @ inverse @ cov), 0.1 * min(total[s], 1.0))
-        return total, variance
+    def _jacobian(self, s: int) -> Floats:
+        """How the entries of measured tables at one value move with theta, M(g and k): where the columns of two levels
+        are taken to be independent given the value."""
+        size, seen = self.size, self.learner.seen
+        expected = np.append(self.expected[:, s], np.exp(self.learner.base[s]) * size[-1])
+        share = self.share[seen]
+        ratio = expected / np.maximum(size * np.exp(self.learner.base[s]), 1e-9)
+        jac = share * (np.exp(self.learner.base[s]) * ratio[seen, None] * ratio[None, :])
+        inside, around = share >= size[seen][:, None] - 0.5, share >= size[None, :] - 0.5
+        return np.where(inside, expected[seen][:, None], np.where(around, expected[None, :], jac))

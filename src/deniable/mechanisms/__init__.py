@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from deniable.mechanisms.requirement import strictest as strictest
     from deniable.mechanisms.retention import Retention as Retention
     from deniable.mechanisms.small_domain import SmallDomain as SmallDomain
+    from deniable.mechanisms.synthetic import Synthetic as Synthetic
     from deniable.mechanisms.uniform import Uniform as Uniform
 
 _LAZY = {

@@ -35,7 +35,7 @@ from deniable.learned.levels import ColumnCounts, Crossed, coding_of, table_of
 from deniable.learned.measuring import PIECES, Levels, epsilon_of, laplace_variance
 from deniable.learned.model import Fitted, Learner
 from deniable.mechanisms.base import Mechanism, Need
-from deniable.mechanisms.requirement import DISTRIBUTION, PUBLIC_COLUMNS, check_histogram
+from deniable.mechanisms.requirement import DISTRIBUTION, PUBLIC_COLUMNS, check_histogram, refuse_sums
 
 LARGEST_COST = Fraction(1, 50)  # of the noisy share of the most frequent value, where rho1 is left out
 LARGEST_MARGIN = 3  # standard deviations of noise that are added to it
@@ -129,10 +129,7 @@ def budget_of(privacy: Privacy | None, counts: Counts, together: int, ledger: Le
             f"mechanism 'synthetic' needs a requirement. Fix: {option('privacy', '1/6')}, how sure anyone may become, "
             f"or {worded_epsilon()}."
         )
-    if privacy.sums:
-        raise RequirementError(
-            "mechanism 'synthetic' promises nothing about sums. Fix: mechanism 'decoys', or leave the sums out."
-        )
+    refuse_sums(privacy)
     rho1, rho2 = privacy.rho1, privacy.rho2
     if privacy.per_value:
         rho1, rho2 = min(privacy.per_value.values(), key=lambda pair: amplification_limit(*pair))

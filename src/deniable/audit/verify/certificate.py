@@ -114,7 +114,7 @@ def _promise(part: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[Check
         stated = promise.from_dict(part["promise"])
     except ManifestError as unknown:
         return [Check("promise", False, str(unknown))]
-    recheck = RECHECKS.get(type(stated))
+    recheck = RECHECKS.get(stated.kind)
     if recheck is None:
         return [Check("promise", False, f"{columns}: no recheck is known for a promise of kind {stated.kind!r}")]
     return [*recheck(stated, part, manifest), *_own_requirement(stated, part), stated_check(stated, part, manifest)]
@@ -139,6 +139,10 @@ def _amplification(manifest: Mapping[str, Any]) -> list[Check]:
     if stated is None:
         return []
     parts = manifest["parts"]
+    if any(part.get("learned") is not None for part in parts):  # which its ledger bounds, and no channel
+        own = [Fraction(part["promise"]["gamma"]) for part in parts if part["promise"]["kind"] == "odds"]
+        holds = len(own) == len(parts) and math.prod(own, start=Fraction(1)) <= Fraction(stated)
+        return [Check("amplification", holds, f"as the ledger has it, promised {float(Fraction(stated)):.6g}")]
     listed = all(part.get("item") is not None for part in parts)  # two lists differ in some of their items only
     gammas = [row_amplification(parts)] if listed else [part_amplification(part) for part in parts]
     whole = _product(gammas)

@@ -37,7 +37,7 @@ def frequencies_check(part: Part, shown: Floats, stated: dict[str, Any]) -> Chec
     if not slack < shown.sum():
         return None
     seen = {"counts": counts.tolist(), "epsilon": 14 / slack}  # as noise that takes counts as far from the true ones
-    checks = RECHECKS[type(part.promise)](part.promise, {**part_dict(part), "marginal": seen}, stated)
+    checks = RECHECKS[part.promise.kind](part.promise, {**part_dict(part), "marginal": seen}, stated)
     wrong = [check.detail for check in checks if check.what in names and not check.holds]
     detail = f"counts of values are known to {slack:,.0f} rows, and none is believed at more than is promised"
     said = wrong[0].replace("noisy histogram", "published rows") if wrong else detail

@@ -11,6 +11,7 @@ from deniable.audit.verify.cells import by_cell
 from deniable.audit.verify.checks import FULL, Check, amplification_check, belief_checks, part_amplification
 from deniable.audit.verify.coverage import NOT_CHECKED, above_checks, noise_slack, single_checks, surest_at_least
 from deniable.audit.verify.items import by_items
+from deniable.audit.verify.learned import by_ledger
 from deniable.core.promise import (
     Amplification,
     Cells,
@@ -20,7 +21,6 @@ from deniable.core.promise import (
     Nothing,
     OneOfItems,
     PerValue,
-    Promise,
     RelativePrior,
 )
 
@@ -232,14 +232,15 @@ def by_nothing(promise: Nothing, part: Json, manifest: Json) -> list[Check]:
     return [Check("promise", True, f"{', '.join(part['columns'])}: none ({promise.why})")]
 
 
-RECHECKS: dict[type[Promise], Callable[[Any, Json, Json], list[Check]]] = {
-    Amplification: by_amplification,
-    Frequency: by_frequency,
-    PerValue: by_value,
-    Cells: by_cell,
-    RelativePrior: by_relative_prior,
-    LineUps: by_lineups,
-    OneOfItems: by_items,
-    DecoyGroups: by_decoys,
-    Nothing: by_nothing,
+RECHECKS: dict[str, Callable[[Any, Json, Json], list[Check]]] = {
+    Amplification.kind: by_amplification,
+    Frequency.kind: by_frequency,
+    PerValue.kind: by_value,
+    Cells.kind: by_cell,
+    RelativePrior.kind: by_relative_prior,
+    LineUps.kind: by_lineups,
+    OneOfItems.kind: by_items,
+    DecoyGroups.kind: by_decoys,
+    Nothing.kind: by_nothing,
+    "odds": by_ledger,
 }

@@ -42,6 +42,7 @@ KINDS_OF = {
     "items": ("items",),
     "collected": ("amplification", "line-ups"),
     "decoys": ("decoys",),
+    "synthetic": ("odds",),
 }
 
 
@@ -82,8 +83,10 @@ def _gaps(promise: Promise, part: Json, manifest: Json) -> Iterator[str]:
 def _against_any_prior(promise: Promise) -> bool:
     if isinstance(promise, LineUps):
         return promise.adversary == "any-prior"
-    return isinstance(promise, Amplification | OneOfItems | PerValue) or (
-        isinstance(promise, RelativePrior) and not promise.like_column
+    return (
+        promise.kind == "odds"
+        or isinstance(promise, Amplification | OneOfItems | PerValue)
+        or (isinstance(promise, RelativePrior) and not promise.like_column)
     )
 
 
@@ -106,6 +109,8 @@ def _beliefs(promise: Promise) -> list[Pair]:
         return [(promise.rho1, promise.rho2)]
     if isinstance(promise, Cells):
         return [(promise.rho1, promise.rho2)]
+    if promise.kind == "odds":
+        return [(getattr(promise, "rho1", None), getattr(promise, "rho2", None))]
     return [(None, promise.rho2)] if isinstance(promise, DecoyGroups) else []
 
 

@@ -8,13 +8,14 @@ values, which need no m x m array.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from deniable.core.errors import QuestionError
-from deniable.core.tally import Block
+from deniable.core.tally import Block, CodeMask
 from deniable.core.values import Bools, Floats, Ints
 from deniable.estimation import calibration
 from deniable.estimation.calibration import Calibration, Control, SetControl
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 SET_ENTRIES = 2**22  # weights computed at a time
 Labels = tuple[tuple[Hashable, ...], ...]
+Made = Callable[[Block, Bools | Floats], Weighed]  # rows, and value sets [labels, classes, m]
+Spread = Callable[[Sequence[str], Sequence[CodeMask], Ints, Sequence[str]], Made]
 
 
 def weighed(
@@ -39,9 +42,11 @@ def weighed(
     groups: Sequence[Grouped],
     values: Sequence[str],
     options: Options,
+    spread: Spread | None = None,
 ) -> tuple[Labels, Iterator[Iterator[list[Weighed]]]]:
     """The labels, and block by block of public groups the rows weighed by some labels after the other: by the condition
-    itself, then by each of some further conditions on its rows."""
+    itself, then by each of some further conditions on its rows. ``spread`` makes them where their errors are a
+    model's."""
     resolved = ask.resolver().resolve(where, [one.condition for one in narrowed])
     every: list[Bools | Floats] = [resolved.sets]
     for one, sets in zip(narrowed, resolved.narrowed, strict=True):
@@ -50,7 +55,7 @@ def weighed(
     public = [name for name in groups if isinstance(name, str) and name not in ask.manifest.sensitive_columns]
     hidden = [group for group in groups if column_of(group) in ask.manifest.sensitive_columns]
     blocks = ask.counter.tally(public, resolved.leaves, resolved.classes, values, states=True)
-    plain = not any(isinstance(group, Mapped) for group in hidden)
+    plain = spread is None and not any(isinstance(group, Mapped) for group in hidden)
     if plain and len(hidden) == len(ask.manifest.sensitive_columns) and ask.states.m > 1:
         chosen = np.flatnonzero(resolved.sets.any(axis=0))
         columns = [sensitive_part(ask.manifest, column) for column in hidden]
@@ -60,10 +65,11 @@ def weighed(
     step = max(1, SET_ENTRIES // (len(resolved.sets) * ask.states.count))
     starts = range(0, max(len(member), 1), step)  # a condition that no value satisfies leaves no label, and no rows
     parts = [member[start : start + step, None, :] for start in starts]
-    return labels, (
-        ([ValueSets(ask, block, part * sets[None, :, :], control) for sets in every] for part in parts)
-        for block in blocks
-    )
+
+    made: Made = partial(ValueSets, ask, control=control)
+    if spread is not None:
+        made = spread(public, resolved.leaves, resolved.classes, values)
+    return labels, (([made(block, part * sets[None, :, :]) for sets in every] for part in parts) for block in blocks)
 
 
 def row_weights(ask: Asking, where: Predicate, numbers: Mapped | None = None) -> Floats:

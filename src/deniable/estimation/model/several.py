@@ -233,7 +233,10 @@ class Patterns(Weighed):
     def rounding(self) -> float:
         return sum(one.rounding for one in (*self.rows.swapped_labels, *self.rows.swapped_conditions))
 
-    def pairs(self, tally: Floats, other: Patterns, its: Floats) -> Floats | float:
+    def covariance(self, other: Patterns, tally: Floats, its: Floats, products: Floats) -> Floats:
+        return self.common(other, products) + self._pairs(tally, other, its)
+
+    def _pairs(self, tally: Floats, other: Patterns, its: Floats) -> Floats | float:
         """Rows that share a swapped column are not independent."""
         rows = self.rows
         if not rows.swapped_labels and not rows.swapped_conditions:

@@ -131,9 +131,10 @@ class Weighed(ABC):
         """The covariance of the errors that two conditions' controls show, by label."""
         raise InternalError(f"{type(self).__name__} has no control, and was asked for it")
 
-    def pairs(self, tally: Floats, other: Self, its: Floats) -> Floats | float:
-        """What pairs of rows that are not independent add to the covariance of two sums."""
-        return 0.0
+    def covariance(self, other: Self, tally: Floats, its: Floats, products: Floats) -> Floats:
+        """The covariance of this sum over a tally with another condition's over its own; ``products`` is the tally of
+        what both add up, multiplied."""
+        return self.common(other, products)
 
     @property
     def rounding(self) -> float:
