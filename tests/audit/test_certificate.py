@@ -114,7 +114,11 @@ def test_the_certificate_s_own_arithmetic_agrees_with_the_planner_s(pairs):
 def test_verification_reads_nothing_but_the_manifest_and_the_data(folder):
     before = copy.deepcopy(sorted(path.name for path in folder.iterdir()))
     dn.verify(folder)
-    assert sorted(path.name for path in folder.iterdir()) == before == ["README.md", "data.parquet", "manifest.json"]
+    assert (
+        sorted(path.name for path in folder.iterdir())
+        == before
+        == ["README.md", "data.parquet", "manifest.json", "weights.parquet"]
+    )
 
 
 @pytest.mark.parametrize("mechanism", ["designed", "fine-grain", "identity"])

@@ -17,7 +17,12 @@ GOOD = ("--sensitive", "disease", "--rho1", "1/5", "--rho2", "1/3", "--drop", "n
 
 
 def test_one_command_gives_a_release_without_the_dropped_column(release: Path) -> None:
-    assert {path.name for path in release.iterdir()} == {"data.parquet", "manifest.json", "README.md"}
+    assert {path.name for path in release.iterdir()} == {
+        "data.parquet",
+        "manifest.json",
+        "README.md",
+        "weights.parquet",
+    }
     table = pq.read_table(release / "data.parquet")
     assert table.num_rows == 3000
     assert set(table.column_names) == {"sex", "age", "disease"}

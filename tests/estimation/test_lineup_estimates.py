@@ -114,7 +114,7 @@ def test_by_blocks_fourier_transforms_give_what_the_sets_give(design):
     assert np.allclose(waves.holding(counts), sets.holding(counts), atol=1e-9)
     assert np.allclose(waves.solved(scores), sets.solved(scores), atol=1e-6)
     states = LineUpStates(design)
-    one, other = (algebra.squares(counts, states._scores) for algebra in (waves, sets))
+    one, other = (algebra.squares(counts, states.scores) for algebra in (waves, sets))
     assert np.allclose(one, other, rtol=1e-6)
 
 

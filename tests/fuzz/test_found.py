@@ -83,10 +83,10 @@ def test_an_audit_of_a_table_without_rows_is_refused() -> None:
         dn.audit(people().slice(0, 0), release)
 
 
-def test_a_number_beyond_all_tables_is_refused_in_a_question() -> None:
+def test_a_number_beyond_all_tables_is_refused_in_a_condition() -> None:
     release = dn.publish(people(), sensitive="ill", privacy=dn.Privacy(rho2="9/10"), key=bytes(32), mechanism="uniform")
-    with pytest.raises(DeniableError, match="larger than any number"):
-        release.sql("SELECT 99999999999999999999 AS n FROM release")
+    with pytest.raises(DeniableError, match="cannot be compared with values of type int64"):
+        release.sql("SELECT COUNT(*) AS n FROM release WHERE age < 99999999999999999999")
 
 
 def test_a_file_without_end_is_refused(tmp_path: Path) -> None:
@@ -160,9 +160,9 @@ def test_half_floats_are_public_values_of_an_audit() -> None:
     assert dn.audit(table, release).to_dict()
 
 
-def test_in_goes_with_a_list_of_values() -> None:
+def test_in_goes_with_values_or_a_table() -> None:
     release = dn.publish(people(), sensitive="ill", privacy="9/10", mechanism="uniform", key=bytes(32))
-    with pytest.raises(DeniableError, match="IN goes with a list of values"):
+    with pytest.raises(DeniableError, match="not understood"):
         release.sql("SELECT SUM(age IN age) AS n FROM release")
 
 

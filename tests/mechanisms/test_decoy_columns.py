@@ -90,7 +90,7 @@ def test_the_same_key_gives_the_same_release_whatever_threads_batches_and_files(
     saved = publish(tmp_path / "t.parquet", out=tmp_path / "r")
     assert saved.table.equals(release.table)
     assert dn.verify(tmp_path / "r").holds
-    assert "mixture[y][x]" in (tmp_path / "r" / "README.md").read_text()
+    assert "`weights.parquet` has them" in (tmp_path / "r" / "README.md").read_text()
 
 
 def test_the_audit_finds_one_in_c_for_each_column_and_no_breach(table):

@@ -124,7 +124,12 @@ def test_files_and_memory_and_the_out_of_core_shuffle_give_the_same_rows(tmp_pat
     many_buckets = publish(source, key=KEY, out=tmp_path / "many").table
     assert in_memory.equals(one_bucket)
     assert in_memory.equals(many_buckets)
-    assert sorted(p.name for p in (tmp_path / "many").iterdir()) == ["README.md", "data.parquet", "manifest.json"]
+    assert sorted(p.name for p in (tmp_path / "many").iterdir()) == [
+        "README.md",
+        "data.parquet",
+        "manifest.json",
+        "weights.parquet",
+    ]
 
 
 def test_every_kind_of_table_gives_the_same_release(tmp_path):

@@ -76,7 +76,7 @@ def test_rows_show_codes_and_the_table_says_which_values_they_stand_for(tmp_path
     assert saved.manifest.lineups is not None
     text = (tmp_path / "r" / "README.md").read_text()
     assert f"`lineups.{form}`" in text
-    assert "B f = c" in text
+    assert "A set is\nshown by a number" in text
 
 
 @pytest.mark.parametrize("privacy", [BY_BLOCKS, BY_ARCS], ids=["blocks", "arcs"])

@@ -138,7 +138,13 @@ def test_overwriting_leaves_no_signature_of_what_was_there(table: pa.Table, tmp_
     publish(table, out=out, overwrite=True)
     assert not (out / "signature.json").exists()
     publish(table, out=out, overwrite=True, sign=KEY)
-    assert sorted(os.listdir(out)) == ["README.md", "data.parquet", "manifest.json", "signature.json"]
+    assert sorted(os.listdir(out)) == [
+        "README.md",
+        "data.parquet",
+        "manifest.json",
+        "signature.json",
+        "weights.parquet",
+    ]
     assert dn.verify(out, signed_by=PUBLIC).holds
 
 

@@ -45,7 +45,12 @@ def test_a_folder_is_the_same_to_the_byte_however_rows_were_cut(releases):
     seven, one = (dn.open_release(releases / number) for number in "71")
     assert seven.manifest.to_json() == one.manifest.to_json()  # which holds the digest of the data
     assert (releases / "7" / "data.parquet" / "part-00000.parquet").is_file()
-    assert sorted(path.name for path in (releases / "7").iterdir()) == ["README.md", "data.parquet", "manifest.json"]
+    assert sorted(path.name for path in (releases / "7").iterdir()) == [
+        "README.md",
+        "data.parquet",
+        "manifest.json",
+        "weights.parquet",
+    ]
 
 
 def test_a_table_is_known_again_to_the_ledger_of_a_key_on_either_engine(table, tmp_path):

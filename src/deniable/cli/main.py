@@ -37,6 +37,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "export:export",
         "Write a release's rows as a file of SPSS, Stata or SAS, with the labels that its table came with.",
     ),
+    "open": (
+        "open:open_",
+        "Open a release in a database: one DuckDB file, in which SQL and BI tools count with weights.",
+    ),
     "audit": ("audit:audit", "See, before anyone else does, what attackers learn from a release."),
     "breach": (
         "breach:breach",

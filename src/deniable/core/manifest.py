@@ -140,7 +140,7 @@ def _roles(raw: Json) -> Iterator[str]:
 
 
 def _files(raw: Json) -> Iterator[str]:
-    for file in (raw["data"], raw.get("lineups"), raw.get("tables")):
+    for file in (raw["data"], raw.get("lineups"), raw.get("tables"), raw.get("weights")):
         if file is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", file["file"]):
             yield "it names a data file outside the release"
 
@@ -290,6 +290,7 @@ class Manifest:
         data: the file of the published table; None as long as it is in memory.
         lineups: the file of the table of line-ups, where rows show them by codes.
         tables: the file of the noisy tables and the model, where values are dealt from one.
+        weights: the file of what rows count for, where they have weights.
         recoded: the columns that were made coarser before anything else, and how.
         labels: what the codes of a column stand for, where the table that was published said it.
         about: who published it and when, what columns mean, which errors to expect.
@@ -308,6 +309,7 @@ class Manifest:
     data: DataFile | None = None
     lineups: DataFile | None = None
     tables: DataFile | None = None
+    weights: DataFile | None = None
     recoded: Steps = field(default_factory=dict)
     labels: Mapping[str, Labels] = field(default_factory=dict)
     about: About | None = None
@@ -383,6 +385,7 @@ class Manifest:
             "data": None if self.data is None else asdict(self.data),
             **({} if self.lineups is None else {"lineups": asdict(self.lineups)}),
             **({} if self.tables is None else {"tables": asdict(self.tables)}),
+            **({} if self.weights is None else {"weights": asdict(self.weights)}),
             **({"recoded": self._recoded_dict()} if self.recoded else {}),
             **({"labels": labels_dict(self.labels)} if self.labels else {}),
             **({} if self.about is None else {"about": self.about.to_dict()}),
@@ -417,6 +420,7 @@ class Manifest:
             data=None if raw["data"] is None else DataFile(**raw["data"]),
             lineups=DataFile(**raw["lineups"]) if raw.get("lineups") else None,
             tables=DataFile(**raw["tables"]) if raw.get("tables") else None,
+            weights=DataFile(**raw["weights"]) if raw.get("weights") else None,
             recoded={column: tuple(map(step_of, steps)) for column, steps in raw.get("recoded", {}).items()},
             labels=labels_of(raw.get("labels", {})),
             about=About.from_dict(raw["about"]) if "about" in raw else None,

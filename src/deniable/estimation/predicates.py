@@ -37,7 +37,7 @@ def comparing(column: str, kind: pa.DataType) -> Iterator[None]:
     try:
         yield
     except _OfOtherKindError as problem:
-        ask = "a value or a list of values" if _is_text(kind) else f"values of type {kind}"
+        ask = "a value or a list of values" if is_text(kind) else f"values of type {kind}"
         raise QuestionError(f"The condition on {column!r}: {problem} Fix: ask for {ask}.") from None
 
 
@@ -253,27 +253,27 @@ def compare(operator: str, values: pa.Array, literal: Any) -> pa.Array:
             raise QuestionError("A comparison with NaN holds for no row: use None or IS NULL for missing values.")
         if isinstance(literal, float) and pa.types.is_decimal(kind) and math.isfinite(literal):
             literal = Decimal(repr(literal))  # Arrow would turn the column into floats, off by a last digit at times
-        if _is_text(kind) and isinstance(literal, int | float | Decimal) and not isinstance(literal, bool):
+        if is_text(kind) and isinstance(literal, int | float | Decimal) and not isinstance(literal, bool):
             inside = compare_intervals(operator, values, float(literal))
             if inside is not None:
                 return inside
         scalar = pa.scalar(literal)
         if pa.types.is_temporal(kind) and not isinstance(literal, int | float):
             scalar = scalar.cast(kind)
-        elif _is_text(kind) != _is_text(scalar.type) or pa.types.is_boolean(kind) != pa.types.is_boolean(scalar.type):
+        elif is_text(kind) != is_text(scalar.type) or pa.types.is_boolean(kind) != pa.types.is_boolean(scalar.type):
             raise pa.ArrowInvalid("texts, numbers and truth values do not compare")
         return COMPARISONS[operator](values, scalar).fill_null(False)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         raise _OfOtherKindError(f"{shortened(literal)} cannot be compared with values of type {kind}.") from None
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def require_known(column: str, values: pa.Array, named: Iterable[Hashable], *, sensitive: bool) -> None:
     """Refuse values that do not occur: for a sensitive column always, for a public one when its values are texts."""
-    if not sensitive and not _is_text(values.type):
+    if not sensitive and not is_text(values.type):
         return
     for value in named:
         with comparing(column, values.type):

@@ -19,6 +19,7 @@ from deniable.core.manifest import DataFile, Manifest, read_json
 from deniable.release.commit import Commit, cannot_write
 from deniable.release.readme import analyst_readme
 from deniable.release.sign import SIGNATURE, Signer, sign_files
+from deniable.release.weights import Weights
 from deniable.tables import Engine
 from deniable.tables.lineups import code_table, coded_part
 from deniable.tables.storage import digest_of, digest_of_parts, model_table, parts_of, read_model, write_table
@@ -88,13 +89,13 @@ def _own_digest(path: Path) -> str | None:
 
 MANIFEST = "manifest.json"
 README = "README.md"
-LINEUPS, MODEL = "lineups", "tables"
+LINEUPS, MODEL, WEIGHTS = "lineups", "tables", "weights"
 FORMATS = ("parquet", "csv")
 FILES = {
     MANIFEST,
     README,
     SIGNATURE,
-    *(f"{name}.{form}" for name in ("data", LINEUPS, MODEL) for form in FORMATS),
+    *(f"{name}.{form}" for name in ("data", LINEUPS, MODEL, WEIGHTS) for form in FORMATS),
 }
 TABLES = {".csv", ".tsv", ".gz", ".parquet", ".arrow", ".feather", ".xlsx", ".xls", ".sav", ".dta", ".sas7bdat"}
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # s3a:, hdfs: and the like, as a Path has them
@@ -245,21 +246,19 @@ def finish_folder(
     engine: Engine,
     signer: Signer | None = None,
 ) -> Manifest:
-    """Write data, line-ups or a model where there are some, manifest, README and a signature into a folder not yet in
-    place."""
+    """Write data, line-ups, a model and weights where there are some, manifest, README and a signature into a folder
+    not yet in place."""
     data = engine.write(pieces, schema, folder / f"data.{form}", form)
-    manifest = replace(manifest, data=data, lineups=None, tables=None)
+    manifest = replace(manifest, data=data, lineups=None, tables=None, weights=None)
     if (coded := coded_part(manifest)) is not None:
         listed = code_table(coded)
         written = engine.write([listed], listed.schema, folder / f"{LINEUPS}.{form}", form)
         manifest = replace(manifest, lineups=written)
     for part in manifest.parts:
         if part.learned is not None:
-            model = model_table(part.learned)
-            file = folder / f"{MODEL}.{form}"
-            manifest = replace(
-                manifest, tables=DataFile(file.name, form, write_table([model], model.schema, file, form))
-            )
+            manifest = replace(manifest, tables=_beside(folder, MODEL, model_table(part.learned), form))
+    if (weights := Weights.of(manifest)) is not None:
+        manifest = replace(manifest, weights=_beside(folder, WEIGHTS, weights.table(), form))
     (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
     (folder / README).write_text(analyst_readme(manifest), encoding="utf-8")
     if signer is not None:
@@ -267,3 +266,9 @@ def finish_folder(
         signed = sign_files({path.name: digest_of(path) for path in published}, signer)
         (folder / SIGNATURE).write_text(signed, encoding="utf-8")
     return manifest
+
+
+def _beside(folder: Path, name: str, table: pa.Table, form: str) -> DataFile:
+    """A small table beside the rows."""
+    path = folder / f"{name}.{form}"
+    return DataFile(path.name, form, write_table([table], table.schema, path, form))

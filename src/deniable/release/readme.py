@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 import shlex
+from typing import Any
 
 from deniable.core import text as markdown
 from deniable.core.manifest import Column, Manifest
 from deniable.core.text import line, shown
 from deniable.core.transforms import ListItem, said
 from deniable.core.values import percent
+from deniable.estimation.model.columns import values_of
+from deniable.release.weights import Weights, asked_sql, joined_sql, literal, quoted
 
 # -- What the README of a release says of the release itself: who and when, columns, accuracy, how to cite it ----------
 
 
+LINEUPS = "lineups"
 NOT_NAMED, NOT_DESCRIBED = "a publisher who is not named", "not described"
 DIGITS = 16  # of the digest in a citation: enough to tell any two releases apart
 
@@ -127,17 +131,12 @@ def analyst_readme(manifest: Manifest) -> str:
     item = manifest.parts[0].item
     if item is not None:
         return _lists_readme(manifest, item)
-    first = next((name for name in manifest.sensitive_columns if manifest.column_domains[name]), None)
-    if first is None:  # only ranges of numbers
-        first, scope = manifest.parts[0].columns[0], manifest.parts[0].range
-        example = "0" if scope is None else str(scope.low)
-    else:
-        example = shown(str(manifest.column_domains[first][0])[:40])
+    first, value = _example(manifest)
     mechanism = markdown.code(manifest.mechanism)
-    value = example.replace("'", "''")
-    question = f"SELECT COUNT(*) AS n FROM release WHERE {_in_sql(first)} = '{value}'"
+    question = f"SELECT COUNT(*) AS n FROM release WHERE {_in_sql(first)} = {literal(value)}"
+    where = f"{{{first!r}: {value if isinstance(value, int | float) else str(value)!r}}}"
     if manifest.parts[0].learned is not None:
-        return _learned_readme(manifest, sensitive, question, f"{{{first!r}: {example!r}}}")
+        return _learned_readme(manifest, sensitive, question, where)
     shows = "each row shows a set of values" if _shows_sets(manifest) else "any single one may be replaced"
     distort = "the others in a set" if _shows_sets(manifest) else "replaced values"
     return f"""# A release with deniable values
@@ -148,10 +147,22 @@ reconstructed. {_others(manifest)}
 {_seed(manifest)}
 Do not count {sensitive} directly: {distort} distort every count. Ask like this instead:
 
-{_how_to_ask(question, f"{{{first!r}: {example!r}}}")}
+{_how_to_ask(question, where)}
 
-`deniable verify .` recomputes the guarantee. Without deniable: {_without(manifest)}
+`deniable verify .` recomputes the guarantee.
+{_without(manifest, first, value)}
 {_sections(manifest)}"""
+
+
+def _example(manifest: Manifest) -> tuple[str, Any]:
+    """A sensitive column and a value to ask for: the first that is short and plain, where there is one."""
+    first = next((name for name in manifest.sensitive_columns if manifest.column_domains[name]), None)
+    if first is None:  # only ranges of numbers
+        part = manifest.parts[0]
+        return part.columns[0], values_of(part, part.columns[0], part.types[0])[0].as_py()
+    known = [value for value in manifest.column_domains[first] if value is not None]
+    plain = (value for value in known if len(str(value)) <= 40 and shown(str(value)) == str(value))
+    return first, next(plain, next(iter(known), ""))
 
 
 def _learned_readme(manifest: Manifest, sensitive: str, question: str, where: str) -> str:
@@ -211,26 +222,78 @@ def _sections(manifest: Manifest) -> str:
 {citation(manifest)}"""
 
 
-def _without(manifest: Manifest) -> str:
+def _without(manifest: Manifest, column: str, value: Any) -> str:
     """How counts are reconstructed by other means."""
+    if manifest.weights is not None:
+        return _by_weights(manifest, column, value)
     if _shows_sets(manifest):
-        return f"{_line_ups(manifest)}\nSolve B f = c for the true counts f, among the rows of your question."
+        how = f"{_line_ups(manifest)}\nSolve B f = c for the true counts f, among the rows of your question."
+        return f"\nWithout deniable: {how}"
     known = HIDDEN if any(part.mixture is not None for part in manifest.parts) else UNSAID
     plain = MATRIX if any(part.mixture is not None for part in manifest.parts) else CHANNELS
     how = known if any(part.groups is not None for part in manifest.parts) else plain
     published = any(part.cells_published for part in manifest.parts)
     by_cell = ", cell by cell (column `cell`), and add up" if published else ""
-    return f"""{how}
+    return f"""
+Without deniable: {how}
 Solve P f = o for the true counts f, o being the counts you see among the rows of your question{by_cell}."""
 
 
+def _by_weights(manifest: Manifest, column: str, value: Any) -> str:
+    """A section with the weights beside the rows, and what counts with them in any database."""
+    weights = Weights.of(manifest)
+    assert weights is not None
+    assert manifest.weights is not None
+    assert manifest.data is not None
+    one = next(one for one in weights.parts if column in one.part.columns)
+    codes, name = _coded(manifest), column if one.part.item is None else one.part.item.list
+    select = asked_sql(weights, one, f"{quoted(f'value_{name}')} IN ({literal(value)})")
+    files = [("data", manifest.data), ("weights", manifest.weights), (LINEUPS, manifest.lineups)]
+    views = [f"CREATE VIEW {name} AS SELECT * FROM '{file.file}';" for name, file in files if file is not None]
+    lines = [
+        *views,
+        "WITH asked AS (",
+        *(f"  {line}" for line in select.splitlines()),
+        ")",
+        "SELECT SUM(w) AS n, SQRT(GREATEST(SUM(w * w - w), 0)) AS stderr",
+        f"FROM data JOIN asked ON {joined_sql(one, 'data', 'asked')};",
+    ]
+    several = len(manifest.parts) > 1
+    product = "For conditions on several of these columns a row counts with the product of its weights." * several
+    swapped = "\nValues were swapped among rows here, so that stderr is too large." * any(
+        part.swapped is not None for part in manifest.parts
+    )
+    listed = "\n".join(f"    {shown(line, most=len(line) + 1)}" for text in lines for line in text.splitlines())
+    return f"""
+## Without deniable
+
+A row counts with a weight, 1 on average where its original has a value that is asked for and 0 elsewhere, which depends
+on what the row shows: `{manifest.weights.file}` has them.{codes}
+
+So any tool that joins and adds up can count. In DuckDB, in this folder (other databases load both files as tables):
+
+{listed}
+
+List more values in `IN`; put `WHERE` and `GROUP BY` on other columns at the end, and `SUM(w * v)` adds up a number v.
+The interval is n - 1.96 stderr to n + 1.96 stderr. A single weight means nothing: it may be negative, or above 1.
+{product}{swapped}"""
+
+
 def _line_ups(manifest: Manifest) -> str:
+    inclusion = "arcs/2^32" if _by_arcs(manifest) else "size/values"
+    return LINE_UPS.format(inclusion=inclusion) + _coded(manifest)
+
+
+def _by_arcs(manifest: Manifest) -> bool:
     design = manifest.parts[0].lineups
-    by_arcs = design is not None and "arcs" in design.integers()
-    sets = LINE_UPS.format(inclusion="arcs/2^32" if by_arcs else "size/values")
+    return design is not None and "arcs" in design.integers()
+
+
+def _coded(manifest: Manifest) -> str:
+    """How codes of sets are read, where rows show codes."""
     if manifest.lineups is None:
-        return sets
-    return sets + (CODED_BY_ARCS if by_arcs else CODED_BY_BLOCKS).format(file=manifest.lineups.file)
+        return ""
+    return (CODED_BY_ARCS if _by_arcs(manifest) else CODED_BY_BLOCKS).format(file=manifest.lineups.file)
 
 
 def _shows_sets(manifest: Manifest) -> bool:
@@ -259,9 +322,8 @@ Do not count the answers directly: changed ones distort every count. Ask like th
 
 {_how_to_ask(question, f"{{{item.list!r}: dn.contains({item.item!r})}}")}
 
-`deniable verify .` recomputes the guarantee. Without deniable: {CHANNELS}
-Solve P f = o for the counts f of yes and no, o being the counts you see among the rows of your question; for two items
-together P is the product of both.
+`deniable verify .` recomputes the guarantee.
+{_without(manifest, item.column, True)}
 {_sections(manifest)}"""
 
 

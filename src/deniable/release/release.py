@@ -44,6 +44,7 @@ from deniable.estimation.sql.weights import weights_of
 from deniable.estimation.weighted_sample import Survey
 from deniable.release import folder as folders
 from deniable.release.commit import Commit
+from deniable.release.database import write_database
 from deniable.release.folder import require_shape, unchanged_file
 from deniable.release.published import with_channels
 from deniable.release.sign import files_of_key, signer_of
@@ -634,6 +635,19 @@ class Release(Questions, Modelling):
         from deniable.files.statistical import export_rows  # a house of its own, and an extra
 
         return export_rows(self, out, overwrite)
+
+    def to_duckdb(self, out: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write a DuckDB file for SQL and BI tools, in which rows are counted with their weights.
+
+        It has the tables ``data`` (the published rows) and ``weights``; the macro ``weighed(disease_in := ['flu'])``,
+        every row with its weight w for some values; ``stderr(w)``; and for each sensitive column a view ``by_disease``,
+        every row once for each value, with its weight w and v, the variance of it.
+
+        Args:
+            out: the file.
+            overwrite: replace the file that is there.
+        """
+        return write_database(self, out, overwrite)
 
     def verify(self, *, signed_by: Any | None = None) -> Certificate:
         """Recompute the certificate, of its files where it has some; see ``deniable.verify``.

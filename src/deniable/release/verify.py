@@ -27,6 +27,7 @@ from deniable.release.folder import digests, file_path
 from deniable.release.published import published_counts
 from deniable.release.readme import analyst_readme
 from deniable.release.sign import SIGNATURE, known_fingerprint, signature_check
+from deniable.release.weights import Weights
 from deniable.tables import Engine, engine_named
 from deniable.tables.lineups import CODE, coded_part
 from deniable.tables.storage import digest_of
@@ -59,7 +60,7 @@ def verify(
     ...     how = {"mechanism": "uniform", "privacy": dn.Privacy(rho2="1/2")}
     ...     _ = dn.publish(table, sensitive="disease", out=f"{home}/release", **how)
     ...     dn.verify(f"{home}/release")
-    <Certificate: all 16 checks hold, 2 more cannot be made>
+    <Certificate: all 18 checks hold, 2 more cannot be made>
     """
     trusted = None if signed_by is None else known_fingerprint(signed_by)
     folder = Path(path)
@@ -90,7 +91,7 @@ def _file_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check
         expected = [column.name for column in manifest.columns]
         checks.append(Check("columns", names == expected, f"{len(names)} columns, {len(expected)} in the manifest"))
         checks.append(Check("rows", rows == manifest.rows, f"{rows:,} rows, {manifest.rows:,} in the manifest"))
-    checks += _lineup_checks(folder, manifest, engine)
+    checks += [*_lineup_checks(folder, manifest, engine), *_weights_checks(folder, manifest, engine)]
     return [*checks, *(_row_checks(folder, manifest, engine) if all(check.holds for check in checks) else ())]
 
 
@@ -108,6 +109,28 @@ def _lineup_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Che
         return [Check("line-ups", False, f"its columns are not {listing(list(types))} as they should be")]
     rows = zip(*(table[name].to_pylist() for name in types), strict=True)
     return [unchanged, table_check(coded, rows)]
+
+
+def _weights_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]:
+    """Weights are those that the manifest gives, where there are some."""
+    weights = Weights.of(manifest)
+    if manifest.weights is None:
+        return [] if weights is None else [Check("weights", False, "the manifest names no file of them")]
+    unchanged = _unchanged("weights", folder, manifest.weights)
+    if not unchanged.holds or weights is None:
+        return [unchanged] if weights else [Check("weights", False, "a file of them, and rows that have none")]
+    computed = weights.table()
+    types = {field.name: str(field.type) for field in computed.schema}
+    table = engine.read(folder / manifest.weights.file, manifest.weights, types)
+    same = table.schema.equals(computed.schema) and table.num_rows == computed.num_rows
+    for name in types if same else ():
+        one, other = table[name], computed[name]
+        if types[name] != "double" or name.startswith(("shown_", "value_")):
+            same = same and one.equals(other)
+        else:
+            same = same and bool(np.allclose(one.to_numpy(), other.to_numpy(), rtol=1e-6, atol=1e-9))
+    detail = f"{table.num_rows:,} lines, those of the channels" if same else "say something else than the channels"
+    return [unchanged, Check("table of weights", same, detail)]
 
 
 def _row_checks(folder: Path, manifest: Manifest, engine: Engine) -> list[Check]:

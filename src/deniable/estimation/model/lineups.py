@@ -80,7 +80,7 @@ class LineUpStates:
         some = wanted.min(axis=1) < most
         own[~some] = most[~some, None]
         if some.any():
-            own[some] = self.algebra.added(self._scores(wanted[some].astype(np.float64)))
+            own[some] = self.algebra.added(self.scores(wanted[some].astype(np.float64)))
         if self.exempt:
             weight[:, -1] = chosen[..., -1].reshape(-1)
         return weight.reshape(*shape, self.count)
@@ -88,7 +88,7 @@ class LineUpStates:
     def weights_for(self, wanted: Floats) -> Floats:
         """w over states with E[w(S) | x] = wanted_x, for any numbers [..., m] -> [..., states]."""
         flat = wanted.reshape(-1, self.m)
-        own = self.algebra.added(self._scores(flat[:, : self.design.m]))
+        own = self.algebra.added(self.scores(flat[:, : self.design.m]))
         return np.concatenate([own, flat[:, self.design.m :]], axis=1).reshape(*wanted.shape[:-1], self.count)
 
     def shown(self, counts: Floats) -> Floats:
@@ -115,7 +115,7 @@ class LineUpStates:
     def squares(self, counts: Floats) -> Floats:
         """The same with squared weights."""
         flat = counts.reshape(-1, self.count)
-        total = self.algebra.squares(flat[:, : self.sets], self._scores)
+        total = self.algebra.squares(flat[:, : self.sets], self.scores)
         return np.concatenate([total, flat[:, self.sets :]], axis=1).reshape(*counts.shape[:-1], self.m)
 
     def references(self, chosen: Bools | Floats) -> list[tuple[slice, Floats]]:
@@ -163,7 +163,7 @@ class LineUpStates:
 
     # -- the linear algebra --------------------------------------------------------------------------------------------
 
-    def _scores(self, wanted: Floats) -> Floats:
+    def scores(self, wanted: Floats) -> Floats:
         """(B^-T 1_A)_x for value sets [sets, m]."""
         self._require_unbiased()
         t, size, pi = self.design.share_true, self.design.size, self.design.inclusion

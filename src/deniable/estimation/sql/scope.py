@@ -7,17 +7,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from deniable.core.errors import QuestionError, did_you_mean, listing
 from deniable.core.tally import Counter, Derived
 from deniable.core.transforms import Bins
+from deniable.estimation.intervals import compare_intervals
 from deniable.estimation.mapped import Mapped, name_of
 from deniable.estimation.model.columns import sensitive_values
+from deniable.estimation.predicates import is_text
 from deniable.estimation.published import Layout, Published
 from deniable.estimation.questions import ends_of, is_number
 from deniable.estimation.sql.lists import Lists, lists_of
-from deniable.estimation.sql.literals import Node, shown
+from deniable.estimation.sql.literals import OPERATORS, Node, is_literal, literal, shown
 from deniable.estimation.sql.lookups import Lookup, Tables, named_in, required_in, stored, table_of
 from deniable.estimation.sql.values import Scalar, replaced_in, value_of
 
@@ -160,6 +163,9 @@ class Scope:
         name = self.plain(node)
         if name is not None:
             return name
+        by_edges = self._by_edges(node)
+        if by_edges is not None:
+            return by_edges
         made, text = self.scalar(node), self.text(node)
         if not made.columns:
             raise QuestionError(f"{shown(node)} is the same for every row: name a column.")
@@ -168,6 +174,23 @@ class Scope:
         if len(made.columns) == 1:
             return Mapped(text, made.columns[0], made.of(made.columns[0]))
         raise mixes(node, [column for column in made.columns if self.sensitive(column)])
+
+    def _by_edges(self, node: Node) -> str | Mapped | None:
+        """Bins or bands compared with a number, by their edges, of which a database knows nothing."""
+        name = self.plain(node.this) if type(node) in OPERATORS else None
+        if name is None or not is_literal(node.expression) or not isinstance(literal(node.expression), int | float):
+            return None
+        operator, number = OPERATORS[type(node)], float(literal(node.expression))
+
+        def compute(values: pa.Array) -> pa.Array:
+            return pc.if_else(pc.is_valid(values), compare_intervals(operator, values, number), None)
+
+        if not is_text(self.values(name).type) or compare_intervals(operator, self.values(name), number) is None:
+            return None
+        if self.sensitive(name):
+            return Mapped(self.text(node), name, compute)
+        self.derived.setdefault(self.text(node), Derived(self.text(node), (name,), compute))
+        return self.text(node)
 
     def text(self, node: Node) -> str:
         """How an expression reads, whatever tables and columns are called in it: the same text is the same thing."""
