@@ -157,18 +157,24 @@ def test_who_knows_all_other_rows_learns_no_more_than_epsilon():
 # -- Nothing but the ledger tells of values ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("listing", ["declared", "threshold"])
+@pytest.mark.parametrize("listing", ["declared", "threshold", "bins", "quantiles"])
 def test_with_the_same_noisy_numbers_other_values_publish_the_same(monkeypatch, listing):
     """Whatever publishing does beside asking the ledger does not depend on the values."""
     table = neighbours().slice(0, 40 * ROWS)
     values = np.random.default_rng(1).permutation(table["ill"].to_pylist())
-    if listing == "declared":  # the list of values is told by its own noise, which is not fixed here
+    if listing != "threshold":  # the list of values is told by its own noise, which is not fixed here
         values[::3] = "a"
     other = table.set_column(1, "ill", pa.array(values))
     monkeypatch.setattr(ledgers.Ledger, "largest", _fixed("largest", lambda counts, cost: 3000))
     monkeypatch.setattr(ledgers.Ledger, "table", _table)
+    monkeypatch.setattr(ledgers.Ledger, "edges", _edges)
     monkeypatch.setattr(LocalDataset, "digest", lambda self, *args, **options: "0" * 64)
     options: dict[str, Any] = {"domain": ["a", "b", "c"]} if listing == "declared" else {}
+    both = [table, other]
+    if listing in ("bins", "quantiles"):  # one of them has numbers in one bin alone
+        numbers = [np.where(one["ill"].to_numpy() == "a", 1, spread) for one, spread in zip(both, (1, 9), strict=True)]
+        both = [one.set_column(1, "ill", pa.array(column)) for one, column in zip(both, numbers, strict=True)]
+        options = {"bins": {"ill": [0, 5, 10, 15]} if listing == "bins" else {"ill": dn.Quantiles(3)}}
     published = [
         dn.publish(
             one,
@@ -179,10 +185,15 @@ def test_with_the_same_noisy_numbers_other_values_publish_the_same(monkeypatch, 
             shuffle=False,
             **options,
         )
-        for one in (table, other)
+        for one in both
     ]
     assert published[0].table.equals(published[1].table)
     assert published[0].manifest.to_dict() == published[1].manifest.to_dict()
+
+
+def _edges(self: Any, name: str, numbers: Any, count: int, cost: Fraction, *, whole: bool) -> list[float]:
+    self._paid(ledgers.Spent("edges", name, cost))
+    return [5.0, 10.0]
 
 
 def _fixed(what: str, answer: Any) -> Any:

@@ -22,6 +22,7 @@ WITH_EXAMPLES = [
     ROOT / "docs" / "how-to" / "public-columns.md",
     ROOT / "docs" / "how-to" / "projects.md",
     ROOT / "docs" / "how-to" / "lists.md",
+    ROOT / "docs" / "how-to" / "learned-releases.md",
     ROOT / "docs" / "how-to" / "many-columns.md",
     ROOT / "docs" / "how-to" / "fit-models.md",
     ROOT / "docs" / "how-to" / "survey-weights.md",

@@ -31,14 +31,14 @@ class Spent:
     """One line of the ledger of a release: what was looked at, and the exact epsilon and delta that it cost.
 
     Attributes:
-        what: ``largest`` (the share of the most frequent value), ``list`` (the histogram that decides which values are
-            listed), ``table``, or ``choice``.
-        name: the table, or the tables that stood for choice.
+        what: ``edges`` (of the bins of a column of numbers), ``largest`` (the share of the most frequent value),
+            ``list`` (the histogram that decides which values are listed), ``table``, or ``choice``.
+        name: the column, the table, or the tables that stood for choice.
         epsilon: the cost of all of it, not of one entry.
         delta: the probability that the list tells of one person, 0 but for ``list``.
     """
 
-    what: Literal["largest", "list", "table", "choice"]
+    what: Literal["edges", "largest", "list", "table", "choice"]
     name: str
     epsilon: Fraction
     delta: Fraction = Fraction(0)
@@ -110,7 +110,7 @@ class Learned:
         spent: everything that was looked at, and what it cost.
         base: o_s, in multiples of 2^-16.
         tau: the standard deviation that each table's parameters were given beforehand.
-        other: whether the last value of the domain stands for all that are not listed.
+        other: whether a value of the domain, ``(other)`` or a missing one, stands for all that are not listed.
     """
 
     codings: tuple[Coding, ...]

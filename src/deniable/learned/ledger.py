@@ -14,7 +14,8 @@ import numpy as np
 
 from deniable.core.errors import InternalError
 from deniable.core.learned import Spent
-from deniable.core.values import Counts, Ints
+from deniable.core.transforms import round_numbers
+from deniable.core.values import Counts, Floats, Ints
 from deniable.learned.levels import Crossed
 from deniable.learned.measuring import Levels, Source, choose, discrete_laplace, least_listed, noisy
 
@@ -51,6 +52,19 @@ class Ledger:
         """The count of the most frequent value with noise: one changed value moves it by one at the most."""
         source = self._paid(Spent("largest", "", cost))
         return int(counts.max(initial=0)) + int(discrete_laplace(source, 1, cost)[0])
+
+    def edges(self, name: str, numbers: Floats, count: int, cost: Fraction, *, whole: bool) -> list[float]:
+        """Round numbers near the quantiles of a column, count - 1 at the most.
+
+        An edge is chosen by the score -|count b - k n|, b the numbers below it, n those that are not missing: one
+        changed value, made missing or not, moves it by ``count`` at the most.
+        """
+        source = self._paid(Spent("edges", name, cost))
+        known, grid = np.sort(numbers[np.isfinite(numbers)]), round_numbers(whole)
+        below = np.searchsorted(known, grid, side="left") * count
+        scores = ((-np.abs(below - k * len(known))).tolist() for k in range(1, count))
+        chosen = (choose(source.subkey(str(k)), q, cost / (count - 1), count) for k, q in enumerate(scores))
+        return sorted({float(grid[place]) for place in chosen})
 
     def listed(self, name: str, counts: Counts, cost: Fraction, delta: Fraction, together: int = 1) -> Ints:
         """The values whose noisy counts exceed what a value of ``together`` rows reaches with probability delta."""

@@ -62,6 +62,8 @@ def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
     >>> exp_minus(Fraction(1), 10), 1024 / math.e
     ((376, 377), 376.70854775955695)
     """
+    if x > bits:  # less than 1
+        return 0, 1
     halvings = max(0, x.numerator.bit_length() - x.denominator.bit_length() + 2)
     precision = bits + 2 * halvings + GUARD
     y = (x.numerator << precision) // (x.denominator << halvings)  # at most 1/2, rounded down by less than 1
@@ -240,7 +242,8 @@ def choose(source: Source, scores: Sequence[int], epsilon: Fraction, sensitivity
     while True:
         known, bits = known << digit | next(further), bits + digit
         precision = bits + GUARD
-        bounds = [exp_minus(rate * (best - score), precision) for score in scores]
+        of_score = {score: exp_minus(rate * (best - score), precision) for score in set(scores)}
+        bounds = [of_score[score] for score in scores]
         total_low, total_high = sum(low for low, _ in bounds), sum(high for _, high in bounds)
         before_low = before_high = 0
         for place, (low, high) in enumerate(bounds):

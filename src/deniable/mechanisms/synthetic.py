@@ -35,15 +35,24 @@ from deniable.learned.levels import ColumnCounts, Crossed, coding_of, table_of
 from deniable.learned.measuring import PIECES, Levels, epsilon_of, laplace_variance
 from deniable.learned.model import Fitted, Learner
 from deniable.mechanisms.base import Mechanism, Need
-from deniable.mechanisms.requirement import DISTRIBUTION, PUBLIC_COLUMNS, check_histogram, refuse_sums
+from deniable.mechanisms.requirement import (
+    DISTRIBUTION,
+    PUBLIC_COLUMNS,
+    check_histogram,
+    named_values,
+    nothing_covered,
+    refuse_sums,
+)
 
 LARGEST_COST = Fraction(1, 50)  # of the noisy share of the most frequent value, where rho1 is left out
 LARGEST_MARGIN = 3  # standard deviations of noise that are added to it
+EDGES_SHARE = Fraction(1, 10)  # of the budget, for the edges of bins that are not declared
 LIST_SHARE = Fraction(1, 12)  # of the budget, for the list of values where none is declared
 LOOKS = (
     "Further releases of the same people: what they cost adds up, and the factors of the odds multiply; a ledger keeps "
     "the sum."
 )
+EXEMPT_ROWS = "Who has no value: such rows are published without one, as they are."
 NOT_MEASURED = (
     "Nothing of a person, but not everything about groups either: what no noisy table shows of a group is the model's "
     "guess, and its interval says how far that may be off."
@@ -121,22 +130,16 @@ class Budget:
     together: int
 
 
-def budget_of(privacy: Privacy | None, counts: Counts, together: int, ledger: Ledger) -> Budget:
+def budget_of(privacy: Privacy | None, histogram: Histogram, together: int, ledger: Ledger) -> Budget:
     """The budget that a requirement leaves. Where rho1 is left out it is the noisy share of the most frequent value,
-    which is paid for: the bound then holds outcome by outcome."""
-    if privacy is None:
-        raise RequirementError(
-            f"mechanism 'synthetic' needs a requirement. Fix: {option('privacy', '1/6')}, how sure anyone may become, "
-            f"or {worded_epsilon()}."
-        )
-    refuse_sums(privacy)
-    rho1, rho2 = privacy.rho1, privacy.rho2
-    if privacy.per_value:
-        rho1, rho2 = min(privacy.per_value.values(), key=lambda pair: amplification_limit(*pair))
-    elif rho1 is None:
-        rho1 = _largest_share(counts, ledger)
-    assert rho1 is not None
-    assert rho2 is not None
+    exempt ones aside, which is paid for: the bound then holds outcome by outcome."""
+    rho1, rho2 = _stated(privacy)
+    assert privacy is not None
+    if rho1 is None:
+        named, _ = named_values(histogram, privacy)
+        if not named.any():
+            raise nothing_covered()
+        rho1 = _largest_share(histogram.counts * named, histogram.rows, ledger)
     if rho1 >= rho2:
         raise RequirementError(
             f"rho2 = {rho2} cannot be promised for every value: the most frequent one may be {percent(rho1)} of the "
@@ -157,15 +160,43 @@ def budget_of(privacy: Privacy | None, counts: Counts, together: int, ledger: Le
     return Budget(gamma, epsilon, rho1, rho2, together)
 
 
+def _stated(privacy: Privacy | None) -> tuple[Fraction | None, Fraction]:
+    """The beliefs of a requirement before and after; the strictest ones where values have their own."""
+    if privacy is None:
+        raise RequirementError(
+            f"mechanism 'synthetic' needs a requirement. Fix: {option('privacy', '1/6')}, how sure anyone may become, "
+            f"or {worded_epsilon()}."
+        )
+    refuse_sums(privacy)
+    if privacy.per_value:
+        return min(privacy.per_value.values(), key=lambda pair: amplification_limit(*pair))
+    assert privacy.rho2 is not None
+    return privacy.rho1, privacy.rho2
+
+
+def edges_cost(privacy: Privacy | None, count: int, columns: int, together: int) -> Fraction:
+    """What the edges of one of some columns may cost, by the requirement alone; where rho1 is left out, as if the
+    ``count`` bins had equally many rows."""
+    rho1, rho2 = _stated(privacy)
+    rho1 = Fraction(1, count) if rho1 is None else rho1
+    if rho1 >= rho2:
+        raise RequirementError(
+            f"rho2 = {rho2} cannot be promised for {count} bins of equally many rows. Fix: more bins, "
+            f"{option('rho1', '1/20')}, up to which beliefs are protected, or {worded_epsilon()}."
+        )
+    whole = epsilon_of(amplification_limit(rho1, rho2))
+    return Fraction(int(EDGES_SHARE * whole / (columns * together) * PIECES), PIECES)
+
+
 def worded_epsilon() -> str:
     """The option for a budget by itself."""
     return option("epsilon", "1")
 
 
-def _largest_share(counts: Counts, ledger: Ledger) -> Fraction:
+def _largest_share(counts: Counts, rows: int, ledger: Ledger) -> Fraction:
     noise = LARGEST_MARGIN * laplace_variance(LARGEST_COST) ** 0.5
     most = ledger.largest(counts, LARGEST_COST) + int(noise) + 1
-    share = Fraction(max(most, 1), max(int(counts.sum()), 1))
+    share = Fraction(max(most, 1), max(rows, 1))
     return min(Fraction(int(share * 10_000) + 1, 10_000), Fraction(1))
 
 
@@ -213,7 +244,7 @@ class Synthetic(Mechanism):
         """From a histogram alone: one table, of the values, for all of the budget, without its noise."""
         check_histogram(histogram, privacy)
         ledger = Ledger(_Nothing())
-        budget = budget_of(privacy, histogram.counts, 1, ledger)
+        budget = budget_of(privacy, histogram, 1, ledger)
         left = budget.epsilon - ledger.epsilon
         ledger.spent.append(Spent("table", "", left))
         shares = np.maximum(histogram.counts, 1) / max(histogram.rows, 1)
@@ -292,7 +323,13 @@ def _measure(
 
 
 def plan_of(
-    mechanism: Synthetic, part: PlannedPart, budget: Budget, privacy: Privacy | None, listed: str = "declared"
+    mechanism: Synthetic,
+    part: PlannedPart,
+    budget: Budget,
+    privacy: Privacy | None,
+    listed: str = "declared",
+    *,
+    exempt: bool = False,
 ) -> Plan:
     """The plan of what was learned.
 
@@ -300,6 +337,7 @@ def plan_of(
         part: with the model.
         budget, privacy: what was required.
         listed: where the list of values comes from.
+        exempt: whether missing values are published as they are.
     """
     assert part.learned is not None
     spent, delta = part.learned.epsilon, part.learned.delta * budget.together
@@ -315,7 +353,7 @@ def plan_of(
             "It is differential privacy for the sensitive values of one person, with the public columns known: for "
             "sets and categories of values as for single ones.",
         ),
-        not_protected=(PUBLIC_COLUMNS, DISTRIBUTION, LOOKS, NOT_MEASURED),
+        not_protected=(PUBLIC_COLUMNS, DISTRIBUTION, LOOKS, NOT_MEASURED, *([EXEMPT_ROWS] if exempt else [])),
     )
     return Plan(mechanism.name, (part,), privacy, guarantee, mechanism.options)
 

@@ -260,8 +260,10 @@ class Sensitive:
 
 
 def sensitive_of(jobs: Sequence[PartJob], privacy: Privacy | None) -> list[Sensitive]:
-    """The parts of a plan, ranges of numbers in intervals."""
-    return [_numbers(job, privacy) if job.part.histogram is None else _values(job, privacy) for job in jobs]
+    """The parts of a plan whose rows show something of their values, ranges of numbers in intervals. What learned rows
+    show is the model's, whose promise covers whatever public columns tell."""
+    perturbed = [job for job in jobs if job.part.learned is None]
+    return [_numbers(job, privacy) if job.part.histogram is None else _values(job, privacy) for job in perturbed]
 
 
 def _values(job: PartJob, privacy: Privacy | None) -> Sensitive:

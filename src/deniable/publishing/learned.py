@@ -5,15 +5,18 @@ The table is read twice here and once more when it is published; only the ledger
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from deniable.core.errors import OptionError, RequirementError, option
+from deniable.core.errors import OptionError, RequirementError, listing, option
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan, PlannedPart
+from deniable.core.transforms import Bins, BinsLike, Quantiles, Rare, as_bins
 from deniable.core.values import Counts, Ints
 from deniable.learned.ledger import Ledger
 from deniable.mechanisms.base import Need
@@ -23,75 +26,130 @@ from deniable.mechanisms.synthetic import (
     Synthetic,
     budget_of,
     codings_for,
+    edges_cost,
     learn,
     plan_of,
     values_listed,
-    worded_epsilon,
 )
 from deniable.publishing.request import Publication
-from deniable.tables.base import PartJob, Scan
-from deniable.tables.crossing import cross, survey
+from deniable.tables.base import Dataset, PartJob, Scan
+from deniable.tables.crossing import cross, rows_together, survey
 from deniable.tables.encoding import Encoder, is_text, product
+from deniable.tables.transforms import numbers_in
 
 OTHER = "(other)"  # what stands for all texts that are not listed; of other types a missing value does
 
 
-def learned_from(mechanism: Synthetic, need: Need, domain: Any, publication: Publication) -> tuple[Plan, PartJob]:
-    """The plan of a learned release, and what an engine is to execute."""
-    request, dataset, keys = publication.request, publication.dataset, publication.keys
+def learned_from(
+    mechanism: Synthetic, need: Need, domain: Any, publication: Publication
+) -> tuple[Plan, Dataset, PartJob]:
+    """The plan of a learned release, the table as it is read for it, and what an engine is to execute."""
+    request, keys = publication.request, publication.keys
+    _require_paid(publication)
+    ledger = Ledger(keys.subkey("ledger"))
+    owners = [name for name in (request.person, request.group) if name is not None]
+    together = rows_together(publication.dataset, owners, keys) if owners else 1
+    dataset = _with_edges(publication, ledger, together)
+    surveyed = survey(
+        dataset, publication.public, need.columns, missing=request.missing, domain=domain, progress=request.progress
+    )
+    scan = surveyed.scan
+    check_histogram(scan.histogram, publication.privacy)
+    budget = budget_of(publication.privacy, scan.histogram, together, ledger)
+    declared = [_is_declared(name, domain, dataset, mechanism) for name in need.columns]
+    encoder, shown = _listed(mechanism, need, declared, dataset, request.missing == "value", scan, ledger, budget)
+    codings = codings_for(mechanism, surveyed.columns, budget)
+    crossed = cross(dataset, codings, scan.encoder, shown, encoder.m, request.progress)
+    learned, dealt = learn(mechanism, crossed, codings, ledger, budget, keys.subkey("dealing"))
+    counts = np.bincount(dealt.places, weights=dealt.counts, minlength=encoder.m).astype(np.int64)
+    histogram = Histogram(tuple(product(encoder.values)), counts)
+    listed = "declared" if all(declared) else mechanism.listing
+    learned = replace(learned, other=listed == "threshold")
+    part = PlannedPart(columns=need.columns, histogram=histogram, learned=learned, dealt=dealt)
+    plan = plan_of(mechanism, part, budget, publication.privacy, listed, exempt=encoder.exempt)
+    return plan, dataset, PartJob(plan.parts[0], encoder, scan.rows)
+
+
+def _require_paid(publication: Publication) -> None:
+    """Refuse what would depend on values without being paid for."""
+    request, dataset = publication.request, publication.dataset
     if request.row_id is not None or request.series is not None:
         which = "row_id" if request.row_id is not None else "series"
         raise OptionError(
             f"mechanism 'synthetic' deals values to rows, so {option(which)} decides nothing. Fix: leave it out; "
             "publish again under one ledger instead."
         )
-    together = [name for name in (request.person, request.group) if name is not None]
-    surveyed = survey(
-        dataset,
-        publication.public,
-        need.columns,
-        together,
-        keys,
-        missing=request.missing,
-        domain=domain,
-        progress=request.progress,
-    )
-    scan = surveyed.scan
-    check_histogram(scan.histogram, publication.privacy)
-    ledger = Ledger(keys.subkey("ledger"))
-    budget = budget_of(publication.privacy, scan.histogram.counts, surveyed.together, ledger)
-    encoder, shown = _listed(mechanism, need, domain, scan, ledger, budget)
-    codings = codings_for(mechanism, surveyed.columns, budget)
-    crossed = cross(dataset, codings, scan.encoder, shown, encoder.m, request.progress)
-    learned, dealt = learn(mechanism, crossed, codings, ledger, budget, keys.subkey("dealing"))
-    counts = np.bincount(dealt.places, weights=dealt.counts, minlength=encoder.m).astype(np.int64)
-    histogram = Histogram(tuple(product(encoder.values)), counts)
-    listed = "declared" if domain is not None else mechanism.listing
-    other = domain is None and mechanism.listing == "threshold"
-    part = PlannedPart(columns=need.columns, histogram=histogram, learned=replace(learned, other=other), dealt=dealt)
-    plan = plan_of(mechanism, part, budget, publication.privacy, listed)
-    return plan, PartJob(plan.parts[0], encoder, scan.rows)
+    suppressed = [
+        name for name in publication.sensitive if any(isinstance(step, Rare) for step in dataset.recodes.get(name, ()))
+    ]
+    if suppressed:
+        raise OptionError(
+            f"suppress leaves values of {listing(suppressed)} out by their exact counts, which mechanism 'synthetic' "
+            f"may not tell. Fix: leave {option('suppress', '')} out: values of few rows are not listed anyway."
+        )
+    drawn = [name for name in quantiles_of(request.bins) if name in dataset.bins]
+    if drawn:
+        raise RequirementError(
+            f"The edges of the bins of {listing(drawn)} were drawn before a ledger could pay for them. Fix: "
+            f"{option('mechanism', 'synthetic')}, or give edges."
+        )
+
+
+def quantiles_of(bins: Mapping[str, BinsLike] | None) -> dict[str, Quantiles]:
+    """The columns whose bins have edges that depend on their numbers."""
+    given = {name: as_bins(one) for name, one in (bins or {}).items()}
+    return {name: one for name, one in given.items() if isinstance(one, Quantiles)}
+
+
+def _with_edges(publication: Publication, ledger: Ledger, together: int) -> Dataset:
+    """The table with bins whose edges are paid for, where they are not declared."""
+    dataset, wanted = publication.dataset, quantiles_of(publication.request.bins)
+    bins: dict[str, BinsLike] = {}
+    for name, quantiles in wanted.items():
+        cost = edges_cost(publication.privacy, quantiles.count, len(wanted), together)
+        numbers = np.concatenate([numbers_in(batch.column(name)) for batch in dataset.batches([name])] or [np.zeros(0)])
+        whole = pa.types.is_integer(dataset.schema.field(name).type)
+        edges = ledger.edges(name, numbers, quantiles.count, cost, whole=whole)
+        bins[name] = Bins((edges[0] - 1, *edges, edges[-1] + 1), open_ends=True)
+    return dataset.binned(bins)
+
+
+def _is_declared(name: str, domain: Any, dataset: Dataset, mechanism: Synthetic) -> bool:
+    """Whether the list of a column's values tells nothing that was not known or paid for; bins are known by their
+    edges."""
+    if isinstance(domain, Mapping):
+        return domain.get(name) is not None or name in dataset.bins
+    return domain is not None or name in dataset.bins
 
 
 def _listed(
-    mechanism: Synthetic, need: Need, domain: Any, scan: Scan, ledger: Ledger, budget: Budget
+    mechanism: Synthetic,
+    need: Need,
+    declared: list[bool],
+    dataset: Dataset,
+    missing: bool,
+    scan: Scan,
+    ledger: Ledger,
+    budget: Budget,
 ) -> tuple[Encoder, Ints]:
-    """How the values that are published become codes, and for each value of the table the code that it is shown by."""
+    """How the values that are published become codes, and for each value of the table the code that it is shown by;
+    ``missing`` says whether a missing value is one."""
     encoder: Encoder = scan.encoder
-    if domain is not None or mechanism.listing == "table":
-        return encoder, np.arange(encoder.m)
     counts = scan.histogram.counts.reshape(encoder.sizes)
-    of_columns = [_margin(counts, axis) for axis in range(len(encoder.sizes))]
-    kept = values_listed(mechanism, need.columns, of_columns, ledger, budget)
+    axes = [axis for axis, known in enumerate(declared) if not known and mechanism.listing == "threshold"]
+    margins = [_margin(counts, axis) for axis in axes]
+    those = values_listed(mechanism, [need.columns[axis] for axis in axes], margins, ledger, budget) if axes else []
+    kept = dict(zip(axes, those, strict=True))
     values, places = [], []
-    for column, known, there in zip(need.columns, encoder.values, kept, strict=True):
-        shown, place = _with_other(known, there)
+    for axis, (column, known) in enumerate(zip(need.columns, encoder.values, strict=True)):
+        if axis in kept:
+            shown, place = _with_other(known, kept[axis])
+        elif column in dataset.bins and declared[axis]:
+            shown, place = _all_bins(dataset.bins[column].labels, known, missing=missing)
+        else:
+            shown, place = known, np.arange(len(known))
         if len(shown) < 2:
-            raise RequirementError(
-                f"No value of {column!r} has enough rows to be listed at epsilon {float(budget.epsilon):.3g}: which "
-                "values occur is evidence, too, and only frequent ones are told. Fix: "
-                f"{option('domain', '[..]', 'COLUMN=FILE')} with every value that may occur, or {worded_epsilon()}."
-            )
+            raise _nothing_listed(column, known.type, budget)
         values.append(shown)
         places.append(place)
     made = Encoder(encoder.columns, values, exempt=encoder.exempt)
@@ -103,10 +161,26 @@ def _listed(
     return made, grid.ravel()
 
 
+def _nothing_listed(column: str, kind: pa.DataType, budget: Budget) -> RequirementError:
+    edges = f"{option('bins', f'{{{column!r}: Quantiles(10)}}', f'{column}=quantiles:10')}, or "
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return RequirementError(
+        f"No value of {column!r} has enough rows to be listed at epsilon {float(budget.epsilon):.3g}: which values "
+        f"occur is evidence, too, and only frequent ones are told. Fix: {edges if number else ''}"
+        f"{option('domain', '[..]', 'COLUMN=FILE')} with every value that may occur."
+    )
+
+
 def _margin(counts: Counts, axis: int) -> Counts:
     others = tuple(other for other in range(counts.ndim) if other != axis)
     margin: Counts = counts.sum(axis=others)
     return margin
+
+
+def _all_bins(labels: Sequence[str], known: pa.Array, *, missing: bool) -> tuple[pa.Array, Ints]:
+    """All bins, whether or not a row is in them, and where each that occurs stands."""
+    shown = pa.array([*labels, *([None] if missing else [])], known.type)
+    return shown, pc.index_in(known, value_set=shown).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _with_other(known: pa.Array, kept: Ints) -> tuple[pa.Array, Ints]:

@@ -321,8 +321,8 @@ def _prepared(mechanism: Mechanism, publication: Publication) -> Prepared:
 def _crossed(mechanism: Mechanism, needs: Sequence[Need], domains: Sequence[Any], publication: Publication) -> Prepared:
     """What is to be executed where public columns are counted by value."""
     (need,), (domain,) = needs, domains
-    plan, job = learned_from(cast(Synthetic, mechanism), need, domain, publication)
-    return Prepared(plan, publication.dataset, (job,), (None,))
+    plan, dataset, job = learned_from(cast(Synthetic, mechanism), need, domain, publication)
+    return Prepared(plan, dataset, (job,), (None,))
 
 
 def _said(plan: Plan, needs: Sequence[Need], marginals: Sequence[Marginal | None], planned_noisily: bool) -> Plan:

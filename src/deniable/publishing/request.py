@@ -35,7 +35,7 @@ from deniable.core.errors import (
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import PERSON_AND_VALUE, ROW_ID, ROW_NUMBER
 from deniable.core.privacy import Privacy, as_privacy
-from deniable.core.transforms import BinsLike, require_fixed
+from deniable.core.transforms import BinsLike, Quantiles, as_bins, require_fixed
 from deniable.core.values import Ints, Probability
 from deniable.mechanisms import Mechanism, mechanism_named
 from deniable.mechanisms.registry import AUTO
@@ -284,7 +284,9 @@ class Publication:
         if not secret.fresh:
             context = context_of(opened, [*public, *names], request.who, {**chosen, **whole, **said, **recoded})
         fixed = {"columns": columns, "published": (request.marginals,)}
-        dataset = binned(opened, bins, names, Keystream(secret, "release", request.name, context, *names))
+        paid = isinstance(request.chosen, Mechanism) and any(need.crossed for need in request.chosen.layout(names))
+        known = {name: one for name, one in bins.items() if not (paid and isinstance(as_bins(one), Quantiles))}
+        dataset = binned(opened, known, names, Keystream(secret, "release", request.name, context, *names))
         return cls(
             request=request,
             secret=secret,

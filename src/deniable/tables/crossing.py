@@ -1,7 +1,6 @@
 """Crossing: what a learned release asks of a table, in two passes over it (mathematics 14.1).
 
-    survey:  the values of every public column and how many rows have each; those of the sensitive columns; how many
-             rows one person has at the most
+    survey:  the values of every public column and how many rows have each; those of the sensitive columns
     cross:   the combinations of levels of the public columns, and how many rows of each hold which sensitive value
 
 Rows that are left out because their sensitive value is missing and exempt are counted in neither.
@@ -33,19 +32,16 @@ _WIDER = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary
 
 @dataclass(frozen=True)
 class Survey:
-    """What one pass tells of a table: its public columns, its sensitive ones, and the most rows of a person."""
+    """What one pass tells of a table: its public columns, and its sensitive ones."""
 
     columns: tuple[ColumnCounts, ...]
     scan: Scan
-    together: int
 
 
 def survey(
     dataset: Dataset,
     public: Sequence[str],
     sensitive: tuple[str, ...],
-    together: Sequence[str],
-    keys: Keystream,
     *,
     missing: str,
     domain: Domain,
@@ -55,8 +51,6 @@ def survey(
 
     Args:
         dataset, public, sensitive: the table and its columns.
-        together: columns that name whose rows belong together: a person, or a household.
-        keys: of a digest of these names, which is all that is kept of them.
         missing, domain: as for ``Dataset.scan``.
         progress: called with rows done.
     """
@@ -64,22 +58,27 @@ def survey(
     values = DomainScanner(sensitive, dataset.schema, orders)
     coded = [ValueCodes(name, _plain(dataset.schema.field(name).type)) for name in public]
     rows = [np.zeros(1, dtype=np.int64) for _ in public]
-    people = [Tally({"rows": "u4"}) for _ in together]
     done = 0
-    for batch in dataset.batches([*public, *sensitive, *together]):
+    for batch in dataset.batches([*public, *sensitive]):
         values.update(batch.select(list(sensitive)))
         for place, column in enumerate(coded):
             codes = column.codes(batch.column(column.name))
             counts = np.bincount(codes, minlength=column.size)
             counts[: len(rows[place])] += rows[place]
             rows[place] = counts
-        for tally, name in zip(people, together, strict=True):
-            tally.add(keys.subkey("together", name).words_of(batch.column(name)), rows=1)
         done += batch.num_rows
         progress(done, dataset.rows, "counting")
-    largest = [int(records["rows"].max()) for tally in people for records in tally.ranges() if len(records)]
     counted = [_in_order(column, counts) for column, counts in zip(coded, rows, strict=True)]
-    return Survey(tuple(counted), values.scan(missing, domain), max(largest, default=1))
+    return Survey(tuple(counted), values.scan(missing, domain))
+
+
+def rows_together(dataset: Dataset, owners: Sequence[str], keys: Keystream) -> int:
+    """The most rows of one person or group, which changes with nobody's values; a digest of each name is kept."""
+    people = [Tally({"rows": "u4"}) for _ in owners]
+    for batch in dataset.batches(owners):
+        for tally, name in zip(people, owners, strict=True):
+            tally.add(keys.subkey("together", name).words_of(batch.column(name)), rows=1)
+    return max((int(rows["rows"].max()) for tally in people for rows in tally.ranges() if len(rows)), default=1)
 
 
 def cross(
