@@ -106,7 +106,7 @@ def test_a_page_asks_nothing_of_the_network(hostile: Any, audience: str) -> None
     assert "url(" not in text.replace("url(#", "")
     assert "@import" not in text
     policy = next(a["content"] for a in page.named("meta") if a.get("http-equiv") == "Content-Security-Policy")
-    assert policy == style.content_security_policy()
+    assert policy == style.content_security_policy(style.style_sheet(), style.script())
     assert str(policy).startswith("default-src 'none'")
     assert "unsafe" not in str(policy)
 

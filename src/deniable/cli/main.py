@@ -41,6 +41,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "open:open_",
         "Open a release in a database: one DuckDB file, in which SQL and BI tools count with weights.",
     ),
+    "explore": (
+        "explore:explore",
+        "Write a page in which anyone asks a release: one file, without a server, a network or anything to install.",
+    ),
     "audit": ("audit:audit", "See, before anyone else does, what attackers learn from a release."),
     "breach": (
         "breach:breach",

@@ -64,14 +64,16 @@ class Uncertainty:
         self.learner, self.fitted = learner, fitted
         design = learner.design
         rows = design.rows.astype(np.float64)
-        self.expected, self._joint, _ = learner.sums(fitted.theta, keep=False)
-        self._normal = self._logarithms()
+        self.expected, self.joint, _ = learner.sums(fitted.theta, keep=False)
+        self.normal = self._logarithms()
         strong = sorted(np.argsort(-fitted.tau[: len(learner.tables)], kind="stable")[:PAIRED].tolist())
         effects, n = [], np.arange(len(rows))
+        self.pairs: list[tuple[int, int, float]] = []  # of tables, and the effect of their cells
         for i, j in itertools.combinations(strong, 2):
             one, two = learner.tables[i], learner.tables[j]
             kinds, codes = np.unique(one.codes * two.size + two.codes, return_inverse=True)
             effect = fitted.tau[i] * fitted.tau[j] * math.sqrt(interaction)
+            self.pairs.append((i, j, effect))
             effects.append(sparse.csr_array((np.full(len(rows), effect), (codes.ravel(), n)), (len(kinds), len(rows))))
         # cells of pairs x combinations
         self.cells = sparse.vstack(effects).tocsr() if effects else sparse.csr_array((0, len(rows)))
@@ -89,7 +91,7 @@ class Uncertainty:
         self.share = np.concatenate([share, self.size[None, :]], axis=0)  # rows that two levels share
         self.prior = np.append(np.repeat(fitted.tau**2, np.diff(design.offsets)), ANY_SHARE**2)
         measured = self.share[np.ix_(learner.seen, learner.seen)]
-        self._explains = np.linalg.pinv(measured, hermitian=True)
+        self.explains = np.linalg.pinv(measured, hermitian=True)
         self._solved: dict[int, tuple[Floats, Floats]] = {}
 
     def _logarithms(self) -> Floats:
@@ -97,7 +99,7 @@ class Uncertainty:
         design, base = self.learner.design, self.learner.base.astype(np.float32)
         normal = np.empty(len(design.rows))
         for first, last, look, _ in design.chunks:
-            z = look @ self._joint
+            z = look @ self.joint
             z += base
             most = z.max(axis=1)
             normal[first:last] = most + np.log(np.exp(z - most[:, None]).sum(axis=1))
@@ -105,8 +107,8 @@ class Uncertainty:
 
     def shares_of(self, s: int) -> Floats:
         """Pr[s | q] of every public combination."""
-        look = self.learner.design.look @ self._joint[:, s]
-        return np.exp(look + self.learner.base[s] - self._normal).astype(np.float64)
+        look = self.learner.design.look @ self.joint[:, s]
+        return np.exp(look + self.learner.base[s] - self.normal).astype(np.float64)
 
     def sums(self, of: sparse.csr_array, groups: int) -> Sums:
         """What is needed of some sums, whatever value is asked about.
@@ -133,7 +135,7 @@ class Uncertainty:
             squares: what their squares add up to [groups, sums].
         """
         at = sums.at[:, :, self.learner.seen]
-        explained = np.einsum("gtk,kl,gtl->gt", at, self._explains, at, optimize=True)
+        explained = np.einsum("gtk,kl,gtl->gt", at, self.explains, at, optimize=True)
         left: Floats = 1 - np.divide(explained, squares, out=np.ones_like(squares), where=squares > 0)
         return np.clip(left, 0.0, 1.0)
 

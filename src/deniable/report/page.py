@@ -109,7 +109,7 @@ def to_html(document: Document) -> str:
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{content_security_policy()}">
+<meta http-equiv="Content-Security-Policy" content="{content_security_policy(style_sheet(), script())}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">

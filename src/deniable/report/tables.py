@@ -53,13 +53,13 @@ def script() -> str:
     return _data("sort.js")
 
 
-def content_security_policy() -> str:
-    """What the page may do: show itself, with this style sheet and this script, and ask no network for anything.
+def content_security_policy(style: str, script: str) -> str:
+    """What a page may do: show itself, with its style sheet and its script, and ask no network for anything.
 
     The style sheet and the script are named by their SHA-256, so text that slipped in could not run.
     """
     return (
-        f"default-src 'none'; style-src '{_digest(style_sheet())}'; script-src '{_digest(script())}'; "
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
 
