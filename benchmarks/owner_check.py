@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import deniable as dn
-from deniable.owner.public import ALL, serious_ones
+from deniable.owner.public import ALL, carriers
 
 RANDOM = ("random_2", "random_50", "random_1000", "random_many", "random_number")
 MOST_ROUNDS = 6
@@ -111,7 +111,7 @@ def of_real(home: Path) -> Iterator[Case]:
 
 def culprits_of(report: dn.audit, rho2: float) -> list[str]:
     """The public columns that an audit's serious findings are about."""
-    return [one.column for found in report.dependence for one in serious_ones(found, rho2)]
+    return [one.column for found in report.dependence for one in carriers(found)]
 
 
 def checked(case: Case) -> list[str]:

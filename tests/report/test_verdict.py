@@ -16,6 +16,7 @@ from deniable import report
 from deniable.analyst.evidence import Evidence, from_release
 from deniable.owner import report as giveaways
 from deniable.owner.audit import audit
+from deniable.owner.decision import Point, decision_of
 from deniable.owner.report import TO_FILL, Origin, verdict
 from deniable.report.page import Facts, Note
 from deniable.report.tables import Table
@@ -39,35 +40,31 @@ def for_the_owner(release: dn.Release, audited: dict[str, Any]) -> report.page.D
     return report.document(release, audience="owner", audit=audited)
 
 
-def with_findings(release: dn.Release, *grades: str) -> Evidence:
-    found = [{"grade": grade, "what": grade, "detail": "so it is", "advice": ""} for grade in grades]
-    covered = dataclasses.replace(
-        release.manifest.parts[0], promise=dataclasses.replace(release.manifest.parts[0].promise, above=())
-    )
-    evidence = from_release(release)
-    manifest = dataclasses.replace(evidence.manifest, parts=(covered,))
-    return dataclasses.replace(evidence, manifest=manifest, audit={"findings": found, "parts": []})
+def decided(release: dn.Release, *grades: str) -> Evidence:
+    points = [Point(f"part {place}", grade, f"{grade}: so it is.") for place, grade in enumerate(grades)]  # type: ignore[arg-type]
+    audited = {"findings": [], "parts": [], "decision": decision_of(points).to_dict()}
+    return dataclasses.replace(from_release(release), audit=audited)
 
 
-def test_what_is_worst_decides(release: dn.Release) -> None:
-    assert verdict(with_findings(release, "info"))[::2] == ("good", [])
-    assert verdict(with_findings(release, "info"))[1].startswith("Publish: ")
-    grade, sentence, reasons = verdict(with_findings(release, "caution", "info", "caution"))
-    assert (grade, sentence) == ("caution", "Decide before you publish: 2 points below")
-    assert reasons == ["Caution: so it is"] * 2
-    grade, sentence, reasons = verdict(with_findings(release, "serious", "caution"))
-    assert (grade, sentence) == ("serious", "Do not publish this release: 1 reason below")
-    assert reasons == ["Serious: so it is", "Caution: so it is"]
+def test_the_report_gives_the_decision_of_the_audit(release: dn.Release) -> None:
+    assert verdict(decided(release, "fine"))[::2] == ("good", [])
+    assert verdict(decided(release, "fine"))[1].startswith("It may be published")
+    grade, sentence, reasons = verdict(decided(release, "decide", "fine", "decide"))
+    assert (grade, sentence) == ("caution", "Decide first: two decisions.")
+    assert reasons == ["decide: so it is."] * 2
+    grade, sentence, reasons = verdict(decided(release, "decide", "never"))
+    assert (grade, sentence) == ("serious", "It must not be published: one reason, and one decision.")
+    assert reasons == ["never: so it is.", "decide: so it is."]
 
 
 def test_a_broken_certificate_a_seed_and_no_audit_are_reasons(release: dn.Release) -> None:
-    sound = with_findings(release)
+    sound = decided(release)
     broken = dataclasses.replace(sound, certificate={"holds": False, "checks": []})
     assert verdict(broken)[0] == "serious"
     seeded = dataclasses.replace(
         sound.manifest, randomness=dataclasses.replace(sound.manifest.randomness, source="seed", seed=1)
     )
-    assert "seed" in verdict(dataclasses.replace(sound, manifest=seeded))[2][0]
+    assert "seed" in verdict(dataclasses.replace(sound, manifest=seeded, audit=None))[2][0]
     assert "not audited" in verdict(dataclasses.replace(sound, audit=None))[2][0]
 
 
@@ -76,7 +73,7 @@ def test_values_that_are_not_protected_are_reasons_and_stand_out(for_the_owner: 
     assert content.sections[0].name == "verdict"
     note, reasons = content.sections[0].blocks
     assert isinstance(note, Note)
-    assert any(reason.startswith("Not covered: 'flu'") for reason in reasons.items)  # type: ignore[union-attr]
+    assert any("nothing is promised about" in reason and "'flu'" in reason for reason in reasons.items)  # type: ignore[union-attr]
     (attackers,) = [section for section in content.sections if section.name == "attackers"]
     values = next(block for block in attackers.blocks if isinstance(block, Table))
     assert {values.rows[place][0] for place in values.marked} == {"flu"}
@@ -138,8 +135,11 @@ def test_what_decoys_promise_is_not_said_to_be_nothing() -> None:
     many = pa.table({"sex": ["F", "M"] * 2001, "disease": ["flu", "cold", "gout", "hiv", "tb", "mumps"] * 667})
     decoys = dn.publish(many, sensitive="disease", mechanism="decoys:c=3", key=bytes(32))
     retention = dn.publish(many, mechanism="retention:disease=0.5,sex=0.5", key=bytes(32))
-    assert not [one for one in verdict(from_release(decoys))[2] if one.startswith("Nothing is promised")]
-    assert [one for one in verdict(from_release(retention))[2] if one.startswith("Nothing is promised")]
+    promises = [
+        next(point for point in made.decision.points if point.part == "promise") for made in (decoys, retention)
+    ]
+    assert [point.grade for point in promises] == ["fine", "decide"]
+    assert promises[1].says.startswith("Nothing is promised")
     page = report.document(retention, audience="analyst")
     assert "every value of disease and sex is deniable" in page.subtitle
 

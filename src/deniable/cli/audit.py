@@ -14,7 +14,6 @@ from deniable.cli import console
 from deniable.core.errors import OutputError
 
 STDOUT = 1  # the file that a shell gave us, whatever prints to it now
-SERIOUS_EXIT = 1  # the audit ran, and found something serious
 
 
 def audit(
@@ -36,7 +35,8 @@ def audit(
     """See, before anyone else does, what attackers learn from a release.
 
     The audit holds exact figures of the original table: keep it. It is never written into the folder of the release.
-    Exit code 0: nothing serious. 1: something serious was found. 2: the audit could not be made.
+    Exit code 0: it may be published. 3: something is to be decided first. 1: it must not be published. 2: the audit
+    could not be made.
 
     Example: deniable audit patients.csv release/ --attacks --out audit.txt
     """
@@ -56,13 +56,13 @@ def audit(
         write_file(out, text + "\n", inputs=[original], private=True)
         console.say(f"The audit is in {out}. It is for you alone.")
         if as_json:
-            console.emit({"release": str(release), "audit": str(out), "serious": len(figures.serious)})
+            console.emit({"release": str(release), "audit": str(out), "verdict": figures.decision.verdict})
     elif as_json:
         console.emit(result)
     else:
         console.show(str(figures))
-    if figures.serious:
-        raise typer.Exit(SERIOUS_EXIT)
+    if figures.decision.exit_code:
+        raise typer.Exit(figures.decision.exit_code)
 
 
 def _refuse_redirected(release: Path) -> None:

@@ -85,17 +85,6 @@ def warn(text: str) -> None:
     say(f"Warning: {text}")
 
 
-def red(text: str) -> str:
-    """Visible text, in red where stdout is a terminal that may show colours (https://no-color.org)."""
-    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    return f"\x1b[31m{visible(text)}\x1b[0m" if coloured else visible(text)
-
-
-def show_alarm(text: str) -> None:
-    """A result that must not be overlooked, on stdout and in red."""
-    print(red(text))
-
-
 def emit(result: Mapping[str, Any]) -> None:
     """A result for programs: one JSON object on stdout."""
     print(in_json(result, indent=2))

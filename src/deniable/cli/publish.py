@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
+import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,14 +23,17 @@ from deniable.cli.options import (
     about_of,
     one_source_of_randomness,
 )
-from deniable.core.errors import OptionError, RequirementError
+from deniable.core.errors import OptionError, RequirementError, did_you_mean
 from deniable.core.plan import Choice
 from deniable.core.privacy import Privacy
 from deniable.core.transforms import BinsLike, require_fixed
 from deniable.mechanisms import Mechanism
 from deniable.mechanisms.registry import AUTO
+from deniable.owner.decision import MUST_NOT, Decision, with_changes
 from deniable.owner.project import Project
+from deniable.publishing.advice import Advice
 from deniable.publishing.recoding import Recoding
+from deniable.release.folder import write_file
 
 
 def publish(
@@ -175,6 +180,22 @@ def publish(
     publisher: Publisher = None,
     contact: Contact = None,
     dictionary: Dictionary = None,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART=REASON",
+            help="A part of the decision is meant to be so, and why: --accept 'rows alone=All are in the register'. "
+            "Kept in the project file, or beside the release.",
+        ),
+    ] = None,
+    despite: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REASON",
+            help="Publish what must not be published, and why. The reason is kept in the project file, or beside the "
+            "release, and never in it.",
+        ),
+    ] = None,
     no_marginals: Annotated[
         bool,
         typer.Option("--no-marginals", help="Do not publish the noisy histogram that makes answers more accurate."),
@@ -188,7 +209,8 @@ def publish(
     """Publish a table: perturb its sensitive columns so that every value stays deniable.
 
     Without a key file the key is made by the operating system, kept in memory and forgotten. Nothing is written
-    unless the whole release is.
+    unless the whole release is. Exit code 0: it may be given away. 3: written, and something is to be decided first.
+    1: it must not be published, and nothing is written (but with --despite).
 
     Example: deniable publish patients.csv --sensitive disease --rho2 1/6 --drop name --out release/
     """
@@ -246,6 +268,7 @@ def publish(
         require_fixed(binned, "--pool")
         unseen = [*(drop or []), *(name for name in (row_id, person) if name is not None)]
         chosen, why = _chosen_for(pool, mechanism, privacy, table, named, unseen, binned, recoding, missing)
+    judge = Judge(out, planned, accept or (), despite, seed is not None)
     with console.progress_bar(shown=not quiet and not as_json) as progress:
         release = dn.publish(
             table,
@@ -279,37 +302,129 @@ def publish(
             progress=progress,
             sign=sign,
             engine=runs_on,
+            judge=judge,
         )
-    if project is not None and planned is not None:
-        planned.write(project)
+    judge.record(project)
     choice = replace(release.choice, chosen=why) if release.choice is not None and why else release.choice
-    report(out, release.warnings, choice, quiet=quiet, as_json=as_json)
+    report(out, judge.notes(), choice, judge.decision, quiet=quiet, as_json=as_json)
+    raise typer.Exit(judge.decision.exit_code)
 
 
-def report(out: Path, warnings: Sequence[str], choice: Choice | None = None, *, quiet: bool, as_json: bool) -> None:
-    """Say what was published and what it promises, as its manifest has it."""
-    for warning in warnings:
-        console.warn(warning)
+@dataclass
+class Judge:
+    """The decision on a publication, taken before anything is written, and what its owner decided.
+
+    Attributes:
+        out: the folder of the release.
+        project: of the table, where there is one.
+        accepted: parts that are meant to be so, ``PART=REASON``.
+        why: why it is published although it must not be.
+        is_experiment: whether its draws come from a seed, which says by itself that nobody is to get it.
+        taken: the decision as it was before the owner decided anything.
+        decision: the same afterwards.
+    """
+
+    out: Path
+    project: Project | None
+    accepted: Sequence[str]
+    why: str | None
+    is_experiment: bool
+    taken: Decision = field(default_factory=lambda: Decision(()))
+    decision: Decision = field(default_factory=lambda: Decision(()))
+    advice: Advice | None = None
+
+    def notes(self) -> Sequence[str]:
+        """What is odd, and calls for no decision."""
+        return () if self.advice is None else self.advice.notes
+
+    def __call__(self, advice: Advice) -> None:
+        """Refuse what must not be published."""
+        self.advice, words = advice, ["deniable", *sys.argv[1:]]
+        self.taken = replace(advice.decision, command=lambda changes: with_changes(words, changes))
+        decision = self.taken if self.project is None else self.taken.with_decisions(self.project.decisions)
+        parts = [point.part for point in decision.points]
+        for text in self.accepted:
+            part, _, reason = text.partition("=")
+            if part not in parts or not reason.strip():
+                raise OptionError(
+                    f"--accept {text!r} is no part of this decision with a reason.{did_you_mean(part, parts)} "
+                    f"Fix: PART=REASON, with one of: {', '.join(dict.fromkeys(parts))}."
+                )
+            decision = decision.accepting(part, reason.strip())
+        if self.why is not None:
+            decision = decision.despite(self.why)
+        elif self.is_experiment and all(one.part == "seed" for one in decision.open if one.grade == "never"):
+            decision = decision.despite("--seed: an experiment.")
+        self.decision = decision
+        if decision.verdict == MUST_NOT:
+            for line in decision.lines():
+                console.show(line)
+            raise console.BadNewsError("MustNotBePublished", f"{decision.headline} {NOT_WRITTEN}", decision.exit_code)
+
+    def record(self, place: Path | None) -> None:
+        """Keep what was decided: in the project file, or beside the release where somebody decided something."""
+        manifest = hashlib.sha256((self.out / "manifest.json").read_bytes()).hexdigest()
+        if place is not None and self.project is not None:
+            project = self.project
+            for text in self.accepted:
+                part, _, reason = text.partition("=")
+                for point in self.taken.points:
+                    if point.part == part and point.grade == "decide":
+                        project = project.accepting(part, point.columns, reason, figure=point.figure)
+            project.recorded(self.taken.verdict, release=manifest, despite=self.why or "").write(place)
+        elif self.accepted or self.why:
+            record = {"release": manifest, "despite": self.why or "", "accepted": list(self.accepted)}
+            text = json.dumps({**record, "decision": self.decision.to_dict()}, indent=2, ensure_ascii=False)
+            beside = self.out.with_name(f"{self.out.name}-decision.json")
+            write_file(beside, text + "\n", private=True)
+            console.say(f"What you decided is in {beside}. It is for you alone.")
+
+
+NOT_WRITTEN = "Nothing was written. Fix: what is named above, or --despite 'the reason' to publish it all the same."
+
+
+def report(
+    out: Path,
+    notes: Sequence[str],
+    choice: Choice | None = None,
+    decision: Decision | None = None,
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Say what was published, what it promises, and what is to be decided."""
+    for note in notes:
+        console.warn(note)
     manifest: dict[str, Any] = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     parts = {name: manifest[name] for name in ("rows", "mechanism", "guarantee", "randomness")}
     if as_json:
         described = {} if choice is None else {"choice": choice.to_dict()}
-        console.emit({"release": str(out), **parts, **described, "warnings": list(warnings)})
+        decided = {} if decision is None else {"decision": decision.to_dict()}
+        console.emit({"release": str(out), **parts, **described, **decided, "warnings": list(notes)})
         return
     console.show(f"Published {manifest['rows']:,} rows in {out}")
     if choice is not None and choice.chosen:
         console.show(f"Mechanism: {choice.chosen}.")
-    uncovered = "" if choice is None else choice.not_covered
-    console.show(manifest["guarantee"]["sentence"].removesuffix(uncovered).rstrip())
-    if uncovered:
-        console.show_alarm(uncovered)
+    console.show(manifest["guarantee"]["sentence"])
     for line in (*manifest["guarantee"]["also"], *([choice.in_words] if choice and choice.in_words else [])):
+        console.show(line)
+    for line in () if decision is None else decision.lines():
         console.show(line)
     if not quiet:
         console.say("Not protected:")
-        for line in manifest["guarantee"]["not_protected"]:
+        for line in in_few(manifest["guarantee"]["not_protected"]):
             console.say(f"  - {line}")
         console.say(f"Next: deniable verify {shlex.quote(str(out))}")
+
+
+SAID = 5  # lines about what is not protected
+
+
+def in_few(lines: Sequence[str]) -> list[str]:
+    """As many lines as one reads; the others are in the release."""
+    if len(lines) <= SAID:
+        return list(lines)
+    return [*lines[: SAID - 1], f"{len(lines) - SAID + 1} more, in README.md of the release."]
 
 
 def _chosen_for(

@@ -5,7 +5,7 @@ heaped numbers, and rows of a small table that, weighed against each other, say 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,32 +18,22 @@ from deniable.core.part import Part
 from deniable.core.plan import Choice
 from deniable.core.privacy import Privacy
 from deniable.core.transforms import BinsLike
-from deniable.core.values import Counts, Floats, Ints, percent
-from deniable.owner.findings import namer
+from deniable.core.values import Counts, Ints, percent
+from deniable.owner.decision import Decision
+from deniable.owner.findings import Finding, about_randomness, namer
+from deniable.owner.grounds import Grounds, Sensitive, decide
 from deniable.owner.heaping import about_heap, heap_of
 from deniable.owner.parts import limits_of_part
-from deniable.owner.public import (
-    DETERMINES,
-    FOLLOWS,
-    NEARLY_DETERMINES,
-    NEARLY_FOLLOWS,
-    Dependence,
-    dependence,
-    fix_of,
-    functions_of,
-    sentence_about,
-    serious_ones,
-)
 from deniable.owner.together import surest
-from deniable.planning.attackers import ChannelRows, Shown
-from deniable.planning.informed import InformedAttacker, attacker_of, classes_of, shown_by_part
+from deniable.planning.attackers import ChannelRows, NothingShown
+from deniable.planning.informed import InformedAttacker, attacker_of, shown_by_part
 from deniable.publishing.advice import Advice
 from deniable.publishing.recoding import Recoding
-from deniable.publishing.request import Publication, binned, public_columns
+from deniable.publishing.request import binned, public_columns
 from deniable.release.release import Release
 from deniable.tables import engine_named
 from deniable.tables.base import CELL, Dataset, PartJob, Progress, Scan, no_progress
-from deniable.tables.encoding import Encoded, encode, plain
+from deniable.tables.encoding import Encoded, encode
 from deniable.tables.ranges import IntervalEncoder, interval_channel
 
 LEARNT_FROM = 200_000  # rows at most, evenly spread over the table
@@ -53,10 +43,6 @@ SMALL_TABLE = 20_000  # rows
 RARE = 100  # rows of a value; of more, counts do not tell a tenth more than a row
 HOPELESS = 1.0  # an expected relative error
 FEWEST_ROWS, DISTINCT_SHARE = 50, 0.9  # of a column that looks like an identifier
-ROWS = 100_000  # looked at, at the most
-ENTRIES = 2**20  # beliefs at once: people x values
-SAMPLED = {DETERMINES: NEARLY_DETERMINES, FOLLOWS: NEARLY_FOLLOWS}  # what is left where some row disagrees
-MOST_VALUES = 2**17  # of a column that may be a function: more name rows, and are warned of as that
 
 
 def spelling_warnings(domains: Iterable[tuple[Sequence[str], Sequence[Any]]]) -> list[str]:
@@ -105,8 +91,8 @@ def row_label_warnings(unnamed: Sequence[str]) -> list[str]:
     ]
 
 
-def warnings_about(advice: Advice) -> list[str]:
-    """The warnings about a table that was published, and about what was published of it."""
+def notes_about(advice: Advice) -> list[str]:
+    """What is odd in a table that was published, and in what was published of it."""
     publication, ready, release = advice.publication, advice.ready, advice.release
     dataset, jobs = ready.dataset, ready.jobs
     counted = [(job.part.columns, job.part.histogram) for job in jobs if job.part.histogram is not None]
@@ -115,29 +101,19 @@ def warnings_about(advice: Advice) -> list[str]:
         *spelling_warnings((columns, histogram.domain) for columns, histogram in counted),
         *distinct_warnings((columns, histogram.counts) for columns, histogram in counted),
         *dataset.said_of_reading([*publication.public, *(column for job in jobs for column in job.part.columns)]),
-        *dataset.inspect(publication.public, () if publication.request.shuffle else jobs),
-        *giveaway_warnings(dataset, sensitive_of(jobs, publication.privacy), publication),
-        *heaping_warnings(dataset, jobs),
+        *dataset.inspect(()),
         *([] if release is None else warnings_about_counts(jobs, release)),
         *hopeless_warnings(advice.choice),
     ]
 
 
-def heaping_warnings(dataset: Dataset, jobs: Sequence[PartJob]) -> list[str]:
-    """One warning for each column whose heaps give values away."""
-    warnings = []
-    for job in jobs:
-        if job.part.grid is None:
-            continue
-        rho2 = None if job.part.requirement is None else float(job.part.requirement.rho2)
-        column, grid = job.part.columns[0], job.part.grid
-        heap = heap_of(column, rows_of_points(dataset, column, job.encoder, grid)[: grid.grid], grid)
-        warnings += [
-            f"Heaped numbers: {finding.detail} Fix: {finding.advice}"
-            for finding in about_heap(heap, rho2)
-            if finding.grade == "serious"
-        ]
-    return warnings
+def about_heaps(dataset: Dataset, job: PartJob) -> list[Finding]:
+    """What heaps of a column of numbers give away."""
+    if job.part.grid is None:
+        return []
+    rho2 = None if job.part.requirement is None else float(job.part.requirement.rho2)
+    column, grid = job.part.columns[0], job.part.grid
+    return about_heap(heap_of(column, rows_of_points(dataset, column, job.encoder, grid)[: grid.grid], grid), rho2)
 
 
 def rows_of_points(dataset: Dataset, column: str, encoder: Any, grid: NumberRange) -> Ints:
@@ -196,7 +172,51 @@ def _counted(job: PartJob, part: Part, release: Release) -> list[tuple[Counts, C
     ]
 
 
-# -- public columns that give values away ------------------------------------------------------------------------------
+# -- the decision on a publication -------------------------------------------------------------------------------------
+
+
+def decision_about(advice: Advice) -> Decision:
+    """The decision on what is about to be published, or was: nothing of the release is read."""
+    publication, ready = advice.publication, advice.ready
+    request, dataset = publication.request, ready.dataset
+    seed = publication.secret.seed
+    order = [] if request.shuffle else dataset.inspect((), ready.jobs)
+    broken = [
+        *about_randomness(publication.secret.source, seed),
+        *(Finding("serious", "row order", said, "") for said in order),
+        *(one for job in ready.jobs for one in about_heaps(dataset, job) if one.grade == "serious"),
+    ]
+    parts = zip(ready.jobs, advice.manifest.parts, strict=True)
+    sensitive = tuple(sensitive_of(job, part, publication.privacy) for job, part in parts)
+    return decide(Grounds(dataset, advice.manifest, sensitive, request.group is not None, tuple(broken)))
+
+
+def sensitive_of(job: PartJob, part: Part, privacy: Privacy | None) -> Sensitive:
+    """A sensitive column of a plan beside what a row will show of it, a range of numbers in intervals."""
+    rho2 = rho2_of(job, privacy)
+    if part.learned is not None:
+        return Sensitive(part, None, NothingShown(part.m), rho2)
+    if job.part.grid is None:
+        hidden = 1 if job.part.cells_published else max(len(job.part.cells), 1)
+        return Sensitive(part, job.encoder, shown_by_part(job.part), rho2, hidden)
+    channel = interval_channel(job.part.grid)
+    everything = np.arange(channel.m)
+    shown = ChannelRows.of(channel.m, [channel], [everything], [np.ones(channel.m)], cells_shown=True)
+    return Sensitive(replace(part, domain=channel.values), IntervalEncoder.of(job.encoder), shown, rho2)
+
+
+def rho2_of(job: PartJob, privacy: Privacy | None) -> float | None:
+    """How sure an attacker may become of a part; the largest of several."""
+    if job.part.requirement is not None:
+        return float(job.part.requirement.rho2)
+    if privacy is None:
+        return None
+    if privacy.per_value:
+        return max(float(high) for _, high in privacy.per_value.values())
+    return None if privacy.rho2 is None else float(privacy.rho2)
+
+
+# -- who has learnt from the public columns ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -234,158 +254,6 @@ def sampled(
         progress(done, rows, "looking at public columns")
     schema = pa.schema([dataset.schema.field(name) for name in public])
     return Sample(pa.Table.from_batches(tables, schema), [np.concatenate(parts) for parts in codes])
-
-
-@dataclass(frozen=True, eq=False)
-class Sensitive:
-    """A sensitive column, or several as one, that public columns may give away.
-
-    Attributes:
-        encoder: how its values become codes.
-        m: how many values there are.
-        rows: of the table.
-        shown: what a published row shows of it.
-        rho2: how sure an attacker may become.
-        hidden: over how many cells someone has to sum who sees a row.
-        prior: the frequencies that attackers know; None: they learn them from some rows.
-    """
-
-    encoder: Any
-    m: int
-    rows: int
-    shown: Shown
-    rho2: float | None
-    hidden: int = 1
-    prior: Floats | None = None
-
-
-def sensitive_of(jobs: Sequence[PartJob], privacy: Privacy | None) -> list[Sensitive]:
-    """The parts of a plan whose rows show something of their values, ranges of numbers in intervals. What learned rows
-    show is the model's, whose promise covers whatever public columns tell."""
-    perturbed = [job for job in jobs if job.part.learned is None]
-    return [_numbers(job, privacy) if job.part.histogram is None else _values(job, privacy) for job in perturbed]
-
-
-def _values(job: PartJob, privacy: Privacy | None) -> Sensitive:
-    hidden = 1 if job.part.cells_published else max(len(job.part.cells), 1)
-    return Sensitive(job.encoder, job.part.values.m, job.rows, shown_by_part(job.part), rho2_of(job, privacy), hidden)
-
-
-def _numbers(job: PartJob, privacy: Privacy | None) -> Sensitive:
-    assert job.part.grid is not None
-    channel = interval_channel(job.part.grid)
-    everything = np.arange(channel.m)
-    shown = ChannelRows.of(channel.m, [channel], [everything], [np.ones(channel.m)], cells_shown=True)
-    return Sensitive(IntervalEncoder.of(job.encoder), channel.m, job.rows, shown, rho2_of(job, privacy))
-
-
-def giveaway_warnings(dataset: Dataset, every: Sequence[Sensitive], publication: Publication) -> list[str]:
-    """At most one warning: which public columns give most away, and what to do about it."""
-    if not publication.public or not every or not every[0].rows:
-        return []
-    sample = sampled(
-        dataset, publication.public, [one.encoder for one in every], every[0].rows, ROWS, publication.request.progress
-    )
-    for place, one in enumerate(every):
-        rho2 = one.rho2
-        gained = _dependence_of(dataset, one, publication, sample, place)
-        culprits = [] if gained is None else serious_ones(gained, rho2)
-        if gained is not None and culprits:
-            fixes = {name: fix(name, dataset.schema.field(name).type) for name in publication.public}
-            return [
-                f"Public columns give values away: {sentence_about(gained, culprits, rho2)} The guarantee is about "
-                f"attackers who do not know this. Fix: {fix_of(culprits, gained, fixes)}"
-            ]
-    return []
-
-
-def _dependence_of(
-    dataset: Dataset, one: Sensitive, publication: Publication, sample: Sample, place: int
-) -> Dependence | None:
-    kept = np.flatnonzero(sample.codes[place] < one.m)
-    original = sample.codes[place][kept]
-    encoded = {name: sample.column(name, kept) for name in publication.public}
-    columns = {name: column.codes for name, column in encoded.items()}
-    likely = functions_of(columns, original)
-    exact = {name: _confirmed(dataset, name, one, how) for name, how in likely.items()}
-    return dependence(
-        ", ".join(one.encoder.columns),
-        columns,
-        original,
-        one.m,
-        one.shown,
-        one.rho2,
-        functions=exact,
-        classes=classes_of(encoded),
-        of=one.rows,
-        entries=ENTRIES // one.hidden,
-        prior=one.prior,
-    )
-
-
-def _confirmed(dataset: Dataset, column: str, one: Sensitive, how: str) -> str:
-    """How a column and the sensitive one go together in all rows, given how they do in a sample."""
-    if how not in SAMPLED or is_function(dataset, column, one, inverse=how == FOLLOWS):
-        return how
-    return SAMPLED[how]
-
-
-def is_function(dataset: Dataset, column: str, one: Sensitive, *, inverse: bool) -> bool:
-    """Whether all rows, and not only a sample, have one sensitive value for each value of a column, or the inverse."""
-    known: dict[Any, Any] = {}
-    m = one.m
-    for batch in dataset.batches(list(dict.fromkeys([column, *one.encoder.columns]))):
-        codes = one.encoder.encode(batch).astype(np.int64)
-        array = batch.column(0)
-        encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-        size = len(encoded.dictionary)
-        own = encoded.indices.cast(pa.int64()).fill_null(size).to_numpy(zero_copy_only=False)
-        values = [*_distinct(encoded.dictionary), None]
-        for pair in np.unique((own * (m + 1) + codes)[codes < m]).tolist():
-            value, code = values[pair // (m + 1)], pair % (m + 1)
-            argument, result = (code, value) if inverse else (value, code)
-            if known.setdefault(argument, result) != result:
-                return False
-        if len(known) > MOST_VALUES:
-            return False
-    return True
-
-
-def _distinct(values: pa.Array) -> list[Any]:
-    """Values by which rows of several batches can be compared: dates and times, which may lie outside of the years that
-    Python has, as their numbers."""
-    if pa.types.is_temporal(values.type):
-        values = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
-    return [plain(value) for value in values.to_pylist()]
-
-
-def rho2_of(job: PartJob, privacy: Privacy | None) -> float | None:
-    """How sure an attacker may become of a part; the largest of several."""
-    if job.part.requirement is not None:
-        return float(job.part.requirement.rho2)
-    if privacy is None:
-        return None
-    if privacy.per_value:
-        return max(float(high) for _, high in privacy.per_value.values())
-    return None if privacy.rho2 is None else float(privacy.rho2)
-
-
-def fix(column: str, kind: pa.DataType) -> str:
-    """What to do about a public column, by what it holds."""
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        how = f"or --recode {column}=bands:WIDTH"
-    elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        how = f"or --recode {column}=year"
-    elif pa.types.is_boolean(kind):
-        how = ""
-    else:
-        how = f"or --recode {column}=prefix:LENGTH or hierarchy:FILE"
-    return f"--drop {column}{', ' + how if how else ''}"
-
-
-# -- who has learnt from the public columns ----------------------------------------------------------------------------
 
 
 def attacker_on_table(

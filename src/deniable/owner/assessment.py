@@ -18,6 +18,7 @@ from deniable.core.part import Part
 from deniable.core.plan import Plan
 from deniable.core.text import paragraph, table, title
 from deniable.core.values import Counts
+from deniable.owner.decision import Decision
 from deniable.owner.findings import (
     FINE,
     FREQUENCIES,
@@ -76,6 +77,7 @@ class Audit:
         informed: how sure those become who have learnt which values go with which public columns.
         dependence: which public columns give something away, and how much.
         lists: what is learnt about a column of lists, where the release publishes its items.
+        decision: whether it may be published, or what is to be decided first.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Audit:
     informed: tuple[Informed, ...] = ()
     dependence: tuple[Dependence, ...] = ()
     lists: ListAudit | None = None
+    decision: Decision = field(default_factory=lambda: Decision(()))
 
     @property
     def serious(self) -> tuple[Finding, ...]:
@@ -105,6 +108,7 @@ class Audit:
         return {
             "name": self.name,
             "mechanism": self.mechanism,
+            "decision": self.decision.to_dict(),
             "epsilon": None if math.isinf(self.epsilon) else self.epsilon,
             "parts": [part.to_dict() for part in self.parts],
             "pairs": [pair.to_dict() for pair in self.pairs],

@@ -24,7 +24,8 @@ from deniable.mechanisms.decoys import Decoys
 from deniable.owner.assessment import Audit
 from deniable.owner.assessment import audit as audit_figures
 from deniable.owner.findings import Finding, by_grade
-from deniable.owner.joining import audit_of_lists, combined_findings, giveaways, single_numbers
+from deniable.owner.grounds import Grounds, decide
+from deniable.owner.joining import audit_of_lists, combined_findings, learned_of, sensitive_of, single_numbers
 from deniable.owner.reading import Beside, Scanned, as_published, joint_counts, looked_at, scanned, with_intervals
 from deniable.owner.scenes import Stage
 from deniable.publishing.parts import public_histogram
@@ -83,7 +84,9 @@ def audit(
     lined_up = [scanned(source, part) for part in manifest.parts if part.lineups is not None]
     plans = [_plan_for(scan, manifest, hidden.get(scan.part.columns) or plan) for scan in scans]
     if not scans and not lined_up:
-        return audit_figures(manifest, [])
+        result = audit_figures(manifest, [])
+        grounds = Grounds(source, manifest, learned_of(manifest), broken=result.serious)
+        return dataclasses.replace(result, decision=decide(grounds), dependence=grounds.said)
     beside = Beside(source, opened, manifest, [*scans, *lined_up], progress)
     looked = looked_at(beside)
     progress(0, STEPS, AUDITING)
@@ -101,10 +104,10 @@ def audit(
     combined = combined_findings(beside, looked, plans, result)
     result = dataclasses.replace(result, findings=by_grade((*result.findings, *combined)))
     progress(2, STEPS, AUDITING)
-    given_away, more = giveaways(beside, looked, source.schema, result)
-    result = dataclasses.replace(result, dependence=given_away)
-    more += single_numbers(source, manifest, result)
+    more = single_numbers(source, manifest, result)
     result = dataclasses.replace(result, findings=by_grade((*result.findings, *more)))
+    grounds = Grounds(source, manifest, sensitive_of(beside.scans, manifest, result), broken=result.serious)
+    result = dataclasses.replace(result, dependence=grounds.said, decision=decide(grounds))
     progress(3, STEPS, AUDITING)
     stage = Stage(beside, looked, result)
     result = dataclasses.replace(result, informed=stage.informed())

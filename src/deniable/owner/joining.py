@@ -5,7 +5,7 @@ about.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,17 +18,17 @@ from deniable.core.manifest import Manifest
 from deniable.core.plan import Plan
 from deniable.core.promise import OneOfItems
 from deniable.core.transforms import ListItem, Unfolding
-from deniable.core.values import Bools, Codes, Counts, Floats, Ints, Probability, percent, probability
+from deniable.core.values import Bools, Counts, Floats, Ints, Probability, percent, probability
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.estimation.model.conditions import perturbed_column
 from deniable.estimation.predicates import Leaf, conjunction
-from deniable.owner.advice import ROWS, fix, rows_of_points
+from deniable.owner.advice import rows_of_points
 from deniable.owner.assessment import Audit
 from deniable.owner.findings import Finding, about_randomness, by_grade, namer
+from deniable.owner.grounds import Grounds, Sensitive, decide
 from deniable.owner.heaping import about_heap, heap_of
 from deniable.owner.parts import PartAudit, about_numbers, of_column, surest_numbers
-from deniable.owner.public import Dependence, about_dependence, dependence, functions_of
-from deniable.owner.reading import Beside, Look, Looked, Scanned, combination_keys, require_original
+from deniable.owner.reading import Beside, Look, Looked, Scanned, combination_keys, require_original, scanned
 from deniable.owner.together import (
     LIST_ROWS,
     ListAudit,
@@ -38,38 +38,34 @@ from deniable.owner.together import (
     joint_beliefs,
     surest,
 )
-from deniable.planning.attackers import ChannelRows, LineUpRows, Shown
-from deniable.planning.informed import classes_of
+from deniable.planning.attackers import ChannelRows, LineUpRows, NothingShown, Shown
 from deniable.planning.posteriors import Posteriors
 from deniable.release.release import Release
 from deniable.tables.base import Dataset, Progress, Unfolds
 from deniable.tables.counting import Tally
-from deniable.tables.encoding import Encoded, encode
 from deniable.tables.ranges import RangeEncoder
 
-# -- What the public columns of a release give away: the joiner of table, release and the audit's findings about them.
-# Rows are read in batches; beside groups of true values, and beside items of lists, they are audited in memory.
+# -- What rows of a release show, and numbers that pile up: findings from the table beside what was published ----------
 
 
-ENTRIES = 2**22  # beliefs at once: people x values
-LISTED = 3  # items that have a finding of their own
-
-Results = tuple[tuple[Dependence, ...], list[Finding]]
-
-
-def giveaways(beside: Beside, looked: Looked, schema: pa.Schema, figures: Audit) -> Results:
-    """What public columns say about each sensitive column, and the findings about it."""
-    parts = {part.columns: part for part in figures.parts}
-    fixes = {name: fix(name, schema.field(name).type) for name in beside.numberings}
-    results, findings = [], []
-    for place, scan in enumerate(beside.scans):
-        part = parts[scan.part.columns]
+def sensitive_of(scans: Sequence[Scanned], manifest: Manifest, figures: Audit) -> tuple[Sensitive, ...]:
+    """The sensitive columns of a release beside what its rows show of them."""
+    audited = {part.columns: part for part in figures.parts}
+    made = []
+    for scan in scans:
+        part = audited[scan.part.columns]
+        shown, hidden = _shown(scan, part)
         rho2 = None if part.rho2 is None else float(part.rho2)
-        one = _dependence(beside, looked, place, part, rho2)
-        if one is not None:
-            results.append(one)
-            findings += about_dependence(one, rho2, fixes)
-    return tuple(results), findings
+        made.append(Sensitive(scan.part, scan.encoder, shown, rho2, hidden))
+    return (*made, *learned_of(manifest))
+
+
+def learned_of(manifest: Manifest) -> tuple[Sensitive, ...]:
+    """The columns that were dealt from a model, of whose people rows show nothing."""
+    rho2 = manifest.guarantee["rho2"]
+    limit = None if rho2 is None else float(Fraction(rho2))
+    learned = [part for part in manifest.parts if part.learned is not None]
+    return tuple(Sensitive(part, None, NothingShown(part.m), limit) for part in learned)
 
 
 def single_numbers(source: Dataset, manifest: Manifest, figures: Audit) -> list[Finding]:
@@ -91,24 +87,6 @@ def single_numbers(source: Dataset, manifest: Manifest, figures: Audit) -> list[
     return findings
 
 
-def _dependence(beside: Beside, looked: Looked, place: int, part: PartAudit, rho2: float | None) -> Dependence | None:
-    scan, people = beside.scans[place], looked.telling[place]
-    encoded = {name: encode(one.known.take(pa.array(people.public[name]))) for name, one in beside.numberings.items()}
-    shown, hidden = _shown(scan, part)
-    return dependence(
-        ", ".join(scan.part.columns),
-        people.public,
-        people.values[place].astype(np.int64),
-        len(scan.part.domain),
-        shown,
-        rho2,
-        functions=looked.functions[place],
-        classes=classes_of(encoded),
-        of=int(scan.counts.sum()),
-        entries=max(ENTRIES // hidden, 2**16),
-    )
-
-
 def _shown(scan: Scanned, part: PartAudit) -> tuple[Shown, int]:
     """What a row shows of a part, and how many cells it may come from without saying so."""
     if scan.part.lineups is not None:
@@ -124,74 +102,6 @@ def _shown(scan: Scanned, part: PartAudit) -> tuple[Shown, int]:
         cells_shown=posteriors.shows_cell,
     )
     return shown, 1 if posteriors.shows_cell else len(cells)
-
-
-def giveaways_beside_items(original: pa.Table, manifest: Manifest, schema: pa.Schema) -> Results:
-    """The same for each item of lists; of many that are given away the first few are spelt out."""
-    promise = manifest.parts[0].promise
-    assert isinstance(promise, OneOfItems)
-    rho2 = None if promise.rho2 is None else float(promise.rho2)
-    beside = _InMemory.of(original, manifest, schema)
-    dependences: list[Dependence] = []
-    findings: list[Finding] = []
-    for part in manifest.parts:
-        (column,) = part.columns
-        held = original.column(column).to_numpy().astype(np.int64)
-        counts = np.maximum(np.bincount(held, minlength=2), 1e-9)
-        shown = ChannelRows.of(2, part.channels, [np.arange(2)], [counts], cells_shown=False)
-        of_item, about_item = beside.results(column, held, 2, shown, rho2)
-        dependences += of_item
-        findings += about_item
-    serious = [finding for finding in findings if finding.grade == "serious"]
-    if len(serious) <= LISTED:
-        return tuple(dependences), findings
-    others = Finding(
-        "serious",
-        serious[LISTED].what,
-        f"{len(serious) - LISTED:,} more items are given away like these.",
-        "Look at the dependence of each item (--json), and drop the columns that are named there.",
-    )
-    return tuple(dependences), [finding for finding in findings if finding not in serious[LISTED:]] + [others]
-
-
-@dataclass(frozen=True, eq=False)
-class _InMemory:
-    """The public columns of all rows, and of those that are looked at: every so many."""
-
-    public: Mapping[str, Codes]
-    some: Ints
-    telling: Mapping[str, Encoded]
-    fixes: Mapping[str, str]
-
-    @classmethod
-    def of(cls, original: pa.Table, manifest: Manifest, schema: pa.Schema) -> _InMemory:
-        names = manifest.public_columns
-        some = np.arange(0, original.num_rows, max(1, -(-original.num_rows // ROWS)))
-        return cls(
-            {name: encode(original[name]).codes for name in names},
-            some,
-            {name: encode(original[name].take(pa.array(some))) for name in names},
-            {name: fix(name, schema.field(name).type) for name in names},
-        )
-
-    def results(
-        self, name: str, values: Ints, m: int, shown: Shown, rho2: float | None, prior: Floats | None = None
-    ) -> Results:
-        """What the columns say about a sensitive one, and the finding about it."""
-        one = dependence(
-            name,
-            {public: column.codes for public, column in self.telling.items()},
-            values[self.some],
-            m,
-            shown,
-            rho2,
-            functions=functions_of(self.public, values),
-            classes=classes_of(self.telling),
-            of=len(values),
-            entries=ENTRIES,
-            prior=prior,
-        )
-        return () if one is None else (one,), about_dependence(one, rho2, self.fixes)
 
 
 # -- What rows say together, and all columns of a row: findings from the original table and the published rows ---------
@@ -313,14 +223,26 @@ def audit_of_lists(
     chances = channel[1, 1], channel[1, 0]
     different, beliefs = item_beliefs(held, shown[rows], names, chances, limits, _whole(table, item, names, columns))
     audited = ListAudit(item.list, item.most, different, len(rows), promise.gamma, beliefs)
-    given_away, about_columns = giveaways_beside_items(original, manifest, source.schema)
     findings = [
         *about_randomness(manifest.randomness.source, manifest.randomness.seed),
         *audited.findings(),
-        *about_columns,
         *([NOT_PLAYED_ON_LISTS] if attacks else []),
     ]
-    return Audit(manifest.name, manifest.mechanism, (), None, by_grade(findings), lists=audited, dependence=given_away)
+    serious = tuple(one for one in findings if one.grade == "serious")
+    grounds = Grounds(source, manifest, _of_items(source, manifest, promise), broken=serious)
+    figures = Audit(manifest.name, manifest.mechanism, (), None, by_grade(findings), lists=audited)
+    return replace(figures, dependence=grounds.said, decision=decide(grounds))
+
+
+def _of_items(source: Dataset, manifest: Manifest, promise: OneOfItems) -> tuple[Sensitive, ...]:
+    """The items beside what a row shows of each."""
+    rho2 = None if promise.rho2 is None else float(promise.rho2)
+    made = []
+    for part in manifest.parts:
+        scan = scanned(source, part)
+        shown = ChannelRows.of(2, part.channels, [np.arange(2)], [np.maximum(scan.counts, 1e-9)], cells_shown=False)
+        made.append(Sensitive(part, scan.encoder, shown, rho2))
+    return tuple(made)
 
 
 def _whole(table: Dataset, item: ListItem, items: list[str], columns: list[str]) -> Bools | None:

@@ -10,17 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from deniable.core.errors import counted, listing, shortened
+from deniable.core.errors import counted
 from deniable.core.values import Bools, Codes, Floats, Ints, percent
-from deniable.owner.findings import Finding
 from deniable.planning.attackers import Shown
 from deniable.planning.informed import (
     ENTRIES,
-    NEARLY,
     POWERS,
     Informed,
     InformedAttacker,
-    Sureness,
     beliefs_of,
     surprise,
 )
@@ -320,12 +317,14 @@ class Giveaway:
         gain: how well it predicts.
         informed: how sure someone becomes who knows it, with and without the published row.
         function: ``DETERMINES``, ``FOLLOWS``, one of them nearly, or empty.
+        carried: the share of the people whose value someone who knows it is sure of without any row (``sure_at``).
     """
 
     column: str
     gain: Gain
     informed: Informed
     function: str = ""
+    carried: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -334,6 +333,7 @@ class Giveaway:
             "explained": round(self.gain.explained, 4),
             "standard_errors": round(self.gain.mean / self.gain.error, 1) if self.gain.error > 0 else None,
             "function": self.function or None,
+            "carried": round(self.carried, 4),
             **self.informed.to_dict(),
         }
 
@@ -347,6 +347,8 @@ class Dependence:
         columns: the most telling ones that give something away, the worst first; all together come last.
         frequencies: how sure someone becomes who knows the frequencies only.
         rows: how many were looked at, of ``of`` rows.
+        rho2: what is required.
+        carried: the share of the people whose value the frequencies alone make sure of.
     """
 
     sensitive: str
@@ -354,6 +356,8 @@ class Dependence:
     frequencies: Informed
     rows: int
     of: int
+    rho2: float | None = None
+    carried: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -379,6 +383,7 @@ def dependence(
     of: int | None = None,
     entries: int = ENTRIES,
     prior: Floats | None = None,
+    counted: Bools | None = None,
 ) -> Dependence | None:
     """What public columns give away; None where they say nothing.
 
@@ -394,6 +399,7 @@ def dependence(
         of: how many rows there are, where these are a sample.
         entries: beliefs that are held at once, people x values.
         prior: the frequencies that attackers know; left out, they learn them from some of these rows.
+        counted: which values are protected: people of another one are learnt from, and nobody is asked about them.
     """
     if len(original) < FEWEST or not columns or m < 2:
         return None
@@ -415,19 +421,25 @@ def dependence(
     telling = [name for name in columns if gains[name].is_real or name in exact]
     if not telling and not joint.is_real:
         return None
-    judge = _Judge.of(original, m, order, shown, rho2, entries, prior)
+    judge = _Judge.of(original, m, order, shown, rho2, entries, prior, counted)
+    if not len(judge.attacked):
+        return None
     telling.sort(key=lambda name: (name not in exact, -gains[name].mean))
     giveaways = []
     for place, name in enumerate(telling):
         ratios = judge.learn(columns[name], gains[name].smoothing, alone=WITH in name)
         if place < LISTED:
-            giveaways.append(Giveaway(name, gains[name], judge.sure(ratios), exact.get(name, "")))
+            sure = judge.sure(ratios), exact.get(name, ""), judge.carried(ratios)
+            giveaways.append(Giveaway(name, gains[name], *sure))
     if len(columns) > 1:
         if joint.is_real:
             judge.learn(together, joint.smoothing, alone=True)
         best = max([joint, *gains.values()], key=lambda one: one.mean)
-        giveaways.append(Giveaway(ALL, best, judge.surest()))
-    return Dependence(sensitive, tuple(giveaways), judge.frequencies(), len(original), of or len(original))
+        ratios = judge.best_ratios()
+        giveaways.append(Giveaway(ALL, best, judge.sure(ratios), carried=judge.carried(ratios)))
+    blind = np.zeros_like(judge.total)
+    people, known = (len(original), of or len(original)), (rho2, judge.carried(blind))
+    return Dependence(sensitive, tuple(giveaways), judge.sure(blind), *people, *known)
 
 
 def _pairs(
@@ -476,10 +488,13 @@ class _Judge:
         rho2: float | None,
         entries: int,
         prior: Floats | None,
+        counted: Bools | None,
     ) -> _Judge:
         learnt, others = np.split(order, [len(order) // 2])
         most = max(20, entries // m)
         tempered, attacked = np.split(others, [min(TEMPERED, len(others) // 2)])
+        if counted is not None:
+            attacked = attacked[counted[original[attacked]]]
         tempered, attacked = tempered[: most // 2], attacked[: min(ATTACKED, most)]
         total = np.zeros((len(tempered) + len(attacked), m))
         prior = prior_of(original[learnt], m) if prior is None else prior
@@ -493,16 +508,12 @@ class _Judge:
         self._note(ratios)
         return ratios
 
-    def surest(self) -> Informed:
-        """With what all columns say: their sum, weighed, or the best of them alone."""
+    def best_ratios(self) -> Floats:
+        """What all columns say: their sum, weighed, or the best of them alone."""
         for power in POWERS:
             self._note(power * self.total)
         assert self.best is not None
-        return self.sure(self.best[1])
-
-    def frequencies(self) -> Informed:
-        """With the frequencies only."""
-        return self.sure(np.zeros_like(self.total))
+        return self.best[1]
 
     def _note(self, ratios: Floats) -> None:
         beliefs = beliefs_of(np.log(self.prior) + ratios[: len(self.tempered)])
@@ -512,9 +523,16 @@ class _Judge:
 
     def sure(self, ratios: Floats) -> Informed:
         """How sure one becomes who knows this."""
-        beliefs = beliefs_of(np.log(self.prior) + ratios[len(self.tempered) :])
-        attacker = InformedAttacker(beliefs, self.original[self.attacked])
+        attacker = InformedAttacker(self._beliefs(ratios), self.original[self.attacked])
         return attacker.against(self.shown, self.rho2, np.random.default_rng(SEED))
+
+    def carried(self, ratios: Floats) -> float:
+        """The share of the people whose value one is sure of who knows this, and sees no row."""
+        own = self._beliefs(ratios)[np.arange(len(self.attacked)), self.original[self.attacked]]
+        return float((own > sure_at(self.rho2)).mean())
+
+    def _beliefs(self, ratios: Floats) -> Floats:
+        return beliefs_of(np.log(self.prior) + ratios[len(self.tempered) :])
 
     def _ratios(self, codes: Codes, smoothing: float) -> Floats:
         m, learnt = len(self.prior), self.learnt
@@ -528,93 +546,42 @@ class _Judge:
         return ratios
 
 
-# -- Findings about public columns that give sensitive values away: which, how much, and what to do about it -----------
+# -- Which public columns carry the sensitive value --------------------------------------------------------------------
+# A column carries it where knowing the column alone makes sure of the value, and the frequencies do not: half of what
+# rho2 leaves deniable is gone before any row is seen. What people of a kind have in common is no such thing: it is
+# known without the release. A column that is a function of the sensitive one, or it of that, carries it where it brings
+# people above rho2 who were not.
 
 
-SERIOUS = 0.05  # of the people: so many more than by the frequencies are known for certain, or nearly
-WORTH_A_WORD = 0.01
-NAMED = 4  # columns
+CARRIED = 0.05  # of the people: so many more than by the frequencies
+UNSTATED = 0.5  # what counts as rho2 where none is required
 
 
-def about_dependence(dependence: Dependence | None, rho2: float | None, fixes: Mapping[str, str]) -> list[Finding]:
-    """At most one finding about a sensitive column. ``fixes``: what to do about each public column."""
-    if dependence is None:
-        return []
-    culprits = serious_ones(dependence, rho2)
-    if culprits:
-        return [
-            Finding(
-                "serious",
-                "public columns",
-                sentence_about(dependence, culprits, rho2),
-                f"Publish again without that: {fix_of(culprits, dependence, fixes)}",
-            )
-        ]
-    together = dependence.columns[-1]
-    if rho2 is None or _more(together, dependence, "above_rho2") < WORTH_A_WORD:
-        return []
-    advice = "This is what the columns say about groups of people; make them coarser if that is too much."
-    return [Finding("caution", "public columns", sentence_about(dependence, [together], rho2), advice)]
+def sure_at(rho2: float | None) -> float:
+    """The belief from which on someone is sure of a value."""
+    return (1 + (UNSTATED if rho2 is None else rho2)) / 2
 
 
-def serious_ones(dependence: Dependence, rho2: float | None) -> list[Giveaway]:
-    """The columns that make values nearly certain; all together only where no single one does."""
-    limit = "above_nearly" if rho2 is None or rho2 < NEARLY else "above_rho2"
-    by_function = limit if rho2 is None else "above_rho2"
-    single = [one for one in dependence.columns if one.column != ALL]
-    culprits = [
-        one
-        for one in single
-        if _more(one, dependence, limit) >= SERIOUS or (one.function and _more(one, dependence, by_function) >= SERIOUS)
-    ]
-    return culprits or [
-        one for one in dependence.columns if one.column == ALL and _more(one, dependence, limit) >= SERIOUS
-    ]
+def carriers(dependence: Dependence) -> list[Giveaway]:
+    """The columns that carry the sensitive value, the worst first; all together only where no single one does.
+
+    A pair of which one carries it alone says nothing new.
+    """
+    single = [one for one in dependence.columns if one.column != ALL and _carries(one, dependence)]
+    named = {one.column for one in single if WITH not in one.column}
+    single = [one for one in single if WITH not in one.column or not named & set(one.column.split(WITH))]
+    if single:
+        return sorted(single, key=lambda one: -carried_by(one, dependence))
+    return [one for one in dependence.columns if one.column == ALL and _carries(one, dependence)]
 
 
-def sentence_about(dependence: Dependence, culprits: Sequence[Giveaway], rho2: float | None) -> str:
-    """Who gives how much away, in one paragraph: the worst in figures, the others by name."""
-    worst, *others = culprits
-    name = worst.column if worst.column == ALL else shortened(worst.column)
-    why = worst.function or f"explaining {percent(worst.gain.explained)} of what is uncertain"
-    also = (
-        f" So {'does' if len(others) == 1 else 'do'} {listing([one.column for one in others], NAMED)}."
-        if others
-        else ""
-    )
-    sample = "" if dependence.rows == dependence.of else f"a sample of {dependence.rows:,} of "
-    people = max(worst.informed.people, 1)
-    return (
-        f"{name} give{'s' * (worst.column != ALL)} {shortened(dependence.sensitive)} away ({why}). Who knows that "
-        f"and sees a person's row is {_shares(worst, dependence, rho2)}.{also} Learnt from some people and "
-        f"tried on {people:,} others, in {sample}{dependence.of:,} rows; "
-        f"shares are accurate to {percent(math.sqrt(0.25 / people) * 1.96)}."
-    )
+def carried_by(one: Giveaway, dependence: Dependence) -> float:
+    """The share of the people whose value a column makes sure of, beyond those whose value the frequencies do."""
+    return one.carried - dependence.carried
 
 
-def fix_of(culprits: Sequence[Giveaway], dependence: Dependence, fixes: Mapping[str, str]) -> str:
-    """What to do about them."""
-    named = [one.column for one in culprits if one.column != ALL] or [
-        one.column for one in sorted(dependence.columns, key=lambda one: -one.gain.mean) if one.column != ALL
-    ]
-    said = [fixes.get(name) or f"--drop {' or --drop '.join(name.split(WITH))}" for name in named[:NAMED]]
-    return f"{'; '.join(said)}."
-
-
-def _shares(one: Giveaway, dependence: Dependence, rho2: float | None) -> str:
-    limits = [] if rho2 is None else [("above_rho2", f"rho2, {percent(rho2)},")]
-    limits += [("above_nearly", percent(NEARLY))] if rho2 is None or rho2 < NEARLY else []
-    return " and ".join(
-        f"surer than {limit} of the truth about {percent(_share(one.informed.after, which))} of the people "
-        f"({percent(_share(dependence.frequencies.after, which))} by the frequencies)"
-        for which, limit in limits
-    )
-
-
-def _more(one: Giveaway, dependence: Dependence, which: str) -> float:
-    return _share(one.informed.after, which) - _share(dependence.frequencies.after, which)
-
-
-def _share(sure: Sureness, which: str) -> float:
-    share = float(getattr(sure, which))
-    return 0.0 if math.isnan(share) else share
+def _carries(one: Giveaway, dependence: Dependence) -> bool:
+    more = carried_by(one, dependence)
+    if one.function and not math.isnan(one.informed.after.above_rho2):
+        more = max(more, one.informed.after.above_rho2 - dependence.frequencies.after.above_rho2)
+    return more >= CARRIED

@@ -19,11 +19,10 @@ from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.values import Codes, Counts, Floats, Ints, Words
 from deniable.owner.findings import BLOCKS, Combinations, RowCounts, blocks_of, counted, is_ordered, order_classes
-from deniable.owner.public import Meetings
 from deniable.planning.informed import spread_rows
 from deniable.release.release import Release
 from deniable.tables.base import CELL, Dataset, Progress, Unfolds, no_progress
-from deniable.tables.counting import Tally, pair_keys, spread
+from deniable.tables.counting import Tally, spread
 from deniable.tables.encoding import arrow_type, decoded, plain_type, smallest
 from deniable.tables.lineups import states_shown
 from deniable.tables.ranges import IntervalEncoder, RangeEncoder, interval_channel
@@ -370,8 +369,6 @@ def _shown(scan: Scanned, batch: pa.RecordBatch) -> Codes:
 
 
 SEED = 2010  # which rows are looked at of a large table; the same audit gives the same figures
-TELLING = 100_000  # rows that dependence is learnt from and tried on, at the most
-DENSE = 2**20  # pairs of values that are counted in a table
 NOBODY = np.iinfo(np.int32).max
 
 
@@ -383,16 +380,12 @@ class Looked:
         combinations: how often each combination of public values occurs in release and table.
         rows: counts of rows, for the report on them.
         shown: for each part, how many published rows of each cell show each value, exempt rows last.
-        functions: for each part the public columns that it is a function of, or they of it.
-        telling: for each part, people to learn from what public columns tell about it.
         people: people to attack: all of them, or as many as are held.
     """
 
     combinations: Tally
     rows: RowCounts
     shown: tuple[Counts, ...]
-    functions: tuple[dict[str, str], ...]
-    telling: tuple[Look, ...]
     people: Look
 
 
@@ -401,7 +394,6 @@ def looked_at(beside: Beside) -> Looked:
     combinations = Tally({"published": "u4", "people": "u4", "low": "i4", "high": "i4"})
     shown, in_cells, release_order = _published(beside, combinations)
     published_rows = {name: one.rows for name, one in beside.numberings.items()}
-    meetings = [_Meetings(beside, place) for place in range(len(beside.scans))]
     people = _Chosen(None if beside.is_held else spread_rows(beside.people, HELD, SEED))
     table_order = hashlib.sha256()
     for look in beside.original():
@@ -409,8 +401,6 @@ def looked_at(beside: Beside) -> Looked:
         combinations.add(look.keys, published=0, people=1, low=look.values[0], high=look.values[0])
         table_order.update(look.keys.tobytes())
         people.see(look, np.arange(look.start, look.start + len(look)))
-        for one in meetings:
-            one.see(look)
     pieces = (
         Combinations(records["published"], records["people"], records["low"], records["high"])
         for records in combinations.ranges()
@@ -421,8 +411,7 @@ def looked_at(beside: Beside) -> Looked:
         in_order=beside.rows == beside.people and release_order == table_order.digest(),
         with_table=True,
     )
-    functions, telling = zip(*((one.functions(), one.telling.whole()) for one in meetings), strict=True)
-    return Looked(combinations, rows, shown, functions, telling, people.whole())
+    return Looked(combinations, rows, shown, people.whole())
 
 
 def _published(beside: Beside, combinations: Tally) -> tuple[tuple[Counts, ...], Counts | None, bytes]:
@@ -495,54 +484,6 @@ class _Chosen:
 
     def whole(self) -> Look:
         return joined(self._taken)
-
-
-class _Meetings:
-    """How the values of each public column meet those of one sensitive part; and people to learn from."""
-
-    def __init__(self, beside: Beside, place: int) -> None:
-        self._scan, self._place = beside.scans[place], place
-        self._people = int(self._scan.counts.sum())
-        self._m = len(self._scan.part.domain)
-        self._pairs = {name: Tally({"rows": "u4"}) for name in beside.numberings}
-        self._rows = {name: np.zeros(0, np.int64) for name in beside.numberings}
-        self._seen = 0
-        drawn = np.random.default_rng(SEED)
-        some = None if self._people <= TELLING else np.sort(drawn.choice(self._people, TELLING, replace=False))
-        self.telling = _Chosen(some)
-
-    def see(self, look: Look) -> None:
-        values = look.values[self._place]
-        there = values < self._m
-        numbers = np.where(there, self._seen + np.cumsum(there) - 1, -1)
-        self._seen += int(there.sum())
-        self.telling.see(look, numbers)
-        for name, codes in look.public.items():
-            own, value = (codes, values) if there.all() else (codes[there], values[there])
-            self._rows[name] = _added(self._rows[name], np.bincount(own))
-            size = int(own.max(initial=-1)) + 1
-            if size * self._m <= DENSE:
-                counts = np.bincount(own.astype(np.int64) * self._m + value, minlength=size * self._m)
-                met = np.flatnonzero(counts)
-                self._pairs[name].add(pair_keys(met // self._m, met % self._m), rows=counts[met])
-            else:
-                self._pairs[name].add(pair_keys(own, value), rows=1)
-
-    def functions(self) -> dict[str, str]:
-        functions = {}
-        for name, pairs in self._pairs.items():
-            by_column, most = 0, np.zeros(self._m, np.int64)
-            for records in pairs.ranges():
-                column, rows = records["key"] >> np.uint64(32), records["rows"].astype(np.int64)
-                if not len(rows):
-                    continue
-                starts = np.flatnonzero(np.concatenate([[True], column[1:] != column[:-1]]))
-                by_column += int(np.maximum.reduceat(rows, starts).sum())
-                np.maximum.at(most, (records["key"] & np.uint64(2**32 - 1)).astype(np.int64), rows)
-            function = Meetings(self._rows[name], self._scan.counts, by_column, int(most.sum())).function
-            if function:
-                functions[name] = function
-        return functions
 
 
 def joined(looks: Sequence[Look]) -> Look:

@@ -18,67 +18,46 @@ from typing import Any
 from deniable.analyst import report as sections
 from deniable.analyst.evidence import Evidence, json_key, labels, not_compared, not_drawn, true_counts
 from deniable.analyst.report import stated_rho2
-from deniable.core.errors import counted
 from deniable.core.histogram import SELECTIVITIES
 from deniable.core.promise import Cells
-from deniable.core.sentence import not_covered
 from deniable.core.text import shown
 from deniable.core.transforms import said
 from deniable.core.values import percent
+from deniable.owner.decision import FIRST, MAY, MUST_NOT, Point, decision_of, options_of, point_of, quoted
 from deniable.owner.evaluation import measured_blocks
-from deniable.owner.parts import requirement_of
 from deniable.report import charts
 from deniable.report.page import Block, Bullets, Document, Facts, Figure, Grade, Heading, Note, Section, Text
 from deniable.report.tables import Kind, Table
 
-# -- The verdict of the owner's report: publish, decide, or do not publish, and for which reasons ----------------------
-
-
-DO_NOT, DECIDE, PUBLISH = "Do not publish this release", "Decide before you publish", "Publish"
+# -- The verdict of the owner's report: the decision of the audit, and the certificate ---------------------------------
 
 
 def verdict_section(evidence: Evidence) -> Section:
-    """One sentence, then its reasons."""
-    grade, sentence, reasons = verdict(evidence)
-    head, _, why = sentence.partition(": ")
-    note = Note(grade, head, f"{why[:1].upper()}{why[1:]}.")
+    """One sentence, then what is to be decided."""
+    grade, head, reasons = verdict(evidence)
     listed: tuple[Block, ...] = (Bullets(tuple(reasons)),) if reasons else ()
-    return Section("verdict", "Verdict", (note, *listed))
+    return Section("verdict", "Verdict", (Note(grade, head, ""), *listed))
 
 
 def verdict(evidence: Evidence) -> tuple[Grade, str, list[str]]:
-    """How bad the worst is, the verdict in a sentence, and its reasons."""
-    against, open_ones = _against(evidence), _to_decide(evidence)
-    if against:
-        return "serious", f"{DO_NOT}: {counted(len(against), 'reason')} below", [*against, *open_ones]
-    if open_ones:
-        return "caution", f"{DECIDE}: {counted(len(open_ones), 'point')} below", open_ones
-    return "good", f"{PUBLISH}: the certificate holds, and the audit found nothing that speaks against it", []
-
-
-def _against(evidence: Evidence) -> list[str]:
-    reasons = []
+    """How bad the worst is, the verdict in a sentence, and what is to be decided, each with its fix."""
+    audited = None if evidence.audit is None else evidence.audit.get("decision")
+    if audited is None:
+        points = [Point("audit", "decide", "It was not audited: there was no original table (--original FILE).")]
+        if evidence.manifest.randomness.source == "seed":
+            points.append(Point("seed", "never", "Its draws come from a seed: whoever has it can undo the release."))
+    else:
+        points = [point_of(raw) for raw in (*audited["decisions"], *audited["further"], *audited["fine"])]
     if not evidence.certificate["holds"]:
-        reasons.append("The release does not hold what it promises: its certificate fails.")
-    if evidence.manifest.randomness.source == "seed":
-        reasons.append("It was made from a seed, which the manifest shows: whoever has it can undo the release.")
-    return [*reasons, *_by_grade(evidence, "serious")]
+        points.append(Point("certificate", "never", "The release does not hold what it promises.", weight=10))
+    decision = decision_of(points)
+    grade: Grade = {MAY: "good", FIRST: "caution", MUST_NOT: "serious"}[decision.verdict]  # type: ignore[assignment]
+    return grade, decision.headline, [said_with_fix(point) for point in decision.open]
 
 
-def _to_decide(evidence: Evidence) -> list[str]:
-    guarantee, parts = evidence.manifest.guarantee, evidence.manifest.parts
-    reasons = []
-    if evidence.audit is None:
-        reasons.append("It was not audited: this report was written without the original table (--original FILE).")
-    if guarantee["rho2"] is None and all(requirement_of(evidence.manifest, part) is None for part in parts):
-        reasons.append("Nothing is promised about how sure an attacker can become (no rho2 is stated).")
-    uncovered = not_covered(parts[0], guarantee["adversary"]).strip() if len(parts) == 1 else ""
-    return [*reasons, *([uncovered] if uncovered else []), *_by_grade(evidence, "caution")]
-
-
-def _by_grade(evidence: Evidence, grade: str) -> list[str]:
-    findings = [] if evidence.audit is None else evidence.audit["findings"]
-    return [f"{one['what'][:1].upper()}{one['what'][1:]}: {one['detail']}" for one in findings if one["grade"] == grade]
+def said_with_fix(point: Point) -> str:
+    """What was seen, and the options of ``deniable publish`` that mend it."""
+    return f"{point.says} Fix: {quoted(options_of(point.fix))}" if point.fix else point.says
 
 
 # -- What public columns give away, as a section of the owner's report -------------------------------------------------

@@ -6,13 +6,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from deniable.core.about import About
 from deniable.core.errors import OptionError, TableError
 from deniable.core.histogram import Histogram
-from deniable.core.part import Part
+from deniable.core.manifest import Manifest
 from deniable.core.plan import Choice, Plan
 from deniable.core.sentence import not_covered
 from deniable.planning.candidates import errors_of
@@ -55,13 +56,13 @@ class Advice:
 
     Attributes:
         publication, ready: what was asked for, and what was executed: the table is read again for the warnings.
-        parts: what the release says of its parts.
+        manifest: what the release says of itself.
         release: what was made; set by ``given_with``.
     """
 
     publication: Publication
     ready: Prepared
-    parts: tuple[Part, ...]
+    manifest: Manifest
     release: Release | None = None
 
     def given_with(self, release: Release) -> Release:
@@ -73,7 +74,8 @@ class Advice:
     def choice(self) -> Choice:
         """By what it was published, why, and how accurate typical answers will be."""
         plan = self.ready.plan
-        uncovered = not_covered(self.parts[0], plan.guarantee.adversary) if len(self.parts) == 1 else ""
+        parts = self.manifest.parts
+        uncovered = not_covered(parts[0], plan.guarantee.adversary) if len(parts) == 1 else ""
         return Choice(
             mechanism=plan.mechanism,
             chosen=self.ready.chosen,
@@ -83,14 +85,26 @@ class Advice:
         )
 
     @cached_property
-    def warnings(self) -> tuple[str, ...]:
-        """Columns that name people or tell values, the order of rows, counts that say more than rows."""
-        from deniable.owner.advice import warnings_about
+    def decision(self) -> Any:
+        """Whether it may be published, or what is to be decided first."""
+        from deniable.owner.advice import decision_about
 
+        return decision_about(self)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What is to be decided on, and what else is odd in the table."""
         try:
-            return tuple(warnings_about(self))
+            return (*(point.in_words() for point in self.decision.open), *self.notes)
         except (OSError, TableError):
             return (
                 "The table cannot be read as it was when it was published, so nothing is said of its columns. Fix: "
                 "read the warnings of a release right after it is published.",
             )
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What is odd in the table, or in what can be learnt from the release, and calls for no decision."""
+        from deniable.owner.advice import notes_about
+
+        return tuple(notes_about(self))

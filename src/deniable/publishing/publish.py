@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,7 @@ def publish(
     progress: Progress = no_progress,
     engine: str | Engine | None = None,
     sign: Any | None = None,
+    judge: Callable[[Advice], None] | None = None,
 ) -> Release:
     """Publish a table so that every sensitive value in it is deniable.
 
@@ -141,6 +142,8 @@ def publish(
         sign: an Ed25519 private key to sign the folder ``out`` with: the path of a file (PEM, or as ``ssh-keygen -t
             ed25519`` writes it) that only its owner can read, or an ``Ed25519PrivateKey`` of the package
             ``cryptography``.
+        judge: called with what its owner should know (``decision``, ``warnings``) before anything is written; what it
+            raises ends the publication.
 
     >>> import pyarrow as pa
     >>> import deniable as dn
@@ -197,7 +200,9 @@ def _published(
     if request.format == "csv":
         require_readable_csv(schema)
     manifest = _manifest(ready, job, publication, schema, () if series is None else (series.name,))
-    advice = Advice(publication, ready, manifest.parts)
+    advice = Advice(publication, ready, manifest)
+    if request.judge is not None:
+        request.judge(advice)
     table = None
     if request.out is None:
         table = pa.concat_tables(piece.cast(schema) for piece in ready.dataset.execute(job)).combine_chunks()

@@ -98,6 +98,7 @@ class Request:
     progress: Progress
     engine: str | Engine | None
     sign: Any | None
+    judge: Any | None
     chosen: str | Mechanism = field(init=False)
     columns: tuple[str, ...] = field(init=False)
     required: Privacy | None = field(init=False)

@@ -439,6 +439,9 @@ class Advice(Protocol):
     @property
     def choice(self) -> Choice | None: ...
 
+    @property
+    def decision(self) -> Any: ...
+
 
 @dataclass(frozen=True)
 class Given:
@@ -446,6 +449,7 @@ class Given:
 
     warnings: tuple[str, ...]
     choice: Choice | None
+    decision: Any
 
 
 class Release(Questions, Modelling):
@@ -502,9 +506,14 @@ class Release(Questions, Modelling):
         """How it was published, and why so, for the owner who has just done it."""
         return None if self.advice is None else self.advice.choice
 
+    @property
+    def decision(self) -> Any:
+        """Whether it may be published, for the owner who has just made it: ``deniable.owner.decision.Decision``."""
+        return None if self.advice is None else self.advice.decision
+
     def __getstate__(self) -> dict[str, Any]:
         """Copies in other places hold what was advised, and no longer the table that it was computed from."""
-        given = None if self.advice is None else Given(self.warnings, self.advice.choice)
+        given = None if self.advice is None else Given(self.warnings, self.choice, self.decision)
         return {**self.__dict__, "advice": given}
 
     @cached_property

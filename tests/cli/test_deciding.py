@@ -1,0 +1,62 @@
+"""What `deniable publish` does with the decision: nothing is written that must not be published, what the owner means
+is kept, and fixes run as printed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROWS = 3_000
+CODES = [f"{letter}{number}" for letter in "ABCD" for number in range(5)]
+
+
+def people(seed: int, **more: Any) -> pa.Table:
+    draw = np.random.default_rng(seed)
+    made = {"sex": draw.choice(["F", "M"], ROWS), "age": draw.integers(2, 9, ROWS) * 10}
+    return pa.table({**made, "code": draw.choice(CODES, ROWS), **more})
+
+
+def test_a_column_that_holds_the_value_stops_publishing(run: Any, tmp_path: Path) -> None:
+    table = people(2)
+    finer = [f"{code}.{place % 3}" for place, code in enumerate(table["code"].to_pylist())]
+    pq.write_table(table.append_column("finer", pa.array(finer)), tmp_path / "t.parquet")
+    out = tmp_path / "r"
+    words = ("publish", tmp_path / "t.parquet", "--sensitive", "code", "--rho2", "1/3", "--mechanism", "uniform")
+    done = run(*words, "--out", out)
+    assert done.returncode == 1
+    assert not out.exists()
+    assert "It must not be published" in done.stdout
+    (fix,) = re.findall(r"All of these fixes:\n  (.*)", done.stdout)
+    assert "--drop finer" in fix
+    done = run(*words, "--out", out, "--despite", "It is a drill.")
+    assert done.returncode == 0, done.stdout
+    record = json.loads((tmp_path / "r-decision.json").read_text())
+    assert record["despite"] == "It is a drill."
+    assert (tmp_path / "r-decision.json").stat().st_mode & 0o777 == 0o600
+    for file in out.iterdir():
+        assert b"drill" not in file.read_bytes()
+    assert run("audit", tmp_path / "t.parquet", out).returncode == 1
+    assert run(*shlex.split(fix)[1:], "--overwrite").returncode == 0
+
+
+def test_what_the_owner_means_is_kept_and_counts_next_time(run: Any, tmp_path: Path) -> None:
+    table = people(3, salary=np.random.default_rng(0).integers(1, 9, ROWS) * 10_000)
+    pq.write_table(table, tmp_path / "t.parquet")
+    project = tmp_path / "deniable.toml"
+    assert run("risk", tmp_path / "t.parquet", "--sensitive", "code", "--project", project).returncode == 0
+    words = ("publish", tmp_path / "t.parquet", "--project", project, "--mechanism", "uniform", "--rho2", "1/3")
+    assert run(*words, "--out", tmp_path / "a").returncode == 3
+    meant = "other sensitive columns=Salaries are public in this canton."
+    assert run(*words, "--out", tmp_path / "b", "--accept", meant).returncode == 0
+    assert run(*words, "--out", tmp_path / "c").returncode == 0
+    assert "Salaries are public" in project.read_text()
+    done = run(*words, "--out", tmp_path / "d", "--accept", "other sensitive=Why not.")
+    assert done.returncode == 2
+    assert "Did you mean 'other sensitive columns'" in done.stderr
