@@ -210,7 +210,12 @@ class Frozen:
     def advice(self) -> Items:
         """What the owner is told."""
         choice = getattr(self.release, "choice", None)
-        return {"chosen": getattr(choice, "chosen", ""), "warnings": list(self.release.warnings)}
+        open_ones = self.release.decision.open
+        return {
+            "chosen": getattr(choice, "chosen", ""),
+            "decision": [f"{point.grade}: {point.part}: {', '.join(point.columns)}" for point in open_ones],
+            "notes": list(self.release.advice.notes),
+        }
 
     def verify(self) -> Items:
         """What verifying prints, of the release in memory and of the folder."""
@@ -225,7 +230,7 @@ class Frozen:
         return {
             "epsilon": plain(report.epsilon),
             "serious": [str(finding) for finding in report.serious],
-            "report": str(report).splitlines(),
+            "report": report.details.splitlines(),
         }
 
     def plan(self) -> Items:

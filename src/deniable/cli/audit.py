@@ -29,6 +29,10 @@ def audit(
         bool,
         typer.Option("--attacks", help="Also play the attackers on these rows: how often is each right?"),
     ] = False,
+    details: Annotated[
+        bool,
+        typer.Option("--details", help="Also print the figures behind the decision, as --attacks and --out do."),
+    ] = False,
     quiet: console.Quiet = False,
     as_json: console.AsJson = False,
 ) -> None:
@@ -60,7 +64,9 @@ def audit(
     elif as_json:
         console.emit(result)
     else:
-        console.show(str(figures))
+        console.show(
+            str(figures) if details or attacks else "\n".join([figures.title, *figures.decision.lines(fine=True)])
+        )
     if figures.decision.exit_code:
         raise typer.Exit(figures.decision.exit_code)
 

@@ -22,7 +22,6 @@ from deniable.owner.decision import Decision
 from deniable.owner.findings import (
     FINE,
     FREQUENCIES,
-    GRADES,
     CellReport,
     Finding,
     RowCounts,
@@ -121,7 +120,19 @@ class Audit:
         }
 
     def __str__(self) -> str:
-        lines = [f"Audit of {self.name!r} ({self.mechanism}). {FOR_OWNER}"]
+        decided = self.decision.lines(fine=True)
+        return "\n".join([self.title, *decided, "", "The figures behind it:", self.details])
+
+    @property
+    def title(self) -> str:
+        """What it is of, and for whom."""
+        return f"Audit of {self.name!r} ({self.mechanism}). {FOR_OWNER}"
+
+    @property
+    def details(self) -> str:
+        """The figures behind the decision: what is learnt of each column, findings, and attacks where they were
+        played."""
+        lines: list[str] = []
         for part in self.parts:
             lines += ["", *part.lines()]
         if self.lists is not None:
@@ -131,12 +142,10 @@ class Audit:
             lines += ["", *(str(one) for one in self.informed)]
         if self.attacks:
             lines += ["", "Attacks, played on these rows:", *(f"  {attack}" for attack in self.attacks)]
-        return "\n".join(lines)
+        return "\n".join(lines[1:])
 
     def __repr__(self) -> str:
-        grades = [finding.grade for finding in self.findings]
-        counted = ", ".join(f"{grades.count(grade):,} {grade}" for grade in GRADES if grade in grades)
-        return f"<Audit of {shortened(self.name)} by {self.mechanism}: {counted or 'no findings'}>"
+        return f"<Audit of {shortened(self.name)} by {self.mechanism}: {self.decision.verdict}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: findings, what attackers become surest of, and attacks where they were played."""
@@ -145,6 +154,7 @@ class Audit:
         parts = [
             title(repr(self)),
             paragraph(FOR_OWNER),
+            paragraph(str(self.decision)),
             table(["grade", "what", "detail", "what to do"], findings, total=len(findings), what="findings"),
         ]
         if worst:
