@@ -436,7 +436,7 @@ def test_the_command_prints_grades_and_refuses_the_release_folder(tmp_path: Path
     def run(*words: object) -> Any:
         return CliRunner().invoke(app, ["audit", *map(str, words)])
 
-    plain = run(tmp_path / "table.parquet", tmp_path / "release")
+    plain = run(tmp_path / "table.parquet", tmp_path / "release", "--details")
     assert plain.exit_code == 0, plain.stderr
     assert "[info] requirement" in plain.stdout
     told = json.loads(run(tmp_path / "table.parquet", tmp_path / "release", "--json").stdout)
