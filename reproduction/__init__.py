@@ -29,13 +29,18 @@ NO_CHARTS = (
 def page(reproductions: list[Reproduction], folder: str | None = None) -> str:
     """One page of documentation: verdicts first, then every table, with charts from a folder beside the page."""
     items = [item for paper in reproductions for item in paper.items]
-    verdicts = "".join(f"| {item.name} | {item.verdict} |\n" for item in items)
+    verdicts = "".join(
+        f"| {item.name} | {item.verdict} | {'' if item.draws is None else item.draws} |\n" for item in items
+    )
     names = " ".join(paper.name for paper in reproductions)
     return (
         "# The papers, repeated\n\n"
         f"Written by `deniable reproduce {names} --out FILE`; do not edit. Every item shows the paper's figure, "
-        "ours, and whether they agree. *Differs* is a result too, and comes with what is known about why. *Ours* has "
-        "no counterpart in a paper. Independence, N_R f_x / n, needs no release: it is the line to beat.\n\n"
+        "ours, and whether they agree, by sentences, settings and limits that stand in `reproduction/criteria.toml` "
+        "and were settled before. *Differs* is a result too, and comes with what is known about why; *depends*: it "
+        "agrees in another reading of what the paper does not state; *ours* has no counterpart in a paper. "
+        "Independence, N_R f_x / n, needs no release: it is the line to beat.\n\n"
         f"{'' if folder else NO_CHARTS}"
-        f"| item | verdict |\n|---|---|\n{verdicts}\n" + "\n".join(paper.markdown(folder) for paper in reproductions)
+        f"| item | verdict | draws |\n|---|---|---|\n{verdicts}\n"
+        + "\n".join(paper.markdown(folder) for paper in reproductions)
     )

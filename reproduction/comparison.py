@@ -86,6 +86,7 @@ def _spec_5(result: Result) -> Item:
         "(the next item has others). At 0.1 % no better than independence, which needs no release: "
         f"{'; '.join(useless) if useless else 'none'}.",
         by_selectivity("All mechanisms and estimators", result),
+        draws=result.draws,
     )
 
 
@@ -144,6 +145,7 @@ def pools(every: Sequence[Result]) -> Item:
             log_y=True,
             percent=True,
         ),
+        draws=results[0].draws,
     )
 
 

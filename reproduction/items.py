@@ -15,10 +15,12 @@ import pyarrow.parquet as pq
 from deniable.core.errors import InternalError, OptionError
 from deniable.planning.candidates import Chart
 from deniable.planning.prediction import Spread
+from reproduction.criteria import CRITERIA, Criterion
 
 CENSUS = "census_occ100k.parquet"
 ADULT = "adult.parquet"
 VARIABLE = "DENIABLE_DATA"
+FEW = 10  # draws: a verdict on fewer says so
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Item:
         agrees: the verdict; None where the paper has nothing to compare with.
         why: in one or two sentences.
         chart: the same to look at, where a chart tells more than the table.
+        draws: how many releases the figures are means of, where chance has a part in them.
+        reading: of what the paper does not state, the one that agrees, where the one that is judged differs.
     """
 
     name: str
@@ -41,6 +45,8 @@ class Item:
     agrees: bool | None
     why: str
     chart: Chart | None = None
+    draws: int | None = None
+    reading: str = ""
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -58,7 +64,12 @@ class Item:
 
     @property
     def verdict(self) -> str:
-        return {True: "agrees", False: "differs", None: "ours"}[self.agrees]
+        return "depends" if self.reading else {True: "agrees", False: "differs", None: "ours"}[self.agrees]
+
+    @property
+    def criterion(self) -> Criterion | None:
+        """What it is judged by, settled beforehand."""
+        return None if self.agrees is None else CRITERIA.get(self.name)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -67,6 +78,8 @@ class Item:
             "columns": list(self.columns),
             "rows": [list(row) for row in self.rows],
             "verdict": self.verdict,
+            "draws": self.draws,
+            "reading": self.reading,
             "why": self.why,
             "chart": None if self.chart is None else self.chart.to_dict(),
         }
@@ -78,7 +91,15 @@ class Item:
         picture = ""
         if self.chart is not None and folder is not None:
             picture = f"![{_alternative(self.chart)}]({folder}/{self.slug}.svg)\n\n"
-        return f"### {self.name}\n\n{self.about}\n\n{picture}{head}{body}\n**Verdict: {self.verdict}.** {self.why}\n"
+        tested = "" if self.criterion is None else f"{self.criterion.markdown()}\n\n"
+        return f"### {self.name}\n\n{self.about}\n\n{picture}{head}{body}\n{tested}{self._judged()}\n"
+
+    def _judged(self) -> str:
+        few = ""
+        if self.agrees is not None and self.draws is not None and self.draws < FEW:
+            few = f" Of {self.draws} draws: others may turn it."
+        other = f" It agrees where the paper is read as: {self.reading}." if self.reading else ""
+        return f"**Verdict: {self.verdict}.**{few}{other} {self.why}"
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from deniable.lab.experiments import Result
 from deniable.lab.rival import informed_by_setting
 from deniable.planning.informed import Informed
 from deniable.planning.pools import CodedTable
+from reproduction.criteria import limit
 from reproduction.five_pools import CELLS, DESIGNED, LINE_UP, settings
 from reproduction.items import Item, near, per_cent, slashed
 
-WITHIN = 0.1
+WITHIN = limit("Line-ups", "within")
 Errors = tuple[float, ...]
 # Measured before with a plain script on one other pool, 3 draws.
 EARLIER: dict[tuple[str, str], Errors] = {
@@ -96,6 +97,7 @@ def lineups(results: Sequence[Result], gained: Mapping[str, Informed]) -> Item:
         "independence with them. Shrunk estimates against any prior have no published histogram to be drawn to here; "
         f"the earlier ones had one. A line-up with a fair coin has {ours / paper:.2f} times the error of the paper's "
         "cells, all calibrated.",
+        draws=results[0].draws,
     )
 
 

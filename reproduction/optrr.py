@@ -72,6 +72,7 @@ def optrr(census: pa.Table, *, draws: int = DRAWS) -> Item:
             else "The search is never ahead of designed channels. "
         )
         + f"Line-ups, which publish a set of values, do better still on {len(sets)} of {len(tables)} tables.",
+        draws=draws,
     )
 
 

@@ -24,6 +24,7 @@ from deniable.planning.candidates import Candidate, Chart, Point, Series
 from deniable.planning.planner import compare
 from deniable.planning.pools import CONDITIONS, CodedTable, sdr_pool
 from deniable.planning.prediction import Errors, Spread
+from reproduction.criteria import limit
 from reproduction.items import ADULT, CENSUS, Item, data_table, per_cent, slashed
 from reproduction.promises import DIABETES, cost_parts, costs
 from reproduction.promises import DRAWS as COST_DRAWS
@@ -31,8 +32,8 @@ from reproduction.running import Paper, Part, Step
 
 DRAWS = 20
 KDD = "census_income_kdd.parquet"
-WITHIN = 0.10
-SURE = 3  # standard errors of a measured mean that a prediction may be off beyond that
+WITHIN = limit("Predicted error against measured error", "within")
+SURE = limit("Predicted error against measured error", "standard_errors")  # that it may be off beyond that
 ESTIMATORS = ("inverse", "calibrated")
 COIN = 0.3  # of retention, which is told its coin
 FEW_CONDITIONS, FEW_DRAWS = 20, 5  # for columns of hundreds of values, each of which is asked about
@@ -214,6 +215,7 @@ def _agreement(rows: Sequence[tuple[str, ...]], by_case: Mapping[str, Mapping[st
         chart=_chart(
             {case: [pair for pairs in settings.values() for pair in pairs] for case, settings in by_case.items()}
         ),
+        draws=draws,
     )
 
 

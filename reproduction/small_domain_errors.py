@@ -17,6 +17,7 @@ from deniable.lab.settings import Perturbed
 from deniable.mechanisms import Designed, Lineup, SmallDomain, Uniform
 from deniable.planning.candidates import Chart, line
 from deniable.planning.pools import CodedTable, QuestionPool, sdr_pool
+from reproduction.criteria import limit
 from reproduction.five_pools import RHO1
 from reproduction.items import Item, per_cent, slashed, yes
 from reproduction.resampling import SIZES, resampled
@@ -92,19 +93,21 @@ def _upper(by_level: Rows, draws: int) -> Item:
         f"below Anatomy ({yes(not ahead)}{': not at ' + behind if behind else ', at every L and selectivity'}), which "
         "hardly changes. The paper shows no independence estimate, and Anatomy is not far from it.",
         _chart("Errors against L", "L (rho2 = 1/L)", by_level, names),
+        draws=draws,
     )
 
 
 def _lower(by_rows: Rows, draws: int) -> Item:
+    name = "SDR Figure 2, lower half (THESIS Figure 17)"
     errors = {number: _errors(rows) for number, rows in by_rows.items()}
     sizes = list(errors)
     falls = _below(errors[sizes[-1]][PAPERS], errors[sizes[0]][PAPERS])
     under = all(_below(one[PAPERS], one["uniform"]) for one in errors.values())
     ahead = [number for number, one in errors.items() if _below(one[PAPERS], one["anatomy"])]
-    from_here = all(number in ahead for number in sizes if number >= THIRD)
+    from_here = all(number in ahead for number in sizes if number >= limit(name, "from_rows"))
     steady = max(abs(a - b) / b for a, b in zip(errors[sizes[-1]]["anatomy"], errors[sizes[0]]["anatomy"], strict=True))
     return Item(
-        "SDR Figure 2, lower half (THESIS Figure 17)",
+        name,
         f"The same against the number of rows, L = 6; OCC and resampled, {draws} draws.",
         ("rows", *NAMES),
         tuple((f"{number:,}", *(slashed(one[name]) for name in NAMES)) for number, one in errors.items()),
@@ -114,6 +117,7 @@ def _lower(by_rows: Rows, draws: int) -> Item:
         f"{', '.join(f'{number:,}' for number in ahead) or 'none'}). Anatomy's own error is its bias, and moves "
         f"by at most {per_cent(steady)} from the fewest to the most rows.",
         _chart("Errors against rows", "rows", by_rows, NAMES),
+        draws=draws,
     )
 
 
@@ -156,6 +160,7 @@ def _skewed(half: str, varied: str, by: Rows, draws: int, about: str, cells: Map
         f"The paper: {degenerate}Anatomy, which must suppress rows of the frequent values first, is far worse (at "
         f"{len(worse)} of {len(errors)} points at every selectivity).",
         _chart(f"Errors against {varied}, a skewed column", varied, by, NAMES),
+        draws=draws,
     )
 
 

@@ -26,6 +26,7 @@ from deniable.planning.candidates import as_published
 from deniable.planning.pools import QuestionPool
 from deniable.planning.prediction import Spread, mean_between, relative_error, spread
 from deniable.tables.keys import Keystream
+from reproduction.criteria import limit
 from reproduction.splu_iteration import splu_iteration
 
 PUBLISHED, LINE_UP = "decoys as SPLU", "line-up"
@@ -112,6 +113,7 @@ def measured(pool: QuestionPool, settings: Sequence[Setting], bins: Bins, draws:
     return {name: [spread(column) for column in zip(*rows, strict=True)] for name, rows in drawn.items()}
 
 
-def at_most(error: Spread, limit: float) -> bool:
+def at_most(error: Spread, most: float) -> bool:
     """Whether one release could be within the limit: the papers show one, and ours differ from draw to draw."""
-    return error.mean - 2 * error.deviation <= limit
+    deviations = limit("SPLU Figure 9 (section 6.2.1)", "deviations")
+    return bool(error.mean - deviations * error.deviation <= most)

@@ -98,7 +98,7 @@ def test_olap_errors_of_made_up_bits_fall_with_the_coin_and_iteration_is_never_w
 def test_a_page_has_verdicts_first_and_every_table() -> None:
     items = (Item("Table 1", "About it.", ("a", "b"), (("1", "2"),), True, "Because."),)
     text = page([Reproduction("x", "Title", items)])
-    assert text.index("| Table 1 | agrees |") < text.index("| a | b |")
+    assert text.index("| Table 1 | agrees |  |") < text.index("| a | b |")
     assert "**Verdict: agrees.** Because." in text
 
 
