@@ -40,7 +40,7 @@ def test_independence_of_olap_is_the_product_of_single_shares() -> None:
     assert olap_zipf.independence(bits) == pytest.approx(1 / 8 + 1 / 8 + 1 / 8 + 1 / 8)
     grid = {(coin, k): (Spread(0.3, 0.01, 2),) * 3 for coin in olap.COINS for k in (1, 2, 3, 4)}
     items = {0.05: olap.against_columns(grid, dict.fromkeys((1, 2, 3, 4), 0.05))}
-    items[0.25] = olap.against_coin("x", grid, 2, 0.25)
+    items[0.25] = olap.against_coin("OLAP Figure 4", grid, 2, 0.25)
     for level, item in items.items():
         assert item.chart is not None
         for panel in item.chart.panels:
