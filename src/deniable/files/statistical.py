@@ -14,15 +14,24 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.errors import OutputError, TableError, did_you_mean, extra_missing, listing, option, shortened
-from deniable.core.values import Labels, texts_of
-from deniable.release.folder import write_file
-from deniable.tables.base import BATCH_ROWS
-from deniable.tables.encoding import is_text
-from deniable.tables.formats import FileFormat
+from deniable.extend import (
+    BATCH_ROWS,
+    FileFormat,
+    Labels,
+    OutputError,
+    TableError,
+    did_you_mean,
+    extra_missing,
+    is_text,
+    listing,
+    option,
+    shortened,
+    texts_of,
+    write_file,
+)
 
 if TYPE_CHECKING:
-    from deniable.release.release import Release
+    from deniable.extend import Release
 
 # -- Published rows as a file of SPSS, Stata or SAS, with the labels that the original table had -----------------------
 

@@ -10,10 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from deniable.core.errors import ColumnError, TableError, did_you_mean, extra_missing, listing
-from deniable.core.values import Labels
-from deniable.tables.base import BATCH_ROWS
-from deniable.tables.formats import FileFormat
+from deniable.extend import (
+    BATCH_ROWS,
+    ColumnError,
+    FileFormat,
+    Labels,
+    TableError,
+    did_you_mean,
+    extra_missing,
+    listing,
+)
 
 _WHOLE = 2**53
 _ERRORS = {"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#GETTING_DATA", "#SPILL!", "#CALC!"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deniable.core.errors import extra_missing
+from deniable.extend import extra_missing
 from deniable.learn.classifiers import NaiveBayesClassifier, TreeClassifier, export_text
 
 try:

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
-from deniable.core.errors import ColumnError, OptionError
-from deniable.core.values import Bools, Floats
+from deniable.extend import Bools, ColumnError, Floats, OptionError
 from deniable.learn.features import Codes, Feature, Training, as_table, from_release, from_rows, plain
 
 # -- What the classifiers share: scikit-learn's conventions, on originals and on releases ------------------------------

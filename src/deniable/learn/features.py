@@ -21,10 +21,17 @@ import pyarrow.compute as pc
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from deniable.core.errors import ColumnError, OptionError, TableError, did_you_mean, listing
-from deniable.core.values import Floats
-from deniable.estimation.fitting.sources import Source, sources_of
-from deniable.tables.encoding import decoded
+from deniable.extend import (
+    ColumnError,
+    Floats,
+    OptionError,
+    Source,
+    TableError,
+    decoded,
+    did_you_mean,
+    listing,
+    sources_of,
+)
 
 Codes = npt.NDArray[np.intp]
 MOST_CATEGORIES = 1000

@@ -11,12 +11,51 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from deniable.core.channels import Replace
-from deniable.core.errors import OptionError, TableError, option
-from deniable.core.manifest import DataFile, Manifest
-from deniable.core.tally import Counter
-from deniable.core.transforms import Bins, BinsLike, Steps, as_bins
-from deniable.core.values import Ints, Labels
+from deniable.extend import (
+    BATCH_ROWS,
+    PIECE_ROWS,
+    Bins,
+    BinsLike,
+    Counter,
+    DataFile,
+    Domain,
+    DomainScanner,
+    Ints,
+    Job,
+    Keystream,
+    Labels,
+    LocalEngine,
+    Manifest,
+    OptionError,
+    OrderWatch,
+    PartJob,
+    Plans,
+    Progress,
+    RangeScan,
+    RangeScanner,
+    Replace,
+    Resolved,
+    Scan,
+    Sketch,
+    Sketcher,
+    Steps,
+    StoredRows,
+    TableError,
+    as_bins,
+    content_schema,
+    digest_of_piece,
+    digest_of_pieces,
+    identifier_warnings,
+    local_counter,
+    no_progress,
+    option,
+    published_schema,
+    rare_note,
+    repeated,
+    require_columns,
+    require_numbers,
+    resolved,
+)
 from deniable.spark.rows import SparkCounter, SparkRows, as_bytes, from_bytes
 from deniable.spark.tasks import (
     NO_ROWS,
@@ -36,17 +75,6 @@ from deniable.spark.tasks import (
     spark_problems,
     starts_of,
 )
-from deniable.tables.base import BATCH_ROWS, Domain, Job, PartJob, Progress, RangeScan, Scan, no_progress, repeated
-from deniable.tables.content import PIECE_ROWS, Sketch, Sketcher, content_schema, digest_of_piece, digest_of_pieces
-from deniable.tables.counting import local_counter
-from deniable.tables.dataset import LocalEngine
-from deniable.tables.encoding import DomainScanner, require_columns
-from deniable.tables.inspection import OrderWatch, identifier_warnings
-from deniable.tables.keys import Keystream
-from deniable.tables.ranges import RangeScanner
-from deniable.tables.storage import StoredRows
-from deniable.tables.transforms import Plans, Resolved, rare_note, require_numbers, resolved
-from deniable.tables.worker import published_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -20,17 +20,37 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from deniable.core.errors import OutputError, QuestionError
-from deniable.core.manifest import Manifest
-from deniable.core.tally import Block, CodedRows, CodeMask, Derived, Moments
-from deniable.core.values import Floats, Ints, Words
+from deniable.extend import (
+    ROW_GROUP,
+    SORT_KEY,
+    Block,
+    CodeCounter,
+    CodedRows,
+    CodeMask,
+    Derived,
+    Floats,
+    Ints,
+    Job,
+    Manifest,
+    Moments,
+    OutputError,
+    Piece,
+    QuestionError,
+    StoredRows,
+    Words,
+    Worker,
+    added,
+    content,
+    digest_of,
+    digest_of_parts,
+    local_counter,
+    no_progress,
+    order_of,
+    part_name,
+    rechunked,
+    shuffled_in_memory,
+)
 from deniable.spark.tasks import Batches, Reading, changed, each_partition, large_batches, mapped, spark_problems
-from deniable.tables.base import ROW_GROUP, Job, no_progress
-from deniable.tables.content import content
-from deniable.tables.counting import CodeCounter, local_counter
-from deniable.tables.shuffling import SORT_KEY, order_of, rechunked, shuffled_in_memory
-from deniable.tables.storage import StoredRows, digest_of, digest_of_parts, part_name
-from deniable.tables.worker import Piece, Worker, added
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,22 +18,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from deniable.core import errors
-from deniable.core.errors import (
+from deniable.extend import (
+    BATCH_ROWS,
+    Bins,
     ColumnError,
     DeniableError,
     ExtraMissingError,
+    Ints,
     OptionError,
+    Plans,
     TableError,
+    binned,
+    binned_schema,
     extra_missing,
     option,
+    rechunked,
+    recoded,
+    recoded_schema,
+    without_rows,
 )
-from deniable.core.transforms import Bins
-from deniable.core.values import Ints
-from deniable.tables.base import BATCH_ROWS
-from deniable.tables.encoding import without_rows
-from deniable.tables.shuffling import rechunked
-from deniable.tables.transforms import Plans, binned, binned_schema, recoded, recoded_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -104,6 +107,10 @@ def carried_errors() -> Iterator[None]:
         raise RuntimeError(f"{_MARK}{json.dumps([type(problem).__name__, str(problem)])}") from None
 
 
+_KINDS: dict[str, type[DeniableError]] = {kind.__name__: kind for kind in DeniableError.__subclasses__()}
+_KINDS[ColumnError.__name__] = ColumnError  # a kind of TableError
+
+
 @contextlib.contextmanager
 def spark_problems() -> Iterator[None]:
     """In the driver: errors of tasks as they were meant, and Spark's own in one line that holds no value of a row."""
@@ -115,7 +122,7 @@ def spark_problems() -> Iterator[None]:
         said = re.search(re.escape(_MARK) + r"(\[\".*\"\])", str(problem))
         if said is not None:
             kind, words = json.loads(said.group(1))
-            raise getattr(errors, kind, TableError)(words) from None
+            raise _KINDS.get(kind, TableError)(words) from None
         if type(problem).__module__.partition(".")[0] not in ("pyspark", "py4j"):
             raise
         raise TableError(f"Spark could not do this: {_in_one_line(problem)}") from None
@@ -197,7 +204,7 @@ def frame_of(table: Any, master: str | None) -> DataFrame:
         return _read(session, [os.fspath(table)])
     if isinstance(table, list | tuple) and table and all(isinstance(path, str | os.PathLike) for path in table):
         return _read(session, [os.fspath(path) for path in table])
-    from deniable.tables.formats import to_table
+    from deniable.extend import to_table
 
     plain = to_table(table)
     with spark_problems():
@@ -240,7 +247,7 @@ def _read(session: SparkSession, paths: list[str]) -> DataFrame:
 def _without_dictionaries(schema: Any) -> Any:
     import pyarrow as pa
 
-    from deniable.tables.encoding import plain_type
+    from deniable.extend import plain_type
 
     return pa.schema([pa.field(field.name, plain_type(field.type)) for field in schema])
 
