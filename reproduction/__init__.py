@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reproduction import fine_grain, olap, planning, small_domain, splu
+from reproduction import fine_grain, olap, open_problems, planning, small_domain, splu
 from reproduction.items import Item, Reproduction
 from reproduction.running import Paper, Part, Step, repeated
 
@@ -19,6 +19,7 @@ PAPERS: dict[str, Callable[..., Paper]] = {
     "splu": splu.paper,
     "olap": olap.paper,
     "planner": planning.paper,
+    "open-problems": open_problems.paper,
 }
 
 NO_CHARTS = (

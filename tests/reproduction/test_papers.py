@@ -33,6 +33,7 @@ from reproduction import (
     fine_grain,
     five_pools,
     olap,
+    open_problems,
     page,
     repeated,
     small_domain,
@@ -299,3 +300,26 @@ def test_the_made_up_symptoms_can_be_grouped_as_the_paper_groups_its_own() -> No
 
     counts = symptoms().histogram
     assert int(counts.counts.max()) * max(SIZES) <= counts.rows
+
+
+def test_a_descent_finds_better_cells_and_none_is_below_what_no_partition_is() -> None:
+    rng = np.random.default_rng(2)
+    counts = np.sort(rng.integers(20, 200, size=20))[::-1].astype(np.int64)
+    histogram = Histogram(tuple(range(20)), counts)
+    begun = counts[None, :].astype(np.float64)
+    rows, rho2 = int(counts.sum()), 1 / 4
+    after = open_problems.descended(begun, rows, rho2, moves=20_000)
+    assert (after.sum(0) == counts).all()
+    least = open_problems.no_partition_below(histogram, rho2)
+    bounds = [float(open_problems.bound_of_cells(cells, rows, rho2).sum()) for cells in (begun, after)]
+    assert least < bounds[1] <= bounds[0]
+    shuffled = rng.multinomial(1, np.full(3, 1 / 3), size=(200, 20)).transpose(0, 2, 1) * counts
+    assert all(open_problems.bound_of_cells(cells.astype(float), rows, rho2).sum() >= least for cells in shuffled)
+
+
+def test_a_group_is_promised_for_where_its_members_values_follow_from_each_other() -> None:
+    """By someone who knows how households agree, and all other households."""
+    seen = open_problems.seen_by_tables(1, grouped=False), open_problems.seen_by_tables(1, grouped=True)
+    alone, together = (float((beliefs.max(2) > 1 / 2).mean()) for beliefs in seen)
+    assert alone > 0.2, "a promise for a row is none for people whose values follow from each other"
+    assert together == 0

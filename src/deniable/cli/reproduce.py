@@ -22,7 +22,9 @@ def reproduce(
     *,
     names: Annotated[
         list[str],
-        typer.Argument(metavar="NAME", help="small-domain, fine-grain, splu, olap or planner; several, or 'all'."),
+        typer.Argument(
+            metavar="NAME", help="small-domain, fine-grain, splu, olap, planner or open-problems; several, or 'all'."
+        ),
     ],
     data: Annotated[
         Path | None,
