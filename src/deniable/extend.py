@@ -61,7 +61,7 @@ from deniable.tables.counting import CodeCounter, local_counter
 from deniable.tables.dataset import LocalEngine
 from deniable.tables.encoding import DomainScanner, decoded, is_text, plain_type, require_columns, without_rows
 from deniable.tables.formats import FileFormat, to_table
-from deniable.tables.inspection import OrderWatch, identifier_warnings
+from deniable.tables.inspection import OrderWatch, identifier_warnings, require_short
 from deniable.tables.keys import Keystream
 from deniable.tables.ranges import RangeScanner
 from deniable.tables.shuffling import SORT_KEY, order_of, rechunked, shuffled_in_memory
@@ -173,6 +173,7 @@ __all__ = [
     "repeated",
     "require_columns",
     "require_numbers",
+    "require_short",
     "resolved",
     "shortened",
     "shuffled_in_memory",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import deniable as dn
 from deniable.tables.dataset import LocalEngine
 from deniable.tables.inspection import OrderWatch, identifier_warnings
 
@@ -106,3 +109,19 @@ def test_watches_of_parts_of_a_table_are_merged_into_that_of_the_whole(cuts):
         merged.merge(part)
     assert vars(merged).keys() == vars(whole).keys()
     assert all(np.array_equal(vars(merged)[name], vars(whole)[name]) for name in vars(whole))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_a_document_in_place_of_a_value_is_refused_before_it_costs_memory(kind: pa.DataType) -> None:
+    """A cell may come to stand in every row: one of 10 MB took 3.6 GB."""
+    jobs = ["nurse", "clerk"] * 50
+    notes = pa.array(["short"] * 99 + ["y" * 32_768]).cast(kind)
+    asked: dict[str, Any] = {"sensitive": "job", "privacy": "2/3", "mechanism": "uniform"}
+    with pytest.raises(dn.DeniableError, match=r"the column 'note'.* has 32,768 bytes, more than the 32,767"):
+        dn.publish(pa.table({"job": jobs, "note": notes}), **asked)
+    with pytest.raises(dn.DeniableError, match="row 100, has 32,768 bytes"):
+        dn.publish(pa.table({"note": ["a", "b"] * 50, "job": ["x"] * 99 + ["y" * 32_768]}), **asked)
+    release = dn.publish(pa.table({"job": jobs, "note": notes}), drop=["note"], **asked)
+    assert release.table.column_names == ["job"]
+    whole = pa.table({"job": jobs, "note": ["short"] * 99 + ["y" * 32_767]})
+    assert dn.publish(whole, **asked).table.num_rows == 100

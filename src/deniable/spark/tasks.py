@@ -35,6 +35,7 @@ from deniable.extend import (
     rechunked,
     recoded,
     recoded_schema,
+    require_short,
     without_rows,
 )
 
@@ -287,7 +288,7 @@ class Reading:
         tables = (pa.Table.from_batches([batch]).cast(self.schema) for batch in batches)
         for table in rechunked(tables, self.schema, rows):
             for batch in table.to_batches():
-                kept = without_rows(batch, self.gone, start)
+                kept = without_rows(require_short(batch, start), self.gone, start)
                 start += batch.num_rows
                 coarse = recoded(kept, self.plans) if self.plans else kept
                 yield binned(coarse, self.bins) if self.bins else coarse

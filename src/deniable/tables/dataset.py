@@ -47,7 +47,7 @@ from deniable.tables.content import PIECE_ROWS, Sketch, Sketcher, content_schema
 from deniable.tables.counting import local_counter
 from deniable.tables.encoding import DomainScanner, Encoder, require_columns, without_rows
 from deniable.tables.files import Source, open_source
-from deniable.tables.inspection import OrderWatch, identifier_warnings
+from deniable.tables.inspection import OrderWatch, identifier_warnings, require_short
 from deniable.tables.keys import Keystream, Secret
 from deniable.tables.ranges import RangeScanner
 from deniable.tables.shuffling import rechunked, shuffled
@@ -271,7 +271,7 @@ class LocalDataset:
     def _read(self, columns: Sequence[str], batch_rows: int, folded: bool = False) -> Iterator[pa.RecordBatch]:
         start = 0
         for batch in self._source.batches(columns, batch_rows, folded):
-            kept = without_rows(batch, self._gone, start)
+            kept = without_rows(require_short(batch, start), self._gone, start)
             coarse = recoded(kept, self._plans) if self._plans else kept
             yield binned(coarse, self.bins) if self.bins else coarse
             start += batch.num_rows

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.errors import option, worded
+from deniable.core.errors import TableError, option, worded
 from deniable.tables.base import Dataset
-from deniable.tables.encoding import plain_type
+from deniable.tables.encoding import is_text, plain_type
 
 # -- Columns that name people: told by what their values look like, or by what the column is called --------------------
 # A column of categories is never taken for one: it has few values, and many rows for each of them.
@@ -316,3 +316,31 @@ def _may_identify(dtype: pa.DataType) -> bool:
     t = pa.types
     kinds = (t.is_integer, t.is_string, t.is_large_string, t.is_decimal, t.is_binary, t.is_fixed_size_binary)
     return any(test(dtype) for test in (*kinds, t.is_large_binary))
+
+
+# -- Documents in place of values --------------------------------------------------------------------------------------
+
+
+LONGEST_TEXT = 32_767  # bytes of a cell, as many as a workbook takes: a value may come to stand in every row
+
+
+def require_short(batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
+    """The same rows; refused where a cell holds a document and not a value.
+
+    Args:
+        batch: some rows of a table.
+        start: the number of its first row.
+    """
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        texts = column.dictionary if pa.types.is_dictionary(column.type) else column
+        if not is_text(texts.type) or texts.nbytes <= LONGEST_TEXT:
+            continue
+        sizes = pc.binary_length(texts)
+        longest = pc.max(sizes).as_py() or 0
+        if longest > LONGEST_TEXT:
+            where = "" if texts is not column else f", row {start + pc.index(sizes, longest).as_py() + 1:,},"
+            raise TableError(
+                f"A cell of the column {name!r}{where} has {longest:,} bytes, more than the {LONGEST_TEXT:,} that a "
+                f"value may have. Fix: {option('drop', name)}, or shorten it before."
+            )
+    return batch

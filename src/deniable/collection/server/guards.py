@@ -48,7 +48,31 @@ HEADERS = [
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
 ]
 NOT_KEPT = (b"cache-control", b"no-store")  # where an answer does not say itself how long it may be kept
+
+
+class Lasting(logging.Filter):
+    """Says once a minute what lasts, such as a full disk, and how often it happened in between."""
+
+    def __init__(self, seconds: float = 60.0) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self._said: dict[str, tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a line is logged."""
+        words, now = record.getMessage(), time.monotonic()
+        then, more = self._said.get(words, (-self.seconds, 0))
+        if now - then < self.seconds:
+            self._said[words] = then, more + 1
+            return False
+        self._said[words] = now, 0
+        if more:
+            record.msg, record.args = f"{words} ({more:,} times more since it was said)", ()
+        return True
+
+
 log = logging.getLogger("deniable.collect")
+log.addFilter(Lasting())
 
 
 class SecurityHeaders:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import secrets
 import socket
@@ -10,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deniable.collection.server.app import make_app
 from deniable.collection.store import Store
@@ -18,6 +20,44 @@ from deniable.core.errors import OptionError, SecretError
 from deniable.core.text import small_text
 
 LEAST_TOKEN = 20  # characters
+MOST_CONNECTIONS = 2_000
+SLOWEST_HEADERS = 10.0  # seconds from the first byte of a request, or from the connection, to its last header
+SLOWEST_REQUEST = 60.0  # until it is answered, and the answer is taken
+
+
+class Prompt(H11Protocol):
+    """HTTP with connections that someone uses: one that dribbles its headers, or never takes its answer, is closed."""
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.close()
+        else:
+            self._close_after(SLOWEST_HEADERS)
+
+    def data_received(self, data: bytes) -> None:
+        answered = self.cycle is None or self.cycle.response_complete
+        if answered and self._late is None:
+            self._close_after(SLOWEST_HEADERS)
+        before = self.cycle
+        super().data_received(data)
+        if self.cycle is not before:  # the headers are complete
+            self._close_after(SLOWEST_REQUEST)
+
+    def on_response_complete(self) -> None:
+        self._close_after(None)
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._close_after(None)
+        super().connection_lost(exc)
+
+    def _close_after(self, seconds: float | None) -> None:
+        if self._late is not None:
+            self._late.cancel()
+        self._late = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
 
 
 def require_free(host: str, port: int) -> None:
@@ -77,6 +117,7 @@ def serve(
     app = make_app(responses, store, token_hash, rate)
     config = uvicorn.Config(
         app,
+        http=Prompt,
         host=host,
         port=port,
         access_log=False,
