@@ -6,13 +6,14 @@ READY := $(VENV)/.ready
 # Tests and benchmarks start hundreds of processes: each would compile the package anew where this is set.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-long fuzz lint bench owner-check docs site package reproduce clean
+.PHONY: help demo test test-long fuzz mutants lint bench owner-check docs site package reproduce clean
 
 help:
 	@echo "make demo    publish a made-up census and ask it questions (under a minute)"
 	@echo "make test    run the tests"
 	@echo "make test-long  run what takes minutes: servers that are killed, simulations"
 	@echo "make fuzz    ten minutes of hostile inputs, counted by class; then the property tests on new examples"
+	@echo "make mutants  change what guards promises here and there, and see that tests notice"
 	@echo "make lint    check style and types"
 	@echo "make bench   print the benchmarks as one table"
 	@echo "make owner-check  planted dependences are found and random columns are not, on real and made-up tables"
@@ -45,6 +46,11 @@ MINUTES ?= 10
 fuzz: $(READY)
 	$(BIN)/python -m fuzz --minutes $(MINUTES)
 	HYPOTHESIS_PROFILE=new $(BIN)/python -m pytest -q -n 2 -x -m hypothesis
+
+# Mutants of what guards promises: each has to be noticed by a test. MUTANTS=200 tries more of them.
+MUTANTS ?= 60
+mutants: $(READY)
+	$(BIN)/python -m fuzz.mutants --most $(MUTANTS)
 
 lint: $(READY)
 	$(BIN)/ruff check .
