@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "reproduction.md").read_text("utf-8")
 DATA = Path(os.environ.get("DENIABLE_DATA", ROOT.parent / "shared" / "data"))
 PAPERS = DATA.parent / "papers"
-VERDICT = re.compile(r"^\| ([^|]+) \| (\w+) \| [\d,]* \|$", re.MULTILINE)
+VERDICT = re.compile(r"^\| ([^|]+) \| (agrees|differs|depends|ours) \| [\d,]* \|$", re.MULTILINE)
 
 
 def plain(text: str) -> str:
