@@ -127,7 +127,16 @@ def publish(
         typer.Option(
             metavar="FILE",
             help="Publish the table again and again: this secret file keeps the key, the plan and who was published, "
-            "so that whoever has not changed is published as before. Needs --person or --row-id.",
+            "so that whoever has not changed is published as before. Needs --person or --row-id; with synthetic it "
+            "keeps a budget, and needs --publications.",
+        ),
+    ] = None,
+    publications: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="Of a new series of synthetic: how many publications share the budget. A table that has not changed "
+            "is published as it was, for nothing.",
         ),
     ] = None,
     changes: Annotated[
@@ -284,6 +293,7 @@ def publish(
             person=person,
             group=group,
             series=series,
+            publications=publications,
             changes=changes,
             new_people=new_people,
             again=again,

@@ -46,6 +46,7 @@ from deniable.mechanisms.requirement import (
 
 LARGEST_COST = Fraction(1, 50)  # of the noisy share of the most frequent value, where rho1 is left out
 LARGEST_MARGIN = 3  # standard deviations of noise that are added to it
+SMALLEST = Fraction(1, 200)  # epsilon of one row from which something is learned: counts are off by thousands
 EDGES_SHARE = Fraction(1, 10)  # of the budget, for the edges of bins that are not declared
 LIST_SHARE = Fraction(1, 12)  # of the budget, for the list of values where none is declared
 LOOKS = (
@@ -53,6 +54,7 @@ LOOKS = (
     "the sum."
 )
 EXEMPT_ROWS = "Who has no value: such rows are published without one, as they are."
+TOGETHER = "How many rows a person or a group has follows from no value, so the most of them is said."
 NOT_MEASURED = (
     "Nothing of a person, but not everything about groups either: what no noisy table shows of a group is the model's "
     "guess, and its interval says how far that may be off."
@@ -73,6 +75,8 @@ class OddsOfAnyone:
         together: how many rows one person, or group, has at the most; gamma covers all of them.
         rho1, rho2: the belief beforehand, and what it becomes at most; None where only epsilon was required.
         listed: where the list of values comes from: ``declared``, a noisy ``threshold``, or the ``table`` as it is.
+        publications: how many releases of a series gamma and delta cover together.
+        number: which of them this is.
     """
 
     kind: ClassVar[str] = "odds"
@@ -84,22 +88,28 @@ class OddsOfAnyone:
     rho1: Fraction | None
     rho2: Fraction | None
     listed: str
+    publications: int = 1
+    number: int = 1
 
     def sentence(self, part: Part, adversary: str) -> str:
         """In words, with what usual beliefs become."""
         whose = "one person's value"
         if self.together > 1:
             whose = f"the values of one person or group, {self.together:,} rows at the most,"
+        what, so_far = "this release multiplies", ""
+        if self.publications > 1:
+            what = f"the {self.publications:,} releases that its series may have multiply, all together,"
+            so_far = f" This is number {self.number:,}: {percent(Fraction(self.number, self.publications))} is spent."
         required = ""
         if self.rho1 is not None and self.rho2 is not None:
             required = f" No belief of up to {percent(self.rho1)} becomes surer than {percent(self.rho2)}."
         odds = odds_grow(
-            "Whatever anyone knows or believes, all other rows included, this release multiplies the odds of any "
-            f"statement about {whose}",
+            f"Whatever anyone knows or believes, all other rows included, {what} the odds of any statement about "
+            f"{whose}",
             self.gamma,
-            float(self.epsilon * self.together),
+            float(self.epsilon * self.together * self.publications),
         )
-        return f"{odds}{required}{_LISTED[self.listed].format(delta=float(self.delta))}"
+        return f"{odds}{required}{so_far}{_LISTED[self.listed].format(delta=float(self.delta))}"
 
 
 _LISTED = {
@@ -113,6 +123,14 @@ _LISTED = {
 
 
 @dataclass(frozen=True)
+class Instalment:
+    """A part of a budget that a series of releases shares: the ``number`` of a release, of ``publications`` in all."""
+
+    number: int = 1
+    publications: int = 1
+
+
+@dataclass(frozen=True)
 class Budget:
     """What may be spent.
 
@@ -121,6 +139,7 @@ class Budget:
         epsilon: where the value of one row changes, everything included.
         rho1, rho2: the beliefs that gamma follows from; None where epsilon was required.
         together: rows of one person at the most.
+        instalment: of which gamma is the whole, and epsilon one part.
     """
 
     gamma: Fraction
@@ -128,13 +147,21 @@ class Budget:
     rho1: Fraction | None
     rho2: Fraction | None
     together: int
+    instalment: Instalment
 
 
-def budget_of(privacy: Privacy | None, histogram: Histogram, together: int, ledger: Ledger) -> Budget:
+def budget_of(
+    privacy: Privacy | None, histogram: Histogram, together: int, ledger: Ledger, instalment: Instalment | None = None
+) -> Budget:
     """The budget that a requirement leaves. Where rho1 is left out it is the noisy share of the most frequent value,
     exempt ones aside, which is paid for: the bound then holds outcome by outcome."""
     rho1, rho2 = _stated(privacy)
     assert privacy is not None
+    if rho1 is None and instalment is not None:
+        raise RequirementError(
+            "rho1 is left out, and would be another one for each table of a series, which has one budget for all. "
+            f"Fix: {option('rho1', '1/20')}, or {worded_epsilon()}."
+        )
     if rho1 is None:
         named, _ = named_values(histogram, privacy)
         if not named.any():
@@ -148,16 +175,19 @@ def budget_of(privacy: Privacy | None, histogram: Histogram, together: int, ledg
         )
     gamma = amplification_limit(rho1, rho2)
     whole = epsilon_of(gamma)
-    epsilon = Fraction(int(whole / together * PIECES), PIECES)
-    if epsilon <= 2 * ledger.epsilon:
+    part = instalment or Instalment()
+    epsilon = Fraction(int(whole / (together * part.publications) * PIECES), PIECES)
+    if epsilon <= max(2 * ledger.epsilon, SMALLEST):
         raise RequirementError(
             f"A budget of epsilon {float(whole):.3g}"
-            + (f" for up to {together:,} rows of one person" if together > 1 else "")
-            + f" is too small to learn anything from. Fix: {worded_epsilon()}, or {option('rho1', '1/20')}."
+            + (f" for up to {together:,} rows of one person or group" if together > 1 else "")
+            + (f" in each of {part.publications:,} publications" if part.publications > 1 else "")
+            + f" is too small to learn anything from. Fix: {worded_epsilon()}, or {option('rho1', '1/20')}"
+            + ("; or fewer rows of whoever has most." if together > 1 else ".")
         )
     if privacy.budget is not None:
-        return Budget(gamma, epsilon, None, None, together)
-    return Budget(gamma, epsilon, rho1, rho2, together)
+        return Budget(gamma, epsilon, None, None, together, part)
+    return Budget(gamma, epsilon, rho1, rho2, together, part)
 
 
 def _stated(privacy: Privacy | None) -> tuple[Fraction | None, Fraction]:
@@ -174,7 +204,9 @@ def _stated(privacy: Privacy | None) -> tuple[Fraction | None, Fraction]:
     return privacy.rho1, privacy.rho2
 
 
-def edges_cost(privacy: Privacy | None, count: int, columns: int, together: int) -> Fraction:
+def edges_cost(
+    privacy: Privacy | None, count: int, columns: int, together: int, instalment: Instalment | None
+) -> Fraction:
     """What the edges of one of some columns may cost, by the requirement alone; where rho1 is left out, as if the
     ``count`` bins had equally many rows."""
     rho1, rho2 = _stated(privacy)
@@ -185,7 +217,8 @@ def edges_cost(privacy: Privacy | None, count: int, columns: int, together: int)
             f"{option('rho1', '1/20')}, up to which beliefs are protected, or {worded_epsilon()}."
         )
     whole = epsilon_of(amplification_limit(rho1, rho2))
-    return Fraction(int(EDGES_SHARE * whole / (columns * together) * PIECES), PIECES)
+    parts = columns * together * (instalment or Instalment()).publications
+    return Fraction(int(EDGES_SHARE * whole / parts * PIECES), PIECES)
 
 
 def worded_epsilon() -> str:
@@ -340,8 +373,18 @@ def plan_of(
         exempt: whether missing values are published as they are.
     """
     assert part.learned is not None
-    spent, delta = part.learned.epsilon, part.learned.delta * budget.together
-    promise = OddsOfAnyone(budget.gamma, spent, delta, budget.together, budget.rho1, budget.rho2, listed)
+    spent, shared = part.learned.epsilon, budget.instalment
+    promise = OddsOfAnyone(
+        gamma=budget.gamma,
+        epsilon=spent,
+        delta=part.learned.delta * budget.together * shared.publications,
+        together=budget.together,
+        rho1=budget.rho1,
+        rho2=budget.rho2,
+        listed=listed,
+        publications=shared.publications,
+        number=shared.number,
+    )
     guarantee = Guarantee(
         promises=(promise,),  # type: ignore[arg-type]  # of a kind that a registry names
         adversary="any-prior",
@@ -352,6 +395,7 @@ def plan_of(
         also=(
             "It is differential privacy for the sensitive values of one person, with the public columns known: for "
             "sets and categories of values as for single ones.",
+            *([TOGETHER] if budget.together > 1 else []),
         ),
         not_protected=(PUBLIC_COLUMNS, DISTRIBUTION, LOOKS, NOT_MEASURED, *([EXEMPT_ROWS] if exempt else [])),
     )

@@ -55,7 +55,7 @@ def learned_from(
     )
     scan = surveyed.scan
     check_histogram(scan.histogram, publication.privacy)
-    budget = budget_of(publication.privacy, scan.histogram, together, ledger)
+    budget = budget_of(publication.privacy, scan.histogram, together, ledger, publication.instalment)
     declared = [_is_declared(name, domain, dataset, mechanism) for name in need.columns]
     encoder, shown = _listed(mechanism, need, declared, dataset, request.missing == "value", scan, ledger, budget)
     codings = codings_for(mechanism, surveyed.columns, budget)
@@ -73,11 +73,11 @@ def learned_from(
 def _require_paid(publication: Publication) -> None:
     """Refuse what would depend on values without being paid for."""
     request, dataset = publication.request, publication.dataset
-    if request.row_id is not None or request.series is not None:
+    if request.row_id is not None or (request.series is not None and publication.instalment is None):
         which = "row_id" if request.row_id is not None else "series"
-        raise OptionError(
-            f"mechanism 'synthetic' deals values to rows, so {option(which)} decides nothing. Fix: leave it out; "
-            "publish again under one ledger instead."
+        raise RequirementError(
+            f"mechanism 'synthetic' deals values to rows, so {option(which)} decides nothing. Fix: leave it out; to "
+            f"publish again, {option('series', 'FILE')} with {option('mechanism', 'synthetic')} has one budget for all."
         )
     suppressed = [
         name for name in publication.sensitive if any(isinstance(step, Rare) for step in dataset.recodes.get(name, ()))
@@ -106,7 +106,7 @@ def _with_edges(publication: Publication, ledger: Ledger, together: int) -> Data
     dataset, wanted = publication.dataset, quantiles_of(publication.request.bins)
     bins: dict[str, BinsLike] = {}
     for name, quantiles in wanted.items():
-        cost = edges_cost(publication.privacy, quantiles.count, len(wanted), together)
+        cost = edges_cost(publication.privacy, quantiles.count, len(wanted), together, publication.instalment)
         numbers = np.concatenate([numbers_in(batch.column(name)) for batch in dataset.batches([name])] or [np.zeros(0)])
         whole = pa.types.is_integer(dataset.schema.field(name).type)
         edges = ledger.edges(name, numbers, quantiles.count, cost, whole=whole)
@@ -167,7 +167,7 @@ def _nothing_listed(column: str, kind: pa.DataType, budget: Budget) -> Requireme
     return RequirementError(
         f"No value of {column!r} has enough rows to be listed at epsilon {float(budget.epsilon):.3g}: which values "
         f"occur is evidence, too, and only frequent ones are told. Fix: {edges if number else ''}"
-        f"{option('domain', '[..]', 'COLUMN=FILE')} with every value that may occur."
+        f"{option('domain', '[..]', 'COLUMN=FILE')} with every value that may occur; more rows, or a larger budget."
     )
 
 

@@ -27,6 +27,7 @@ from deniable.core.values import Probability, of_columns
 from deniable.mechanisms import Mechanism
 from deniable.mechanisms.registry import AUTO
 from deniable.publishing.advice import Advice, with_expected
+from deniable.publishing.instalments import Instalments
 from deniable.publishing.ledger import Ledger
 from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.recoding import RecodeLike, Rows
@@ -59,6 +60,7 @@ def publish(
     group: str | None = None,
     series: str | os.PathLike[str] | None = None,
     changes: int | None = None,
+    publications: int | None = None,
     new_people: bool = False,
     again: bool = False,
     shuffle: bool = True,
@@ -113,7 +115,9 @@ def publish(
         group: a column that names a household, or another group whose members' values follow from each other; it is
             not published. The promise then covers the whole group: for learned releases only.
         series: a file that makes this a publication of a series: the first makes it, with a key, the plan and who was
-            published; later ones publish whoever has not changed as before. It needs ``person`` or ``row_id``.
+            published; later ones publish whoever has not changed as before. It needs ``person`` or ``row_id``. Of
+            learned releases it keeps the budget of all ``publications``, and republishes a table that has not changed.
+        publications: of a new series of learned releases: how many there may be. Each spends its part of the budget.
         changes: of a new series, how often a person's value may change; 2 if left out.
         new_people: of a series: every id that it does not know names someone whom it has not published. Without it a
             table is refused in which ids seem to be written otherwise than before, or hardly anyone is known.
@@ -156,10 +160,10 @@ def publish(
     with Commit() as commit:  # a series is read, published by and written back: by one run at a time
         if series is not None:
             commit.hold(Path(series))
-        begun = None if series is None else Series.open(Path(series), changes, new_people)
+        begun = None if series is None else _begun(request, Path(series))
         publication = Publication.of(request, request.secret if begun is None else begun.secret)
         if begun is not None:
-            begun.require_choices(publication.choices)
+            publication = begun.admitted(publication)
         if row_id is not None:
             publication.dataset.require_distinct(row_id, publication.keys)
         advice, manifest, table = _published(publication, begun, commit)
@@ -171,8 +175,15 @@ def publish(
     return advice.given_with(made)
 
 
+def _begun(request: Request, path: Path) -> Series | Instalments:
+    """The series that a request belongs to."""
+    if request.learned:
+        return Instalments.open(path, request.publications)
+    return Series.open(path, request.changes, request.new_people)
+
+
 def _published(
-    publication: Publication, series: Series | None, commit: Commit
+    publication: Publication, series: Series | Instalments | None, commit: Commit
 ) -> tuple[Advice, Manifest, pa.Table | None]:
     """The release, in memory or in a folder of the commit, with all that is to be remembered of it."""
     request, chosen = publication.request, publication.request.chosen
@@ -183,7 +194,7 @@ def _published(
     job = Job(
         parts=ready.jobs,
         public=publication.public,
-        keys=draws if series is None else series.keys,
+        keys=draws if series is None or ready.by_rank else series.keys,
         row_id=who,
         by_value=by_value,
         order=draws.subkey("order"),
@@ -192,7 +203,7 @@ def _published(
         batch_rows=request.batch_rows,
         progress=request.progress,
     )
-    if by_value:
+    if by_value and not isinstance(series, Instalments):
         ready = said_of_looks(ready, publication, series)
     ledger = Ledger.of(publication, job.keys.purpose, ready.plan.guarantee.gamma)
     remembering = [book for book in (series, ledger) if book is not None]

@@ -39,6 +39,7 @@ from deniable.core.transforms import BinsLike, Quantiles, as_bins, require_fixed
 from deniable.core.values import Ints, Probability
 from deniable.mechanisms import Mechanism, mechanism_named
 from deniable.mechanisms.registry import AUTO
+from deniable.mechanisms.synthetic import Instalment
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
 from deniable.release.sign import Signer, files_of_key, signer_of
 from deniable.tables import Engine, engine_for, engine_named
@@ -81,6 +82,7 @@ class Request:
     group: str | None
     series: str | os.PathLike[str] | None
     changes: int | None
+    publications: int | None
     new_people: bool
     again: bool
     shuffle: bool
@@ -138,6 +140,11 @@ class Request:
         return signer_of(self.sign)
 
     def _check_series(self) -> None:
+        if self.publications is not None and not (self.series is not None and self.learned):
+            raise OptionError(
+                f"{option('publications')} divides the budget of a series of learned releases. Fix: leave it out; or "
+                f"{option('series', 'FILE')} and {option('mechanism', 'synthetic')}."
+            )
         if self.series is None:
             if self.changes is not None:
                 raise OptionError(
@@ -152,12 +159,26 @@ class Request:
             return
         if self._sources:
             raise OptionError(f"{option('series')} has a key of its own. Fix: leave {' and '.join(self._sources)} out.")
+        if self.learned:
+            if self.changes is not None or self.new_people:
+                which = "changes" if self.changes is not None else "new_people"
+                raise OptionError(
+                    f"{option(which)} is about rows that are drawn one by one. A series of learned releases has a "
+                    f"budget: whoever changes, comes or goes is covered. Fix: leave {option(which)} out."
+                )
+            return
         if self.who is None:
             raise OptionError(
                 f"{option('series')} needs to know who is who: a column that names the row or the person, and is not "
                 f"published. Fix: {option('row_id', 'COLUMN')}, or {option('person', 'COLUMN')}."
             )
         require_fixed(self.bins or {}, "the next publication of a series")
+
+    @property
+    def learned(self) -> bool:
+        """Whether public columns are counted by value, and all that is told of values is paid for."""
+        chosen = self.chosen
+        return isinstance(chosen, Mechanism) and any(need.crossed for need in chosen.layout(self.columns))
 
     @property
     def who(self) -> str | None:
@@ -240,6 +261,7 @@ class Publication:
         about: what the release will say of itself.
         context: a digest of the table's content and of all choices: what makes a release another one.
         choices: what a series must not change, as text.
+        instalment: which part of a series' budget it may spend; None where it is in none.
     """
 
     request: Request
@@ -254,6 +276,7 @@ class Publication:
     about: About
     context: str
     choices: str
+    instalment: Instalment | None = None
 
     @classmethod
     def of(cls, request: Request, secret: Secret) -> Publication:
@@ -283,10 +306,12 @@ class Publication:
         whole = {"columns": (public, *columns), "published": (request.marginals, request.shuffle)}
         context = ""
         if not secret.fresh:
-            context = context_of(opened, [*public, *names], request.who, {**chosen, **whole, **said, **recoded})
+            read = [*public, *names, *([] if request.group is None else [request.group])]
+            context = context_of(opened, read, request.who, {**chosen, **whole, **said, **recoded})
         fixed = {"columns": columns, "published": (request.marginals,)}
-        paid = isinstance(request.chosen, Mechanism) and any(need.crossed for need in request.chosen.layout(names))
-        known = {name: one for name, one in bins.items() if not (paid and isinstance(as_bins(one), Quantiles))}
+        known = {
+            name: one for name, one in bins.items() if not (request.learned and isinstance(as_bins(one), Quantiles))
+        }
         dataset = binned(opened, known, names, Keystream(secret, "release", request.name, context, *names))
         return cls(
             request=request,

@@ -216,8 +216,7 @@ class Series:
         if not path.exists():
             made = Secret(Secret.generate().key, "series")
             return cls(path, made, CHANGES if changes is None else changes, new_people=new_people)
-        if os.name == "posix" and path.stat().st_mode & 0o077:
-            raise SecretError(f"{path} can be read by others: it holds the key of the series. Fix: chmod 600 {path}.")
+        require_own_file(path)
         series = cls._read(path)
         series.new_people = new_people
         if changes is not None and changes != series.changes:
@@ -231,7 +230,7 @@ class Series:
     def _read(cls, path: Path) -> Series:
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
-            if raw["format"] != UNSEALED and (raw["format"] != FORMAT or raw["digest"] != _digest(raw)):
+            if raw["format"] != UNSEALED and (raw["format"] != FORMAT or raw["digest"] != digest_of(raw)):
                 raise ValueError
             looks = [Looks.from_dict(one) for one in raw["looks"]]
             secret = Secret(bytes.fromhex(raw["key"]), "series")
@@ -256,7 +255,7 @@ class Series:
             "publications": self.publications,
             "spellings": packed(self.spellings),
         }
-        raw["digest"] = _digest(raw)
+        raw["digest"] = digest_of(raw)
         commit.write(self.path, json.dumps(raw, indent=1) + "\n", private=True)
 
     @property
@@ -269,8 +268,9 @@ class Series:
         """What its publications say that they belong to: a word of the key that tells nothing else of it."""
         return self.keys.subkey("name").words(0, 2).astype("<u8").tobytes().hex()
 
-    def require_choices(self, choices: str) -> None:
-        """Refuse to publish otherwise than at first: that would be a second look at everyone."""
+    def admitted(self, publication: Publication) -> Publication:
+        """The publication; refused where it is otherwise than at first: that would be a second look at everyone."""
+        choices = publication.choices
         if self.plan is not None and choices != self.choices:
             raise OptionError(
                 f"The series in {self.path} was begun with other choices (mechanism, requirement, sensitive columns, "
@@ -278,6 +278,7 @@ class Series:
                 f"{self._second_look()}. Fix: the same choices as then; or a new series, if that look is meant."
             )
         self.choices = choices
+        return publication
 
     def _second_look(self) -> str:
         assert self.plan is not None
@@ -438,7 +439,13 @@ def _total(part: Part, groups: Sequence[Group]) -> Histogram:
     return Histogram(part.domain, counts)
 
 
-def _digest(raw: Mapping[str, Any]) -> str:
+def require_own_file(path: Path) -> None:
+    """Refuse a series that others can read."""
+    if os.name == "posix" and path.stat().st_mode & 0o077:
+        raise SecretError(f"{path} can be read by others: it holds the key of the series. Fix: chmod 600 {path}.")
+
+
+def digest_of(raw: Mapping[str, Any]) -> str:
     """Of everything that the file holds but the digest: what follows from a sound file need not be checked again."""
     whole = {name: entry for name, entry in raw.items() if name != "digest"}
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()

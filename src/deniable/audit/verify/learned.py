@@ -20,13 +20,18 @@ def by_ledger(promise: Any, part: Json, manifest: Json) -> list[Check]:
     lines = learned["spent"]
     epsilon = sum((Fraction(line["epsilon"]) for line in lines), start=Fraction(0))
     delta = sum((Fraction(line["delta"]) for line in lines), start=Fraction(0)) * promise.together
+    delta *= promise.publications
     measured = sorted(Fraction(table["epsilon"]) for table in learned["tables"] if table["epsilon"] is not None)
     paid = sorted(Fraction(line["epsilon"]) for line in lines if line["what"] == "table")
     listed = sum(line["what"] == "list" for line in lines)
-    whole = float(epsilon * promise.together)
-    spent = f"{named}: epsilon {whole:.6g} in {len(lines)} lines, promised {float(promise.gamma):.6g} times the odds"
+    whole = epsilon * promise.together * promise.publications
+    if not 1 <= promise.number <= promise.publications:
+        return [Check("ledger", False, f"{named}: number {promise.number} of {promise.publications} publications")]
+    spent = (
+        f"{named}: epsilon {float(whole):.6g} in {len(lines)} lines, promised {float(promise.gamma):.6g} times the odds"
+    )
     return [
-        Check("ledger", is_within(epsilon * promise.together, promise.gamma), spent),
+        Check("ledger", is_within(whole, promise.gamma), spent),
         Check("tables", measured == paid, f"{named}: {len(measured)} tables, each paid for in the ledger"),
         Check("spent", (epsilon, delta) == (promise.epsilon, promise.delta), f"{named}: the promise says what it was"),
         Check("list of values", (listed > 0) == (promise.listed == "threshold"), f"{named}: {promise.listed}"),
