@@ -146,3 +146,11 @@ def test_people_with_several_rows_share_each_part_of_the_budget(tmp_path: Path) 
     assert (promise.together, promise.publications) == (2, 2)
     assert release.verify().holds
     assert "epsilon 4" in release.manifest.guarantee["sentence"]
+
+
+def test_what_is_said_of_a_list_is_of_all_publications_and_never_too_little(tmp_path: Path) -> None:
+    release = published(
+        tmp_path / "s", publications=12, mechanism=Synthetic(delta=1e-6), privacy=dn.Privacy(epsilon=12)
+    )
+    assert "with probability 1.2e-05 at most" in release.manifest.guarantee["sentence"]
+    assert release.choice is None or release.choice.expected == {}  # nobody asked the model yet

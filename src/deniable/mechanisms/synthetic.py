@@ -28,7 +28,7 @@ from deniable.core.plan import Plan, PlannedPart
 from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
 from deniable.core.promise import Guarantee
 from deniable.core.sentence import SHOWN_BELIEFS, odds_grow
-from deniable.core.values import Counts, Ints, percent
+from deniable.core.values import Counts, Ints, percent, rounded
 from deniable.learned import dealing, measuring
 from deniable.learned.ledger import Ledger, Purpose, require_within
 from deniable.learned.levels import ColumnCounts, Crossed, coding_of, table_of
@@ -109,12 +109,13 @@ class OddsOfAnyone:
             self.gamma,
             float(self.epsilon * self.together * self.publications),
         )
-        return f"{odds}{required}{so_far}{_LISTED[self.listed].format(delta=float(self.delta))}"
+        delta = float(rounded(self.delta, up=True, digits=2))
+        return f"{odds}{required}{so_far}{_LISTED[self.listed].format(delta=delta)}"
 
 
 _LISTED = {
     "declared": "",
-    "threshold": " A value that one person alone has is in the list of values with probability {delta:.0e} at most.",
+    "threshold": " A value that one person alone has is in the list of values with probability {delta:.2g} at most.",
     "table": " Excepted is the list of values: that a value is in it tells that somebody has it.",
 }
 

@@ -37,8 +37,9 @@ def with_expected(about: About, ready: Prepared) -> About:
 
 
 def expected_errors(plan: Plan, calibrated: bool, counts: Histogram | None = None) -> dict[float, float]:
-    """Of counts about typical shares of the rows, where they can be predicted; of other ``counts`` than planned."""
-    if len(plan.parts) != 1 or plan.parts[0].histogram is None:
+    """Of counts about typical shares of the rows, where they can be predicted; of other ``counts`` than planned. Those
+    of a model are known by asking it."""
+    if len(plan.parts) != 1 or plan.parts[0].histogram is None or plan.parts[0].learned is not None:
         return {}
     rows = plan.histogram if counts is None else counts
     shares = tuple(share for share in TYPICAL if share * rows.rows >= FEW)
