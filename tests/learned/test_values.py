@@ -89,6 +89,18 @@ def test_who_has_no_value_is_told_and_the_release_says_so() -> None:
     assert abs(lost.value - pc.sum(gone).as_py()) < 0.2 * pc.sum(gone).as_py()
 
 
+def test_rows_without_a_value_may_be_alone_with_their_public_columns() -> None:
+    """No value is dealt to them, and what no other row shares is not counted."""
+    towns = (np.arange(1_000) // 20).astype(str)
+    table = TABLE.slice(0, 1_000).select(["sex", "ill"]).append_column("age", pa.array(towns))
+    gone = pa.array(np.arange(1_000) // 20 == 30)  # all rows of one level
+    lonely = table.set_column(1, "ill", pc.if_else(gone, pa.scalar(None, pa.string()), table["ill"].combine_chunks()))
+    release = published(lonely, missing="exempt", privacy=dn.Privacy(epsilon=8))
+    assert release.table["ill"].null_count == 20
+    assert release.count({"age": "30", "ill": "flu"}).value == 0
+    assert release.verify().holds
+
+
 def test_private_edges_are_near_the_quantiles_and_paid_for() -> None:
     release = published(sensitive="income", bins={"income": dn.Quantiles(5)}, missing="refuse")
     learned, part = release.manifest.parts[0].learned, release.manifest.parts[0]

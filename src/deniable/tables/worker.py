@@ -101,9 +101,9 @@ class CombinationDealer:
         self.codings, self.keys, self.planned = codings, keys, planned
         self._sizes = [coding.size for coding in codings]
 
-    def combinations(self, batch: pa.RecordBatch) -> Ints:
-        """The combination of each row."""
-        keys = keys_of(levels_of(batch, self.codings), self._sizes)
+    def combinations(self, batch: pa.RecordBatch, some: slice | Bools) -> Ints:
+        """The combination of each of some rows."""
+        keys = keys_of(levels_of(batch, self.codings)[some], self._sizes)
         places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         if (self.keys[places] != keys).any():
             raise table_changed("rows came with other public columns than were counted")
@@ -329,7 +329,7 @@ class PartWorker:
         assert self.values is not None
         assert seen is not None
         some = self._dealt_rows(batch)
-        combinations = dealer.combinations(batch)[some]
+        combinations = dealer.combinations(batch, some)
         counts = dealer.counts(combinations)
         codes = np.full(batch.num_rows, self.encoder.m, dtype=self.encoder.dtype)
         codes[some] = self.values.values(combinations, dealer.ranks(combinations, counts, seen))
@@ -345,7 +345,7 @@ class PartWorker:
         if self.dealer is None:
             return None
         if isinstance(self.dealer, CombinationDealer):
-            return self.dealer.counts(self.dealer.combinations(batch)[self._dealt_rows(batch)])
+            return self.dealer.counts(self.dealer.combinations(batch, self._dealt_rows(batch)))
         codes = self.encoder.encode(batch)
         exempt = self.encoder.exempt_mask(codes)
         return self.dealer.counts(codes if exempt is None else codes[~exempt])
