@@ -45,6 +45,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "explore:explore",
         "Write a page in which anyone asks a release: one file, without a server, a network or anything to install.",
     ),
+    "serve": (
+        "serve:serve",
+        "Serve a release to BI tools, psql and drivers, which ask it as a PostgreSQL database.",
+    ),
     "audit": ("audit:audit", "See, before anyone else does, what attackers learn from a release."),
     "breach": (
         "breach:breach",

@@ -200,7 +200,10 @@ def _how_to_ask(question: str, where: str) -> str:
 
 or in Python:
 
-{_in_python(where)}"""
+{_in_python(where)}
+
+Others may ask, too: `deniable explore . --out explore.html` writes a page for any browser, with nothing to install;
+`deniable serve .` answers BI tools, psql and drivers of PostgreSQL; and R has the package `deniable`."""
 
 
 def _in_python(where: str) -> str:
