@@ -91,6 +91,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "collect:app",
         "Ask people in private: check a survey, serve it, try it with made-up respondents.",
     ),
+    "desk": (
+        "desk:desk",
+        "Publish a table in seven steps, on a page that this machine serves to itself: from the table to a signed "
+        "release.",
+    ),
     "doctor": ("doctor:doctor", "Say what this machine has, and what is missing for what."),
     "demo": ("demo:demo", "Make up a census, publish it, verify the release and ask it questions."),
 }

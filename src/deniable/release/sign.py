@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from deniable.audit.verify.checks import Check
 from deniable.core.errors import ManifestError, SecretError
 from deniable.core.text import small_bytes
+from deniable.release.commit import Commit
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -75,6 +76,28 @@ def signer_of(given: Any) -> Signer:
 def files_of_key(given: Any) -> list[str]:
     """The file that a key is read from, which no release may take the place of; none where it is an object."""
     return [os.fspath(given)] if isinstance(given, str | os.PathLike) else []
+
+
+def new_signing_key(path: Path) -> Path:
+    """Make a key to sign with, in a new file that its owner alone can read; its public half is beside it, as .pub.
+
+    Args:
+        path: of the private key, as OpenSSH writes it.
+    """
+    from cryptography.hazmat.primitives import serialization as forms
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    public = path.with_name(f"{path.name}.pub")
+    for place in (path, public):
+        if place.exists():
+            raise SecretError(f"{str(place)!r} exists already, and a key is never overwritten. Fix: another name.")
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.OpenSSH, forms.NoEncryption())
+    shown = key.public_key().public_bytes(forms.Encoding.OpenSSH, forms.PublicFormat.OpenSSH)
+    with Commit() as commit:
+        commit.write(path, private, private=True)
+        commit.write(public, shown + b"\n")
+    return public
 
 
 def _private_key(path: Path) -> Ed25519PrivateKey:

@@ -1,0 +1,265 @@
+"""The whole way over the desk by a browser without scripts: from a table to a signed release, and the next month."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import deniable as dn
+from deniable.desk.desk import STEPS, Desk
+from deniable.lab import made_up
+from tests.desk.visitor import Visitor, serving
+
+ROWS = 3000
+
+
+def write_people(path: Path, seed: int = 1) -> None:
+    """Made-up people: an id, and the columns of the demo."""
+    table = made_up.census(ROWS, seed=seed)
+    rows = table.to_pylist()
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*table.column_names])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_people(tmp_path / "people.csv")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@contextlib.contextmanager
+def visit(home: Path, table: str = "people.csv", project: str | None = None) -> Iterator[tuple[Visitor, Desk]]:
+    desk = Desk(home=home, file=None if project is None else Path(project))
+    desk.open(table)
+    with serving(desk) as served:
+        yield Visitor(served), desk
+
+
+def to(step: str, visitor: Visitor) -> None:
+    """Every step up to this one, as it is proposed, with occupation as the sensitive column."""
+    visitor.wait("table")
+    visitor.send("table", go="next")
+    for name in STEPS[1 : STEPS.index(step)]:
+        own = {visitor.role_of("occupation"): "sensitive"} if name == "columns" else {}
+        visitor.send(name, go="next", **own)
+        assert visitor.problem == "", (name, visitor.problem)
+    assert visitor.place == f"/{step}"
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_the_release_is_the_one_of_the_command_and_of_the_python_that_are_shown(home: Path) -> None:
+    with visit(home) as (visitor, desk):
+        key = desk.key
+        to("promise", visitor)
+        visitor.send("promise", go="next", rho1="1/10")
+        visitor.send("compare", go="next")
+        visitor.send("look", go="next")
+        visitor.send(
+            "publish",
+            go="publish",
+            publisher="Office of Statistics",
+            approved_by="A. Miller",
+            **{"means.0": "Age in years"},
+        )
+        assert visitor.problem == ""
+        assert key.hex() not in visitor.text
+        command, program = (
+            io.StringIO(text).read() for text in re.findall(r"<pre[^>]*><code>(.*?)</code>", visitor.text, re.DOTALL)
+        )
+    import html
+
+    command, program = html.unescape(command), html.unescape(program)
+    made = files(home / "release")
+    assert {"manifest.json", "data.parquet", "README.md", "signature.json"} <= set(made)
+    assert "--key-file release.key" in command
+    for again in (["sh", "-c", command], [sys.executable, "-c", program]):
+        (home / "release" / "manifest.json").touch()
+        before = (home / "release").stat().st_ino
+        environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        done = subprocess.run(
+            again, cwd=home, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert (home / "release").stat().st_ino != before, done.stderr
+        assert files(home / "release") == made
+    checked = dn.verify(home / "release", signed_by=home / "signing-key.pub")
+    assert "signed by" in str(checked)
+    assert_kept(home, key)
+
+
+def assert_kept(home: Path, key: bytes) -> None:
+    """What the owner keeps can be read by nobody else, and the project file holds no values of rows."""
+    for name in ("release.key", "signing-key", "deniable.toml", "release-record.html"):
+        assert (home / name).stat().st_mode & 0o077 == 0, name
+        assert (key.hex() in (home / name).read_text(encoding="utf-8")) == (name == "release.key")
+    text = (home / "deniable.toml").read_text(encoding="utf-8")
+    rows = made_up.census(ROWS, seed=1).to_pylist()
+    values = {value for row in rows for value in row.values() if isinstance(value, str)}
+    assert [value for value in values if f'"{value}"' in text] == []
+    project = dn.Project.read(home / "deniable.toml")
+    assert project.approvals[0].by == "A. Miller"
+    assert project.published
+    assert sorted(path.name for path in home.iterdir() if path.name.startswith(".")) == []
+
+
+def test_a_killed_desk_loses_nothing_but_the_step(home: Path) -> None:
+    with visit(home) as (visitor, _):
+        to("promise", visitor)
+        visitor.send("promise", go="next", rho2="3")
+        decided = dn.Project.read(home / "deniable.toml")
+    with visit(home) as (visitor, desk):
+        visitor.wait("table")
+        assert desk.project == decided
+        visitor.send("table", go="next")
+        assert visitor.fields(visitor.text)[visitor.role_of("occupation")] == "sensitive"
+        visitor.send("columns", go="next")
+        visitor.send("coarsen", go="next")
+        assert visitor.fields(visitor.text)["rho2"] == "3"
+
+
+def test_the_way_back_loses_nothing(home: Path) -> None:
+    with visit(home) as (visitor, desk):
+        to("coarsen", visitor)
+        place = re.search(r'id="coarse-(\d+)">age<', visitor.text)
+        assert place is not None
+        visitor.send("coarsen", go="back", **{f"recode.{place[1]}": "bands:10"})
+        assert visitor.place == "/columns"
+        assert desk.project is not None
+        assert [one.recode for one in desk.project.columns if one.column == "age"] == ["bands:10"]
+        visitor.send("columns", go="coarsen")
+        assert visitor.fields(visitor.text)[f"recode.{place[1]}"] == "bands:10"
+
+
+def test_what_is_previewed_is_not_decided(home: Path) -> None:
+    with visit(home) as (visitor, desk):
+        to("coarsen", visitor)
+        before = desk.project
+        place = re.search(r'id="coarse-(\d+)">age<', visitor.text)
+        assert place is not None
+        alone = visitor.figures_of("are alone")
+        visitor.send("coarsen", go="preview", **{f"recode.{place[1]}": "drop"})
+        now = visitor.figures_of("are alone")
+        assert now[0] == alone[0]
+        assert float(now[1].rstrip("\xa0%")) < float(alone[1].rstrip("\xa0%"))
+        assert desk.project == before
+
+
+def test_what_cannot_be_is_refused_where_it_was_asked(home: Path) -> None:
+    with visit(home) as (visitor, _):
+        visitor.wait("table")
+        visitor.send("table", go="next")
+        visitor.send("columns", go="next")
+        assert visitor.status == 422
+        assert "No column is sensitive" in visitor.problem
+        to("coarsen", visitor)
+        place = re.search(r'id="coarse-(\d+)">gender<', visitor.text)
+        assert place is not None
+        visitor.send("coarsen", go="next", **{f"own.{place[1]}": "bands:x"})
+        assert visitor.status == 422
+        assert "Fix:" in visitor.problem
+        visitor.send("coarsen", go="next", **{f"own.{place[1]}": ""})
+        visitor.send("promise", go="next", rho1="nine")
+        assert visitor.status == 422
+        visitor.send("promise", go="find", rho1="", wanted="much")
+        assert "percent" in visitor.problem
+
+
+def test_from_the_accuracy_that_is_wanted_to_the_promise(home: Path) -> None:
+    with visit(home) as (visitor, desk):
+        to("promise", visitor)
+        visitor.send("promise", go="find", wanted="25", wanted_share="0.01")
+        assert visitor.problem == ""
+        assert desk.project is not None
+        loose = dn.Privacy(rho2=desk.project.requirement["rho2"]).rho2
+        visitor.send("promise", go="find", wanted="12", wanted_share="0.01")
+        looser = dn.Privacy(rho2=desk.project.requirement["rho2"]).rho2
+        assert loose is not None
+        assert looser is not None
+        assert loose < looser  # more accurate is less private
+
+
+def test_next_month_the_project_is_taken_up_and_what_changed_is_shown(home: Path) -> None:
+    with visit(home) as (visitor, _):
+        to("publish", visitor)
+        visitor.send("publish", go="publish")
+        assert visitor.problem == ""
+    rows = list(csv.DictReader((home / "people.csv").open(encoding="utf-8")))
+    for row in rows:
+        row["country"] = "Atlantis" if row["country"] == "United States" else row["country"]
+        row["shift"] = "night" if int(row["age"]) % 2 else "day"
+        del row["race"]
+    with (home / "december.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows[: ROWS - 500])
+    with visit(home, "december.csv", "deniable.toml") as (visitor, desk):
+        visitor.wait("table")
+        said = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", visitor.text))
+        assert said["New columns"] == "shift"
+        assert said["Columns that are gone"] == "race"
+        assert said["New values of country"] == "Atlantis"
+        assert "United States" in said["Values of country that are gone"]
+        assert said["Rows, then and now"] == "3,000, 2,500"
+        for step in STEPS[:6]:
+            visitor.send(step, go="next")
+            assert visitor.problem == ""
+        visitor.send("publish", go="publish", out="release-december")
+        assert visitor.problem == ""
+        assert desk.published is not None
+        assert "shift" in dn.open_release("release-december").manifest.public_columns
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_every_page_is_in_the_language_of_the_browser(home: Path, language: str) -> None:
+    with visit(home) as (visitor, _):
+        to("publish", visitor)
+        titles = {"en": "How sure may anyone become?", "de": "Wie sicher darf jemand werden?"}
+        for step in STEPS:
+            text = visitor.page(step, language)
+            assert f'<html lang="{language}">' in text
+            assert "{" not in re.sub(r"<(script|style).*?</\1>", "", text)
+        assert titles[language] in visitor.page("promise", language)
+        assert titles["de"] in visitor.page("promise?lang=de", "en")  # and stays, once it is chosen
+        assert titles["de"] in visitor.page("promise", "en")
+
+
+def test_work_can_be_stopped_and_begun_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    from deniable.desk import looking
+
+    held = threading.Event()
+    own = looking.publish
+
+    def slow(*words: object, **options: object) -> object:
+        while not held.wait(0.02):
+            options["progress"](1, 10, "rows")  # type: ignore[operator]
+        return own(*words, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(looking, "publish", slow)
+    with visit(home) as (visitor, desk):
+        to("compare", visitor)
+        visitor._open("/compare", b"revision=%d&go=next" % desk.revision)
+        assert 'data-state="running"' in visitor.text
+        assert "1 of 10" in visitor.page("look") or "Reading" in visitor.text
+        visitor._open("/stop/look?back=look", b"")
+        desk.bench.wait(desk.bench.get("look"), 10)  # type: ignore[arg-type]
+        assert "Stopped" in visitor.page("look")
+        held.set()
+        visitor.wait("look?again=1")
+        assert "Ten questions" in visitor.text
+        assert not (home / "release").exists()
