@@ -79,7 +79,7 @@ def looking(desk: Desk, project: Project) -> Any:
         release = publish(desk.table, **arguments_of(desk, project), key=desk.key, progress=progress)
         progress(0, None, "checking")
         advice: Any = release.advice
-        decision: Decision = getattr(advice, "decision", Decision(()))
+        decision: Decision = advice.decision
         return seen_of(desk, project, release, decision, progress)
 
     return desk.soon(desk.bench.start("look", key, run))
