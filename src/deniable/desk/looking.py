@@ -66,17 +66,12 @@ class Seen:
 # -- What is looked at -------------------------------------------------------------------------------------------------
 
 
-def arguments_of(desk: Desk, project: Project) -> dict[str, Any]:
-    """What ``publish`` is called with: by the look, by the publication, and by the Python that is shown."""
-    return {key: value for key, value in project.arguments().items() if value not in (None, [], {})}
-
-
 def looking(desk: Desk, project: Project) -> Any:
     """The work that makes the release in memory, and asks it what its readers will ask."""
     key = (desk.table, digest(replace(project, decisions=()), desk.key.hex()))
 
     def run(progress: Progress) -> Seen:
-        release = publish(desk.table, **arguments_of(desk, project), key=desk.key, progress=progress)
+        release = publish(desk.table, **project.arguments(), key=desk.key, progress=progress)
         progress(0, None, "checking")
         advice: Any = release.advice
         decision: Decision = advice.decision

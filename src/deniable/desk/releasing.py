@@ -23,7 +23,7 @@ from deniable.core.errors import OptionError, OutputError
 from deniable.core.text import shown
 from deniable.desk.desk import Desk, Form, Published
 from deniable.desk.figures import public_of, texts_of
-from deniable.desk.looking import arguments_of, decided_on, looking, shown_decision
+from deniable.desk.looking import decided_on, looking, shown_decision
 from deniable.desk.texts import Words
 from deniable.desk.work import shown_work
 from deniable.owner.decision import MUST_NOT, Decision
@@ -261,7 +261,7 @@ def published(
         files = _keys_made(desk, order, made)
         release = publish(
             order.table,
-            **arguments_of(desk, project),
+            **project.arguments(),
             out=order.out,
             overwrite=order.overwrite,
             key_file=order.key_file,

@@ -297,6 +297,7 @@ class Project:
             "privacy": self.privacy,
             "mechanism": self.mechanism,
             "missing": self.missing,
+            "bins": {},  # as the command has it: under one key both make one release
             "rare": self.rare,
             "drop": list(by_role(self.columns, "drop")),
             "recode": {one.column: steps_spelled(one.recode) for one in self._recoded},

@@ -300,7 +300,7 @@ class Publication:
         steps = recoding.steps(opened.schema, public, names)
         opened = opened.recoded(steps) if steps else opened
         chosen = {"mechanism": request.chosen, "privacy": request.required}
-        said = {"values": (request.missing, domain, request.bins or None)}  # a command has empty ones
+        said = {"values": (request.missing, domain, request.bins)}
         recoded = {"recode": opened.recodes} if opened.recodes else {}
         columns = (names, request.row_id, request.person, *([] if request.group is None else [request.group]))
         whole = {"columns": (public, *columns), "published": (request.marginals, request.shuffle)}
