@@ -39,7 +39,8 @@ SETS = np.array([[x == y for y in range(5)] for x in range(5)] + [[True, True, F
 def weighed(states, sets, control, tally, **moments):
     """The terms of rows by [draw, class, state], weighed by value sets."""
     block = Block(np.zeros((len(tally), 0), np.int64), tally, moments)
-    return Linear({None: ValueSets(SimpleNamespace(states=states), block, sets, control)})
+    often = [np.full(len(places), 1 / len(places)) for places in states.positions]
+    return Linear({None: ValueSets(SimpleNamespace(states=states, often=often), block, sets, control)})
 
 
 def counts_of(states, sets, control, tally):

@@ -19,18 +19,21 @@ def test_it_prints_as_people_read_it():
     assert str(Estimate(41.237, 0.31, 0.9, 18, 90)) == "41.24 (90 %: 40.73 to 41.75)"
 
 
-@given(numbers, st.floats(0, 1e6), st.floats(0, 1e6))
-def test_the_interval_always_holds_the_value(value, stderr, largest):
-    found = Estimate(value, stderr, smallest=0, largest=largest)
-    assert found.low <= found.value <= found.high
-    assert found.low <= largest
-    assert found.high >= 0
+@given(numbers, st.floats(0, 1e6), st.floats(0, 1e6).map(math.floor), st.booleans())
+def test_the_interval_lies_within_what_is_possible_and_holds_the_value_if_that_does(value, stderr, largest, whole):
+    found = Estimate(value, stderr, smallest=0, largest=largest, whole=whole)
+    assert 0 <= found.low <= found.high <= largest
+    near = round(value) if whole else value
+    assert not 0 <= near <= largest or found.low <= near <= found.high
+    assert not whole or (found.low.is_integer() and found.high.is_integer())
 
 
 def test_an_interval_is_cut_to_what_is_possible():
     found = Estimate(10, 20, smallest=0, largest=40)
     assert (found.low, found.high) == (0, 40)
-    assert Estimate(-5, 10, smallest=0, largest=40).low == -5
+    assert Estimate(-5, 8, smallest=0, largest=40).low == 0
+    assert (Estimate(12.09, 12, smallest=0, largest=1).low, Estimate(12.09, 12, smallest=0, largest=1).high) == (0, 1)
+    assert (Estimate(0.3, 0.01, smallest=0, largest=9, whole=True).high) == 0, "nothing lies between two counts"
 
 
 def test_it_says_when_a_question_is_hopeless():

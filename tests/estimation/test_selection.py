@@ -11,7 +11,7 @@ from scipy import stats
 
 import deniable as dn
 from deniable.estimation.asking import Options
-from deniable.estimation.estimate import Estimate, reach
+from deniable.estimation.limits import Cumulants, limits
 
 RELEASES, TOWNS = 12, 300
 
@@ -58,15 +58,34 @@ def test_all_ways_to_ask_state_the_same_interval(drawn: tuple[pa.Table, list[dn.
     assert (40 - rest.high, 40 - rest.low) == pytest.approx((one.low, one.high)), "the others, mirrored"
 
 
-def test_the_reach_of_few_hits_is_that_of_a_poisson_number() -> None:
-    below, above = reach(np.array([9.0, 9.0]), np.array([1.0, -1.0]), 1.959964)
-    low, high = stats.gamma.ppf(0.025, 9.25), stats.gamma.ppf(0.975, 9.5)
-    assert (9 - below[0], 9 + above[0]) == pytest.approx((low, high), rel=1e-6)
-    assert (below[1], above[1]) == pytest.approx((above[0], below[0]))
-    score = reach(np.array(900.0), 1.0, 1.96)
-    for off, sign in zip(score, (-1, 1), strict=True):  # the ends solve (est - f)^2 = z^2 (V + slope (f - est))
-        assert off**2 == pytest.approx(1.96**2 * (900 + sign * off))
-    assert Estimate(5.0, 0.0, slope=3.0).high == 5.0
+def test_few_hits_have_the_tails_of_their_number() -> None:
+    """Of 1,000 rows each shows a value with 1 % if it has another, and with 51 % if it has it."""
+    rows, other, own = 1000.0, 0.01, 0.51
+    spread = [other * (1 - other), own * (1 - own)]
+    third = [part * (1 - 2 * chance) for part, chance in zip(spread, (other, own), strict=True)]
+    scale = 1 / (own - other)
+    known = Cumulants(
+        *np.array(
+            [
+                [rows * spread[0] * scale**2],
+                [(spread[1] - spread[0]) * scale**2],
+                [rows * third[0] * scale**3],
+                [(third[1] - third[0]) * scale**3],
+            ]
+        )
+    )
+    for hits in (11, 14, 22, 40):
+        value = np.array([(hits - rows * other) * scale])
+        low, high = limits(value, known.at(value)[0], np.zeros(1), np.full(1, rows), 1.96, known, whole=True)
+        exact = []
+        for truth in range(200):
+            chances = np.convolve(
+                stats.binom.pmf(range(1001), 1000 - truth, other), stats.binom.pmf(range(201), truth, own)
+            )
+            exact.append((chances[hits:].sum() - chances[hits] / 2, chances[: hits + 1].sum() - chances[hits] / 2))
+        within = [truth for truth, tails in enumerate(exact) if min(tails) >= 0.025]
+        assert abs(low[0] - within[0]) <= 1
+        assert abs(high[0] - within[-1]) <= 1
 
 
 def test_simultaneous_intervals_hold_together(drawn: tuple[pa.Table, list[dn.Release]]) -> None:

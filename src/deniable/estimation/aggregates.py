@@ -17,6 +17,7 @@ from deniable.estimation.mapped import edges_of, plain
 from deniable.estimation.model.weighed import Answers, Weighed
 from deniable.estimation.predicates import EVERYTHING, Leaf, everything
 
+NEARLY = 1e-6  # of a variance that is rounding alone
 LinearMethod = Literal["inverse", "mle", "shrunk"]
 
 
@@ -75,9 +76,18 @@ def count_of(linear: Linear | Weighed, narrowed: Narrowed | None = None, method:
     variance, raw = (np.asarray(x, np.float64) for x in linear.variance({term: 1.0}))
     ends = linear.bounds(term)
     if method == "mle":
-        return Answers(rows.likely(), raw, raw, *ends)
+        return Answers(rows.likely(), raw, raw, *ends, whole=True)
     # What calibration takes from the variance it takes from its slope: a count of the whole table has but the noise.
-    left = np.divide(variance, raw, out=np.ones_like(variance), where=raw > 0)
-    slope = rows.slope() * np.minimum(left, 1.0) if method == "inverse" else 0.0
-    counted = Answers(linear.value(term), variance, raw, *ends, slope)
-    return rows.shrunk(counted) if method == "shrunk" else counted
+    left = np.divide(variance, raw, out=np.ones_like(variance), where=(raw > 0) & np.isfinite(raw))
+    value = linear.value(term)
+    if method == "shrunk":
+        return rows.shrunk(Answers(value, variance, raw, *ends, whole=True))
+    cumulants = rows.cumulants(value, raw, ends[0])
+    if cumulants is not None and rows.control is not None:
+        cumulants = cumulants.scaled(np.minimum(left, 1.0))
+    if cumulants is not None:  # what few rows show may be too like each other to tell of an error
+        typical, _ = cumulants.at(np.clip(value, *ends) - ends[0])
+        variance, raw = (
+            np.where((one <= 0) & (ends[0] < ends[1]) & (typical > NEARLY), typical, one) for one in (variance, raw)
+        )
+    return Answers(value, variance, raw, *ends, cumulants=cumulants, whole=True)

@@ -16,7 +16,6 @@ from deniable.core.errors import OptionError, QuestionError, option
 from deniable.core.values import Floats, Ints
 from deniable.estimation.aggregates import Aggregate, Count, columns_of, conditions_of
 from deniable.estimation.asking import Asking, Options, asking
-from deniable.estimation.estimate import reach
 from deniable.estimation.formula import Ranges
 from deniable.estimation.four_state import answer_four_state
 from deniable.estimation.linear import Linear, Narrowed, paired
@@ -79,8 +78,7 @@ def _estimated(question: Question, linear: Linear, ranges: Ranges) -> dict[Aggre
     """Every aggregate of some rows."""
     numbers, options = {}, question.options
     for aggregate in question.aggregates:
-        estimated = aggregate.estimate(linear, options.method, options.z, ranges)  # type: ignore[arg-type]
-        numbers[aggregate] = estimated if linear.rows[None].unbiased else estimated.without_claim()
+        numbers[aggregate] = aggregate.estimate(linear, options.method, options.z, ranges)  # type: ignore[arg-type]
     return numbers
 
 
@@ -176,12 +174,8 @@ def require_numbers(ask: Asking, column: str) -> None:
 
 
 def interval(numbers: Answers, z: float) -> tuple[Floats, Floats]:
-    """The ends of the intervals, cut to what is possible, always holding the value: all f with
-    (value - f)^2 <= z^2 (variance + slope (f - value)), which is value -+ z stderr where the slope is 0."""
-    below, above = reach(numbers.variance, numbers.slope, z)
-    low = np.minimum(np.clip(numbers.value - below, numbers.smallest, numbers.largest), numbers.value)
-    high = np.maximum(np.clip(numbers.value + above, numbers.smallest, numbers.largest), numbers.value)
-    return low, high
+    """The ends of the intervals, within what is possible (``estimation.limits``)."""
+    return numbers.limits(z)
 
 
 def group_columns(ask: Asking, groups: Sequence[Grouped], grouped: Answer) -> dict[str, pa.Array]:

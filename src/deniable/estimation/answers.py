@@ -21,6 +21,7 @@ from deniable.estimation.published import Published
 from deniable.estimation.question import Question
 
 NUMBERS = ("value", "stderr", "value_low", "value_high")
+WHY = "value_hopeless"
 
 
 def group_by(published: Published, columns: Sequence[str] | str, where: Where | None, options: Options) -> pa.Table:
@@ -36,14 +37,17 @@ def group_by(published: Published, columns: Sequence[str] | str, where: Where | 
 
 
 def counted_table(columns: Mapping[str, Any], counts: Answers, z: float) -> pa.Table:
-    """Columns that say what was counted, then value, stderr, value_low and value_high."""
+    """Columns that say what was counted, then value, stderr, value_low and value_high; and value_hopeless, why nothing
+    was learned, where that is so of any row."""
     numbers = (counts.value, np.sqrt(counts.variance), *interval(counts, z))
-    return pa.table([*columns.values(), *(array.reshape(-1) for array in numbers)], [*columns, *NUMBERS])
+    table = pa.table([*columns.values(), *(array.reshape(-1) for array in numbers)], [*columns, *NUMBERS])
+    why = counts.hopeless(z)
+    return table if why.null_count == len(why) else table.append_column(WHY, why)
 
 
 def unambiguous(table: pa.Table) -> pa.Table:
     """A table of counts; refused where a column that was counted by is called like one of the numbers."""
-    for name in NUMBERS:
+    for name in (*NUMBERS, WHY):
         if table.column_names.count(name) > 1:
             raise QuestionError(
                 f"The column {name!r} is called like a column of the result: {', '.join(NUMBERS)}. Fix: name the "

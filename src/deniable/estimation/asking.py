@@ -21,8 +21,9 @@ from deniable.estimation.estimate import normal_quantile
 from deniable.estimation.model.conditions import is_joint
 from deniable.estimation.model.likelihood import likelihood_counts
 from deniable.estimation.model.lineups import LineUpStates
+from deniable.estimation.model.moments import Moments
 from deniable.estimation.model.states import States
-from deniable.estimation.published import Counter, Floats, OnePart, Published
+from deniable.estimation.published import Counter, Floats, Ints, OnePart, Published
 from deniable.estimation.questions import Resolver
 from deniable.estimation.shrinkage import Shrinkage, fit_shrinkage
 from deniable.learned.levels import level_codes
@@ -131,6 +132,29 @@ class Asking:
         if not part.beside_domain:
             return []
         return [(name, np.append(np.ones(len(self.counter.distinct(name)), bool), False)) for name in part.columns]
+
+    @cached_property
+    def often(self) -> list[Floats]:
+        """How often each cell has its values, as nearly as its rows tell."""
+        parts = []
+        for part, positions in zip(self.states.slices, self.states.positions, strict=True):
+            known = np.maximum(self._originals(part, positions), 0.5)
+            parts.append(known / known.sum())
+        return parts
+
+    def _originals(self, part: slice, positions: Ints) -> Floats:
+        """The values of a cell's rows."""
+        states = self.states
+        if not states.unbiased:
+            return np.asarray(self.distribution()[positions] * max(self.total.sum(), 1.0))
+        alone = np.zeros_like(self.total)
+        alone[part] = self.total[part]
+        return states.invert(alone)[positions]
+
+    @cached_property
+    def value_moments(self) -> list[Moments] | None:
+        """Of the weights of every single value, cell by cell."""
+        return self.states.value_moments(self.often)
 
     def resolver(self) -> Resolver:
         return Resolver(self.manifest, self.counter)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from deniable.estimation.aggregates import count_of
 from deniable.estimation.answering import require_one_part_options
-from deniable.estimation.answers import NUMBERS, counted_table
+from deniable.estimation.answers import counted_table
 from deniable.estimation.asking import Options
 from deniable.estimation.many import linear_method
 from deniable.estimation.model.conditions import Conditions, Labels
@@ -76,13 +76,13 @@ def _cube_table(joint: Conditions, condition: And, of_patterns: tuple[Floats, Fl
         key = key * 2 + bit[id(one)]
     size = 2 ** len(wanted)
     total = np.bincount(key[kept], weights=value[kept], minlength=size)
-    error = np.sqrt(np.bincount(key[kept], weights=variance[kept], minlength=size))
+    variances = np.bincount(key[kept], weights=variance[kept], minlength=size)
     most = np.zeros(size)
     np.maximum.at(most, key[kept], possible[kept])  # rows that satisfy what is public
-    ends = np.clip([total - z * error, total + z * error], 0, most)
     columns = {
         leaf.column: ((np.arange(size) >> (len(wanted) - 1 - place)) & 1).astype(bool)
         for place, leaf in enumerate(wanted)
     }
-    low, high = np.minimum(ends[0], total), np.maximum(ends[1], total)
-    return pa.table([*columns.values(), total, error, low, high], [*columns, *NUMBERS])
+    none = np.zeros(size)
+    value, error, least, largest = (one[None, :].astype(np.float64) for one in (total, variances, none, most))
+    return counted_table(columns, Answers(value, error, error, least, largest, whole=True), z)

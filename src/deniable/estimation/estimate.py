@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import gammaincinv, ndtr, ndtri
+from scipy.special import ndtri
 
 from deniable.core.errors import OptionError, QuestionError, option
 from deniable.core.text import paragraph, table
-from deniable.core.values import Floats
+from deniable.estimation.limits import UNKNOWN, WIDE, Cumulants, limits
 
-HOPELESS = "hopeless: the interval is wider than everything that is possible, ask about more rows or values"
+HOPELESS = f"hopeless: {WIDE}"
 
 
 def normal_quantile(confidence: float) -> float:
@@ -31,49 +31,12 @@ def normal_quantile(confidence: float) -> float:
     return z if math.isfinite(z) else -float(ndtri((1 - confidence) / 2))  # so close to 1 that the sum is rounded to 2
 
 
-FEW = 50.0  # hits, below which the ends come from a Poisson number's tails
-LOWER, UPPER = 0.25, 0.5  # added to the hits: between exact limits (0 and 1) and those of the mid-P (both 1/2)
-
-
-def reach(variance: Floats, slope: Floats | float, z: float) -> tuple[Floats, Floats]:
-    """How far an interval reaches below and above the estimate.
-
-    A truth f is in it where (est - f)^2 <= z^2 V(f), V(f) = V + slope (f - est): the variance is that of the truth in
-    question, not of the estimate (a score interval). With d = f - est,
-
-        d = (z^2 slope -+ sqrt(z^4 slope^2 + 4 z^2 V)) / 2
-
-    An estimate made of few hits k = V / slope^2, each worth about ``slope``, has the tails of a Poisson number instead.
-
-    >>> [round(float(x), 2) for x in reach(np.array(4.0), 0.0, 1.96)]
-    [3.92, 3.92]
-    >>> [round(float(x), 2) for x in reach(np.array(400.0), 2.0, 1.96)]
-    [35.55, 43.23]
-    >>> [round(float(x), 2) for x in reach(np.array(4.0), 2.0, 1.96)]
-    [1.88, 7.35]
-    """
-    variance = np.asarray(variance, np.float64)
-    slope = np.where((variance > 0) & np.isfinite(variance), slope, 0.0)
-    shift = z**2 * slope / 2
-    half = np.sqrt(shift**2 + z**2 * variance)
-    below, above = np.atleast_1d(half - shift), np.atleast_1d(half + shift)
-    few = np.atleast_1d(variance < FEW * slope**2)
-    if few.any():
-        jump, tail = np.atleast_1d(slope)[few], ndtr(-z)
-        hits = np.atleast_1d(variance)[few] / jump**2
-        lower = np.maximum(hits - gammaincinv(hits + LOWER, tail), 0.0)
-        upper = np.maximum(gammaincinv(hits + UPPER, 1 - tail) - hits, 0.0)
-        below[few] = np.abs(jump) * np.where(jump > 0, lower, upper)
-        above[few] = np.abs(jump) * np.where(jump > 0, upper, lower)
-    return below.reshape(variance.shape), above.reshape(variance.shape)
-
-
 @dataclass(frozen=True, repr=False)
 class Estimate:
     """What a release says about a question.
 
     The value is not cut, so that estimates stay unbiased and may be added up: it can be negative. The interval is cut
-    to what is possible, and always holds the value.
+    to what is possible, and is all of that where nothing was learned.
 
     Attributes:
         value: the estimate.
@@ -82,8 +45,9 @@ class Estimate:
         smallest, largest: what the answer can be at all, by the public columns alone.
         method: how it was computed.
         uncalibrated: the standard error before calibration; differences need it (see ``__sub__``).
-        slope: how much larger the variance is for each row more that the truth has; intervals of small counts are
-            lopsided by it.
+        cumulants: how it is distributed for any truth, which makes intervals of small counts lopsided: k2, k2', k3
+            and k3' with k2 + k2' f and k3 + k3' f for a truth of smallest + f; None where that is not known.
+        whole: whether the truth is a whole number.
 
     >>> import deniable as dn
     >>> women = dn.Estimate(1204.0, 53.06, smallest=0, largest=9000)
@@ -101,7 +65,8 @@ class Estimate:
     largest: float = math.inf
     method: str = "inverse"
     uncalibrated: float | None = None
-    slope: float = 0.0
+    cumulants: tuple[float, ...] | None = None
+    whole: bool = False
 
     @property
     def variance(self) -> float:
@@ -113,25 +78,32 @@ class Estimate:
         return normal_quantile(self.confidence) * self.stderr
 
     @cached_property
-    def _reach(self) -> tuple[float, float]:
-        below, above = reach(np.asarray(self.variance), self.slope, normal_quantile(self.confidence))
-        return float(below), float(above)
+    def _limits(self) -> tuple[float, float]:
+        value, variance, smallest, largest = np.array([[self.value], [self.variance], [self.smallest], [self.largest]])
+        known = None if self.cumulants is None else Cumulants(*np.array(self.cumulants)[:, None])
+        z = normal_quantile(self.confidence)
+        low, high = limits(value, variance, smallest, largest, z, known, self.whole)
+        return float(low[0]), float(high[0])
 
     @property
     def low(self) -> float:
-        """The lower end: value - z stderr or a little more, cut to what is possible, never above the value."""
-        return min(self.value, max(self.value - self._reach[0], self.smallest), self.largest)
+        """The lower end, nothing less than what is possible; of a count a whole number."""
+        return self._limits[0]
 
     @property
     def high(self) -> float:
-        """The upper end: value + z stderr or a little more, cut to what is possible, never below the value."""
-        return max(self.value, min(self.value + self._reach[1], self.largest), self.smallest)
+        """The upper end, nothing more than what is possible; of a count a whole number."""
+        return self._limits[1]
 
     @property
     def hopeless(self) -> bool:
         """Whether the interval, before it is cut, is wider than everything that is possible: nothing was learned."""
         possible = self.largest - self.smallest
-        return possible > 0 and 2 * self._half >= possible
+        return 0 < possible < math.inf and 2 * self._half >= possible
+
+    @property
+    def _why(self) -> str:
+        return f"hopeless: {UNKNOWN}" if math.isinf(self.stderr) else HOPELESS
 
     def __add__(self, other: Estimate) -> Estimate:
         """The sum of two questions that share no row: variances add."""
@@ -164,6 +136,7 @@ class Estimate:
             self.largest + ends[1],
             self.method if self.method == other.method else f"{self.method} and {other.method}",
             math.hypot(*before),
+            whole=self.whole and other.whole,
         )
 
     def _in_words(self) -> list[str]:
@@ -175,7 +148,7 @@ class Estimate:
     def __str__(self) -> str:
         value, low, high = self._in_words()
         said = f"{value} ({100 * self.confidence:g} %: {low} to {high})"
-        return f"{said}; {HOPELESS}" if self.hopeless else said
+        return f"{said}; {self._why}" if self.hopeless else said
 
     def __repr__(self) -> str:
         value, low, high = self._in_words()
@@ -186,7 +159,7 @@ class Estimate:
         """For notebooks."""
         columns = ["estimate", f"{100 * self.confidence:g} %: from", "to", "standard error", "method"]
         row = (*self._in_words(), f"{self.stderr:,.{_digits(self.stderr)}f}", self.method)
-        return table(columns, [row], total=1) + (paragraph(HOPELESS) if self.hopeless else "")
+        return table(columns, [row], total=1) + (paragraph(self._why) if self.hopeless else "")
 
 
 def by_column(estimates: Sequence[Estimate]) -> dict[str, list[float]]:

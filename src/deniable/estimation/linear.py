@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.core.tally import Derived
-from deniable.core.values import Floats
+from deniable.core.values import Bools, Floats
 from deniable.estimation.mapped import Mapped
 from deniable.estimation.model.weighed import Weighed
 from deniable.estimation.predicates import Predicate
@@ -133,7 +133,17 @@ class Linear:
             covariance, both = self.covariance(one, other), first * second
             own, tail, raw = own + both * covariance.own, tail + both * covariance.tail, raw + both * covariance.raw
         least = self.rows[None].rounding * sum(slope**2 for slope in slopes.values())
-        return np.maximum(own, least) + np.maximum(tail, 0.0), np.maximum(raw, least)
+        own, raw = np.maximum(own, least) + np.maximum(tail, 0.0), np.maximum(raw, least)
+        lost = [lost for term in slopes if (lost := self._lost(term)) is not None]
+        return (own, raw) if not lost else (np.where(sum(lost), np.inf, own), np.where(sum(lost), np.inf, raw))
+
+    def _lost(self, term: Term) -> Bools | None:
+        """Where nothing can be estimated of a term, but for what is certain by public columns [groups, labels]."""
+        unknown = self.rows[term.narrowed].unknown
+        if unknown is None or not unknown.any():
+            return None
+        least, most = self.bounds(term)
+        return unknown[None, :] & (least != most)
 
     def _covariance(self, one: Term, other: Term) -> Covariance:
         rows, others = self.rows[one.narrowed], self.rows[other.narrowed]

@@ -63,8 +63,6 @@ def count_many(
         sets[i] = mask
     tally = ask.counter.conjunctions(masks)
     numbers = every_value_of(ask, tally, options) if every_value else _own_values(ask, tally, sets, options)
-    if not ask.states.unbiased:
-        numbers = numbers.without_claim()
     return Counts(numbers.value, np.sqrt(numbers.variance), *interval(numbers, options.z))
 
 
@@ -77,14 +75,13 @@ def _one_by_one(published: Published, wheres: Sequence[Where | None], options: O
 def _every_value_one_by_one(published: Published, wheres: Sequence[Where | None], options: Options) -> Counts:
     """By the values of all sensitive columns, which are the labels."""
     manifest = asking(published).manifest
-    rows, names = [], ("value", "variance", "raw", "smallest", "largest", "slope")
+    rows = []
     for where in wheres:
         grouped = answer(published, Question(conjunction(where), manifest.sensitive_columns, options=options))
         if len(grouped.labels) < len(manifest.domain):
             raise QuestionError("With every_value=True the conditions may name public columns only.")
-        counts = grouped.by_aggregate[Count()]
-        rows.append([np.broadcast_to(getattr(counts, name), counts.value.shape)[0] for name in names])
-    numbers = Answers(*(np.stack([row[place] for row in rows]) for place in range(len(names))))
+        rows.append(grouped.by_aggregate[Count()])
+    numbers = Answers.joined(rows, axis=0)
     return Counts(numbers.value, np.sqrt(numbers.variance), *interval(numbers, options.z))
 
 
@@ -109,14 +106,12 @@ def value_sets_of(ask: Asking, tally: Floats, sets: Bools, options: Options) -> 
 def _own_values(ask: Asking, tally: Floats, sets: Bools, options: Options) -> Answers:
     """Questions with the same value set are answered together."""
     distinct, inverse = np.unique(sets, axis=0, return_inverse=True)
-    names = ("value", "variance", "raw", "smallest", "largest", "slope")
-    columns = [np.zeros(len(sets)) for _ in names]
+    order, parts = [], []
     for number, mask in enumerate(distinct):
         members = np.flatnonzero(inverse.reshape(-1) == number)
-        part = value_sets_of(ask, tally[members], mask[None, :], options)
-        for column, name in zip(columns, names, strict=True):
-            column[members] = np.broadcast_to(getattr(part, name), part.value.shape)[:, 0]
-    return Answers(*columns)
+        order.append(members)
+        parts.append(value_sets_of(ask, tally[members], mask[None, :], options))
+    return Answers.joined(parts, axis=0).first_label(np.argsort(np.concatenate(order)))
 
 
 def linear_method(options: Options) -> LinearMethod:

@@ -133,9 +133,11 @@ def _of_public(published: Published, question: Question, what: Quantile, answere
 def read_off(values: Floats, counts: Floats, variances: Floats, what: Quantile, z: float) -> tuple[float, float, float]:
     """A quantile and its interval from counts by value, in rising order, whose errors are independent."""
     total, q = counts.sum(), what.share
-    if not len(values) or total <= 0:
+    if not len(values) or (total <= 0 and np.isfinite(variances).all()):
         return np.nan, np.nan, np.nan
     up_to, spread = np.cumsum(counts), np.cumsum(variances)
+    if not np.isfinite(spread[-1]):  # nothing is known but the values
+        return np.nan, float(values[0]), float(values[-1])
     if spread[-1] <= 0:
         exact = _exact(values, up_to, what)
         return exact, exact, exact
@@ -188,7 +190,9 @@ def _of_sensitive(published: Published, question: Question, what: Quantile, answ
     for place in np.ndindex(*off.shape[1:]):
         at = (slice(None), *place)
         # At the largest value T = (1 - q) N: without rows there is no quantile.
-        if off[at][-1] > 0:
+        if not np.isfinite(error[at]).all():
+            result[at] = np.nan, every[0], every[-1]
+        elif off[at][-1] > 0:
             result[at] = crossing(every[places], off[at], error[at], question.options.z, lowest)
         else:
             result[at] = np.nan

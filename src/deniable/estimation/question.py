@@ -55,5 +55,6 @@ class Answer:
             float(numbers.largest[0, 0]),
             self.question.options.said,
             float(np.sqrt(numbers.raw[0, 0])),
-            float(np.broadcast_to(numbers.slope, numbers.value.shape)[0, 0]),
+            None if numbers.cumulants is None else tuple(float(one[0, 0]) for one in numbers.cumulants.numbers()),
+            numbers.whole,
         )

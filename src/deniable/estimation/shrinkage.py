@@ -83,10 +83,13 @@ class Shrinkage:
         wide = self.prior(rows, sets, INTERVAL_ERRORS)
         wide = np.maximum(wide, (linear.value - mu) ** 2 - linear.variance)
         centre = (1 - k) * (rows @ np.sqrt(sets @ self.doubt).T)  # mu is not known exactly either
-        variance = k**2 * linear.variance + (1 - k) ** 2 * wide + centre**2
+        known = np.isfinite(linear.variance)
+        own = np.where(known, linear.variance, 0.0)
+        variance = k**2 * own + (1 - k) ** 2 * wide + centre**2
         if self.own:
-            variance += 2 * k * (1 - k) * linear.variance * rows.sum(axis=1, keepdims=True) / max(self.rows, 1)
-        return Answers(value, variance, linear.raw, linear.smallest, linear.largest)
+            variance += 2 * k * (1 - k) * own * rows.sum(axis=1, keepdims=True) / max(self.rows, 1)
+        variance = np.where(known, variance, np.inf)
+        return Answers(value, variance, linear.raw, linear.smallest, linear.largest, whole=linear.whole)
 
 
 def _shape(rows: Floats, n: int, slope: float) -> Floats:
@@ -102,6 +105,7 @@ def fit_shrinkage(ask: Asking, control: Control | None) -> Shrinkage:
     """
     share = ask.distribution()
     chosen = _frequent(share)
+    chosen = chosen[~ask.states.unknown(np.eye(len(share), dtype=bool)[chosen])]
     per_row = _variance_per_row(ask, chosen)
     rows, moment, weight = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)]
     margins = _margins(ask)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from deniable.core.errors import QuestionError
 from deniable.estimation.asking import Asking, asking
 from deniable.estimation.model.conditions import is_joint, perturbed_column
-from deniable.estimation.published import Floats, Ints, Published
+from deniable.estimation.published import Bools, Floats, Ints, Published
 from deniable.estimation.questions import sensitive_part
 
 
@@ -46,17 +46,21 @@ def sources_of(published: Published, columns: Sequence[str]) -> list[Source]:
         return []
     if is_joint(published.manifest):
         return [_column(published, name) for name in hidden]
-    if not ask.states.unbiased:
-        raise QuestionError(
-            "This release cannot be modelled: its channel cannot be inverted, so no sum over its rows is unbiased. "
-            "Fix: model public columns only, or publish with another mechanism."
-        )
     return [_only_part(ask)]
 
 
 def _only_part(ask: Asking) -> Source:
     values = {column: pa.array(sensitive_part(ask.manifest, column)) for column in ask.manifest.sensitive_columns}
-    return Source(values, ask.states.weights, ask.counter.coded((), (), states=True).states)
+
+    def weights(wanted: Bools | Floats) -> Floats:
+        if ask.states.unknown(wanted).any():
+            raise QuestionError(
+                "This cannot be modelled: its values cannot be told apart in this release, so no sum over its rows is "
+                "unbiased. Fix: model public columns only, or publish with another mechanism."
+            )
+        return ask.states.weights(wanted)
+
+    return Source(values, weights, ask.counter.coded((), (), states=True).states)
 
 
 def _column(published: Published, name: str) -> Source:

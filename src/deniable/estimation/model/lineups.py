@@ -12,6 +12,7 @@ numbers and differ from it by less than 2^-16 in any set's probability, 2^-30 in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,7 +23,7 @@ from deniable.core.lineups import LineUpDesign
 from deniable.core.values import Bools, Floats, Ints
 from deniable.estimation.model.fixed_point import squarem
 from deniable.estimation.model.lineup_algebra import BLOCK, DENSE, STEPS, Algebra, algebra_of
-from deniable.estimation.model.weighed import slopes
+from deniable.estimation.model.moments import Moments, of_sets
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,11 @@ class LineUpStates:
     def unbiased(self) -> bool:
         """Whether J can be inverted: no value is always in, and no two values always go together."""
         return self.algebra.invertible
+
+    def unknown(self, chosen: Bools | Floats) -> Bools:
+        """Which value sets no weights tell of, [..., m] -> [...]."""
+        own = chosen[..., : self.design.m]
+        return np.asarray((own.min(-1) != own.max(-1)) & (not self.unbiased))
 
     # -- weights -------------------------------------------------------------------------------------------------------
 
@@ -118,23 +124,23 @@ class LineUpStates:
         total = self.algebra.squares(flat[:, : self.sets], self.scores)
         return np.concatenate([total, flat[:, self.sets :]], axis=1).reshape(*counts.shape[:-1], self.m)
 
-    def references(self, chosen: Bools | Floats) -> list[tuple[slice, Floats]]:
-        """How often sets are published: half as they are dealt, half as those that hold a value asked for."""
-        wanted = np.abs(chosen[..., : self.design.m].astype(np.float64)).reshape(-1, self.design.m)
-        holding = (
-            self.algebra.added(wanted / np.maximum(wanted.sum(-1, keepdims=True), 1e-300)) * self.design.distribution
-        )
-        total = holding.sum(-1, keepdims=True)
-        often = self.design.distribution / 2 + holding / np.where(total > 0, 2 * total, np.inf)
-        return [(self.slices[0], often)]
+    def set_moments(self, weights: Floats, sets: Bools, often: Sequence[Floats]) -> list[Moments]:
+        """Of value sets [.., m], for rows that show sets; others are certain."""
+        own = sets[..., : self.design.m]
+        return [of_sets(self.expected, weights[..., : self.sets], own, often[0]), *self._certain(sets.shape[:-1])]
 
-    @cached_property
-    def value_slopes(self) -> Floats:
-        """Of every single value; 0 where there are so many values or sets that all their weights do not fit."""
+    def value_moments(self, often: Sequence[Floats]) -> list[Moments] | None:
+        """Of every single value; none where there are so many values or sets that all their weights do not fit."""
         if self.design.m > DENSE or self.design.m * self.count > 4 * BLOCK:
-            return np.zeros(self.m)
-        every = np.eye(self.m, dtype=bool)
-        return slopes(self.weights(every), self.references(every))
+            return None
+        every = np.eye(self.design.m, dtype=bool)
+        weights = self.algebra.added(self.scores(every.astype(np.float64)))
+        return [of_sets(self.expected, weights, every, often[0]), *self._certain((1,))]
+
+    def _certain(self, shape: tuple[int, ...]) -> list[Moments]:
+        """Of rows that are published as they are."""
+        one, none = np.ones(shape), np.zeros(shape)
+        return [Moments(none, (one, one), (none, none))] if self.exempt else []
 
     def expected(self, scores: Floats) -> Floats:
         """E[z(S) | x] = (t / pi_x) sum over S with x of D(S) z(S) + (1-t) sum D z, [..., sets] -> [..., m]."""
@@ -219,6 +225,12 @@ class LineUpFactor:
     def squares(self, y: Floats) -> Floats:
         """For each value the sum over rows of its squared weight."""
         return self.states.squares(y)
+
+    def moments(self, often: Floats) -> Moments:
+        """Of the weights of every single value."""
+        every = np.eye(self.size)
+        weights = self.states.weights_for(every)
+        return of_sets(self.transposed, weights, every.astype(bool), often)
 
     @cached_property
     def condition(self) -> float:

@@ -19,14 +19,18 @@ from deniable.core.tally import Block, CodeMask
 from deniable.core.values import Bools, Floats, Ints
 from deniable.estimation import calibration
 from deniable.estimation.calibration import Calibration, Control, SetControl
+from deniable.estimation.limits import Cumulants
 from deniable.estimation.mapped import Grouped, Mapped, column_of
 from deniable.estimation.model.likelihood import likelihood_counts
-from deniable.estimation.model.weighed import Answers, Tallies, Weighed, slopes
+from deniable.estimation.model.moments import cumulants_of
+from deniable.estimation.model.weighed import Answers, Tallies, Weighed
 from deniable.estimation.questions import domain_numbers, sensitive_part
 
 if TYPE_CHECKING:
     from deniable.estimation.asking import Asking, Options
     from deniable.estimation.linear import Narrowed
+    from deniable.estimation.model.lineups import LineUpStates
+    from deniable.estimation.model.states import States
     from deniable.estimation.predicates import Predicate
 
 SET_ENTRIES = 2**22  # weights computed at a time
@@ -75,14 +79,14 @@ def weighed(
 def row_weights(ask: Asking, where: Predicate, numbers: Mapped | None = None) -> Floats:
     """w of every row, in the order of the table: its class says which set is asked for, its state what is published."""
     resolved = ask.resolver().resolve(where)
-    if not ask.states.unbiased:
+    sets = resolved.sets if numbers is None else resolved.sets * domain_numbers(ask.manifest, numbers)
+    if ask.states.unknown(sets).any():
         raise QuestionError(
-            "This release has no weights: its channel cannot be inverted, so no sum over its rows is unbiased. "
-            "Fix: ask count(where=...), which says what is possible at all."
+            "This question has no weights: its values cannot be told apart in this release, so no sum over its rows is "
+            "unbiased. Fix: ask count(where=...), which says what is possible at all."
         )
     rows = ask.counter.coded((), resolved.leaves, states=True)
     own = resolved.classes[rows.patterns]
-    sets = resolved.sets if numbers is None else resolved.sets * domain_numbers(ask.manifest, numbers)
     return np.where(own >= 0, ask.states.weights(sets)[own, rows.states], 0.0)
 
 
@@ -105,7 +109,7 @@ class _OnePart(Weighed):
 
     def __init__(self, ask: Asking, block: Block, known: Control | None) -> None:
         self.ask, self.states, self._whole = ask, ask.states, known
-        self.keys, self.counts, self.unbiased = block.keys, block.counts, ask.states.unbiased
+        self.keys, self.counts = block.keys, block.counts
         self.moments = {
             name: Tallies(moment.rows, moment.sums, moment.squares) for name, moment in block.moments.items()
         }
@@ -135,6 +139,7 @@ class ValueSets(_OnePart):
             possible[..., part] = sets[..., positions].max(-1, keepdims=True)
             certain[..., part] = sets[..., positions].min(-1, keepdims=True)
         self._weight, self._possible, self._certain = weight, possible, certain
+        self.unknown = None if states.unbiased else np.asarray(states.unknown(sets).any(axis=1))
         self._follow: SetControl | None = None
         if control is not None:
             place = np.arange(len(sets)), _followed(sets, block.counts.sum(axis=(0, 2)))
@@ -169,10 +174,16 @@ class ValueSets(_OnePart):
     def bounds(self, tally: Floats) -> tuple[Floats, Floats]:
         return _added(tally, self._certain), _added(tally, self._possible)
 
-    def slope(self) -> Floats | float:
-        """Over the states of the class that most rows are in; the states as often as they would be published."""
-        place = np.arange(len(self.sets)), _followed(self.sets, self.counts.sum(axis=(0, 2)))
-        return slopes(self._weight[place], self.states.references(self.sets[place]))[None, :]
+    def cumulants(self, value: Floats, variance: Floats, smallest: Floats) -> Cumulants | None:
+        if self.sets.dtype != bool:
+            return None
+        moments = self.states.set_moments(self._weight, self.sets.astype(bool), self.ask.often)
+        parts = [
+            (rows[:, None, number], one.picked((slice(None), number)))
+            for rows, one in zip(_by_cell(self.states, self.counts), moments, strict=True)
+            for number in range(rows.shape[1])
+        ]
+        return cumulants_of(parts, self.shape)
 
     def likely(self) -> Floats:
         return np.einsum("gtx,jtx->gj", self._fitted(), self.sets.astype(np.float64), optimize=True)
@@ -188,6 +199,7 @@ class SingleValues(_OnePart):
     def __init__(self, ask: Asking, block: Block, sets: Bools | Floats, chosen: Ints, control: Control | None) -> None:
         super().__init__(ask, block, control)
         self._sets, self._chosen = sets, chosen
+        self.unknown = None if self.states.unbiased else self.states.unknown(np.eye(self.states.m, dtype=bool))[chosen]
         self._known: list[tuple[Floats, Floats, Floats]] = []
         self.control = None if control is None else calibration.of_values(self.states, control).picked(chosen)
 
@@ -235,8 +247,21 @@ class SingleValues(_OnePart):
         ends = self._of_labels(certain), self._of_labels(possible)
         return np.minimum(*ends), np.maximum(*ends)
 
-    def slope(self) -> Floats | float:
-        return self.states.value_slopes[self._chosen][None, :]
+    def cumulants(self, value: Floats, variance: Floats, smallest: Floats) -> Cumulants | None:
+        every = self.ask.value_moments
+        if every is None or self._sets.dtype != bool:
+            return None
+        place = np.full(self.states.m, -1)
+        place[self._chosen] = np.arange(len(self._chosen))
+        parts = []
+        for rows, positions, moments in zip(
+            _by_cell(self.states, self.counts), self.states.positions, every, strict=True
+        ):
+            inside = np.flatnonzero(place[positions] >= 0)
+            some = np.zeros(self.shape)
+            some[:, place[positions[inside]]] = rows @ self._sets[:, positions[inside]]
+            parts.append((some, moments.at(inside, place[positions[inside]], len(self._chosen))))
+        return cumulants_of(parts, self.shape)
 
     def likely(self) -> Floats:
         return self._of_labels(self._fitted())
@@ -250,6 +275,11 @@ class SingleValues(_OnePart):
             some = linear.picked(np.arange(start, start + len(places)))
             parts.append(fitted.shrunk(some, rows, sets))
         return Answers.joined(parts, axis=1)
+
+
+def _by_cell(states: States | LineUpStates, counts: Floats) -> list[Floats]:
+    """Rows [group, class] of each cell."""
+    return [counts[..., part].sum(axis=-1) for part in states.slices]
 
 
 def _followed(sets: Bools | Floats, rows: Floats) -> Ints:

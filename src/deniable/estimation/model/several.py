@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from deniable.core import tally as tallied
 from deniable.core.errors import QuestionError, option, warn_caller
-from deniable.core.tally import Block, Counter, Moments
+from deniable.core.tally import Block, Counter
 from deniable.core.values import Bools, Floats, Ints
+from deniable.estimation.limits import Cumulants
 from deniable.estimation.mapped import Grouped, Mapped, column_of
 from deniable.estimation.model.conditions import MOST_LABELS, MOST_SHOWN, Conditions, Labels
+from deniable.estimation.model.moments import Moments, cumulants_of, of_sets
 from deniable.estimation.model.swapped import swapped_columns, swapped_in
 from deniable.estimation.model.tensor import Tensor
 from deniable.estimation.model.weighed import Tallies, Weighed
@@ -150,6 +154,26 @@ class PatternRows:
     def picked(self, by_label: Floats) -> Floats:
         return by_label.reshape(self.shape)[:, self.chosen]
 
+    @cached_property
+    def label_moments(self) -> Moments:
+        """Of the weights of the labels that are asked for."""
+        total = self.spread(self.counts.sum(axis=1)).sum(axis=0)
+        moments = Moments(np.ones(1), (np.ones(1), np.ones(1)), (np.ones(1), np.ones(1)))
+        for axis, factor in enumerate(self.labels.tensor.factors):
+            others = tuple(place for place in range(total.ndim) if place != axis)
+            moments = moments.times(factor.moments(shares(factor.invert(total.sum(axis=others)))))
+        return moments.picked(self.chosen)
+
+    @cached_property
+    def condition_shares(self) -> Floats:
+        """How often the conditions' columns have their states, as nearly as all rows of the question tell."""
+        whole = self.conditions.whole
+        outer = len(self.conditions.truth)
+        total = np.zeros((self.counts.shape[1], math.prod(self.conditions.values.published)))
+        np.add.at(total.T, self.wide, self.counts)
+        shown = total.reshape(outer, *whole.published).sum(axis=0)
+        return shares(whole.invert(shown[None]).reshape(-1))
+
     @property
     def size(self) -> int:
         return math.prod((*self.shown, self.counts.shape[1], *self.conditions.values.published))
@@ -166,13 +190,19 @@ class PatternRows:
         return np.moveaxis(by_label, 2, 1)
 
 
+def shares(counts: Floats) -> Floats:
+    """Estimated counts as shares; where there is nothing, a little of everything."""
+    known = np.maximum(counts, 0.0) + 1e-15 * max(float(counts.sum()), 1.0)
+    return np.asarray(known / known.sum())
+
+
 def _satisfying(block: Block, possible: Bools) -> Block:
     """Of a tally, what may satisfy the condition by its public columns: groups of other rows are no groups of it."""
     inside = block.counts[:, possible, 0].any(axis=1)
     if inside.all():
         return block
     moments = {
-        name: Moments(moment.rows[inside], moment.sums[inside], moment.squares[inside])
+        name: tallied.Moments(moment.rows[inside], moment.sums[inside], moment.squares[inside])
         for name, moment in block.moments.items()
     }
     return Block(block.keys[inside], block.counts[inside], moments)
@@ -217,6 +247,35 @@ class Patterns(Weighed):
     def bounds(self, tally: Floats) -> tuple[Floats, Floats]:
         certain, possible = (self.rows.by_group(tally @ mask) * self.inside for mask in (self._certain, self._possible))
         return certain, possible
+
+    def cumulants(self, value: Floats, variance: Floats, smallest: Floats) -> Cumulants | None:
+        rows = self.rows
+        if not self._is_set or not self.inside.all() or rows.swapped_labels or rows.swapped_conditions:
+            return None
+        labels, conditions = rows.label_moments, rows.conditions
+        truth = self.truth.reshape(len(self.truth), -1)
+        weights = conditions.weights_of(self.truth).reshape(len(truth), -1)
+        whole = conditions.whole
+
+        def back(z: Floats) -> Floats:
+            return whole.transposed(z.reshape(-1, *whole.published)).reshape(len(z), -1)
+
+        satisfying = of_sets(back, weights, truth.astype(bool), rows.condition_shares)
+        counts = self.counts.reshape(len(self.counts), len(truth), self.counts.shape[1] // len(truth)).sum(axis=-1)
+        parts = []
+        for outer in range(len(truth)):
+            by_group = np.zeros(len(self.keys))
+            np.add.at(by_group, rows.group, counts[:, outer])
+            own = satisfying.picked(slice(outer, outer + 1))
+            if rows.labels.names and not truth[outer].any():
+                continue
+            if truth[outer].all():  # the labels alone decide
+                own = Moments(np.ones(1), (np.ones(1), np.ones(1)), (np.ones(1), np.ones(1)))
+                if not rows.labels.names:
+                    continue
+            both = labels.times(own) if rows.labels.names else own
+            parts.append((by_group[:, None], both))
+        return cumulants_of(parts, self.shape)
 
     def likely(self) -> Floats:
         """Counts by the fixed point of the iterative Bayesian rule over labels and patterns together."""

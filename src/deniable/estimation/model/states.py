@@ -8,7 +8,7 @@ is a cell and a published value of it; weights of a value set S are one number p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -18,9 +18,11 @@ import numpy as np
 from deniable.core.channels import Channel
 from deniable.core.errors import QuestionError, option
 from deniable.core.values import Ints
+from deniable.estimation.model.moments import Moments, of_coins, of_sets, of_values
 from deniable.estimation.model.tensor import SINGULAR, stochastic
-from deniable.estimation.model.weighed import regressed, slopes
 from deniable.estimation.published import Bools, Floats, OnePart
+
+UNREACHED = 1e-4  # of a value, by which the expectation of weights may miss it: matrices have six digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +75,30 @@ class States:
             return self._mixture_inverse is not None
         return all(channel.invertible for channel in self.channels)
 
+    def unknown(self, chosen: Bools | Floats) -> Bools:
+        """Which value sets no weights tell of, [..., m] -> [...]: their values cannot be told apart from others.
+
+        Weights w with P^T w = t exist where t lies in the space of P's rows.
+        """
+        lost = np.zeros(chosen.shape[:-1], bool)
+        if self.unbiased:
+            return lost
+        if self.mixture is not None:
+            reached = chosen.astype(np.float64) @ self._pseudo @ self.mixture
+            return np.asarray(np.abs(reached - chosen).max(axis=-1) > UNREACHED)
+        for channel, positions in zip(self.channels, self.positions, strict=True):
+            if not channel.invertible:
+                lost |= chosen[..., positions].min(-1) != chosen[..., positions].max(-1)
+        return lost
+
     def weights(self, chosen: Bools | Floats) -> Floats:
         """w over states, for value sets given as rows of booleans over the domain: [..., m] -> [..., states]; or for
         numbers v, one for each value: then E[w | x] = v_x."""
         if self.mixture is not None:
-            weights = chosen.reshape(-1, self.m).astype(np.float64) @ self._inverse
+            flat = chosen.reshape(-1, self.m).astype(np.float64)
+            weights = flat @ self._pseudo
+            if not self.unbiased:  # what nothing is known of counts as it is shown
+                weights = np.where(self.unknown(flat)[:, None], flat, weights)
             return _certain(chosen, weights.reshape(chosen.shape))
         parts = []
         for channel, positions in zip(self.channels, self.positions, strict=True):
@@ -113,34 +134,34 @@ class States:
                 total[..., positions] += here.sum(-1, keepdims=True) * of_inverse(channel.replacing)
         return total
 
-    def references(self, chosen: Bools | Floats) -> list[tuple[slice, Floats]]:
-        """For each cell how often its states are published: half from replacements, half from the values asked for."""
-        parts = []
-        for number, (part, positions) in enumerate(zip(self.slices, self.positions, strict=True)):
-            replaced = self.mixture.mean(axis=1) if self.mixture is not None else self.channels[number].replacing
-            inside = np.abs(chosen[..., positions].astype(np.float64))
-            total = inside.sum(-1, keepdims=True)
-            parts.append((part, replaced / 2 + inside / np.where(total > 0, 2 * total, np.inf)))
-        return parts
-
-    @cached_property
-    def value_slopes(self) -> Floats:
-        """w+ + w- - 1 of every single value; where it stands in several cells, by how far apart its weights are."""
+    def set_moments(self, weights: Floats, sets: Bools, often: Sequence[Floats]) -> list[Moments]:
+        """Of value sets [.., m], cell by cell, from how often each cell has its values."""
         if self.mixture is not None:
-            every = np.eye(self.m, dtype=bool)
-            return slopes(self.weights(every), self.references(every))
-        above, below = np.zeros(self.m), np.zeros(self.m)
-        for channel, positions in zip(self.channels, self.positions, strict=True):
-            if channel.invertible and channel.m > 1:
-                common, variance = _value_moments(channel)
-                above[positions] += common
-                below[positions] += variance
-        return regressed(above, below)
+            mixture = self.mixture
+            return [of_sets(lambda z: np.asarray(z @ mixture), weights, sets, often[0])]
+        cells = zip(self.channels, self.slices, self.positions, often, strict=True)
+        return [of_sets(c.expected, weights[..., part], sets[..., at], own) for c, part, at, own in cells]
+
+    def value_moments(self, often: Sequence[Floats]) -> list[Moments] | None:
+        """Of every single value, cell by cell."""
+        if self.mixture is not None:
+            return [of_values(self.mixture, self._inverse, often[0])]
+        if not all(channel.keep.all() for channel in self.channels):
+            return None
+        return [of_coins(c.coins, c.replacing, own) for c, own in zip(self.channels, often, strict=True)]
 
     @cached_property
     def _inverse(self) -> Floats:
-        """Of the mixture; where it has none, published rows count for what they show."""
-        return np.eye(self.m) if self._mixture_inverse is None else self._mixture_inverse
+        """The weights of every single value in a mixture [values, states]."""
+        return self._pseudo if self.unbiased else self.weights(np.eye(self.m, dtype=bool))
+
+    @cached_property
+    def _pseudo(self) -> Floats:
+        """The inverse of the mixture; where it has none, one for all value sets that can be told apart."""
+        if self._mixture_inverse is None:
+            assert self.mixture is not None
+            return np.linalg.pinv(self.mixture, rcond=1 / SINGULAR).astype(np.float64)
+        return self._mixture_inverse
 
     @cached_property
     def _mixture_inverse(self) -> Floats | None:
@@ -162,26 +183,6 @@ def inverse_of(matrix: Floats) -> Floats | None:
     if most < SINGULAR:
         return inverse
     return inverse if most < len(matrix) * SINGULAR and np.linalg.cond(matrix) < SINGULAR else None
-
-
-def _value_moments(channel: Channel) -> tuple[Floats, Floats]:
-    """Of every single value's weights: the covariance of w^2 - w with w, and the variance of w, as ``slopes`` has them.
-
-    A row that shows another value y counts for -s g_y, g = (1-p) / p: moments of g under r serve all values at once.
-    """
-    if (channel.keep == 0).any():
-        every = np.eye(channel.m)
-        w, own = channel.weights(every), channel.replacing / 2 + every / 2
-        first, second, third = ((own * w**power).sum(-1) for power in (1, 2, 3))
-    else:
-        p, r = channel.coins, channel.replacing
-        g, often = (1 - p) / p, (1 + r) / 2
-        s = (r / p) / (1 + (r * g).sum())
-        shown = (1 - (1 - p) * s) / p
-        first, second, third = (
-            often * shown**power + (-s) ** power * ((r * g**power).sum() - r * g**power) / 2 for power in (1, 2, 3)
-        )
-    return third - second - first * (second - first), second - first**2
 
 
 def _certain(inside: Bools | Floats, weights: Floats) -> Floats:

@@ -22,6 +22,7 @@ from deniable.core.errors import InternalError, QuestionError, option
 from deniable.core.values import Floats
 from deniable.estimation.model.fixed_point import Fit, fixed_point
 from deniable.estimation.model.lineups import LineUpFactor
+from deniable.estimation.model.moments import Moments, of_coins, of_values
 
 Operation = Callable[[Floats], Floats]
 WORTHLESS = 1e4
@@ -86,6 +87,12 @@ class Factor:
         on = ((1 - (1 - self.coin) * self.masses) / self.coin) ** 2
         return self._with_fixed(on * moving + off * (moving.sum(-1, keepdims=True) - moving), y)
 
+    def moments(self, often: Floats) -> Moments:
+        """Of the weights of every single state."""
+        p, r = np.full(self.size, self.coin), np.append(self.masses, np.zeros(self.fixed))
+        p[len(self.masses) :] = 1.0
+        return of_coins(p, r, often)
+
     @property
     def condition(self) -> float:
         """The condition number in the 1-norm: (1 + (1-p)(1 - 2 min b)) / p."""
@@ -140,6 +147,11 @@ class Dense:
     def squares(self, y: Floats) -> Floats:
         """sum_y (P^-1[x][y])^2 y_y."""
         return self._times(self._inverse**2, y)
+
+    def moments(self, often: Floats) -> Moments:
+        """Of the weights of every single state."""
+        every = np.eye(self.size)
+        return of_values(self.apply(every).T, self.weights(every), often)
 
     @cached_property
     def condition(self) -> float:

@@ -8,27 +8,26 @@ with w'' the weight of rows that satisfy both conditions. Whatever the parts of 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+import pyarrow as pa
 
 from deniable.core.errors import InternalError
-from deniable.core.values import Floats, Ints
+from deniable.core.values import Bools, Floats, Ints
+from deniable.estimation.limits import Cumulants, hopeless, limits, reasons
 
 if TYPE_CHECKING:
     from deniable.estimation.calibration import Calibration
-
-NEARLY = 1e-9  # a variance of weights that is rounding alone
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
     """Estimates [groups, labels] with their variances and what is possible; ``raw`` is the variance uncalibrated.
 
-    ``slope`` says how much larger the variance is for each row more that the truth has: intervals of small counts are
-    lopsided by it. It is 0 where nothing is known of it.
+    ``cumulants`` say how they are distributed for any truth, where that is known; ``whole``: a truth is a whole number.
     """
 
     value: Floats
@@ -36,13 +35,14 @@ class Answers:
     raw: Floats
     smallest: Floats
     largest: Floats
-    slope: Floats | float = 0.0
+    _: KW_ONLY
+    cumulants: Cumulants | None = None
+    whole: bool = False
 
     @classmethod
-    def joined(cls, parts: list[Answers], axis: int) -> Answers:
-        names = ("value", "variance", "raw", "smallest", "largest", "slope")
-        parts = [replace(part, slope=np.broadcast_to(part.slope, part.value.shape)) for part in parts]
-        return cls(*(np.concatenate([getattr(part, name) for part in parts], axis=axis) for name in names))
+    def joined(cls, parts: Sequence[Answers], axis: int) -> Answers:
+        columns = zip(*(part._arrays() for part in parts), strict=True)
+        return parts[0]._made([np.concatenate(arrays, axis) for arrays in columns])
 
     def picked(self, labels: Ints) -> Answers:
         """Some of the labels."""
@@ -52,6 +52,10 @@ class Answers:
         """Of some groups, the first; None: of all."""
         return self if groups is None else self._changed(lambda column: column[:groups].copy())
 
+    def first_label(self, groups: Ints) -> Answers:
+        """Of some groups, at the first label alone."""
+        return self._changed(lambda column: column[groups, 0])
+
     def spread(self, rows: Ints, labels: Ints) -> Answers:
         """At other groups and labels, given where each of them stands here; 0 where it is not (-1)."""
         there = (rows >= 0)[:, None] & (labels >= 0)[None, :]
@@ -60,13 +64,25 @@ class Answers:
         return self._changed(lambda column: np.where(there, column[rows][:, labels], 0.0))
 
     def _changed(self, change: Callable[[Floats], Floats]) -> Answers:
-        slope = np.broadcast_to(self.slope, self.value.shape)
-        return Answers(*map(change, (self.value, self.variance, self.raw, self.smallest, self.largest, slope)))
+        return self._made(list(map(change, self._arrays())))
 
-    def without_claim(self) -> Answers:
-        """Where a channel cannot be inverted no error can be stated: the interval becomes all that is possible."""
-        unknown = np.where(self.largest > self.smallest, np.inf, 0.0)
-        return Answers(self.value, self.variance + unknown, self.raw + unknown, self.smallest, self.largest)
+    def _arrays(self) -> list[Floats]:
+        further = () if self.cumulants is None else self.cumulants.numbers()
+        return [self.value, self.variance, self.raw, self.smallest, self.largest, *further]
+
+    def _made(self, arrays: Sequence[Floats]) -> Answers:
+        """The same with other numbers."""
+        cumulants = None if self.cumulants is None else Cumulants(*arrays[5:])
+        return Answers(*arrays[:5], cumulants=cumulants, whole=self.whole)
+
+    def hopeless(self, z: float) -> pa.Array:
+        """Why nothing was learned, answer by answer; missing where something was."""
+        lost = hopeless(self.variance, self.smallest, self.largest, z) & ~np.isnan(self.value)
+        return reasons(lost, np.isinf(self.variance) & self.whole)
+
+    def limits(self, z: float) -> tuple[Floats, Floats]:
+        """The ends of the intervals."""
+        return limits(self.value, self.variance, self.smallest, self.largest, z, self.cumulants, self.whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +103,14 @@ class Weighed(ABC):
         keys: the groups: codes of the public group columns, one row per group.
         counts: how many rows, in the shape that the methods take.
         moments: numeric columns in the same shape.
-        unbiased: whether the channels can be inverted; where not, no interval is claimed.
+        unknown: at which labels nothing can be estimated, and no interval is claimed [labels]; None: at none.
         control: what the whole table is known to be off by; None where nothing is.
     """
 
     keys: Ints
     counts: Floats
     moments: Mapping[str, Tallies]
-    unbiased: bool = True
+    unknown: Bools | None = None
     control: Calibration | None = None
 
     @property
@@ -142,33 +158,15 @@ class Weighed(ABC):
         return 0.0
 
     def slope(self) -> Floats | float:
-        """How much larger the variance of a count is for each row more that the truth has [groups, labels].
-
-        Where weights take two values only, w+ for rows that show what is asked for and w- for others, the estimated
-        variance is linear in the estimate, with the slope w+ + w- - 1 exactly. Elsewhere the regression of w^2 - w on w
-        over published rows stands for it.
-        """
+        """How much larger the variance of a count is for each row more that the truth has [groups, labels]."""
         return 0.0
+
+    def cumulants(self, value: Floats, variance: Floats, smallest: Floats) -> Cumulants | None:
+        """How a count is distributed for any truth: as a number of jumps, each as large as the slope."""
+        slope = np.broadcast_to(self.slope(), value.shape)
+        second = variance - slope * (value - smallest)
+        return Cumulants(second, slope, slope * second, slope**2)
 
     def shrunk(self, linear: Answers) -> Answers:
         """The linear estimate, drawn towards independence."""
         raise InternalError(f"{type(self).__name__} has no shrinkage, and was asked for it")
-
-
-def slopes(weights: Floats, references: list[tuple[slice, Floats]]) -> Floats:
-    """The regression of w^2 - w on w within cells, [sets, states] -> [sets]; 0 where all weights are the same."""
-    above, below = np.zeros(len(weights)), np.zeros(len(weights))
-    for part, often in references:
-        w = weights[:, part]
-        mass = often.sum(-1, keepdims=True)
-        own = often / np.where(mass > 0, mass, 1.0)
-        centred = w - (own * w).sum(-1, keepdims=True)
-        above += (own * centred * (w**2 - w)).sum(-1)
-        below += (own * centred**2).sum(-1)
-    return regressed(above, below)
-
-
-def regressed(common: Floats, variance: Floats) -> Floats:
-    """The slope of a regression; 0 where weights differ by rounding alone."""
-    differ = variance > NEARLY
-    return np.where(differ, common / np.where(differ, variance, 1.0), 0.0)

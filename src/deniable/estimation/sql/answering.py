@@ -16,6 +16,7 @@ from deniable.core.values import Floats
 from deniable.estimation.aggregates import Aggregate, Computed, Count
 from deniable.estimation.answering import answer, group_columns, interval
 from deniable.estimation.asking import Options, asking
+from deniable.estimation.limits import reasons
 from deniable.estimation.linear import Term
 from deniable.estimation.mapped import Grouped
 from deniable.estimation.model.weighed import Answers
@@ -24,7 +25,7 @@ from deniable.estimation.published import Published, with_columns
 from deniable.estimation.question import Question
 from deniable.estimation.sql.expressions import Expression, has_aggregate, outermost
 from deniable.estimation.sql.literals import Node, is_literal, literal, shown
-from deniable.estimation.sql.parsing import Item, Query, columns_of, group_column, parse
+from deniable.estimation.sql.parsing import Item, Query, columns_of, group_column, hopeless_of, parse
 from deniable.estimation.sql.scope import Scope
 from deniable.estimation.sql.values import APART, Scalar, replaced_in, value_of
 
@@ -33,7 +34,8 @@ PLACE = f"{APART}place"
 
 
 def sql(published: Published, question: str, tables: Mapping[str, pa.Table], options: Options) -> pa.Table:
-    """Answer a question in SQL; every aggregate ``n`` comes with ``n_low`` and ``n_high``."""
+    """Answer a question in SQL; every aggregate ``n`` comes with ``n_low`` and ``n_high``, and with ``n_hopeless``, why
+    nothing was learned, where that is so of any row shown."""
     query = parse(question, Scope.of(published), tables)
     return Answering(published, query, options).table()
 
@@ -72,9 +74,18 @@ class Answering:
         full = full.slice(min(self.query.offset, kept), limit)
         if self.options.simultaneous == "selected" and full.num_rows < self.rows:
             full = self._adjusted(full)
-        shown = full.select(self._shown)
-        note = self._note(shown.num_rows < self.rows)
+        shown = self._with_reasons(full)
+        note = self._note(full.num_rows < self.rows)
         return shown if note is None else shown.replace_schema_metadata({NOTE: note})
+
+    def _with_reasons(self, full: pa.Table) -> pa.Table:
+        """What is shown, with the reasons why nothing was learned beside the estimates that they are of."""
+        chosen = []
+        for item in self.query.items:
+            why = hopeless_of(item)
+            said = why in full.column_names and full[why].null_count < full.num_rows
+            chosen += [*columns_of(item), *([why] if said else [])]
+        return full.select(chosen)
 
     # -- selection -----------------------------------------------------------------------------------------------------
 
@@ -138,7 +149,10 @@ class Answering:
             if isinstance(item.what, Scalar):
                 arrays[item.name] = _spread(item.what, arrays, rows)
                 continue
-            arrays |= dict(zip(columns_of(item), self._columns(item, question, answered), strict=True))
+            *numbers, why = self._columns(item, question, answered)
+            arrays |= dict(zip(columns_of(item), numbers, strict=True))
+            if why.null_count < len(why):
+                arrays[hopeless_of(item)] = why
         return pa.table(arrays)
 
     def _first(self) -> int | None:
@@ -149,24 +163,28 @@ class Answering:
         return None if self.options.simultaneous else query.limit + query.offset
 
     def _columns(self, item: Item, question: Question, answered: Any) -> list[pa.Array]:
-        """An aggregate's values and the ends of its intervals, group by group."""
+        """An aggregate's values, the ends of its intervals, and why nothing was learned, group by group."""
         expression = item.what
         assert isinstance(expression, Expression)
         what = estimated(expression)
         if isinstance(what, Extreme):
-            return [extremes(self.published, question, what, answered)] * 3
+            exact = extremes(self.published, question, what, answered)
+            return [exact, exact, exact, pa.nulls(len(exact), pa.string())]
         if isinstance(what, Quantile):
             columns = quantiles(self.published, question, what, answered)
+            lost = np.isnan(columns[0]) & (columns[1] <= columns[2])
+            why = reasons(lost, lost)
         else:
             numbers = answered.by_aggregate[what]
             if len(self.query.groupings) == 1:
                 self._numbers[item.name] = numbers
-            columns = [numbers.value, *interval(numbers, self.options.z_of(int((numbers.variance > 0).sum())))]
+            z = self.options.z_of(int((numbers.variance > 0).sum()))
+            columns, why = [numbers.value, *interval(numbers, z)], numbers.hopeless(z)
         flat = [
             _rounded(column.reshape(-1), expression.decimals, up)
             for column, up in zip(columns, (0, -1, 1), strict=True)
         ]
-        return [pa.array(column, mask=np.isnan(column)) for column in flat]
+        return [*(pa.array(column, mask=np.isnan(column)) for column in flat), why]
 
     # -- HAVING and ORDER BY -----------------------------------------------------------------------------------------
 

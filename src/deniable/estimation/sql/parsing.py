@@ -198,6 +198,7 @@ def _items(nodes: Sequence[Node], reader: Reader, scope: Scope, spelled: Mapping
             name = plain or (inner.name if isinstance(inner, exp.Column) else inner.sql(dialect="duckdb"))
             items.append(Item(alias or name, _of_groups(inner, scope, spelled)))
     names = [name for item in items for name in columns_of(item)]
+    names += [hopeless_of(item) for item in items if isinstance(item.what, Expression)]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise QuestionError(f"Two columns of the result would be called {twice!r}: give one another name with AS.")
@@ -212,6 +213,11 @@ def group_column(group: Grouped) -> str:
 def columns_of(item: Item) -> list[str]:
     """The result's columns of an item: an aggregate n comes with n_low and n_high."""
     return [item.name] if isinstance(item.what, Scalar) else [item.name, f"{item.name}_low", f"{item.name}_high"]
+
+
+def hopeless_of(item: Item) -> str:
+    """What the column is called that says why nothing was learned."""
+    return f"{item.name}_hopeless"
 
 
 def _of_groups(node: Node, scope: Scope, spelled: Mapping[str, Grouped]) -> Scalar:
