@@ -14,8 +14,8 @@ WALKS = {
     "publish by a named mechanism": house.Walk(268, 43, 2),
     "publish, mechanism left out": house.Walk(524, 54, 3),
     "publish to a folder": house.Walk(396, 50, 2),
-    "count": house.Walk(95, 18, 0),
-    "sql": house.Walk(160, 33, 0),
+    "count": house.Walk(106, 20, 0),
+    "sql": house.Walk(180, 35, 0),
     "verify": house.Walk(225, 29, 0),
 }
 

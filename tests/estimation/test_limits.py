@@ -31,7 +31,9 @@ def singular() -> dn.Release:
 
 
 def test_no_aggregate_is_certain_where_values_cannot_be_told_apart(singular):
-    unknown = next(value for value in singular.manifest.parts[0].domain if singular.count({"d": value}).stderr == np.inf)
+    unknown = next(
+        value for value in singular.manifest.parts[0].domain if singular.count({"d": value}).stderr == np.inf
+    )
     found = singular.count({"d": unknown})
     assert (found.low, found.high) == (0, 1500)
     assert found.hopeless

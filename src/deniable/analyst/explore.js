@@ -2,11 +2,12 @@
 // A release in a page: what `release.count` computes (estimation/model, estimation/estimate.py), and a form to ask it.
 (() => {
   const Z = 1.959963984540054, TAIL = 0.025, FEW = 50, LOWER = 0.25, UPPER = 0.5, LAPLACE_TAIL = 0.3, NEARLY = 1e-9;
+  const STRAIGHT = 1e-3, CLOSE = 1e-6, ROUNDED = 1e-6;
   const LEAST = 1, MOST_GROUPS = 200, MOST_WORK = 2e10;
   const meta = JSON.parse(document.getElementById("meta").textContent);
   const add = (numbers) => numbers.reduce((sum, one) => sum + one, 0);
 
-  // -- Intervals (estimation/estimate.py) ------------------------------------------------------------------------------
+  // -- Intervals (estimation/limits.py) --------------------------------------------------------------------------------
 
   const LANCZOS = [
     0.99999999999999709182, 57.156235665862923517, -59.597960355475491248, 14.136097974741747174,
@@ -28,11 +29,11 @@
     const front = Math.exp(a * Math.log(x) - x - logGamma(a));
     if (x < a + 1) {
       let term = 1 / a, sum = term;
-      for (let n = 1; n < 1000 && Math.abs(term) > 1e-17 * Math.abs(sum); n += 1) sum += term *= x / (a + n);
+      for (let n = 1; n < 1e6 && Math.abs(term) > 1e-17 * Math.abs(sum); n += 1) sum += term *= x / (a + n);
       return front * sum;
     }
     let b = x + 1 - a, c = 1e300, d = 1 / b, h = d;
-    for (let i = 1; i < 1000; i += 1) {
+    for (let i = 1; i < 1e6; i += 1) {
       const an = -i * (i - a);
       b += 2;
       d = 1 / (an * d + b || 1e-300);
@@ -54,29 +55,138 @@
     return (low + high) / 2;
   };
 
-  // How far an interval reaches below and above: a score interval, of few hits the tails of a Poisson number. Of a sample
-  // no hit at all still leaves rows that were not taken, and the exact limits of few hits are used.
-  const reach = (variance, given) => {
-    const sampled = meta.share < 1, slope = (sampled || variance > 0) && Number.isFinite(variance) ? given : 0;
+  // Of a sample no hit at all still leaves rows that were not taken: exact limits of few hits, else a score interval.
+  const reach = (variance, slope) => {
     if (variance < FEW * slope * slope) {
-      const hits = variance / (slope * slope), [less, more] = sampled ? [0, 1] : [LOWER, UPPER];
-      const lower = hits + less > 0 ? Math.max(hits - gammaInverse(hits + less, TAIL), 0) : 0;
-      const upper = Math.max(gammaInverse(hits + more, 1 - TAIL) - hits, 0);
+      const hits = variance / (slope * slope);
+      const lower = hits > 0 ? Math.max(hits - gammaInverse(hits, TAIL), 0) : 0;
+      const upper = Math.max(gammaInverse(hits + 1, 1 - TAIL) - hits, 0);
       return slope > 0 ? [slope * lower, slope * upper] : [-slope * upper, -slope * lower];
     }
     const shift = (Z * Z * slope) / 2, half = Math.sqrt(shift * shift + Z * Z * variance);
     return [half - shift, half + shift];
   };
 
-  const figure = (value, variance, slope, smallest, largest, rows) => {
+  const normal = (t) => (t > 0 ? 1 - normal(-t) : (1 - gammaP(0.5, (t * t) / 2)) / 2);
+  const within = (number, low, high) => Math.min(Math.max(number, low), high);
+
+  // k2 and k3 of an estimate whose truth is so far above the smallest one.
+  const cumulantsAt = (known, above) => [Math.max(known.second + known.secondSlope * above, 0), known.third + known.thirdSlope * above];
+
+  // Whether an estimate as high as this one, or as low, is too unlikely for a truth.
+  const unlikely = (value, truth, smallest, known, above) => {
+    const [second, third] = cumulantsAt(known, truth - smallest), error = Math.sqrt(second);
+    const jump = second > 0 ? Math.abs(third) / second : 0, moved = value - truth + (above ? -LOWER : UPPER) * jump;
+    let t = error > 0 ? moved / error : moved === 0 ? 0 : Math.sign(moved) * Infinity;
+    let skew = error > 0 ? third / error ** 3 : 0;
+    if (skew < 0) [t, skew] = [-t, -skew];
+    const upper = third >= 0 === above;
+    if (!(skew > STRAIGHT)) return normal(upper ? -t : t) < TAIL;
+    const shape = 4 / (skew * skew), reached = Math.max(shape + t * Math.sqrt(shape), 0);
+    const below = reached === Infinity ? 1 : gammaP(shape, reached);
+    return (upper ? 1 - below : below) < TAIL;
+  };
+
+  const firstWhole = (holds, least, most) => {
+    let low = least - 1, high = most;
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if (holds(middle)) high = middle;
+      else low = middle;
+    }
+    return high;
+  };
+
+  // Halves to the even number, as NumPy rounds them.
+  const nearest = (number) => (Math.abs(number % 1) === 0.5 ? 2 * Math.round(number / 2) : Math.round(number));
+
+  const limitsOf = (given, variance, known, smallest, largest) => {
+    const value = within(given, smallest, largest), few = known !== null && Number.isFinite(variance);
+    if (few && largest > smallest) {
+      const [second, third] = cumulantsAt(known, value - smallest);
+      if (second ** 3 < FEW * third ** 2) {
+        const middle = within(nearest(value), smallest, largest);
+        return [
+          firstWhole((truth) => !unlikely(value, truth, smallest, known, true), smallest, middle),
+          -firstWhole((truth) => !unlikely(value, -truth, smallest, known, false), -largest, -middle),
+        ];
+      }
+    }
+    const slope = few && variance > 0 ? known.secondSlope : 0, shift = (Z * Z * slope) / 2;
+    const half = Math.sqrt(shift * shift + Z * Z * Math.max(variance, 0));
+    const [low, high] = [Math.ceil(value - half + shift - CLOSE), Math.floor(value + half + shift + CLOSE)];
+    return (low > high ? [nearest(value), nearest(value)] : [low, high]).map((end) => within(end, smallest, largest));
+  };
+
+  // ``known``: its cumulants, or null; of a sample its slope.
+  const figure = (value, variance, known, smallest, largest, rows) => {
     if (variance === null) return { value, low: null, high: null, stderr: null, smallest, largest, rows, hopeless: false };
-    const [below, above] = reach(variance, slope), stderr = Math.sqrt(variance);
-    return {
-      value, stderr, smallest, largest, rows,
-      low: Math.min(value, Math.max(value - below, smallest), largest),
-      high: Math.max(value, Math.min(value + above, largest), smallest),
-      hopeless: largest > smallest && 2 * Z * stderr >= largest - smallest,
+    if (meta.share < 1) {
+      const [below, above] = reach(variance, known), stderr = Math.sqrt(variance);
+      const [low, high] = [Math.floor(Math.min(value, Math.max(value - below, smallest), largest)), Math.ceil(Math.max(value, Math.min(value + above, largest), smallest))];
+      return { value, stderr, smallest, largest, rows, low, high, hopeless: largest > smallest && 2 * Z * stderr >= largest - smallest };
+    }
+    if (known !== null && variance <= 0 && smallest < largest) {
+      const [typical] = cumulantsAt(known, within(value, smallest, largest) - smallest);
+      if (typical > ROUNDED) variance = typical;
+    }
+    const stderr = Math.sqrt(variance), hopeless = largest > smallest && 2 * Z * stderr >= largest - smallest;
+    const [low, high] = hopeless ? [smallest, largest] : limitsOf(value, variance, known, smallest, largest);
+    return { value, stderr, smallest, largest, rows, low, high, hopeless };
+  };
+
+  // The cumulants of sums of weights, from how many rows there are of each kind and their weights' moments
+  // (estimation/model/moments.py).
+  const cumulantsOf = (parts) => {
+    const made = { second: 0, secondSlope: 0, third: 0, thirdSlope: 0 };
+    let satisfy = 0;
+    for (const [rows, { share, own, every }] of parts) {
+      const others = own.map((one, j) => (1 - share > 1e-12 ? (every[j] - share * one) / (1 - share) : 0));
+      made.second += rows * others[0];
+      made.third += rows * others[1];
+      made.secondSlope += rows * share * (own[0] - 1 - others[0]);
+      made.thirdSlope += rows * share * (own[1] - 3 * own[0] + 2 - others[1]);
+      satisfy += rows * share;
+    }
+    made.secondSlope = satisfy > 0 ? made.secondSlope / satisfy : 0;
+    made.thirdSlope = satisfy > 0 ? made.thirdSlope / satisfy : 0;
+    return made;
+  };
+
+  // Moments of a set's weights, given what a value expects of numbers of what it shows.
+  const momentsOf = (back, weights, inside, often) => {
+    const share = add(inside.map((one, x) => one * often[x])), some = add(inside);
+    const raised = [2, 3].map((power) => back(weights.map((w) => w ** power)));
+    const average = (expected) => {
+      if (share > 0) return add(expected.map((one, x) => one * inside[x] * often[x])) / share;
+      return some > 0 ? add(expected.map((one, x) => one * inside[x])) / some : 0;
     };
+    return { share, own: raised.map(average), every: raised.map((expected) => add(expected.map((one, x) => one * often[x]))) };
+  };
+
+  const certainMoments = () => ({ share: 0, own: [1, 1], every: [0, 0] });
+
+  const backThroughCoins = (p, r) => (z) => {
+    const drawn = add(z.map((one, y) => one * r[y]));
+    return z.map((one, y) => p[y] * one + (1 - p[y]) * drawn);
+  };
+
+  const backThroughMatrix = (matrix, size) => (z) => {
+    const made = new Float64Array(size);
+    for (let y = 0; y < z.length; y += 1) for (let x = 0; x < size; x += 1) made[x] += z[y] * matrix[y * size + x];
+    return made;
+  };
+
+  const backThroughSets = (model) => (z) => {
+    const { m, size, truth } = model, members = array(model.members), inclusion = array(model.inclusion);
+    const distribution = array(model.distribution), inside = new Float64Array(m);
+    let all = 0;
+    for (let set = 0; set < distribution.length; set += 1) {
+      const own = z[set] * distribution[set];
+      all += own;
+      for (let j = set * size; j < (set + 1) * size; j += 1) inside[members[j]] += own;
+    }
+    return inside.map((one, x) => (truth * one) / inclusion[x] + (1 - truth) * all);
   };
 
   // -- The rows, and what is asked of them -----------------------------------------------------------------------------
@@ -155,7 +265,7 @@
 
   // -- One part: rows show a state, and a set of values gives each state a weight (estimation/model/states.py) -----------
 
-  const moments = (slope, weights, often) => {
+  const slopes = (slope, weights, often) => {
     const q = meta.share, mass = add(often);
     let mean = 0;
     for (let y = 0; y < often.length; y += 1) mean += (often[y] / (mass || 1)) * weights[y];
@@ -192,7 +302,7 @@
   const ofCells = (model, chosen) => {
     const count = add(model.cells.map((cell) => array(cell.positions).length));
     const made = { w: new Float64Array(count), least: new Uint8Array(count), most: new Uint8Array(count) };
-    const slope = { above: 0, below: 0 };
+    const slope = { above: 0, below: 0 }, kinds = new Int32Array(count), known = [];
     let start = 0;
     for (const cell of model.cells) {
       const inside = Float64Array.from(array(cell.positions), (place) => chosen[place]);
@@ -202,10 +312,13 @@
       made.least.fill(least, start, start + inside.length);
       made.most.fill(most, start, start + inside.length);
       const total = add(inside), replaced = array(cell.replaced);
-      moments(slope, weights, inside.map((one, y) => replaced[y] / 2 + (total > 0 ? one / (2 * total) : 0)));
+      if (meta.share < 1) slopes(slope, weights, inside.map((one, y) => replaced[y] / 2 + (total > 0 ? one / (2 * total) : 0)));
+      const back = cell.channel === undefined ? backThroughCoins(array(cell.kept), replaced) : backThroughMatrix(array(cell.channel), inside.length);
+      kinds.fill(known.length, start, start + inside.length);
+      known.push(least === most ? certainMoments() : momentsOf(back, weights, inside, array(cell.often)));
       start += inside.length;
     }
-    return { ...made, slope: slope.below > NEARLY ? slope.above / slope.below : 0 };
+    return { ...made, kinds, known, slope: slope.below > NEARLY ? slope.above / slope.below : 0 };
   };
 
   // Line-ups: a set counts what its members score (estimation/model/lineups.py).
@@ -231,11 +344,15 @@
       holding[set] = (held / Math.max(asked, 1e-300)) * distribution[set];
       total += holding[set];
     }
-    const slope = { above: 0, below: 0 };
-    moments(slope, w, holding.map((one, set) => distribution[set] / 2 + (total > 0 ? one / (2 * total) : 0)));
+    const slope = { above: 0, below: 0 }, kinds = new Int32Array(states);
+    if (meta.share < 1) slopes(slope, w, holding.map((one, set) => distribution[set] / 2 + (total > 0 ? one / (2 * total) : 0)));
     const least = new Uint8Array(states).fill(asked === m ? 1 : 0), most = new Uint8Array(states).fill(asked > 0 ? 1 : 0);
-    if (model.exempt) w[sets] = least[sets] = most[sets] = chosen[m];
-    return { w, least, most, slope: slope.below > NEARLY ? slope.above / slope.below : 0 };
+    const known = [certain ? certainMoments() : momentsOf(backThroughSets(model), w.slice(0, sets), chosen.slice(0, m), array(model.often))];
+    if (model.exempt) {
+      w[sets] = least[sets] = most[sets] = chosen[m];
+      kinds[sets] = known.push(certainMoments()) - 1;
+    }
+    return { w, least, most, kinds, known, slope: slope.below > NEARLY ? slope.above / slope.below : 0 };
   };
 
   const chosenValues = (asked) => {
@@ -268,9 +385,9 @@
 
   const onePart = (asked, group, groups) => {
     const chosen = chosenValues(asked);
-    const { w, least, most, slope } = meta.model.kind === "sets" ? ofSets(meta.model, chosen) : ofCells(meta.model, chosen);
+    const { w, least, most, kinds, known, slope } = meta.model.kind === "sets" ? ofSets(meta.model, chosen) : ofCells(meta.model, chosen);
     const often = array(meta.often), q = meta.share, codes = meta.sensitive.length ? array(meta.sensitive[0].codes) : null;
-    const sums = Array.from({ length: groups }, () => ({ n: 0, first: 0, squares: 0, least: 0, most: 0 }));
+    const sums = Array.from({ length: groups }, () => ({ n: 0, first: 0, squares: 0, least: 0, most: 0, of: known.map(() => 0) }));
     for (let i = 0; i < meta.packed; i += 1) {
       if (group[i] < 0) continue;
       const sum = sums[group[i]], state = codes[i], n = often[i];
@@ -279,17 +396,20 @@
       sum.squares += n * w[state] * w[state];
       sum.least += n * least[state];
       sum.most += n * most[state];
+      sum.of[kinds[state]] += n;
     }
     const control = controlOf(chosen, w), errors = meta.learned === null ? null : learnedErrors(asked, chosen, group, sums);
     return sums.map((sum, number) => {
       const [smallest, largest] = possible(sum.least, sum.most), rows = sum.n / q;
       let value = sum.first / q;
       if (meta.is_learned) {
-        if (errors === null && largest > smallest) return figure(value, null, 0, smallest, largest, rows);
-        const own = errors === null ? { variance: 0, slope: 0 } : errors(number, value);
-        return figure(value, own.variance, own.slope, smallest, largest, rows);
+        if (errors === null && largest > smallest) return figure(value, null, null, smallest, largest, rows);
+        const { variance: error, slope: jump } = errors === null ? { variance: 0, slope: 0 } : errors(number, value);
+        const second = error - jump * (value - smallest);
+        const jumps = { second, secondSlope: jump, third: jump * second, thirdSlope: jump * jump };
+        return figure(value, error, q < 1 ? jump : jumps, smallest, largest, rows);
       }
-      if (!meta.unbiased) return figure(value, largest > smallest ? Infinity : 0, 0, smallest, largest, rows);
+      if (!meta.unbiased) return figure(value, largest > smallest ? Infinity : 0, q < 1 ? 0 : null, smallest, largest, rows);
       const raw = sum.squares / (q * q) - sum.first / q;
       let variance = Math.max(raw, 0);
       if (control !== null) {
@@ -298,8 +418,10 @@
         value -= beta * control.error;
         variance = Math.max(own, 0) + Math.max(beta * beta * control.tail, 0);
       }
-      const left = raw > 0 ? Math.min(variance / raw, 1) : 1;
-      return figure(value, variance, slope * left, smallest, largest, rows);
+      const left = raw > 0 ? variance / raw : 1, less = control === null ? 1 : Math.min(left, 1);
+      const own = cumulantsOf(sum.of.map((of, kind) => [of, known[kind]]));
+      const scaled = { second: own.second * less, secondSlope: own.secondSlope * less, third: own.third * less ** 1.5, thirdSlope: own.thirdSlope * less ** 1.5 };
+      return figure(value, variance, q < 1 ? slope * less : scaled, smallest, largest, rows);
     });
   };
 
@@ -316,13 +438,18 @@
     if (factor.kind === "coin") {
       const masses = array(factor.masses), p = factor.coin;
       const mass = add(masses.map((one, state) => one * mask[state]));
-      const w = Float64Array.from(masses, (_, state) => (mask[state] - (1 - p) * mass) / p);
-      return { w: column.exempt ? Float64Array.of(...w, mask[missing]) : w, mass, moving: masses.length, wide: false };
+      let w = Float64Array.from(masses, (_, state) => (mask[state] - (1 - p) * mass) / p);
+      if (column.exempt) w = Float64Array.of(...w, mask[missing]);
+      const coins = w.map((_, state) => (state < masses.length ? p : 1)), drawn = w.map((_, state) => masses[state] ?? 0);
+      const inside = w.map((_, state) => mask[Math.min(state, missing)]);
+      return { w, mass, moving: masses.length, wide: false, known: momentsOf(backThroughCoins(coins, drawn), w, inside, array(factor.often)) };
     }
     const size = factor.kind === "sets" ? factor.m + (factor.exempt ? 1 : 0) : Math.sqrt(array(factor.weights).length);
     const chosen = Float64Array.from({ length: size }, (_, state) => mask[Math.min(state, missing)]);
     const w = factor.kind === "sets" ? ofSets(factor, chosen).w : cellWeights({ ...factor, replaced: factor.weights }, chosen);
-    return { w, wide: true, full: chosen.every((one) => one === 1), empty: chosen.every((one) => one === 0) };
+    const through = factor.kind === "sets" ? backThroughSets(factor) : backThroughMatrix(array(factor.channel), size);
+    const back = factor.kind === "sets" && factor.exempt ? (z) => Float64Array.of(...through(z.slice(0, -1)), z[z.length - 1]) : through;
+    return { w, known: momentsOf(back, w, chosen, array(factor.often)), wide: true, full: chosen.every((one) => one === 1), empty: chosen.every((one) => one === 0) };
   };
 
   const severalParts = (asked, group, groups) => {
@@ -347,6 +474,11 @@
       });
     }
     const certain = factors.every((one) => one.wide && one.full), never = factors.some((one) => one.wide && one.empty);
+    const whole = factors.reduce((made, { known }) => ({
+      share: made.share * known.share,
+      own: made.own.map((one, j) => one * known.own[j]),
+      every: made.every.map((one, j) => one * known.every[j]),
+    }), { share: 1, own: [1, 1], every: [1, 1] });
     const rounding = add(swapped.map((one) => one.column.rounding));
     return sums.map((sum) => {
       const value = sum.first / q, [smallest, largest] = possible(certain ? sum.n : 0, never ? 0 : sum.n);
@@ -356,7 +488,8 @@
         const first = (1 - b) ** 2 * all * having + b * b * all * (all - having);
         variance -= (2 * p * (1 - p) * first + (1 - p) ** 2 * b * (1 - b) * all * all) / (one.column.swapped * p * p);
       });
-      return figure(value, Math.max(variance, rounding), q < 1 ? 1 / q - 1 : 0, smallest, largest, sum.n / q);
+      const own = swapped.length > 0 ? null : cumulantsOf([[sum.n, whole]]);
+      return figure(value, Math.max(variance, rounding), q < 1 ? 1 / q - 1 : own, smallest, largest, sum.n / q);
     });
   };
 
@@ -551,7 +684,7 @@
     if (asked.sensitive.length === 0 && meta.share === 1) {
       const often = array(meta.often), counts = keys.map(() => 0);
       for (let i = 0; i < meta.packed; i += 1) if (group[i] >= 0) counts[group[i]] += often[i];
-      return [keys, counts.map((n) => figure(n, 0, 0, n, n, n))];
+      return [keys, counts.map((n) => figure(n, 0, null, n, n, n))];
     }
     return [keys, meta.joint ? severalParts(asked, group, keys.length) : onePart(asked, group, keys.length)];
   };

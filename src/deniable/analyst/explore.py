@@ -25,11 +25,12 @@ import pyarrow.compute as pc
 from deniable.core.errors import DeniableError, OptionError, did_you_mean, listing
 from deniable.core.exact import SCALE
 from deniable.core.part import Part, perturbed_names
+from deniable.core.tally import Counter
 from deniable.core.text import shown
 from deniable.core.values import Ints
 from deniable.estimation.asking import Asking, Options, asking, level_column
 from deniable.estimation.model.columns import PerturbedColumn
-from deniable.estimation.model.conditions import is_joint, perturbed_column
+from deniable.estimation.model.conditions import is_joint, often_of, perturbed_column
 from deniable.estimation.model.learned import FREQUENT, model_of
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.estimation.questions import is_number, sensitive_part
@@ -147,6 +148,8 @@ class Packed:
             "size": design.size,
             "members": self.block.add(design.sets.members),
             "distribution": self.block.add(design.distribution),
+            "inclusion": self.block.add(design.inclusion),
+            "truth": design.share_true,
             "scores": self.block.add(scores),
         }
 
@@ -154,17 +157,20 @@ class Packed:
         """Coins cell by cell, or one matrix; None where that is too large."""
         states = ask.states
         if isinstance(states, LineUpStates):
-            return self.set_table(states)
+            table = self.set_table(states)
+            return None if table is None else {**table, "often": self.block.add(ask.often[0])}
         if states.mixture is not None:
             if states.m**2 > MOST_ENTRIES:
                 return None
             made = {"positions": self.block.add(np.arange(states.m))}
             replaced = self.block.add(states.mixture.mean(axis=1))
             weights = self.block.add(states.weights(np.eye(states.m)))
-            return {"kind": "cells", "cells": [{**made, "replaced": replaced, "weights": weights}]}
+            further = {"channel": self.block.add(states.mixture), "often": self.block.add(ask.often[0])}
+            return {"kind": "cells", "cells": [{**made, "replaced": replaced, "weights": weights, **further}]}
         cells = []
-        for channel, positions in zip(states.channels, states.positions, strict=True):
-            one: dict[str, Any] = {"positions": self.block.add(positions)}
+        for channel, positions, often in zip(states.channels, states.positions, ask.often, strict=True):
+            one: dict[str, Any] = {"positions": self.block.add(positions), "often": self.block.add(often)}
+            one["kept"] = self.block.add(channel.coins)
             one["replaced"] = self.block.add(channel.replacing)
             if channel.keep.all():
                 one["coins"] = self.block.add(channel.coins)
@@ -175,16 +181,20 @@ class Packed:
             cells.append(one)  # with neither: whatever a row shows, it tells the replacing distribution
         return {"kind": "cells", "cells": cells}
 
-    def factor(self, column: PerturbedColumn) -> dict[str, Any] | None:
+    def factor(self, column: PerturbedColumn, counter: Counter) -> dict[str, Any] | None:
         """A column that was perturbed by itself, beside others."""
+        often = {"often": self.block.add(often_of(counter, column))}
         if not column.hidden:
-            return {"kind": "coin", "coin": column.coin, "masses": self.block.add(column.masses)}
+            return {"kind": "coin", "coin": column.coin, "masses": self.block.add(column.masses), **often}
         if column.design is not None:
-            return self.set_table(LineUpStates(column.design, column.exempt))
+            table = self.set_table(LineUpStates(column.design, column.exempt))
+            return None if table is None else {**table, **often}
         factor = column.factor()
         if factor.size**2 > MOST_ENTRIES:
             return None
-        return {"kind": "matrix", "weights": self.block.add(factor.weights(np.eye(factor.size)))}
+        every = np.eye(factor.size)
+        weights, channel = self.block.add(factor.weights(every)), self.block.add(factor.apply(every).T)
+        return {"kind": "matrix", "weights": weights, "channel": channel, **often}
 
 
 def pack(release: Release, columns: Sequence[str] | None = None) -> Packed:
@@ -319,7 +329,7 @@ def _several_parts(packed: Packed, published: Any, left_out: list[list[str]]) ->
             (name,) = part.columns
             try:
                 column = PerturbedColumn.of(part, manifest.types[name])
-                factor = packed.factor(column)
+                factor = packed.factor(column, published.counter())
             except DeniableError as problem:
                 factor, why = None, str(problem)
             if factor is None and not why:

@@ -17,6 +17,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -53,12 +54,50 @@ class Bits:
         """The column's channel over the 2^l truth patterns of its conditions; None for a public column."""
         if self.column is None:
             return None
+        masses = np.bincount(self._patterns(), weights=self.column.masses, minlength=2 ** len(self.leaves))
+        fixed = 2 ** len(self.leaves) if self.column.exempt else 0
+        return Factor(self.column.coin, masses.astype(np.float64), fixed)
+
+    def shares(self, often: Floats, *, wide: bool) -> Floats:
+        """How often the column has its states, from how often it has its values."""
+        assert self.column is not None
+        if wide:
+            return often
+        moving = len(self.column.masses)
+        number = 2 ** len(self.leaves)
+        merged = np.bincount(self._patterns(), weights=often[:moving], minlength=number).astype(np.float64)
+        if not self.column.exempt:
+            return merged
+        of_missing = np.zeros(number)
+        of_missing[sum(leaf.missing << place for place, leaf in enumerate(self.leaves))] = often[moving]
+        return np.concatenate([merged, of_missing])
+
+    def _patterns(self) -> Ints:
+        """Which conditions each value satisfies."""
+        assert self.column is not None
         patterns = np.zeros(len(self.column.masses), np.int64)
         for place, leaf in enumerate(self.leaves):
             patterns |= self.column.mask(leaf).astype(np.int64) << place
-        masses = np.bincount(patterns, weights=self.column.masses, minlength=2 ** len(self.leaves))
-        fixed = 2 ** len(self.leaves) if self.column.exempt else 0
-        return Factor(self.column.coin, masses.astype(np.float64), fixed)
+        return patterns
+
+
+_often: WeakKeyDictionary[Counter, dict[str, Floats]] = WeakKeyDictionary()
+
+
+def often_of(counter: Counter, column: PerturbedColumn) -> Floats:
+    """How often the table has each value of a column, as nearly as its rows tell; kept as long as the counter lives."""
+    known = _often.setdefault(counter, {})
+    if column.source is not None:
+        own, places = column.source
+        often = often_of(counter, own)
+        return np.bincount(places, weights=often, minlength=column.factor().size).astype(np.float64)
+    if column.name not in known:
+        factor, total = column.factor(), np.zeros(column.factor().published)
+        for block in counter.tally((column.name,), (), np.zeros(1, np.int64)):
+            np.add.at(total, column.states(counter.distinct(column.name))[block.keys[:, 0]], block.counts[:, 0, 0])
+        found = np.maximum(factor.invert(total), 0.0) + 1e-15 * max(total.sum(), 1.0)
+        known[column.name] = found / found.sum()
+    return known[column.name]
 
 
 @dataclass(eq=False)

@@ -26,7 +26,9 @@ from deniable.core.learned import ROUNDED, Coding, Learned
 from deniable.core.tally import Block, CodeMask, Counter
 from deniable.core.values import Bools, Floats, Ints, Words
 from deniable.estimation.asking import Asking, level_column
+from deniable.estimation.limits import Cumulants
 from deniable.estimation.model.one_part import Made, Spread, ValueSets
+from deniable.estimation.model.weighed import Weighed
 from deniable.learned.levels import keys_of
 from deniable.learned.measuring import Levels, laplace_variance
 from deniable.learned.model import Fitted, Learner
@@ -260,6 +262,9 @@ class ModelledSets(ValueSets):
                 added += c @ (u * w).T - shift * (c @ w.T) - its_shift * (c @ u.T)
                 added += shift * its_shift * c.sum(axis=-1, keepdims=True)
         return added
+
+    def cumulants(self, value: Floats, variance: Floats, smallest: Floats) -> Cumulants | None:
+        return Weighed.cumulants(self, value, variance, smallest)  # chance, not weights, makes the jumps
 
     def slope(self) -> Floats | float:
         """Chance, the table's own and the dealing's, goes with the rows; less what is known of all values together."""

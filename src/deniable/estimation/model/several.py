@@ -19,7 +19,7 @@ from deniable.core.tally import Block, Counter
 from deniable.core.values import Bools, Floats, Ints
 from deniable.estimation.limits import Cumulants
 from deniable.estimation.mapped import Grouped, Mapped, column_of
-from deniable.estimation.model.conditions import MOST_LABELS, MOST_SHOWN, Conditions, Labels
+from deniable.estimation.model.conditions import MOST_LABELS, MOST_SHOWN, Conditions, Labels, often_of
 from deniable.estimation.model.moments import Moments, cumulants_of, of_sets
 from deniable.estimation.model.swapped import swapped_columns, swapped_in
 from deniable.estimation.model.tensor import Tensor
@@ -157,22 +157,20 @@ class PatternRows:
     @cached_property
     def label_moments(self) -> Moments:
         """Of the weights of the labels that are asked for."""
-        total = self.spread(self.counts.sum(axis=1)).sum(axis=0)
         moments = Moments(np.ones(1), (np.ones(1), np.ones(1)), (np.ones(1), np.ones(1)))
-        for axis, factor in enumerate(self.labels.tensor.factors):
-            others = tuple(place for place in range(total.ndim) if place != axis)
-            moments = moments.times(factor.moments(shares(factor.invert(total.sum(axis=others)))))
+        for column, factor in zip(self.labels.columns, self.labels.tensor.factors, strict=True):
+            moments = moments.times(factor.moments(often_of(self.conditions.counter, column)))
         return moments.picked(self.chosen)
 
     @cached_property
     def condition_shares(self) -> Floats:
-        """How often the conditions' columns have their states, as nearly as all rows of the question tell."""
-        whole = self.conditions.whole
-        outer = len(self.conditions.truth)
-        total = np.zeros((self.counts.shape[1], math.prod(self.conditions.values.published)))
-        np.add.at(total.T, self.wide, self.counts)
-        shown = total.reshape(outer, *whole.published).sum(axis=0)
-        return shares(whole.invert(shown[None]).reshape(-1))
+        """How often the conditions' columns have their states, if nothing is known of how these go together."""
+        often = np.ones(1)
+        for bits in (*self.conditions.bits, *self.conditions.wide):
+            if bits.column is not None:
+                own = bits.shares(often_of(self.conditions.counter, bits.column), wide=bits in self.conditions.wide)
+                often = np.multiply.outer(often, own).reshape(-1)
+        return often
 
     @property
     def size(self) -> int:
@@ -188,12 +186,6 @@ class PatternRows:
         cells = getattr(tensor, method)(observed.reshape(len(self.keys), outer, *tensor.published))
         by_label = cells.reshape(len(self.keys), outer, self.shape[1], *self.conditions.whole.shape)
         return np.moveaxis(by_label, 2, 1)
-
-
-def shares(counts: Floats) -> Floats:
-    """Estimated counts as shares; where there is nothing, a little of everything."""
-    known = np.maximum(counts, 0.0) + 1e-15 * max(float(counts.sum()), 1.0)
-    return np.asarray(known / known.sum())
 
 
 def _satisfying(block: Block, possible: Bools) -> Block:
