@@ -95,8 +95,8 @@ def often_of(counter: Counter, column: PerturbedColumn) -> Floats:
         factor, total = column.factor(), np.zeros(column.factor().published)
         for block in counter.tally((column.name,), (), np.zeros(1, np.int64)):
             np.add.at(total, column.states(counter.distinct(column.name))[block.keys[:, 0]], block.counts[:, 0, 0])
-        found = np.maximum(factor.invert(total), 0.0) + 1e-15 * max(total.sum(), 1.0)
-        known[column.name] = found / found.sum()
+        likely = np.maximum(factor.invert(total), 0.0) + 1e-15 * max(total.sum(), 1.0)
+        known[column.name] = likely / likely.sum()
     return known[column.name]
 
 
