@@ -20,9 +20,11 @@ from deniable.mechanisms import SmallDomain
 from deniable.mechanisms.partitioning import Sums, error_bound
 from deniable.planning.pools import CodedTable
 from reproduction.five_pools import RHO2
+from reproduction.growing import a_growing_table
 from reproduction.items import Item, census_table, per_cent
 from reproduction.running import Paper, Step
 from reproduction.small_domain_series import DELTA
+from reproduction.two_columns import two_columns
 
 TITLE = "Open problems of the papers"
 Floats = npt.NDArray[np.float64]
@@ -32,7 +34,12 @@ Ints = npt.NDArray[np.int64]
 def paper(data: str | Path | None = None, *, draws: int = 0) -> Paper:
     """All of them; how many draws each takes is its own."""
     census = census_table(data)
-    steps = (Step(lambda: better_partitions(census), 10), Step(related_people, 10))
+    steps = (
+        Step(lambda: better_partitions(census), 10),
+        Step(related_people, 10),
+        Step(lambda: two_columns(census), 60),
+        Step(lambda: a_growing_table(census), 40),
+    )
     return Paper("open-problems", TITLE, steps)
 
 
