@@ -51,7 +51,7 @@ def a_growing_table(census: pa.Table) -> Item:
         None,
         "The thesis proposes to keep what was disclosed and to publish it alike: a row's draw is a function of key, "
         "person and value, so that nothing has to be stored and twelve publications promise what one does. Learned "
-        "releases divide one budget instead, and pay for it with errors that are twelve times one publication's noise; "
+        "releases divide one budget instead, and pay for it: each publication has twelve times the noise; "
         "they are still far below those of rows that are perturbed one by one. A table that is never at rest is not "
         "covered: publications are counted.",
         draws=1,
