@@ -266,8 +266,7 @@ def publish(
     )
     if privacy is None and mechanism == AUTO:
         raise RequirementError(
-            "Nothing is required of the release. Fix: --mechanism with one that needs no requirement, for example "
-            "pram, or --rho2 1/6: how sure an attacker may become."
+            "Nothing is required of the release. Fix: --rho2 1/3: how sure an attacker may become; or --epsilon 1."
         )
     chosen: Any = mechanism
     why = ""

@@ -11,6 +11,8 @@ import typer
 
 from deniable.cli import console, options
 from deniable.core.errors import OptionError
+from deniable.core.values import probability
+from deniable.owner.decision import quoted
 
 FORMS = {".csv": "csv", ".parquet": "parquet"}
 
@@ -34,6 +36,17 @@ def risk(
         str,
         typer.Option(metavar="NAME", help="Without --columns: propose what is usual for health, census, employees."),
     ] = "",
+    propose: Annotated[
+        bool,
+        typer.Option(
+            "--propose",
+            help="Without --columns: also search for how coarse public columns must be so that few rows are alone in "
+            "them, and print the options of publish.",
+        ),
+    ] = False,
+    alone: Annotated[
+        str, typer.Option(metavar="SHARE", help="With --propose: the share of the rows that may be alone.")
+    ] = "5%",
     project: Annotated[
         Path | None,
         typer.Option(
@@ -84,10 +97,12 @@ def risk(
         given = [name for name, value in strange.items() if value is not None]
         if given:
             raise OptionError(f"{given[0]} goes with --columns. Fix: --columns age,sex,zip: what someone may know.")
-        _propose(options.one_or_many(files), sensitive, template, project, as_json=as_json)
+        wanted = float(probability(alone, "alone")) if propose else None
+        _propose(options.one_or_many(files), sensitive, template, project, wanted, as_json=as_json)
         return
-    if template or project is not None:
-        raise OptionError("--template and --project propose roles of all columns. Fix: leave --columns out.")
+    if template or propose or project is not None:
+        over_all = "--template" if template else "--propose" if propose else "--project"
+        raise OptionError(f"{over_all} goes over all columns. Fix: leave --columns out.")
     form = None if out is None else _form(out)
     recoding = options.recoding_of(recode, rare, suppress)
     names = [name.strip() for given in columns for name in given.split(",") if name.strip()]
@@ -116,10 +131,17 @@ def risk(
 
 
 def _propose(
-    table: str | list[str], sensitive: str | None, template: str, place: Path | None, *, as_json: bool
+    table: str | list[str],
+    sensitive: str | None,
+    template: str,
+    place: Path | None,
+    wanted: float | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Say what each column holds and what is proposed, and keep it in a project file where one is named."""
     from deniable.owner.project import Project
+    from deniable.owner.proposals import coarser
     from deniable.owner.roles import summary
 
     named = () if sensitive is None else (sensitive,)
@@ -129,13 +151,24 @@ def _propose(
         proposed = Project.read(place).completed(table)
     else:
         proposed = Project.proposed(table, named, template=template)
+    searched, said = None, summary(proposed.columns)
+    if wanted is not None:
+        proposed, searched = coarser(table, proposed, wanted)
     if place is not None:
         proposed.write(place)
     if as_json:
-        console.emit({"columns": [one.to_dict() for one in proposed.columns], "requirement": proposed.requirement})
+        made = {} if searched is None else {"proposal": searched.to_dict()}
+        roles = [one.to_dict() for one in proposed.columns]
+        console.emit({"columns": roles, "requirement": proposed.requirement, **made})
         return
-    for line in summary(proposed.columns):
+    for line in said:
         console.show(line)
+    if searched is not None:
+        console.show(searched)
+    if searched is not None and place is None:
+        named_files = [table] if isinstance(table, str) else table
+        console.show("As options of publish:")
+        console.show(f"  {quoted(['deniable', 'publish', *named_files, *proposed.words(), '--out', 'release'])}")
     if place is not None:
         console.say(f"Next: read {place}, change what is not right, then")
         console.say(f"  deniable publish TABLE --project {shlex.quote(str(place))} --out FOLDER")

@@ -17,6 +17,7 @@ FIRST: Verdict = "decide first"
 MUST_NOT: Verdict = "must not be published"
 EXIT_CODES: Mapping[Verdict, int] = {MAY: 0, MUST_NOT: 1, FIRST: 3}
 MOST = 5  # decisions that are asked for at once
+MANY = 6  # changes that a line names
 
 Change = tuple[str, str]  # an option of ``publish``, as a command has it, and its value
 
@@ -113,8 +114,15 @@ class Decision:
 
     @property
     def fixes(self) -> tuple[Change, ...]:
-        """All changes that the decisions propose."""
-        return tuple(dict.fromkeys(change for point in self.decisions for change in point.fix))
+        """All changes that the decisions propose, one for each column: who names people beats what is left out, and
+        that beats what becomes coarser."""
+        rank = {"person": 2, "group": 2, "drop": 1}
+        chosen: dict[str, Change] = {}
+        for name, value in (change for point in self.decisions for change in point.fix):
+            column = value.partition("=")[0] if name == "recode" else value
+            if column not in chosen or rank.get(name, 0) >= rank.get(chosen[column][0], 0):
+                chosen[column] = (name, value)
+        return tuple(chosen.values())
 
     @property
     def headline(self) -> str:
@@ -196,13 +204,17 @@ class Decision:
         lines = [self.headline]
         for number, point in enumerate(self.decisions, 1):
             lines.append(f"{number}. {point.says}")
-            if point.fix:
+            if len(point.fix) > MANY:
+                lines.append(f"   Fix: {len(point.fix)} columns coarser or left out, as in the command below.")
+            elif point.fix:
                 lines.append(f"   Fix: {quoted(options_of(point.fix))}")
         if rest := self.open[MOST:]:
             lines.append(f"Then {_numbered(len(rest), 'more')}: {', '.join(point.part for point in rest)}.")
         command = self.command_with(self.fixes) if self.fixes else None
         if command is not None:
             lines += ["All of these fixes:", f"  {command}"]
+        if meant := next((point.part for point in self.decisions if point.grade == "decide"), None):
+            lines.append(f"What is meant to be so stays: --accept {shlex.quote(meant)}='the reason'.")
         for point in self.points:
             if point.accepted:
                 lines.append(f"Decided: {point.part} ({point.figure or listing(point.columns)}): {point.accepted}")

@@ -17,6 +17,7 @@ from deniable.core.values import Bools, Floats, Ints, percent
 from deniable.owner.decision import Change, Decision, Grade, Point, decision_of
 from deniable.owner.findings import Finding
 from deniable.owner.parts import requirement_of
+from deniable.owner.proposals import exact_alone, proposal
 from deniable.owner.public import (
     ALL,
     CARRIED,
@@ -404,8 +405,7 @@ def _numbers(number: int) -> str:
 
 def _alone(grounds: Grounds, names: Sequence[str]) -> float:
     """The share of the rows that are alone in these columns."""
-    group = combined([grounds.columns.encoded(name).codes for name in names], grounds.rows)
-    return float((np.bincount(group) == 1).sum() / max(grounds.rows, 1))
+    return exact_alone([grounds.columns.encoded(name).codes for name in names])
 
 
 def _rows_alone(grounds: Grounds) -> list[Point]:
@@ -419,7 +419,12 @@ def _rows_alone(grounds: Grounds) -> list[Point]:
         f"{grounds.of_rows}: who knows them finds the person's row and reads the rest of it, though not the sensitive "
         "value."
     )
-    return [Point("rows alone", grade, says, percent(alone), names, weight=0.4 * alone)]
+    if grade == "fine":
+        return [Point("rows alone", grade, says, percent(alone), names)]
+    kept = [name for name in names if grounds.roles[name].role == "public"]
+    made = proposal(grounds.columns, kept, grounds.roles, ALONE, grounds.manifest.rows, [*grounds.dataset.recodes])
+    says += f" {made}"
+    return [Point("rows alone", grade, says, percent(alone), names, made.changes, 0.4 * alone)]
 
 
 def _people(grounds: Grounds) -> list[Point]:

@@ -383,6 +383,16 @@ class Project:
             **{role: next(iter(by_role(self.columns, role)), None) for role in SINGLE},
         }
 
+    def words(self) -> list[str]:
+        """The same as words of a command."""
+        words = []
+        for name, value in self.options().items():
+            if value in (None, USUAL):
+                continue
+            for one in value if isinstance(value, list) else [value]:
+                words += [f"--{name.replace('_', '-')}", str(one)]
+        return words
+
     @property
     def _recoded(self) -> list[Role]:
         return [one for one in self.columns if one.recode and one.role in ("sensitive", "public")]

@@ -183,6 +183,7 @@ def _is_no_chance(arguments: Ints, results: Ints) -> bool:
 # in the table itself it does not.
 
 
+TELLING = 3  # columns that are named as those that find most rows
 STEPS = (2, 3, 5, 10, 20)  # rows in groups smaller than these are counted
 DENSE_COMBINATIONS = 2**25  # combinations that are counted in an array, at the most, and for each row; more are sorted
 DENSE_BY_ROW = 4
@@ -258,8 +259,9 @@ class Exposure:
                 "and have the same sensitive value as all of them."
             )
         if self.alone_without:
-            without = ", ".join(f"{name} {rows:,}" for name, rows in self.alone_without.items())
-            lines.append(f"Alone if one column were not known: {without}.")
+            telling = sorted(self.alone_without.items(), key=lambda one: one[1])[:TELLING]
+            without = ", ".join(f"{rows:,} without {name}" for name, rows in telling)
+            lines.append(f"The columns that find most rows: alone are {without}.")
         return lines
 
 

@@ -81,7 +81,7 @@ class Advice:
             mechanism=plan.mechanism,
             chosen=self.ready.chosen,
             rows=self.ready.jobs[0].rows,
-            expected=expected_errors(plan, self.ready.marginals[0] is not None),
+            expected=dict(self.manifest.about.expected) or expected_errors(plan, self.ready.marginals[0] is not None),
             not_covered=uncovered.strip(),
         )
 
