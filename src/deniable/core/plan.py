@@ -335,7 +335,7 @@ class Choice:
     >>> table = pa.table({"sex": ["F", "M"] * 500, "disease": ["flu", "flu", "cold", "hiv", "flu"] * 200})
     >>> made = dn.publish(table, sensitive="disease", privacy=dn.Privacy(rho2="3/4"), mechanism="lineup", key=bytes(32))
     >>> print(made.choice.in_words)
-    Expected errors: 51 % of a count of 10 people (1 % of the rows), 12 % of 100 (10 %).
+    Expected errors: 12 % of a count of 100 people (10 % of the rows).
     """
 
     mechanism: str

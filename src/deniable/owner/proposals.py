@@ -266,12 +266,18 @@ class Lattice:
     def searched(self, wanted: float) -> list[int]:
         """The levels that keep most with no more rows alone than wanted; all columns left out where none do."""
         node = self._filled([0] * len(self.levels), wanted)
-        for column in self._dearest(node)[:GIVEN_BACK]:
-            other = list(node)
-            other[column] -= 1
-            other = self._filled(other, wanted, without=column)
-            if self.worth(other) > self.worth(node) + 1e-12:
-                node = other
+        left, better = GIVEN_BACK, True
+        while better and left > 0:
+            better = False
+            for column in self._dearest(node):
+                for lower in {node[column] - 1, 0} if node[column] else ():
+                    left -= 1
+                    other = self._filled([*node[:column], lower, *node[column + 1 :]], wanted, without=column)
+                    if self.worth(other) > self.worth(node) + 1e-12:
+                        node, better = other, True
+                        break
+                if left <= 0:
+                    break
         return node
 
     def _dearest(self, node: Sequence[int]) -> list[int]:

@@ -77,11 +77,13 @@ class Advice:
         plan = self.ready.plan
         parts = self.manifest.parts
         uncovered = not_covered(parts[0], plan.guarantee.adversary) if len(parts) == 1 else ""
+        about = self.manifest.about
+        said = {} if about is None else dict(about.expected)  # as the release says it, where it does
         return Choice(
             mechanism=plan.mechanism,
             chosen=self.ready.chosen,
             rows=self.ready.jobs[0].rows,
-            expected=dict(self.manifest.about.expected) or expected_errors(plan, self.ready.marginals[0] is not None),
+            expected=said or expected_errors(plan, self.ready.marginals[0] is not None),
             not_covered=uncovered.strip(),
         )
 
