@@ -60,3 +60,15 @@ def test_what_the_owner_means_is_kept_and_counts_next_time(run: Any, tmp_path: P
     done = run(*words, "--out", tmp_path / "d", "--accept", "other sensitive=Why not.")
     assert done.returncode == 2
     assert "Did you mean 'other sensitive columns'" in done.stderr
+
+
+def test_the_command_writes_it_for_its_owner_alone_and_outside_of_the_release(run: Any, tmp_path: Path) -> None:
+    pq.write_table(people(4), tmp_path / "t.parquet")
+    words = ("--sensitive", "code", "--rho2", "1/3", "--mechanism", "uniform", "--out", tmp_path / "r")
+    assert run("publish", tmp_path / "t.parquet", *words).returncode == 0
+    done = run("audit", tmp_path / "t.parquet", tmp_path / "r", "--page", tmp_path / "page.html")
+    assert done.returncode == 0, done.stdout
+    assert (tmp_path / "page.html").stat().st_mode & 0o777 == 0o600
+    assert "data protection officer" in (tmp_path / "page.html").read_text()
+    refused = run("audit", tmp_path / "t.parquet", tmp_path / "r", "--page", tmp_path / "r" / "page.html")
+    assert refused.returncode == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +30,18 @@ def audit(
         bool,
         typer.Option("--attacks", help="Also play the attackers on these rows: how often is each right?"),
     ] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write one page in plain words for the data protection officer (HTML, mode 0600): what is given "
+            "away, before and after, the decision, who approved.",
+        ),
+    ] = None,
+    project: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The project file of the table: what its owner decided, and who approved."),
+    ] = None,
     details: Annotated[
         bool,
         typer.Option("--details", help="Also print the figures behind the decision, as --attacks and --out do."),
@@ -46,14 +59,26 @@ def audit(
     """
     from deniable import report as reports
     from deniable.owner.audit import audit as run
+    from deniable.owner.project import Project
+    from deniable.owner.statement import statement
     from deniable.release.folder import require_writable, write_file
+    from deniable.release.release import open_release
+    from deniable.report.page import to_html
 
-    if out is not None:
-        reports.refuse_inside(out, release)
-        require_writable(out, inputs=[original])
+    for place in (out, page):
+        if place is not None:
+            reports.refuse_inside(place, release)
+            require_writable(place, inputs=[original])
     _refuse_redirected(release)
+    known = None if project is None else Project.read(project)
     with console.progress_bar(shown=not quiet and not as_json) as progress:
         figures = run(original, release, attacks=attacks, progress=progress)
+    if known is not None:
+        figures = replace(figures, decision=figures.decision.with_decisions(known.decisions))
+    if page is not None:
+        content = statement(original, open_release(release).manifest, figures, known)
+        write_file(page, to_html(content), inputs=[original], private=True)
+        console.say(f"The page for the data protection officer is {page}. It is for you alone.")
     result = {"release": str(release), **figures.to_dict()}
     if out is not None:
         text = json.dumps(result, indent=2, ensure_ascii=False) if as_json else str(figures)
