@@ -96,8 +96,8 @@ class Proposal:
         sample = "" if self.rows >= self.of else f", in {self.rows:,} of {self.of:,} rows, +-{percent(self.error)}"
         return (
             f"Proposed: of {self.columns} public columns {as_is} stay as they are, {len(self.recodes)} become coarser "
-            f"and {len(self.left_out)} are left out: from {percent(self.before)} to {percent(self.after)} of the rows alone"
-            f"{sample}; {percent(self.kept)} of what the columns say is kept."
+            f"and {len(self.left_out)} are left out: from {percent(self.before)} to {percent(self.after)} of the rows "
+            f"alone{sample}; {percent(self.kept)} of what the columns say is kept."
         )
 
 
