@@ -49,11 +49,12 @@ def test_the_planner_compares_line_ups_where_they_are_named():
     assert max(first.errors) < min(1.0, max(second.errors))
 
 
-def test_line_ups_are_listed_and_not_taken_unless_they_are_named():
-    """They teach more to whoever knows which values go with which public columns: they must be named."""
-    found = compare(COUNTS, dn.Privacy(rho2="1/4"))
-    (lineups,) = found.withheld
-    assert lineups.name == "lineup"
-    assert lineups.score < found.recommended.score
-    assert "must be named" in lineups.withheld
-    assert dn.plan(COUNTS, dn.Privacy(rho2="1/4"), "auto").mechanism == found.recommended.name != "lineup"
+def test_line_ups_are_taken_where_their_epsilon_is_small() -> None:
+    """Against who knows more than frequencies they are bounded by a floor, and only then taken unnamed."""
+    found = compare(COUNTS, dn.Privacy(rho2="1/4"), limit=3.0)
+    (plain,) = [one for one in found.candidates if one.label.startswith("lineup, ")]
+    (floored,) = [one for one in found.candidates if one.label.startswith("lineup:epsilon=2, ")]
+    assert "above 3" in plain.withheld
+    assert not floored.withheld
+    assert floored.epsilon <= 3 < plain.epsilon
+    assert max(plain.errors) < max(floored.errors)

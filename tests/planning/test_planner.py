@@ -40,11 +40,16 @@ def test_the_recommended_one_is_first_and_the_pool_s_questions_are_counted(pool:
             "identity",
             "designed",
             "lineup",
+            "synthetic",
         }
-        assert found.recommended.name == "designed"
         scores = [one.score for one in found.candidates if not one.withheld]
         assert scores == sorted(scores)
-        assert [one.name for one in found.withheld] == ["lineup"]
+        assert [one.name for one in found.withheld] == ["synthetic"]
+        assert "mostly noise" in found.withheld[0].withheld
+        bounded = compare(pool.table.histogram, PRIVACY, pool=questions, limit=3.0)
+        assert all(one.epsilon <= 3 for one in bounded.usable)
+        assert {"small-domain", "lineup"} <= {one.name for one in bounded.withheld}
+        assert all("above 3" in one.withheld for one in bounded.withheld)
         assert (found.questions is None) == (found.independence is None) == (questions is None)
     assert found.questions is not None
     assert found.questions[0] == (pool.truth > 0).sum()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from fractions import Fraction
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,8 +14,9 @@ import deniable as dn
 from deniable.core.errors import RequirementError
 from deniable.core.histogram import Histogram
 from deniable.core.values import percent
+from deniable.lab.made_up import census
 from deniable.mechanisms import Uniform
-from deniable.planning.planner import compare
+from deniable.planning.planner import compare, standard_mechanisms
 from deniable.publishing import parts
 
 VALUES = [f"v{number}" for number in range(10)]
@@ -24,13 +27,63 @@ COUNTS = Histogram.of(dict(zip(VALUES, (2 * rows for rows in WEIGHTS), strict=Tr
 PRIVACY = dn.Privacy(rho2="1/2")
 
 
-def test_the_planner_chooses_where_no_mechanism_is_named() -> None:
-    best = compare(COUNTS, PRIVACY).recommended.name
-    assert best != "uniform"
+def test_enough_rows_are_learned_from_against_any_attacker() -> None:
+    """As its sentence says; the choice knows numbers of rows and columns, and no value."""
+    table = census(20_000, seed=3).select(["gender", "education", "occupation"])
+    asked = {"sensitive": "occupation", "privacy": dn.Privacy("1/13", "1/3"), "key": bytes(32)}
+    release = dn.publish(table, **asked)
+    assert release.manifest.mechanism == release.choice.mechanism == "synthetic"
+    assert release.manifest.guarantee["adversary"] == "any-prior"
+    assert release.choice.chosen.startswith("synthetic: it holds against any attacker, and counts of 1 % of the rows")
+    named = dn.publish(table, mechanism="synthetic", **asked)
+    assert release.manifest.guarantee == named.manifest.guarantee
+    assert named.choice.chosen == ""
+
+
+def test_the_choice_is_the_same_whatever_the_values_are() -> None:
+    plain = census(20_000, seed=3).select(["gender", "education", "occupation"])
+    shuffled = plain.set_column(2, "occupation", pa.array(sorted(plain["occupation"].to_pylist())))
+    rare = plain.set_column(2, "occupation", pa.array([f"v{min(row, 30)}" for row in range(20_000)]))
+    chosen = {
+        dn.publish(table, sensitive="occupation", privacy=dn.Privacy("1/13", "1/3")).choice.chosen
+        for table in (plain, shuffled, rare)
+    }
+    assert len(chosen) == 1
+
+
+def test_nothing_is_taken_above_the_limit_on_epsilon() -> None:
+    for rho1, rho2 in (("1/100", "1/2"), ("1/13", "1/6"), (None, "2/5")):
+        for limit in (None, 3, 2):
+            for table in (TABLE.drop(["id"]), pa.concat_tables([TABLE.drop(["id"])] * 20)):
+                asked = {"sensitive": "v", "privacy": dn.Privacy(rho1, rho2), "domain": VALUES}
+                release = dn.publish(table, **asked, epsilon_limit=limit)
+                said = re.search(r"\(epsilon ([0-9.]+)\): a belief", release.manifest.guarantee["sentence"])
+                assert said is not None or limit is None
+                assert limit is None or float(said[1]) <= limit + 0.005
+                release.verify()
+
+
+def test_an_epsilon_that_is_required_is_the_limit() -> None:
+    release = dn.publish(TABLE, sensitive="v", drop="id", privacy=dn.Privacy(epsilon=5), domain=VALUES)
+    assert release.manifest.mechanism == "synthetic"
+    assert 3 < math.log(Fraction(release.manifest.guarantee["gamma"])) <= 5
+
+
+def test_few_rows_are_perturbed_one_by_one_and_it_is_said_why() -> None:
+    table = TABLE.drop(["id"]).take(list(range(0, 2000, 7)))
+    release = dn.publish(table, sensitive="v", privacy=dn.Privacy("1/3", "2/3"), domain=VALUES)
+    assert release.manifest.mechanism != "synthetic"
+    assert "not synthetic: so few rows that tables by value would be mostly noise" in release.choice.chosen
+    undeclared = dn.publish(TABLE, sensitive="v", drop="id", privacy=dn.Privacy("1/3", "2/3"))
+    assert "not synthetic: of values that are not declared a learned release lists" in undeclared.choice.chosen
+
+
+def test_the_planner_chooses_among_what_goes_row_by_row() -> None:
+    best = compare(COUNTS, PRIVACY, limit=3.0, without=("synthetic",)).recommended.name
     assert dn.plan(COUNTS, PRIVACY).mechanism == best
     release = dn.publish(TABLE, sensitive="v", privacy=PRIVACY, drop=["id", "sex"], key=bytes(32))
     assert release.manifest.mechanism == release.choice.mechanism == best
-    assert release.choice.chosen.startswith(f"{best}: of ")
+    assert release.choice.chosen.startswith(f"{best}:epsilon=2: of ")
     assert "predicted error is the smallest (next: " in release.choice.chosen
     named = dn.publish(TABLE, sensitive="v", privacy=PRIVACY, drop="id", mechanism="uniform")
     assert named.manifest.mechanism == "uniform"
@@ -43,9 +96,10 @@ def test_anyone_can_repeat_the_choice_from_the_release() -> None:
         marginal = release.manifest.parts[0].marginal
         assert marginal is not None
         shown = Histogram.of(dict(zip(VALUES, (max(rows, 1) for rows in marginal.counts), strict=True)))
-        repeated = compare(shown, PRIVACY, noisy=True)
+        mechanisms = standard_mechanisms(None, PRIVACY, 3.0, only_bounded=True)
+        repeated = compare(shown, PRIVACY, mechanisms=mechanisms, without=("synthetic",), noisy=True, limit=3.0)
         assert release.manifest.mechanism == repeated.recommended.name
-        assert release.choice.chosen == repeated.in_one_line()
+        assert release.choice.chosen.startswith(repeated.in_one_line())
 
 
 def test_what_does_not_go_with_a_row_id_is_not_compared() -> None:
@@ -54,8 +108,9 @@ def test_what_does_not_go_with_a_row_id_is_not_compared() -> None:
     assert "small-domain" not in {one.name for one in without.candidates}
     seen: list[tuple[str, ...]] = []
 
-    def noted(*_: object, without: tuple[str, ...], noisy: bool) -> object:
+    def noted(*_: object, without: tuple[str, ...], noisy: bool, limit: float) -> object:
         assert noisy
+        assert limit == 3
         seen.append(without)
         return compare(COUNTS, PRIVACY)
 
@@ -64,7 +119,7 @@ def test_what_does_not_go_with_a_row_id_is_not_compared() -> None:
         dn.publish(TABLE, sensitive="v", privacy=PRIVACY, row_id="id")
         dn.publish(TABLE, sensitive="v", privacy=PRIVACY, drop="id")
         dn.publish(TABLE, sensitive="v", privacy=PRIVACY, person="id")
-    assert seen == [("small-domain",), (), ()]
+    assert seen == [("small-domain", "synthetic"), ("synthetic",), ("synthetic",)]
 
 
 def test_a_series_goes_on_with_what_was_chosen_first(tmp_path: Path) -> None:
@@ -77,7 +132,7 @@ def test_a_series_goes_on_with_what_was_chosen_first(tmp_path: Path) -> None:
 
 
 def test_the_next_best_is_taken_where_the_best_cannot_be_published() -> None:
-    best = compare(COUNTS, PRIVACY).recommended
+    best = compare(COUNTS, PRIVACY, limit=3.0, without=("synthetic",)).recommended
 
     def refusing(mechanism: object, request: object) -> object:
         if mechanism == best.mechanism:
@@ -99,14 +154,14 @@ def test_what_is_said_to_be_chosen_is_what_was_published() -> None:
         release = dn.publish(table, sensitive="v", privacy=dn.Privacy(rho2="2/3"), key=bytes([number] * 32))
         design = release.manifest.parts[0].lineups
         if design is not None:
-            assert f", truth {percent(design.share_true)}" in release.choice.chosen.partition(":")[0]
+            assert f", truth {percent(design.share_true)}" in release.choice.chosen.partition(": ")[0]
 
 
 def test_shares_that_a_refusal_names_are_said_to_have_noise() -> None:
     table = pa.table({"sex": ["F", "M"] * 12, "v": ["a", "b", "c"] * 8})
     with pytest.raises(RequirementError, match=r"shares are those that a plan is made from.*with noise"):
         dn.publish(table, sensitive="v", privacy=dn.Privacy(rho2="1/6"))
-    with pytest.raises(RequirementError, match=r"^No mechanism meets this requirement:"):
+    with pytest.raises(RequirementError, match=r"^No mechanism meets this requirement:(?s:.*)epsilon_limit=None,"):
         dn.plan({"a": 8, "b": 8, "c": 8}, dn.Privacy(rho2="1/6"))
 
 
@@ -140,12 +195,11 @@ def test_values_that_are_not_covered_are_named() -> None:
 def test_columns_with_more_values_than_one_can_learn_about_are_still_chosen_for() -> None:
     table = pa.table({"sex": ["F", "M"] * 4500, "v": [f"v{number % 3000}" for number in range(9000)]})
     release = dn.publish(table, sensitive="v", privacy=dn.Privacy(rho2="1/3"), key=bytes(32))
-    assert release.choice.chosen.startswith(("designed: ", "identity: "))
+    assert release.choice.chosen.startswith("designed:epsilon=2: ")
     assert release.choice.in_words == ""
     required = dn.Privacy("1/30", "1/3", adversary="any-prior")
     release = dn.publish(table, sensitive="v", privacy=required, domain=sorted(set(table["v"].to_pylist())))
-    assert "no errors can be predicted" in release.choice.chosen
-    assert release.choice.in_words == ""
+    assert release.manifest.mechanism == "synthetic"
 
 
 def test_the_order_of_rows_with_ids_does_not_change_the_choice_or_the_draws() -> None:
@@ -154,5 +208,5 @@ def test_the_order_of_rows_with_ids_does_not_change_the_choice_or_the_draws() ->
         dn.publish(table, sensitive="v", privacy=PRIVACY, row_id="id", key=bytes(32), shuffle=False)
         for table in (TABLE, turned)
     )
-    assert one.manifest.mechanism == two.manifest.mechanism != "lineup"
+    assert one.manifest.mechanism == two.manifest.mechanism
     assert one.table["v"].to_pylist() == two.table["v"].to_pylist()[::-1]

@@ -182,8 +182,10 @@ def test_the_planner_finds_the_size_and_auto_takes_it() -> None:
     assert found.recommended.plan is not None
     assert found.recommended.plan.options["c"] == 7
     assert "Groups of 7" in found.reason
-    assert dn.plan(counts, PRIVACY, "auto").options["c"] == 7
-    assert publish(table_of(), mechanism="auto").manifest.mechanism == "decoys"
+    with pytest.raises(RequirementError, match=r"epsilon_limit=None, or mechanism='decoys'"):
+        dn.plan(counts, PRIVACY, "auto")
+    assert dn.plan(counts, PRIVACY, "auto", epsilon_limit=None).options["c"] == 7
+    assert publish(table_of(), mechanism="auto", epsilon_limit=None).manifest.mechanism == "decoys"
 
 
 def test_an_owner_can_audit_a_release_without_a_histogram() -> None:

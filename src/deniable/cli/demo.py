@@ -76,6 +76,7 @@ def demo(
             str(source),
             sensitive="occupation",
             privacy=dn.Privacy(RHO1, RHO2),
+            domain=[name for name, *_ in made_up.OCCUPATIONS],
             out=folder,
             overwrite=True,
             name=NAME,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 from deniable.core.about import About, dictionary
 from deniable.core.errors import OptionError, did_you_mean
 from deniable.core.histogram import Histogram
-from deniable.core.privacy import LargeSums, Privacy, SmallSums
+from deniable.core.privacy import LargeSums, Privacy, SmallSums, exact_epsilon
 from deniable.core.text import small_text
 from deniable.core.transforms import Bins, BinsLike, Quantiles
 from deniable.mechanisms import MECHANISMS, read_requirements
@@ -133,6 +134,13 @@ Epsilon = Annotated[
         metavar="NUMBER",
         help="Instead of --rho2: what no odds grow by more than e to the power of, whatever was believed; at 1 a "
         "belief of 10 % becomes at most 23.2 %.",
+    ),
+]
+EpsilonLimit = Annotated[
+    str,
+    typer.Option(
+        metavar="NUMBER",
+        help="What is taken without being named keeps epsilon at or below this against any attacker; none lifts it.",
     ),
 ]
 Adversary = Annotated[
@@ -293,6 +301,11 @@ class Required:
             return None
         unprotected = exempted(self.exempt, table, sensitive, binned=bool(binned), engine=engine)
         return Privacy(self.rho1, self.rho2, adversary=who, exempt=unprotected, small_sums=small, large_sums=large)
+
+
+def epsilon_limit_of(text: str) -> Fraction | None:
+    """A limit on epsilon; none where it is lifted."""
+    return None if text.lower() == "none" else exact_epsilon(text, "epsilon_limit")
 
 
 def domains_of(texts: Sequence[str] | None) -> dict[str, list[Any]] | None:

@@ -18,16 +18,15 @@ from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
 from deniable.core.transforms import require_fixed
 from deniable.core.values import percent, probability
-from deniable.owner.advice import attacker_on_table
 from deniable.owner.risk import asked_table, one_pool
 from deniable.planning.candidates import Chart, belief_chart, lineup_rows, value_rows
 from deniable.planning.comparison import Comparison
-from deniable.planning.comparison import risk_chart as drawn_risk
-from deniable.planning.informed import InformedAttacker, informed_attacker
+from deniable.planning.outlook import limit_for
 from deniable.planning.planner import Rivals, Strongest, compare, error_chart, error_curve, strongest_rho2
 from deniable.planning.pools import QuestionPool
-from deniable.publishing.request import scan_table
+from deniable.publishing.request import as_names, public_columns, scan_table
 from deniable.release.folder import require_writable, write_file
+from deniable.tables import engine_named
 
 # -- What `deniable plan` prints beside its comparison: one mechanism explained, and the smallest rho2 for an error.
 
@@ -136,6 +135,8 @@ def plan(
     sensitive: Annotated[list[str], typer.Option(metavar="COLUMN", help="The column to perturb.")],
     rho2: options.Rho2 = None,
     rho1: options.Rho1 = None,
+    epsilon: options.Epsilon = None,
+    epsilon_limit: options.EpsilonLimit = "3",
     adversary: options.Adversary = "frequency",
     requirements: options.Requirements = None,
     tolerance: options.Tolerance = None,
@@ -145,15 +146,6 @@ def plan(
     pool: Annotated[
         str | None,
         typer.Option(metavar="POOL", help=f"Predict the errors of these questions. {options.ONE_POOL_HELP}"),
-    ] = None,
-    look_at_table: Annotated[
-        bool | None,
-        typer.Option(
-            "--table/--no-table",
-            help="Look at the public columns too, or at the histogram alone: what someone gains from each mechanism "
-            "who has learnt which values go with them. Line-ups are then listed in several sizes and truths. "
-            "Left out: where one column is sensitive and --rho2 is given.",
-        ),
     ] = None,
     drop: options.Drop = None,
     for_error: Annotated[
@@ -182,14 +174,6 @@ def plan(
             help="Draw what beliefs can become against what they were, for all mechanisms, into this SVG file.",
         ),
     ] = None,
-    risk_chart: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="With --table: draw error against what an informed attacker gains, with the frontier, into this SVG "
-            "file.",
-        ),
-    ] = None,
     cells_chart: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --explain: draw the cells into this SVG file.")
     ] = None,
@@ -211,34 +195,31 @@ def plan(
 ) -> None:
     """Compare the mechanisms for this table: what they promise, what they keep, how far off answers would be.
 
-    Nothing is published. The histogram of the sensitive column is looked at, and a sample of the public ones (not with
-    --no-table); with --pool all rows. The result describes the original table: it is for its owner.
+    Nothing is published. The histogram of the sensitive column is looked at; with --pool all rows. The result describes
+    the original table: it is for its owner.
 
     Example: deniable plan patients.csv --sensitive disease --rho2 1/6
     """
-    _require_places([chart, beliefs_chart, risk_chart, cells_chart], files)
+    _require_places([chart, beliefs_chart, cells_chart], files)
     table, binned = options.one_or_many(files), options.bins_of(bins)
     recoding = options.recoding_of(recode, rare, suppress)
     if tolerance is not None:
         require_fixed(binned, "--tolerance")
-    bounds = (rho2, requirements, tolerance, small_sums, large_sums)
+    bounds = (rho2, epsilon, requirements, tolerance, small_sums, large_sums)
     if any(stated is not None for stated in bounds) == (for_error is not None):
         raise OptionError(
             "Give either --rho2 (how sure an attacker may become) or --for-error (the accuracy you need)."
         )
     if pool is not None and for_error is not None:
         raise OptionError("--pool goes with --rho2: --for-error asks about questions of one size. Fix: --question 1%.")
-    looks = for_error is None and (len(sensitive) == 1 if look_at_table is None else look_at_table)
-    if risk_chart is not None and not looks:
-        raise OptionError(
-            "--risk-chart needs --table and --rho2: it speaks of public columns. Fix: add them, or leave it out."
-        )
-    if len(sensitive) > 1 and (pool is not None or looks):
-        raise OptionError(f"{'--table' if pool is None else '--pool'} goes with one sensitive column. Fix: name one.")
+    if len(sensitive) > 1 and pool is not None:
+        raise OptionError("--pool goes with one sensitive column. Fix: name one.")
     with console.progress_bar(shown=not quiet and not as_json) as progress:
-        histogram, questions, attacker = _known(
-            table, sensitive, pool, drop or [], looks, progress, missing=missing, bins=binned, recoding=recoding
+        histogram, questions = _known(
+            table, sensitive, pool, drop or [], progress, missing=missing, bins=binned, recoding=recoding
         )
+    opened = engine_named("local").open(table)
+    columns = len(public_columns(opened, as_names(sensitive), tuple(drop or ())))
     shares = [float(probability(share, "question")) for share in question or ()]
     if len(shares) > 1 and (for_error is not None or chart is not None):
         raise OptionError("--for-error and --chart ask about questions of one size. Fix: give --question once.")
@@ -253,7 +234,9 @@ def plan(
         error = float(probability(for_error, "for-error"))
         show_strongest(strongest_rho2(histogram, error, size, **all_but_rho2), error, size, as_json=as_json)
     else:
-        required = options.Required(rho2, rho1, adversary, requirements, tolerance, exempt, small_sums, large_sums)
+        required = options.Required(
+            rho2, rho1, adversary, requirements, tolerance, exempt, small_sums, large_sums, epsilon
+        )
         privacy = required.privacy(table, sensitive, binned, lambda: histogram)
         assert privacy is not None
         with console.progress_bar(shown=not quiet and not as_json) as progress:
@@ -263,7 +246,8 @@ def plan(
                 pool=questions,
                 selectivities=shares or None,
                 rivals=_rivals() if rivals else None,
-                attacker=attacker,
+                limit=limit_for(privacy, options.epsilon_limit_of(epsilon_limit)),
+                columns=columns,
                 progress=progress,
             )
         _show(result, explain, as_json)
@@ -278,10 +262,6 @@ def plan(
     if beliefs_chart is not None and result is not None:
         every = (*result.candidates, *result.rivals)
         _draw(beliefs_chart, belief_chart({one.label: one.beliefs for one in every if one.beliefs}), files)
-    if risk_chart is not None and result is not None:
-        if attacker is None:
-            raise OptionError("--risk-chart: the table has no public columns to learn from. Fix: leave it out.")
-        _draw(risk_chart, drawn_risk(result.candidates), files)
     if cells_chart is not None and result is not None:
         from deniable.report.charts import cells_picture, to_svg
 
@@ -293,18 +273,14 @@ def _known(
     sensitive: list[str],
     pool: str | None,
     drop: list[str],
-    looks: bool,
     progress: console.Report,
     **as_read: Any,
-) -> tuple[Histogram, QuestionPool | None, InformedAttacker | None]:
-    """What is planned from: the histogram; with a pool its questions; what public columns teach, where one looks."""
+) -> tuple[Histogram, QuestionPool | None]:
+    """What is planned from: the histogram, and with a pool its questions."""
     if pool is not None:
         read = asked_table(table, sensitive[0], drop=drop, **as_read)
-        return read.histogram, one_pool(read, pool), informed_attacker(read) if looks else None
-    if looks:
-        histogram, attacker = attacker_on_table(table, sensitive[0], drop=drop, **as_read, progress=progress)
-        return histogram, None, attacker
-    return scan_table(table, sensitive, **as_read, progress=progress), None, None
+        return read.histogram, one_pool(read, pool)
+    return scan_table(table, sensitive, **as_read, progress=progress), None
 
 
 def _rivals() -> Rivals:
@@ -330,13 +306,6 @@ def _show(result: Comparison, explain: str | None, as_json: bool) -> None:
         "sure: how sure of a protected value an attacker can become, who knew how frequent each value is; and who "
         f"believed it at {result.starting_belief} beforehand, whatever else they knew."
     )
-    if result.measured:
-        without = result.without_release
-        above = ", and believes the truth above rho2" if len(without) > 1 else ""
-        console.show(
-            "informed: of how many people someone who has learnt which values go with which public columns guesses the "
-            f"value from their row{above}; {' and '.join(without)} without a release."
-        )
     if any(one.biased for one in result.rivals):
         console.show(
             "+ bias: systematically off where public columns say something about the value; --pool shows how far."

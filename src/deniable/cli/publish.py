@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -69,10 +70,11 @@ def publish(
         str,
         typer.Option(
             metavar="NAME",
-            help=f"How: auto (the planner's choice), {options.NAMES}. Options follow the name: decoys:c=5, or "
-            "retention:age=0.5@17..90,job=0.6.",
+            help="How: auto (synthetic where it is predicted to answer best, else what perturbs row by row), "
+            f"{options.NAMES}. Options follow the name: decoys:c=5, or retention:age=0.5@17..90,job=0.6.",
         ),
     ] = AUTO,
+    epsilon_limit: options.EpsilonLimit = "3",
     pool: Annotated[
         str | None,
         typer.Option(
@@ -275,7 +277,8 @@ def publish(
             raise OptionError(f"--pool asks the table on this machine, and --engine {engine} keeps it elsewhere.")
         require_fixed(binned, "--pool")
         unseen = [*(drop or []), *(name for name in (row_id, person) if name is not None)]
-        chosen, why = _chosen_for(pool, mechanism, privacy, table, named, unseen, binned, recoding, missing)
+        limit = options.epsilon_limit_of(epsilon_limit)
+        chosen, why = _chosen_for(pool, mechanism, privacy, limit, table, named, unseen, binned, recoding, missing)
     judge = Judge(out, planned, accept or (), despite, seed is not None)
     with console.progress_bar(shown=not quiet and not as_json) as progress:
         release = dn.publish(
@@ -283,6 +286,7 @@ def publish(
             sensitive=named or None,
             privacy=privacy,
             mechanism=chosen,
+            epsilon_limit=options.epsilon_limit_of(epsilon_limit),
             drop=drop or (),
             out=out,
             key_file=key_file,
@@ -440,6 +444,7 @@ def _chosen_for(
     pool: str,
     mechanism: str,
     privacy: Privacy | None,
+    limit: Fraction | None,
     table: str | list[str],
     sensitive: list[str],
     drop: list[str],
@@ -449,7 +454,8 @@ def _chosen_for(
 ) -> tuple[Mechanism, str]:
     """The mechanism for an owner's own questions, designed for them or the planner's choice, and why it was chosen."""
     from deniable.owner.risk import MADE_FOR, asked_table, one_pool
-    from deniable.planning.planner import compare
+    from deniable.planning.outlook import limit_for
+    from deniable.planning.planner import compare, within_limit
 
     if mechanism not in (AUTO, *MADE_FOR) or privacy is None or len(sensitive) > 1:
         raise OptionError(
@@ -461,5 +467,14 @@ def _chosen_for(
     )
     if mechanism in MADE_FOR:
         return MADE_FOR[mechanism](questions.profile), ""
-    comparison = compare(questions.table.histogram, privacy, pool=questions)
+    comparison = within_limit(
+        compare(
+            questions.table.histogram,
+            privacy,
+            pool=questions,
+            limit=limit_for(privacy, limit),
+            columns=len(questions.table.columns),
+        ),
+        limit_for(privacy, limit),
+    )
     return comparison.recommended.mechanism, comparison.in_one_line()

@@ -349,7 +349,7 @@ class Privacy:
         budget = None
         if epsilon is not None:
             budget = _budget(epsilon, given=[one for one in (rho1, rho2, per_value, small_sums, large_sums) if one])
-            rho1, rho2, adversary = USUAL_BELIEF, worst_posterior(USUAL_BELIEF, _gamma_below(budget)), "any-prior"
+            rho1, rho2, adversary = USUAL_BELIEF, worst_posterior(USUAL_BELIEF, gamma_below(budget)), "any-prior"
 
         def read(value: Probability, name: str) -> Fraction | None:
             try:
@@ -494,24 +494,33 @@ _DIGITS = 10**9  # of e^epsilon, rounded down
 
 
 def _budget(epsilon: Probability, given: list[object]) -> Fraction:
-    try:
-        budget = Fraction(str(epsilon)) if isinstance(epsilon, float) else Fraction(epsilon)
-    except (TypeError, ValueError, ZeroDivisionError):
-        raise RequirementError(f"epsilon = {epsilon!r} is no number. Fix: {option('epsilon', '1')}.") from None
+    budget = exact_epsilon(epsilon)
     if given:
         raise RequirementError(
             "epsilon excludes rho1, rho2, per_value and requirements of sums: it bounds what odds grow by, whatever "
             "was believed. Fix: give the one or the others."
         )
+    return budget
+
+
+EPSILON_LIMIT = Fraction(3)  # what is taken without being named keeps epsilon at or below this against any attacker
+
+
+def exact_epsilon(epsilon: Probability, name: str = "epsilon") -> Fraction:
+    """A number that odds may grow by e to the power of, exactly; refused where it is none that could be meant."""
+    try:
+        budget = Fraction(str(epsilon)) if isinstance(epsilon, float) else Fraction(epsilon)
+    except (TypeError, ValueError, ZeroDivisionError):
+        raise RequirementError(f"{name} = {epsilon!r} is no number. Fix: {option(name, '1')}.") from None
     if not Fraction(1, 1000) <= budget <= LARGEST_EPSILON:
         raise RequirementError(
-            f"epsilon = {epsilon} is not allowed: choose a number from 0.001 to {LARGEST_EPSILON}; at 1 a belief of "
-            f"10 % becomes at most 23.2 %. Fix: {option('epsilon', '1')}."
+            f"{name} = {epsilon} is not allowed: choose a number from 0.001 to {LARGEST_EPSILON}; at 1 a belief of "
+            f"10 % becomes at most 23.2 %. Fix: {option(name, '1')}."
         )
     return budget
 
 
-def _gamma_below(epsilon: Fraction) -> Fraction:
+def gamma_below(epsilon: Fraction) -> Fraction:
     """A fraction a little below e^epsilon."""
     return Fraction(math.floor(math.exp(epsilon) * _DIGITS * (1 - 1e-12)) - 1, _DIGITS)
 

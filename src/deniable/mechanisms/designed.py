@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
@@ -15,7 +15,7 @@ from deniable.core.errors import OptionError, RequirementError, did_you_mean, op
 from deniable.core.exact import different, kinds
 from deniable.core.histogram import Histogram, QuestionProfile
 from deniable.core.plan import Plan
-from deniable.core.privacy import Adversary, Privacy, amplification_limit, worst_posterior
+from deniable.core.privacy import Adversary, Privacy, amplification_limit, exact_epsilon, gamma_below, worst_posterior
 from deniable.core.values import Bools, Counts, Floats, Probability, exact_number, percent, rounded
 from deniable.mechanisms.base import Mechanism
 from deniable.mechanisms.one_cell import (
@@ -269,6 +269,8 @@ LOUDER = "rarer values speak louder to those who know more than frequencies"
 # Below each limit by a little where coins for it do not keep it: rounded, or by a share that noise made too small.
 SLACKS = (1.0, 7 / 8, 3 / 4, 1 / 2, 1 / 4)
 EXEMPT_CAPS = (0.5, 0.0625, 0.125, 0.25, 0.75, 0.9)
+FLOORS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)  # of the mean share: the least that a replacement is drawn
+WITHIN = 0.01  # of an amplification that is allowed, for coins that are rounded
 MANY = 5_000  # values from which on those that are alike are gathered
 
 
@@ -284,6 +286,8 @@ class Designed(Mechanism):
             optimised for an owner's own questions.
         profile: the counts whose error is minimised: selectivities (shares of all rows), or a ``QuestionProfile`` of
             the owner's own questions (``dn.question_profile``).
+        epsilon: the odds of no statement about a person may grow by more than e^epsilon by their row, whatever anyone
+            believes: no value is then a replacement too rarely. Left out: only what is required bounds them.
 
     >>> import deniable as dn
     >>> from deniable.mechanisms import Designed
@@ -295,6 +299,7 @@ class Designed(Mechanism):
 
     replacing: Replacing | None = None
     profile: tuple[float, ...] | QuestionProfile = (0.001, 0.005, 0.01)
+    epsilon: Probability | None = field(default=None, metadata={"later": True})
     name: ClassVar[str] = "designed"
     reveals: ClassVar[str] = LOUDER
 
@@ -306,6 +311,7 @@ class Designed(Mechanism):
                 f"replacing = {self.replacing!r} is not known: choose one of {', '.join(get_args(Replacing))}."
                 + did_you_mean(str(self.replacing), get_args(Replacing))
             )
+        self._gamma()
         if isinstance(self.profile, QuestionProfile):
             return
         object.__setattr__(self, "profile", tuple(self.profile))
@@ -323,6 +329,8 @@ class Designed(Mechanism):
     def options(self) -> dict[str, Any]:
         """For the manifest; of an owner's own questions only how many there were."""
         options = super().options
+        limit = options.pop("epsilon")
+        options |= {} if limit is None else {"epsilon": str(limit)}
         if isinstance(self.profile, QuestionProfile):
             options["profile"] = f"{len(self.profile):,} questions of the owner"
         return options
@@ -330,6 +338,10 @@ class Designed(Mechanism):
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         """The plan; ``public`` is a noisy histogram that will be published, for the replacing distribution."""
         return _plan(self, histogram, privacy, public)
+
+    def _gamma(self) -> Fraction | None:
+        """What ``epsilon`` allows a row to multiply odds by; None where it bounds nothing."""
+        return None if self.epsilon is None else gamma_below(exact_epsilon(self.epsilon))
 
     def _channel(self, histogram: Histogram, limits: Limits, cover: Cover, slack: float) -> Channel | None:
         """The channel for these ``limits``, lowered by ``slack``, of a ``histogram`` as its ``cover`` has it."""
@@ -340,7 +352,11 @@ class Designed(Mechanism):
         search = _Search(cover.base, cover.prior / histogram.rows, cover.mass, bounds, profile)
         start = 0.0 if self.replacing == "uniform" else 1.0
         exempt_caps = EXEMPT_CAPS if None in limits else EXEMPT_CAPS[:1]
-        best = search.best([(start, cap, exempt_cap) for cap in _caps(limits) for exempt_cap in exempt_caps])
+        trials = [(start, cap, exempt_cap) for cap in _caps(limits) for exempt_cap in exempt_caps]
+        gamma = self._gamma()
+        if gamma is not None:
+            return search.within(trials, gamma, histogram.domain)
+        best = search.best(trials)
         if best is None:
             return None
         constant = search.constant()
@@ -407,6 +423,26 @@ class _Search:
             if coins is not None
         ]
         return min(made, key=lambda trial: trial.error, default=None)
+
+    def within(
+        self, trials: Sequence[tuple[float, float, float]], gamma: Fraction, domain: Sequence[Hashable]
+    ) -> Channel | None:
+        """The best channel whose exact amplification is at most gamma: no replacement is rarer than a floor."""
+        found: list[tuple[float, Channel]] = []
+        for floor in FLOORS:
+            replacing = np.maximum(self._replacing(trials[0][0]), floor / len(self.base))
+            replacing /= replacing.sum()
+            odds = (float(gamma) * (1 - WITHIN) - 1) * float(replacing.min())
+            most = odds / (1 + odds)  # 1 + p / ((1-p) r) <= gamma for equal coins, so for smaller ones, too
+            caps = np.unique(np.minimum([(cap, exempt_cap) for _, cap, exempt_cap in trials], most), axis=0)
+            for cap, exempt_cap in caps.tolist():
+                limits = np.where(self.limits >= 1, exempt_cap, cap)
+                (coins,) = self._coins(replacing[None], limits[None])
+                if coins is not None:
+                    channel = Channel.of(tuple(domain), coins, replacing, coarse=True)
+                    if channel.exact_gamma is not None and channel.exact_gamma <= gamma:
+                        found.append((self._error(coins, replacing), channel))
+        return min(found, key=lambda one: one[0], default=(0.0, None))[1]
 
     def _replacing(self, power: float) -> Floats:
         r: Floats = (self.base / self.base.max()) ** power

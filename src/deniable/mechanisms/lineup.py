@@ -29,7 +29,7 @@ from deniable.core.lineups import (
 )
 from deniable.core.part import COUNT_EPSILON
 from deniable.core.plan import Plan
-from deniable.core.privacy import Privacy, worst_posterior
+from deniable.core.privacy import Privacy, exact_epsilon, gamma_below, worst_posterior
 from deniable.core.promise import Guarantee, LineUps
 from deniable.core.values import Floats, Ints, Probability, exact_number
 from deniable.mechanisms.base import Mechanism, Need
@@ -99,6 +99,8 @@ def balanced_inverse(m: int, size: int) -> float:
 
 
 LEAST_ORDERS = 8  # with fewer, some values are hardly ever told apart
+FLOORS = (0.002, 0.005, 0.01, 0.02, 0.04, 0.08)  # shares of the rows that no value is taken to have less of
+TRIED_FLOORS = 3  # of them, those that promise most
 LARGEST_INCLUSION = 0.75  # a value that always stands in the line-up cannot be counted: its rows look like all rows
 SMALL_SIZES = 16  # sizes up to here are all tried, above only some
 TRIED, LARGE, TRIED_IF_LARGE = 12, 2000, 4  # designs that are computed in full, fewer where there are many values
@@ -174,17 +176,26 @@ def by_frequency(
     size: int | None,
     truth: Fraction | None,
     most_truth: Fraction,
+    gamma: Fraction | None = None,
 ) -> ArcDesign | None:
     """The design with the smallest predicted error whose posteriors, by the true counts, keep every limit exactly.
 
     It follows from ``public`` counts; the true ones check it, and where they do not let it pass, they decide what does.
+    With ``gamma`` no likelihood of a set is more than so many times another one, whatever anyone believes: a value that
+    is in too few sets would speak too loud, so inclusion has a floor.
     """
     bounds = np.array([1.0 if limit is None else float(limit) for limit in limits])
     base = np.maximum(public, 1) + float(MARGIN)
+    weightings = list(_weightings(base, bounds))
+    if gamma is not None:
+        floors = [*(floor * base.sum() for floor in FLOORS), float(base.max())]
+        weightings += [np.maximum(weights, floor) for weights in weightings for floor in floors]
     searches = [
-        _Search(counts, base, weights, tuple(limits), bounds, size, truth, float(truth or most_truth))
-        for weights in _weightings(base, bounds)
+        _Search(counts, base, weights, tuple(limits), bounds, size, truth, float(truth or most_truth), gamma)
+        for weights in weightings
     ]
+    if gamma is not None:
+        searches = sorted((one for one in searches if one.ranked), key=lambda one: one.ranked[0])[:TRIED_FLOORS]
     design = _best(searches, checked=False)
     if design is None or keeps(design, counts, limits):
         return design
@@ -221,6 +232,7 @@ class _Search:
     size: int | None
     truth: Fraction | None
     wanted: float
+    gamma: Fraction | None = None
     sketches: dict[int, ArcDesign] = field(default_factory=dict)
 
     @cached_property
@@ -254,7 +266,7 @@ class _Search:
         protected = self.bounds < 1
         given = (self.share / inclusion)[protected]
         room = np.where(given > self.share[protected], given - self.share[protected], np.inf)
-        allowed = float(np.min((self.bounds - self.share)[protected] / room, initial=1.0))
+        allowed = float(np.min((self.bounds - self.share)[protected] / room, initial=self._most_truth(inclusion)))
         if allowed <= 1 / TRUTH_GRID or (self.truth is not None and allowed < 0.9 * self.wanted):
             return float("inf")
         return predicted_error(self.share, inclusion, min(allowed, self.wanted))
@@ -263,12 +275,23 @@ class _Search:
         if size not in self.sketches:
             self.sketches[size] = designed(self.weights, size, self.wanted)
         sketch = self.sketches[size]
-        largest = largest_truth(sketch, self.base, self.bounds, slack)
+        largest = min(largest_truth(sketch, self.base, self.bounds, slack), self._most_truth(sketch.inclusion))
         if self.truth is not None and largest < self.wanted:
             return None
         steps = min(int(largest * TRUTH_GRID), int(self.wanted * TRUTH_GRID))
         coin = steps * (COIN // TRUTH_GRID) if self.truth is None else int(self.truth * COIN)
-        return sketch.with_coin(coin) if coin else None
+        design = sketch.with_coin(coin) if coin else None
+        while design is not None and self.gamma is not None and not _keeps(design, self.gamma):
+            lower = design.coin - COIN // TRUTH_GRID  # inclusion is rounded to whole steps
+            design = sketch.with_coin(lower) if self.truth is None and lower > 0 else None
+        return design
+
+    def _most_truth(self, inclusion: Floats) -> float:
+        """The largest t with 1 + t / ((1-t) pi_x) <= gamma for all x."""
+        if self.gamma is None:
+            return 1.0
+        odds = (float(self.gamma) - 1) * float(inclusion.min())
+        return odds / (1 + odds)
 
     def _checked(self, design: ArcDesign) -> ArcDesign | None:
         """The design, its truth lowered until every posterior under the true counts keeps its limit, exactly."""
@@ -360,6 +383,8 @@ class Lineup(Mechanism):
         size: how many values a line-up has; left out: chosen by predicted error.
         truth: the share of line-ups that are made around the value. Left out: 1/2 or less against who knows the
             frequencies; what the amplification allows against any prior.
+        epsilon: the odds of no statement about a person may grow by more than e^epsilon by their row, whatever anyone
+            believes: no value is then included too rarely. Left out: only what is required bounds them.
 
     >>> import deniable as dn
     >>> from deniable.core.histogram import Histogram
@@ -372,6 +397,7 @@ class Lineup(Mechanism):
 
     size: int | None = None
     truth: Probability | None = None
+    epsilon: Probability | None = field(default=None, metadata={"later": True})
     name: ClassVar[str] = "lineup"
     reveals: ClassVar[str] = "rare values speak louder to those who know more than frequencies"
 
@@ -380,6 +406,7 @@ class Lineup(Mechanism):
         if self.size is not None and (not whole or self.size < 1):
             raise OptionError(f"size = {self.size!r} is not allowed: a line-up has 1, 2, 3, .. values. Fix: size=4.")
         self.exact_truth()
+        self._gamma()
 
     def exact_truth(self) -> Fraction | None:
         """The truth as a fraction, 1 included."""
@@ -399,7 +426,12 @@ class Lineup(Mechanism):
     @property
     def options(self) -> dict[str, Any]:
         truth = self.exact_truth()
-        return {"size": self.size, "truth": None if truth is None else str(truth)}
+        stated = {} if self.epsilon is None else {"epsilon": str(self.epsilon)}
+        return {"size": self.size, "truth": None if truth is None else str(truth), **stated}
+
+    def _gamma(self) -> Fraction | None:
+        """What ``epsilon`` allows a row to multiply odds by; None where it bounds nothing."""
+        return None if self.epsilon is None else gamma_below(exact_epsilon(self.epsilon))
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         privacy = in_its_words(histogram, needs_values(privacy, self.name))
@@ -441,7 +473,7 @@ class Lineup(Mechanism):
         limits = limits_of(histogram, privacy, public)
         known = coarse_counts(histogram.counts) if public is None else public.counts
         truth = self.exact_truth()
-        design = by_frequency(histogram.counts, known, limits, self.size, truth, DEFAULT_TRUTH)
+        design = by_frequency(histogram.counts, known, limits, self.size, truth, DEFAULT_TRUTH, self._gamma())
         if design is None:
             raise RequirementError(self._too_much(histogram, limits, known))
         return design, _frequency_guarantee(histogram, privacy, limits, design, public)
@@ -451,7 +483,9 @@ class Lineup(Mechanism):
         wanted = ", ".join(
             f"{name} = {value}" for name, value in (("size", self.size), ("truth", self.exact_truth())) if value
         )
-        free = by_frequency(histogram.counts, known, limits, None, None, DEFAULT_TRUTH) if wanted else None
+        free = (
+            by_frequency(histogram.counts, known, limits, None, None, DEFAULT_TRUTH, self._gamma()) if wanted else None
+        )
         if free is not None:
             reached = f"size={free.size}, truth='{_readable(free)}'"
             return (
@@ -460,13 +494,15 @@ class Lineup(Mechanism):
             )
         return (
             "No line-up keeps this requirement: some value is almost as frequent as its rho2 allows to be believed. "
-            f"Fix: raise rho2, or exempt the most frequent values with {option('exempt', '')}."
+            f"Fix: raise {'rho2' if self.epsilon is None else 'rho2 or epsilon'}, or exempt the most frequent values "
+            f"with {option('exempt', '')}."
         )
 
     # -- any prior -----------------------------------------------------------------------------------------------------
 
     def _any_prior(self, histogram: Histogram, privacy: Privacy) -> tuple[LineUpDesign, Guarantee]:
         gamma = allowed_amplification(privacy)
+        gamma = min(gamma, self._gamma() or gamma)
         design = by_amplification(histogram.m, gamma, self.size, self.exact_truth())
         if design is None:
             raise RequirementError(

@@ -13,6 +13,7 @@ THESIS Thm 1, with the release R in the place of y.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,7 +26,7 @@ from deniable.core.histogram import Histogram
 from deniable.core.learned import ROUNDED, Coding, Dealt, Learned, LearnedTable, Spent
 from deniable.core.part import Part
 from deniable.core.plan import Plan, PlannedPart
-from deniable.core.privacy import Privacy, amplification_limit, worst_posterior
+from deniable.core.privacy import Privacy, amplification_limit, gamma_below, worst_posterior
 from deniable.core.promise import Guarantee
 from deniable.core.sentence import SHOWN_BELIEFS, odds_grow
 from deniable.core.values import Counts, Ints, percent, rounded
@@ -152,10 +153,15 @@ class Budget:
 
 
 def budget_of(
-    privacy: Privacy | None, histogram: Histogram, together: int, ledger: Ledger, instalment: Instalment | None = None
+    privacy: Privacy | None,
+    histogram: Histogram,
+    together: int,
+    ledger: Ledger,
+    instalment: Instalment | None = None,
+    limit: float = math.inf,
 ) -> Budget:
-    """The budget that a requirement leaves. Where rho1 is left out it is the noisy share of the most frequent value,
-    exempt ones aside, which is paid for: the bound then holds outcome by outcome."""
+    """The budget that a requirement leaves, or a ``limit`` on epsilon. Where rho1 is left out it is the noisy share of
+    the most frequent value, exempt ones aside, which is paid for: the bound then holds outcome by outcome."""
     rho1, rho2 = _stated(privacy)
     assert privacy is not None
     if rho1 is None and instalment is not None:
@@ -175,6 +181,8 @@ def budget_of(
             f"{worded_epsilon()}."
         )
     gamma = amplification_limit(rho1, rho2)
+    if limit < math.log(gamma):
+        gamma = gamma_below(Fraction(limit))
     whole = epsilon_of(gamma)
     part = instalment or Instalment()
     epsilon = Fraction(int(whole / (together * part.publications) * PIECES), PIECES)
@@ -227,9 +235,13 @@ def worded_epsilon() -> str:
     return option("epsilon", "1")
 
 
+def largest_margin() -> float:
+    """Rows that are added to the count of the most frequent value, which has noise."""
+    return LARGEST_MARGIN * laplace_variance(LARGEST_COST) ** 0.5
+
+
 def _largest_share(counts: Counts, rows: int, ledger: Ledger) -> Fraction:
-    noise = LARGEST_MARGIN * laplace_variance(LARGEST_COST) ** 0.5
-    most = ledger.largest(counts, LARGEST_COST) + int(noise) + 1
+    most = ledger.largest(counts, LARGEST_COST) + int(largest_margin()) + 1
     share = Fraction(max(most, 1), max(rows, 1))
     return min(Fraction(int(share * 10_000) + 1, 10_000), Fraction(1))
 

@@ -4,7 +4,7 @@ heaped numbers, and rows of a small table that, weighed against each other, say 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,11 +13,9 @@ import pyarrow as pa
 
 from deniable.core.channels import NumberRange
 from deniable.core.errors import option, shortened
-from deniable.core.histogram import Histogram
 from deniable.core.part import Part
 from deniable.core.plan import Choice
 from deniable.core.privacy import Privacy
-from deniable.core.transforms import BinsLike
 from deniable.core.values import Counts, Ints, percent
 from deniable.owner.decision import Decision
 from deniable.owner.findings import Finding, about_randomness, namer
@@ -26,13 +24,10 @@ from deniable.owner.heaping import about_heap, heap_of
 from deniable.owner.parts import limits_of_part
 from deniable.owner.together import surest
 from deniable.planning.attackers import ChannelRows, NothingShown
-from deniable.planning.informed import InformedAttacker, attacker_of, shown_by_part
+from deniable.planning.informed import shown_by_part
 from deniable.publishing.advice import Advice
-from deniable.publishing.recoding import Recoding
-from deniable.publishing.request import binned, public_columns
 from deniable.release.release import Release
-from deniable.tables import engine_named
-from deniable.tables.base import CELL, Dataset, PartJob, Progress, Scan, no_progress
+from deniable.tables.base import CELL, Dataset, PartJob, Progress, no_progress
 from deniable.tables.encoding import Encoded, encode
 from deniable.tables.ranges import IntervalEncoder, interval_channel
 
@@ -254,34 +249,3 @@ def sampled(
         progress(done, rows, "looking at public columns")
     schema = pa.schema([dataset.schema.field(name) for name in public])
     return Sample(pa.Table.from_batches(tables, schema), [np.concatenate(parts) for parts in codes])
-
-
-def attacker_on_table(
-    table: Any,
-    sensitive: str,
-    *,
-    drop: Sequence[str] = (),
-    missing: str = "value",
-    bins: Mapping[str, BinsLike] | None = None,
-    recoding: Recoding | None = None,
-    progress: Progress = no_progress,
-) -> tuple[Histogram, InformedAttacker | None]:
-    """The same of a table that nobody has asked to publish yet, and the histogram that the attacker speaks of."""
-    opened = engine_named("local").open(table)
-    public = public_columns(opened, (sensitive,), tuple(drop))
-    steps = {} if recoding is None else recoding.steps(opened.schema, public, (sensitive,))
-    dataset = opened.recoded(steps) if steps else opened
-    dataset = binned(dataset, bins or {}, (sensitive,))
-    scan = dataset.scan((sensitive,), missing, None, progress)
-    if not public or not scan.rows or scan.histogram.m > MOST_LEARNT:
-        return scan.histogram, None
-    return scan.histogram, _learnt(dataset, public, scan, progress)
-
-
-def _learnt(
-    dataset: Dataset, public: Sequence[str], scan: Scan, progress: Progress = no_progress
-) -> InformedAttacker | None:
-    sample = sampled(dataset, public, [scan.encoder], scan.rows, LEARNT_FROM, progress)
-    kept = np.flatnonzero(sample.codes[0] < scan.histogram.m)  # the others are exempt: they show what they are
-    columns = [sample.column(name, kept) for name in public]
-    return attacker_of(columns, sample.codes[0][kept], scan.histogram.m)

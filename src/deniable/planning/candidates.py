@@ -23,11 +23,11 @@ from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, worst_posterior
 from deniable.core.promise import Guarantee
 from deniable.core.values import Ints, percent
-from deniable.mechanisms import Mechanism
+from deniable.mechanisms import Mechanism, Synthetic
 from deniable.mechanisms.fine_grain import requirements_of
 from deniable.mechanisms.requirement import SPARSE, in_its_words, protected_values, upper_counts
 from deniable.mechanisms.small_domain import surest_in_cells
-from deniable.planning.informed import Informed
+from deniable.planning.outlook import COLUMNS
 from deniable.planning.posteriors import Posteriors, cells_from
 from deniable.planning.prediction import Errors, Profile, Spread
 from deniable.tables.keys import Keystream, Secret, discrete_laplace, discrete_laplace_variance
@@ -252,6 +252,8 @@ def beliefs(plan: Plan) -> Beliefs:
     """
     rows = plan.histogram
     held = set(np.flatnonzero(_protected(rows, plan.privacy)).tolist())
+    if plan.parts[0].learned is not None:
+        return promised_beliefs(plan.guarantee, rows, plan.privacy)
     if plan.parts[0].lineups is not None:
         return _of_lineups(plan, plan.parts[0].lineups, held or set(range(rows.m)))
     pairs = _priors_and_posteriors(plan, held)
@@ -299,7 +301,8 @@ def _of_lineups(plan: Plan, design: LineUpDesign, held: set[int]) -> Beliefs:
 def promised_beliefs(guarantee: Guarantee, rows: Histogram, privacy: Privacy | None) -> Beliefs:
     """The same of a mechanism without channels, as far as its promise says."""
     gamma = math.inf if guarantee.gamma is None else float(guarantee.gamma)
-    return Beliefs(float(guarantee.worst), math.nan, gamma, starting_belief(rows, privacy))
+    factor = math.nan if guarantee.adversary == "frequency" else gamma
+    return Beliefs(float(guarantee.worst), factor, gamma, starting_belief(rows, privacy))
 
 
 def starting_belief(rows: Histogram, privacy: Privacy | None) -> float:
@@ -413,7 +416,8 @@ LARGEST_MIXED = 2000  # values; hidden groups or line-ups of more are not invert
 def label_of(name: str, plan: Plan) -> str:
     """A mechanism's name; of line-ups also their size and truth, which tell them apart, and of decoys what to write
     where the number of rows is no multiple of their size."""
-    design = plan.parts[0].lineups
+    design, limit = plan.parts[0].lineups, plan.options.get("epsilon")
+    name = name if limit is None else f"{name}:epsilon={limit}"
     if design is None:
         return name if plan.parts[0].left_out is None else f"{name}:leftovers=drop"
     return f"{name}, {counted(design.size, 'value')}, truth {percent(design.share_true)}"
@@ -431,8 +435,8 @@ class Candidate:
         rival: listed to be compared with, and never recommended.
         biased: whether its answers have a bias that only a pool of questions shows.
         beliefs: how sure each adversary can become; None where it refuses, and until ``with_beliefs``.
-        informed: what someone gains who has learnt from the public columns; None where it was not measured.
         withheld: why ``auto`` does not take it although it meets the requirement.
+        noise: epsilon of the noisy histogram that is published beside its rows.
     """
 
     mechanism: Mechanism
@@ -444,8 +448,8 @@ class Candidate:
     rival: bool = False
     biased: bool = False
     beliefs: Beliefs | None = None
-    informed: Informed | None = None
     withheld: str = ""
+    noise: float = 0.0
 
     @property
     def name(self) -> str:
@@ -462,13 +466,9 @@ class Candidate:
         return self.name if self.plan is None else label_of(self.name, self.plan)
 
     @property
-    def risk(self) -> float:
-        """How often an informed attacker is right; not a number where that was not measured."""
-        return math.nan if self.informed is None else self.informed.after.right
-
-    @property
     def epsilon(self) -> float:
-        return math.inf if self.guarantee is None else self.guarantee.epsilon
+        """Against any attacker: of rows, and of the noisy counts beside them."""
+        return math.inf if self.guarantee is None else self.guarantee.epsilon + self.noise
 
     @property
     def score(self) -> tuple[float, float]:
@@ -509,23 +509,33 @@ class Candidate:
             "reveals": self.mechanism.reveals,
             "guarantee": str(self.guarantee),
             "seconds": round(self.seconds, 3),
-            **({} if self.informed is None else {"informed": self.informed.to_dict()}),
             **({"withheld": self.withheld} if self.withheld else {}),
         }
 
 
 def candidate(
-    mechanism: Mechanism, counts: Histogram, privacy: Privacy, profile: Profile, *, noisy: bool = False
+    mechanism: Mechanism,
+    counts: Histogram,
+    privacy: Privacy,
+    profile: Profile,
+    *,
+    noisy: bool = False,
+    columns: int = COLUMNS,
 ) -> Candidate:
-    """A mechanism with channels: its plan, and the errors that follow from it; ``noisy`` counts are planned from as
-    they stand."""
+    """A mechanism: its plan, and the errors that follow from it; ``noisy`` counts are planned from as they stand, and
+    a model is learned from so many public ``columns``."""
+    calibrated = marginal_variance(privacy) is not None
 
     def made() -> tuple[Plan | None, Guarantee, Errors]:
         drawn = [mechanism.plan(counts, privacy, public=counts)] if noisy else drawn_plans(mechanism, counts, privacy)
-        plan, calibrated = middling(drawn), marginal_variance(privacy) is not None
+        plan = middling(drawn)
+        if plan.parts[0].learned is not None:
+            return plan, plan.guarantee, profile.learned(columns, plan.guarantee.epsilon)
         return plan, plan.guarantee, mean_errors(drawn, lambda one: errors_of(one, profile, calibrated=calibrated))
 
-    return timed(mechanism, made)
+    one = timed(mechanism, made)
+    beside = calibrated and one.plan is not None and one.plan.parts[0].learned is None
+    return replace(one, noise=2 * COUNT_EPSILON) if beside else one
 
 
 def as_published(mechanism: Mechanism, counts: Histogram, privacy: Privacy | None) -> Plan:
@@ -543,7 +553,7 @@ def drawn_plans(mechanism: Mechanism, counts: Histogram, privacy: Privacy | None
     are others for every draw.
     """
     knows = privacy is None or marginal_variance(privacy) is not None
-    if not (knows and counts.counts.min() < SPARSE):
+    if not (knows and counts.counts.min() < SPARSE) or isinstance(mechanism, Synthetic):
         return [mechanism.plan(counts, privacy)]
     noisy = _with_noise(counts)
     middle = mechanism.plan(counts, privacy, public=noisy[len(noisy) // 2])

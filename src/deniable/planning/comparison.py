@@ -1,4 +1,4 @@
-"""Mechanisms side by side for one table, and error against risk."""
+"""Mechanisms side by side for one table."""
 
 from __future__ import annotations
 
@@ -7,109 +7,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deniable.core.errors import DeniableError
-from deniable.core.histogram import Histogram
-from deniable.core.lineups import LineUpDesign
 from deniable.core.plan import Plan
-from deniable.core.privacy import Privacy
 from deniable.core.text import first_values, paragraph, table, title
 from deniable.core.values import percent
-from deniable.mechanisms import Lineup, Mechanism
-from deniable.planning.candidates import Candidate, Chart, Point, Series, label_of
-from deniable.planning.informed import InformedAttacker, against
+from deniable.planning.candidates import Candidate, label_of
+from deniable.planning.outlook import Outlook
 
-# -- Error against risk: what an informed attacker gains from every point of a comparison, and which ``auto`` may take.
-# Line-ups teach more than a single value, so whoever has learnt Pr[value | public columns] gains more from them. Where
-# the promise is not about this attacker they must be named to be taken; against any prior it is, whatever was learnt.
+# -- Which of several may be taken without being named: what keeps epsilon small against any attacker ------------------
 
 
-FRONTIER = "frontier"
-GROWN = (1.25, 1.5, 2.0, 2.5, 4.0)  # sizes beside the one of the smallest error, as multiples of it
-TRUTHS = ("3/4", "1")
-MANY = 500  # values; with more, one more size is tried
-BY_NAME = (
-    "line-ups teach more than a single value to whoever has learnt what goes with the public columns, so they must be "
-    "named to be taken"
-)
-
-
-def lineup_points(counts: Histogram, privacy: Privacy, attacker: InformedAttacker | None) -> tuple[Mechanism, ...]:
-    """Line-ups to compare: those of the smallest error and, where their risk is measured, other sizes and truths."""
-    if privacy.sums:
-        return ()
-    if attacker is None or privacy.adversary == "any-prior":
-        return (Lineup(),)
-    try:
-        own = _design(Lineup().plan(counts, privacy)).size
-    except DeniableError:  # it says why when it is listed
-        return (Lineup(),)
-    grown = GROWN if counts.m <= MANY else (2.0,)
-    sizes = sorted({round(own * factor) for factor in grown} - {own})
-    sized = [Lineup(size=size) for size in sizes if size <= 3 * counts.m // 4]
-    return (Lineup(), *sized, *(Lineup(truth=truth) for truth in TRUTHS))
-
-
-def distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The same candidates without line-ups of a size and truth that stand there already: the size of the smallest error
-    is one thing by exact counts and another by noisy ones, and may then be one of the sizes beside it."""
-    labels: set[str] = set()
-    kept = []
+def judged(candidates: Sequence[Candidate], outlook: Outlook) -> list[Candidate]:
+    """The same candidates, and why some are not taken: their epsilon against any attacker is above the limit, or there
+    is too little to learn from."""
+    judged = []
     for one in candidates:
-        if one.lineups is None or one.label not in labels:
-            kept.append(one)
-        labels.add(one.label)
-    return kept
-
-
-def judged(candidates: Sequence[Candidate], privacy: Privacy, *, named: bool) -> list[Candidate]:
-    """The same candidates, and why ``auto`` does not take some of them; all that someone has ``named`` may be taken."""
-    if named or privacy.adversary == "any-prior":
-        return list(candidates)
-    return [replace(one, withheld=BY_NAME) if one.lineups is not None else one for one in candidates]
-
-
-def with_informed(candidates: Sequence[Candidate], attacker: InformedAttacker | None) -> list[Candidate]:
-    """The same candidates, with what an informed attacker gains from those that have a plan."""
-    if attacker is None:
-        return list(candidates)
-    return [one if one.plan is None else replace(one, informed=against(attacker, one.plan)) for one in candidates]
-
-
-def _design(plan: Plan) -> LineUpDesign:
-    design = plan.parts[0].lineups
-    assert design is not None
-    return design
-
-
-def frontier(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The points that no other beats in both error and risk, by rising risk."""
-    points = sorted((one for one in candidates if _drawn(one)), key=lambda one: (one.risk, one.score[0]))
-    best, least = [], math.inf
-    for one in points:
-        if one.score[0] < least:
-            best.append(one)
-            least = one.score[0]
-    return best
-
-
-def risk_chart(candidates: Sequence[Candidate]) -> Chart:
-    """Predicted error against how often an informed attacker is right: a point for each candidate, and the frontier."""
-    points = [one for one in candidates if _drawn(one)]
-    series = [Series(FRONTIER, tuple(Point(one.risk, one.score[0]) for one in frontier(candidates)))]
-    series += [Series(one.label, (Point(one.risk, one.score[0]),)) for one in points]
-    return Chart(
-        title="What accuracy costs against an informed attacker",
-        x="right guesses of someone who has learnt from the public columns and sees the row",
-        y="predicted relative error, geometric mean",
-        series=tuple(series),
-        log_y=True,
-        percent=True,
-        percent_x=True,
-    )
-
-
-def _drawn(one: Candidate) -> bool:
-    return one.informed is not None and 0 < one.score[0] < math.inf
+        why = ""
+        if one.plan is not None and one.epsilon > outlook.limit:
+            known = "unbounded" if math.isinf(one.epsilon) else f"{one.epsilon:.3g}"
+            why = f"its epsilon against any attacker is {known}, above {outlook.limit:g}"
+        elif one.plan is not None and one.plan.parts[0].learned is not None:
+            why = outlook.unlearned
+        judged.append(replace(one, withheld=why))
+    return judged
 
 
 # -- Mechanisms side by side for one table: the planner's result, and its table for terminals and notebooks ------------
@@ -195,27 +114,7 @@ class Comparison:
     def columns(self) -> list[str]:
         """The heads of ``row``."""
         sure = ["sure: frequency", f"sure: from {self.starting_belief}"]
-        informed = ["informed: right", "above rho2"][: self._informed_columns]
-        return ["mechanism", "cells", "coin", "rows kept", *sure, *informed, "epsilon", *self._sizes(), "reveals"]
-
-    @property
-    def measured(self) -> bool:
-        """Whether an informed attacker was played."""
-        return any(one.informed is not None for one in self.candidates)
-
-    @property
-    def without_release(self) -> list[str]:
-        """What an informed attacker gets right, and believes above rho2, before seeing a row; as far as it is shown."""
-        played = next((one.informed for one in self.candidates if one.informed is not None), None)
-        return [] if played is None else played.before.texts()[: self._informed_columns]
-
-    @property
-    def _informed_columns(self) -> int:
-        """Where each value has its own rho2 there is none to be above."""
-        if not self.measured:
-            return 0
-        limits = [one.informed.after.above_rho2 for one in self.candidates if one.informed is not None]
-        return 1 if all(map(math.isnan, limits)) else 2
+        return ["mechanism", "cells", "coin", "rows kept", *sure, "epsilon", *self._sizes(), "reveals"]
 
     @property
     def withheld(self) -> tuple[Candidate, ...]:
@@ -235,8 +134,6 @@ class Comparison:
             channel = [described["cells"], percent(described["coin"]), percent(described["kept"])]
         known = candidate.beliefs
         sure = ["", ""] if known is None else [percent(known.frequency), percent(known.any_prior)]
-        informed = ["", ""] if candidate.informed is None else candidate.informed.after.texts()
-        sure += informed[: self._informed_columns]
         return [described["label"], *channel, *sure, epsilon, *errors, described["reveals"]]
 
     def row_of_independence(self) -> list[Any]:

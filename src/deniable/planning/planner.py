@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from deniable.core.errors import OptionError, RequirementError, option
+from deniable.core.errors import OptionError, RequirementError, option, worded
 from deniable.core.histogram import Histogram
+from deniable.core.part import COUNT_EPSILON
 from deniable.core.plan import Plan
-from deniable.core.privacy import Adversary, Privacy, as_privacy
+from deniable.core.privacy import EPSILON_LIMIT, Adversary, Privacy, as_privacy, exact_epsilon
 from deniable.core.registry import entry_points
 from deniable.core.values import Probability, percent
 from deniable.mechanisms import (
@@ -22,8 +23,10 @@ from deniable.mechanisms import (
     Designed,
     FineGrain,
     Identity,
+    Lineup,
     Mechanism,
     SmallDomain,
+    Synthetic,
     Uniform,
     mechanism_named,
 )
@@ -36,11 +39,12 @@ from deniable.planning.candidates import (
     Series,
     beliefs,
     candidate,
+    marginal_variance,
     starting_belief,
     with_beliefs,
 )
-from deniable.planning.comparison import Comparison, distinct, judged, lineup_points, with_informed
-from deniable.planning.informed import InformedAttacker
+from deniable.planning.comparison import Comparison, judged
+from deniable.planning.outlook import COLUMNS, Outlook, limit_for
 from deniable.planning.pools import QuestionPool
 from deniable.planning.prediction import BySelectivity, IndependenceMoments, Profile, profile_of
 from deniable.tables.base import Progress, no_progress
@@ -49,21 +53,46 @@ from deniable.tables.base import Progress, no_progress
 
 
 RIVAL = " (rival"  # in the name of a line
+LIFTED = "epsilon_limit=None", "--epsilon-limit none"
+LEAST_EPSILON = 0.1  # of rows, that a floor is looked for
 BY_NOISE = " (shares are those that a plan is made from, so that it gives no count away: with noise, or all alike)"
 Rivals = Callable[[Histogram, Privacy, Profile], list[Candidate]]
 
 
-def standard_mechanisms(pool: QuestionPool | None = None, privacy: Privacy | None = None) -> tuple[Mechanism, ...]:
+def standard_mechanisms(
+    pool: QuestionPool | None = None,
+    privacy: Privacy | None = None,
+    limit: float = math.inf,
+    only_bounded: bool = False,
+) -> tuple[Mechanism, ...]:
     """The mechanisms that a requirement (rho1, rho2) alone makes comparable; designed for a pool where there is one.
 
     Where something is required of sums, decoy groups are the only ones with rows that can promise it. Mechanisms of
-    other packages are compared by their defaults.
+    other packages are compared by their defaults. With a ``limit`` on epsilon, those that can keep it are there once
+    more with a floor that does; ``only_bounded``: and those without one are not.
     """
     if privacy is not None and privacy.sums:
         return (Decoys(leftovers="drop"),)
-    designed = Designed() if pool is None else Designed(profile=pool.profile)
-    others = (MECHANISMS[name]() for name in entry_points("deniable.mechanisms"))
-    return (Uniform(), SmallDomain(), FineGrain(), Identity(), designed, *others)
+    bounded = _bounded(pool, privacy, limit)
+    others = [MECHANISMS[name]() for name in entry_points("deniable.mechanisms")]
+    if only_bounded:
+        return (Synthetic(), Uniform(), FineGrain(), *(bounded or (Lineup(),)), *others)
+    plain = (Synthetic(), Uniform(), SmallDomain(), FineGrain(), Identity(), _designed(pool), Lineup())
+    return (*plain, *bounded, *others)
+
+
+def _designed(pool: QuestionPool | None) -> Designed:
+    return Designed() if pool is None else Designed(profile=pool.profile)
+
+
+def _bounded(pool: QuestionPool | None, privacy: Privacy | None, limit: float) -> tuple[Mechanism, ...]:
+    """What keeps a limit on epsilon by a floor, the noisy histogram beside its rows included."""
+    if privacy is None or privacy.adversary != "frequency" or math.isinf(limit):
+        return ()
+    rows = limit if marginal_variance(privacy) is None else limit - 2 * COUNT_EPSILON
+    if rows < LEAST_EPSILON:
+        return ()
+    return (replace(_designed(pool), epsilon=f"{rows:g}"), Lineup(epsilon=f"{rows:g}"))
 
 
 def compare(
@@ -74,9 +103,11 @@ def compare(
     mechanisms: Sequence[Mechanism] | None = None,
     pool: QuestionPool | None = None,
     rivals: Rivals | None = None,
-    attacker: InformedAttacker | None = None,
     without: Sequence[str] = (),
     noisy: bool = False,
+    limit: float = math.inf,
+    columns: int = COLUMNS,
+    declared: bool = True,
     progress: Progress = no_progress,
 ) -> Comparison:
     """Plan with every mechanism, predict its errors, and recommend one.
@@ -89,30 +120,32 @@ def compare(
         mechanisms: compare these instead of the standard ones.
         pool: predict the errors of these questions.
         rivals: list these baselines too, under the same requirement.
-        attacker: who has learnt from the table's public columns; what they gain is listed, and decides nothing.
         without: names of mechanisms that do not go with what else is asked of the release.
         noisy: the histogram has the noise of a release: plans are made from it as it stands.
+        limit: on epsilon against any attacker: what is above it is listed, and not recommended.
+        columns: how many public columns a model is learned from.
+        declared: whether all values are declared that the sensitive columns may hold.
         progress: called with (mechanisms done, in all, what).
     """
     counts = Histogram.of(histogram)
     privacy = in_its_words(counts, privacy)
     check_histogram(counts, privacy)  # an exempt value that is none is refused once, not by every mechanism
     profile = profile_of(counts, pool, selectivities)
-    wanted = mechanisms or (*standard_mechanisms(pool, privacy), *lineup_points(counts, privacy, attacker))
+    wanted = mechanisms or standard_mechanisms(pool, privacy, limit)
     applying = [one for one in wanted if one.name not in without]
     planned = []
     for done, one in enumerate(applying):
         progress(done, len(applying), "planning")
-        planned.append(candidate(one, counts, privacy, profile, noisy=noisy))
+        planned.append(candidate(one, counts, privacy, profile, noisy=noisy, columns=columns))
     progress(len(applying), len(applying), "planning")
-    candidates = with_informed(judged(distinct(planned), privacy, named=mechanisms is not None), attacker)
+    candidates = judged(planned, Outlook(counts.rows, columns, privacy, limit, declared))
     every = sorted((one for one in candidates if one.plan is not None), key=lambda one: one.score)
     usable = [one for one in every if not one.withheld] or every
     withheld = [one for one in every if one not in usable]
     refused = [one for one in candidates if one.plan is None]
     if not usable:
         raise RequirementError(f"No mechanism meets this requirement{BY_NOISE if noisy else ''}{_refusals(refused)}")
-    others = with_informed([] if rivals is None or privacy.sums else rivals(counts, privacy, profile), attacker)
+    others = [] if rivals is None or privacy.sums else rivals(counts, privacy, profile)
     ordered = sorted(others, key=lambda one: (one.guarantee is None, one.score))
     return Comparison(
         (*(with_beliefs(one, counts, privacy) for one in (*usable, *withheld)), *refused),
@@ -324,9 +357,36 @@ def planners_choice(
     privacy: Privacy | None,
     without: Sequence[str] = (),
     noisy: bool = False,
+    limit: float = math.inf,
 ) -> Comparison:
-    """What ``"auto"`` compares: the first candidate is its choice."""
-    return compare(histogram, require_something(privacy), without=without, noisy=noisy)
+    """What ``"auto"`` compares: the first candidate is its choice; refused where all are above a limit on epsilon."""
+    required = require_something(privacy)
+    mechanisms = standard_mechanisms(None, required, limit, only_bounded=math.isfinite(limit))
+    try:
+        found = compare(histogram, required, mechanisms=mechanisms, without=without, noisy=noisy, limit=limit)
+    except RequirementError as refused:
+        if math.isinf(limit):
+            raise
+        raise RequirementError(
+            f"{refused}\nOnly what keeps epsilon at or below {limit:g} against any attacker was tried. Fix: as said "
+            f"above, or {worded(*LIFTED)}, which lifts that."
+        ) from None
+    return within_limit(found, limit)
+
+
+def within_limit(compared: Comparison, limit: float) -> Comparison:
+    """The same comparison; refused where the best of it is above a limit on epsilon against any attacker."""
+    if not compared.recommended.withheld:
+        return compared
+    least = min(compared.withheld, key=lambda one: one.epsilon)
+    known, lifted = "no bound on it", worded(*LIFTED)
+    if math.isfinite(least.epsilon):
+        known = f"{math.ceil(least.epsilon * 100) / 100:g}"
+        lifted = option("epsilon_limit", known)
+    raise RequirementError(
+        f"No mechanism that meets this requirement keeps epsilon at or below {limit:g} against any attacker: "
+        f"{least.label} comes nearest, with {known}. Fix: {lifted}, or {option('mechanism', least.name)}."
+    )
 
 
 def require_something(privacy: Privacy | None) -> Privacy:
@@ -343,6 +403,7 @@ def plan(
     rows: Mapping[Hashable, int] | Histogram | Any,
     privacy: Privacy | Probability | None = None,
     mechanism: str | Mechanism = AUTO,
+    epsilon_limit: Probability | None = EPSILON_LIMIT,
 ) -> Plan:
     """Plan a release from a histogram alone.
 
@@ -350,6 +411,7 @@ def plan(
         rows: how many rows hold each value: a mapping, a ``Histogram``, or a pandas Series (``value_counts()``).
         privacy: the requirement, or rho2 alone; None for mechanisms that need none.
         mechanism: a mechanism's name or object; left out, or ``"auto"``: the planner's choice.
+        epsilon_limit: of the planner's choice, on epsilon against any attacker; None lifts it.
 
     >>> import deniable as dn
     >>> plan = dn.plan({"flu": 5, "cold": 7}, dn.Privacy(rho1="1/2", rho2="3/4"), "uniform")
@@ -360,5 +422,7 @@ def plan(
     """
     histogram, required = Histogram.of(rows), as_privacy(privacy)
     if mechanism == AUTO:
-        return planners_choice(histogram, required).recommended.mechanism.plan(histogram, required)
+        lifted = None if epsilon_limit is None else exact_epsilon(epsilon_limit, "epsilon_limit")
+        limit = limit_for(require_something(required), lifted)
+        return planners_choice(histogram, required, limit=limit).recommended.mechanism.plan(histogram, required)
     return mechanism_named(mechanism).plan(histogram, required)

@@ -20,6 +20,7 @@ from deniable.estimation.model.lineups import LineUpStates
 from deniable.estimation.model.tensor import SINGULAR
 from deniable.mechanisms.decoys import full_channel
 from deniable.mechanisms.one_cell import value_variances
+from deniable.planning.outlook import learned_error
 from deniable.planning.pools import QuestionPool
 
 # -- How far answers are off: relative to the truth, averaged by the size of the question, and spread over draws -------
@@ -374,6 +375,10 @@ class Profile(Protocol):
         """Of answers whose noise has this mean absolute value."""
         ...
 
+    def learned(self, columns: int, epsilon: float) -> Errors:
+        """Of a model that is learned from tables of so many public columns."""
+        ...
+
     def in_words(self, share: float) -> str:
         """Which questions a selectivity stands for."""
         ...
@@ -412,6 +417,11 @@ class BySelectivity:
         largest = float(self.histogram.relative.max())
         return tuple(mean / (a * self.histogram.rows) if a <= largest else math.nan for a in self.selectivities)
 
+    def learned(self, columns: int, epsilon: float) -> Errors:
+        rows, largest = self.histogram.rows, float(self.histogram.relative.max())
+        errors = [learned_error(a * rows, columns, epsilon) if a <= largest else math.nan for a in self.selectivities]
+        return tuple(errors)
+
     def in_words(self, share: float) -> str:
         return f"at {percent(share, 2)} of the rows"
 
@@ -441,6 +451,10 @@ class ByPool:
 
     def noise(self, mean: float) -> Errors:
         return self._by_size(np.full(len(self.pool), mean))
+
+    def learned(self, columns: int, epsilon: float) -> Errors:
+        truth = self.pool.truth
+        return self._by_size(np.array([count * learned_error(max(count, 1), columns, epsilon) for count in truth]))
 
     def in_words(self, share: float) -> str:
         return f"where the answer is {percent(share, 2)} of the rows or more" if share else "over the whole pool"

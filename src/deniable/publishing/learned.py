@@ -5,8 +5,9 @@ The table is read twice here and once more when it is published; only the ledger
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from deniable.core.plan import Plan, PlannedPart
 from deniable.core.transforms import Bins, BinsLike, Quantiles, Rare, as_bins
 from deniable.core.values import Counts, Ints
 from deniable.learned.ledger import Ledger
+from deniable.learned.levels import ColumnCounts
 from deniable.mechanisms.base import Need
 from deniable.mechanisms.requirement import check_histogram
 from deniable.mechanisms.synthetic import (
@@ -40,10 +42,34 @@ from deniable.tables.transforms import numbers_in
 OTHER = "(other)"  # what stands for all texts that are not listed; of other types a missing value does
 
 
-def learned_from(
-    mechanism: Synthetic, need: Need, domain: Any, publication: Publication
-) -> tuple[Plan, Dataset, PartJob]:
-    """The plan of a learned release, the table as it is read for it, and what an engine is to execute."""
+@dataclass(frozen=True)
+class Look:
+    """What is known of a table before anything is learned: its rows and public columns, and how values will be listed.
+
+    Attributes:
+        dataset: the table as it is read: numbers in bins.
+        ledger: what was paid for so far.
+        columns: the public columns.
+        scan: the sensitive values, which only the ledger tells.
+        together: rows of one person or group at the most.
+        declared: for each sensitive column, whether its list of values tells nothing.
+    """
+
+    dataset: Dataset
+    ledger: Ledger
+    columns: tuple[ColumnCounts, ...]
+    scan: Scan
+    together: int
+    declared: tuple[bool, ...]
+
+    @property
+    def varying(self) -> int:
+        """How many public columns have more than one value."""
+        return sum(len(column.values) + (column.missing > 0) > 1 for column in self.columns)
+
+
+def look_at(mechanism: Synthetic, need: Need, domain: Any, publication: Publication) -> Look:
+    """The first pass over a table."""
     request, keys = publication.request, publication.keys
     _require_paid(publication)
     ledger = Ledger(keys.subkey("ledger"))
@@ -53,12 +79,21 @@ def learned_from(
     surveyed = survey(
         dataset, publication.public, need.columns, missing=request.missing, domain=domain, progress=request.progress
     )
-    scan = surveyed.scan
-    check_histogram(scan.histogram, publication.privacy)
-    budget = budget_of(publication.privacy, scan.histogram, together, ledger, publication.instalment)
-    declared = [_is_declared(name, domain, dataset, mechanism) for name in need.columns]
+    check_histogram(surveyed.scan.histogram, publication.privacy)
+    declared = tuple(_is_declared(name, domain, dataset, mechanism) for name in need.columns)
+    return Look(dataset, ledger, surveyed.columns, surveyed.scan, together, declared)
+
+
+def learned_from(
+    mechanism: Synthetic, need: Need, publication: Publication, look: Look, limit: float = math.inf
+) -> tuple[Plan, Dataset, PartJob]:
+    """The plan of a learned release, the table as it is read for it, and what an engine is to execute; ``limit`` is one
+    on epsilon."""
+    request, keys = publication.request, publication.keys
+    dataset, ledger, scan, declared = look.dataset, look.ledger, look.scan, list(look.declared)
+    budget = budget_of(publication.privacy, scan.histogram, look.together, ledger, publication.instalment, limit)
     encoder, shown = _listed(mechanism, need, declared, dataset, request.missing == "value", scan, ledger, budget)
-    codings = codings_for(mechanism, surveyed.columns, budget)
+    codings = codings_for(mechanism, look.columns, budget)
     crossed = cross(dataset, codings, scan.encoder, shown, encoder.m, request.progress)
     learned, dealt = learn(mechanism, crossed, codings, ledger, budget, keys.subkey("dealing"))
     counts = np.bincount(dealt.places, weights=dealt.counts, minlength=encoder.m).astype(np.int64)
@@ -70,11 +105,24 @@ def learned_from(
     return plan, dataset, PartJob(plan.parts[0], encoder, scan.rows)
 
 
+def unfit(publication: Publication) -> bool:
+    """Whether a publication asks for what a learned release does not go with."""
+    request = publication.request
+    return bool(_by_row(publication) or request.suppress or quantiles_of(request.bins) or request.marginals)
+
+
+def _by_row(publication: Publication) -> str:
+    """The option that asks for draws of rows one by one."""
+    request = publication.request
+    by_series = request.series is not None and publication.instalment is None
+    return "row_id" if request.row_id is not None else "series" if by_series else ""
+
+
 def _require_paid(publication: Publication) -> None:
     """Refuse what would depend on values without being paid for."""
     request, dataset = publication.request, publication.dataset
-    if request.row_id is not None or (request.series is not None and publication.instalment is None):
-        which = "row_id" if request.row_id is not None else "series"
+    which = _by_row(publication)
+    if which:
         raise RequirementError(
             f"mechanism 'synthetic' deals values to rows, so {option(which)} decides nothing. Fix: leave it out; to "
             f"publish again, {option('series', 'FILE')} with {option('mechanism', 'synthetic')} has one budget for all."

@@ -29,8 +29,9 @@ from deniable.mechanisms.requirement import matched_requirements, own_limits
 from deniable.mechanisms.small_domain import surest_in_cells
 from deniable.mechanisms.synthetic import Synthetic
 from deniable.planning.comparison import Comparison
+from deniable.planning.outlook import Outlook, limit_for
 from deniable.planning.planner import planners_choice, require_something
-from deniable.publishing.learned import learned_from
+from deniable.publishing.learned import Look, learned_from, look_at, unfit
 from deniable.publishing.request import Publication
 from deniable.tables.base import Dataset, PartJob, items_of
 from deniable.tables.encoding import require_sensitive
@@ -107,14 +108,14 @@ def said_of_unpublished(promised: Guarantee) -> Guarantee:
 # -- The planner's choice for a table: it is published, so it may tell no more of the rows than the release says -------
 
 
-def compared_for(publication: Publication) -> Comparison:
-    """The planner chooses by all sensitive columns together. What it takes is published, so it is no more than noisy
-    counts tell; it looks at no row."""
+def compared_for(publication: Publication, counts: Histogram, limit: float) -> Comparison:
+    """What perturbs row by row, compared by all sensitive columns together. What is taken is published, so it is no
+    more than noisy counts tell; no row is looked at."""
     privacy = require_something(publication.privacy)
-    scan = publication.scan(publication.sensitive, publication.domain)
     drawn_by = publication.request.drawn_by
     without = (SmallDomain.name,) if drawn_by == ROW_ID else ()  # it deals rows to cells by their number
-    return planners_choice(_known_counts(publication, scan.histogram), privacy, without=without, noisy=True)
+    known = _known_counts(publication, counts)
+    return planners_choice(known, privacy, without=(*without, Synthetic.name), noisy=True, limit=limit)
 
 
 def _known_counts(publication: Publication, counts: Histogram) -> Histogram:
@@ -269,7 +270,25 @@ def prepared(mechanism: str | Mechanism, publication: Publication) -> Prepared:
     """What an engine is to execute for this mechanism, or for the planner's choice."""
     if isinstance(mechanism, Mechanism):
         return _prepared(mechanism, publication)
-    compared = compared_for(publication)
+    privacy = require_something(publication.privacy)
+    limit = limit_for(privacy, publication.request.limit)
+    counts: Histogram | None = None
+    why = ""
+    if not (unfit(publication) or privacy.sums):
+        mechanism = Synthetic()
+        (need,) = mechanism.layout(publication.sensitive)
+        (domain,) = _domains(publication.domain, [need])
+        look = look_at(mechanism, need, domain, publication)
+        counts = look.scan.histogram
+        undeclared = len(look.declared) - sum(look.declared)
+        outlook = Outlook(counts.rows, look.varying, privacy, limit, not undeclared, undeclared, look.together)
+        if outlook.learns:
+            ready = _crossed(mechanism, need, publication, look, limit)
+            return dataclasses.replace(ready, chosen=outlook.in_words)
+        why = f"; not synthetic: {outlook.unlearned}" if outlook.unlearned else ""
+    if counts is None:
+        counts = publication.scan(publication.sensitive, publication.domain).histogram
+    compared = compared_for(publication, counts, limit)
     refused: RequirementError | None = None
     for one in compared.usable:
         try:
@@ -277,7 +296,7 @@ def prepared(mechanism: str | Mechanism, publication: Publication) -> Prepared:
         except RequirementError as problem:  # noisy counts allow it, exact ones do not
             refused = refused or problem
             continue
-        return dataclasses.replace(ready, chosen=compared.in_one_line(one, ready.plan))
+        return dataclasses.replace(ready, chosen=f"{compared.in_one_line(one, ready.plan)}{why}")
     assert refused is not None
     raise refused
 
@@ -286,7 +305,8 @@ def _prepared(mechanism: Mechanism, publication: Publication) -> Prepared:
     needs = mechanism.layout(publication.sensitive)
     domains = _domains(publication.domain, needs)
     if any(need.crossed for need in needs):
-        return _crossed(mechanism, needs, domains, publication)
+        (need,), (domain,) = needs, domains
+        return _crossed(mechanism, need, publication, look_at(cast(Synthetic, mechanism), need, domain, publication))
     if publication.request.group is not None:
         raise OptionError(
             f"mechanism {mechanism.name!r} perturbs row by row, and values that follow from each other speak for each "
@@ -318,10 +338,15 @@ def _prepared(mechanism: Mechanism, publication: Publication) -> Prepared:
     return Prepared(_said(plan, needs, marginals, noisily), publication.dataset, jobs, marginals)
 
 
-def _crossed(mechanism: Mechanism, needs: Sequence[Need], domains: Sequence[Any], publication: Publication) -> Prepared:
+def _crossed(
+    mechanism: Mechanism,
+    need: Need,
+    publication: Publication,
+    look: Look,
+    limit: float = math.inf,
+) -> Prepared:
     """What is to be executed where public columns are counted by value."""
-    (need,), (domain,) = needs, domains
-    plan, dataset, job = learned_from(cast(Synthetic, mechanism), need, domain, publication)
+    plan, dataset, job = learned_from(cast(Synthetic, mechanism), need, publication, look, limit)
     return Prepared(plan, dataset, (job,), (None,))
 
 

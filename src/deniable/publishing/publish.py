@@ -21,7 +21,7 @@ from deniable.core.manifest import (
     software,
     with_sentence,
 )
-from deniable.core.privacy import Privacy
+from deniable.core.privacy import EPSILON_LIMIT, Privacy
 from deniable.core.transforms import BinsLike
 from deniable.core.values import Probability, of_columns
 from deniable.mechanisms import Mechanism
@@ -47,6 +47,7 @@ def publish(
     sensitive: str | Sequence[str] | None = None,
     privacy: Privacy | Probability | None = None,
     mechanism: str | Mechanism = AUTO,
+    epsilon_limit: Probability | None = EPSILON_LIMIT,
     drop: str | Sequence[str] = (),
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
@@ -94,8 +95,10 @@ def publish(
             ``Decoys``, which groups each by itself. Left out where the mechanism names its columns, as ``Retention``
             does; these are perturbed one by one. For ``Items`` a column of lists.
         privacy: the requirement, or rho2 alone (``"1/3"``): how sure an attacker may become.
-        mechanism: a mechanism's name or object. Left out, or ``"auto"``, the planner takes the one that meets the
-            requirement with the smallest predicted error; ``release.choice`` says which, and why.
+        mechanism: a mechanism's name or object. Left out, or ``"auto"``: ``synthetic``, whose promise holds against any
+            attacker, where the planner predicts that it answers best; else what perturbs row by row with the smallest
+            predicted error. ``release.choice`` says which, and why.
+        epsilon_limit: of ``"auto"``: nothing is taken whose epsilon against any attacker is larger; None lifts it.
         drop: columns that are not published. Labels of rows that pandas writes without a name never are.
         out: a folder to write to, in bounded memory when ``table`` is a path. Without it the release stays in memory.
         overwrite: replace the release that is in ``out``.

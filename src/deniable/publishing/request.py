@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from deniable.core.errors import (
 )
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import PERSON_AND_VALUE, ROW_ID, ROW_NUMBER
-from deniable.core.privacy import Privacy, as_privacy
+from deniable.core.privacy import Privacy, as_privacy, exact_epsilon
 from deniable.core.transforms import BinsLike, Quantiles, as_bins, require_fixed
 from deniable.core.values import Ints, Probability
 from deniable.mechanisms import Mechanism, mechanism_named
@@ -63,12 +64,14 @@ class Request:
         secret: where the draws come from; of a series, its own.
         recoding: what is made coarser, as it was asked for.
         signer: who signs the folder.
+        limit: on epsilon against any attacker, of what is taken without being named; None where it is lifted.
     """
 
     table: Any
     sensitive: str | Sequence[str] | None
     privacy: Privacy | Probability | None
     mechanism: str | Mechanism
+    epsilon_limit: Probability | None
     drop: str | Sequence[str]
     out: str | os.PathLike[str] | None
     overwrite: bool
@@ -105,6 +108,7 @@ class Request:
     columns: tuple[str, ...] = field(init=False)
     required: Privacy | None = field(init=False)
     signer: Signer | None = field(init=False)
+    limit: Fraction | None = field(init=False)
 
     def __post_init__(self) -> None:
         named, required = () if self.sensitive is None else as_names(self.sensitive), as_privacy(self.privacy)
@@ -117,7 +121,8 @@ class Request:
         check_choice("format", self.format, FORMATS)
         if not self.name:
             raise OptionError("name = '' is not allowed: give the release a name, or leave it out.")
-        made = {"chosen": chosen, "columns": named, "required": required, "signer": self._signer()}
+        made: dict[str, Any] = {"chosen": chosen, "columns": named, "required": required, "signer": self._signer()}
+        made["limit"] = None if self.epsilon_limit is None else exact_epsilon(self.epsilon_limit, "epsilon_limit")
         for name, value in made.items():
             object.__setattr__(self, name, value)
         if self.row_id is not None and self.person is not None:
@@ -585,7 +590,8 @@ def canonical(value: Any) -> str:
     '{"a": (1.5, None), "b": {1, 2}}'
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        stated = [field for field in dataclasses.fields(value) if not _unsaid(field, getattr(value, field.name))]
+        fields = {field.name: getattr(value, field.name) for field in stated}
         return f"{type(value).__name__}{canonical(fields)}"
     if isinstance(value, Mapping):
         items = sorted((canonical(key), canonical(item)) for key, item in value.items())
@@ -597,3 +603,8 @@ def canonical(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}{hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
     return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _unsaid(field: dataclasses.Field[Any], value: Any) -> bool:
+    """Whether an option says nothing where it is left out: one that came later, so that draws stay what they were."""
+    return bool(field.metadata.get("later")) and value == field.default
