@@ -22,7 +22,7 @@ from deniable.core.plan import Plan, PlannedPart
 from deniable.core.privacy import Privacy
 from deniable.core.promise import Amplification, Guarantee, Nothing, PerValue, Promise, RelativePrior
 from deniable.core.transforms import Snap, Step
-from deniable.mechanisms import SmallDomain
+from deniable.mechanisms import Lineup, SmallDomain
 from deniable.mechanisms.base import Mechanism, Need, Scanned
 from deniable.mechanisms.one_cell import covered_by_promise, keeps_singles
 from deniable.mechanisms.requirement import matched_requirements, own_limits
@@ -114,6 +114,7 @@ def compared_for(publication: Publication, counts: Histogram, limit: float) -> C
     privacy = require_something(publication.privacy)
     drawn_by = publication.request.drawn_by
     without = (SmallDomain.name,) if drawn_by == ROW_ID else ()  # it deals rows to cells by their number
+    without += (Lineup.name,) if len(publication.sensitive) > 1 else ()  # it promises nothing of columns together
     known = _known_counts(publication, counts)
     return planners_choice(known, privacy, without=(*without, Synthetic.name), noisy=True, limit=limit)
 
