@@ -38,7 +38,7 @@ def test_every_option_that_a_text_names_is_one_of_a_command() -> None:
     "words",
     [
         ("--rho2", "1/50"),
-        ("--rho2", "1/2", "--adversary", "any-prior"),
+        ("--rho2", "1/2", "--adversary", "any-prior", "--mechanism", "uniform"),
         ("--rho2", "1/2", "--mechanism", "anatomy", "--row-id", "name"),
         ("--rho2", "1/2", "--series", "s.db"),
         ("--rho2", "1/2", "--recode", "agee=bands:5"),

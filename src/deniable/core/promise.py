@@ -338,7 +338,8 @@ class Guarantee:
         sentence: the promise in one sentence; left out: computed from the parts of the plan or release.
 
     >>> import deniable as dn
-    >>> promised = dn.plan({"flu": 60, "cold": 40}, dn.Privacy(rho1="1/2", rho2="3/4"), "uniform").guarantee
+    >>> asked = dn.Privacy(rho1="1/2", rho2="3/4", adversary="any-prior")
+    >>> promised = dn.plan({"flu": 60, "cold": 40}, asked, "uniform").guarantee
     >>> print(promised.sentence.split(". ")[0])
     No attacker who believed a value at up to 50 % beforehand becomes surer of it than 75 %
     >>> round(promised.epsilon, 4), promised.adversary
