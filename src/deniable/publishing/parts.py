@@ -113,7 +113,7 @@ def compared_for(publication: Publication, counts: Histogram, limit: float) -> C
     more than noisy counts tell; no row is looked at."""
     privacy = require_something(publication.privacy)
     drawn_by = publication.request.drawn_by
-    without: tuple[str, ...] = (SmallDomain.name,) if drawn_by == ROW_ID else ()  # it deals rows to cells by their number
+    without: tuple[str, ...] = (SmallDomain.name,) if drawn_by == ROW_ID else ()  # it deals rows by number
     without += (Lineup.name,) if len(publication.sensitive) > 1 else ()  # it promises nothing of columns together
     known = _known_counts(publication, counts)
     return planners_choice(known, privacy, without=(*without, Synthetic.name), noisy=True, limit=limit)
