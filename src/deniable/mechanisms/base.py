@@ -154,6 +154,7 @@ class Mechanism(ABC):
     Attributes:
         name: in options, manifests and tables.
         reveals: what a release by it gives away beside the perturbed columns, in words.
+        learns: whether values are dealt from a model of the public columns, and no row is perturbed.
 
     >>> from deniable.mechanisms import MECHANISMS, Mechanism
     >>> decoys = MECHANISMS["decoys"].from_text("c=5")
@@ -163,6 +164,7 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     reveals: ClassVar[str]
+    learns: ClassVar[bool] = False
 
     @abstractmethod
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:

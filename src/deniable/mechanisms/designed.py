@@ -428,7 +428,7 @@ class _Search:
         self, trials: Sequence[tuple[float, float, float]], gamma: Fraction, domain: Sequence[Hashable]
     ) -> Channel | None:
         """The best channel whose exact amplification is at most gamma: no replacement is rarer than a floor."""
-        found: list[tuple[float, Channel]] = []
+        kept: list[tuple[float, Channel]] = []
         for floor in FLOORS:
             replacing = np.maximum(self._replacing(trials[0][0]), floor / len(self.base))
             replacing /= replacing.sum()
@@ -441,8 +441,8 @@ class _Search:
                 if coins is not None:
                     channel = Channel.of(tuple(domain), coins, replacing, coarse=True)
                     if channel.exact_gamma is not None and channel.exact_gamma <= gamma:
-                        found.append((self._error(coins, replacing), channel))
-        return min(found, key=lambda one: one[0], default=(0.0, None))[1]
+                        kept.append((self._error(coins, replacing), channel))
+        return min(kept, key=lambda one: one[0], default=(0.0, None))[1]
 
     def _replacing(self, power: float) -> Floats:
         r: Floats = (self.base / self.base.max()) ** power

@@ -275,6 +275,7 @@ class Synthetic(Mechanism):
 
     name: ClassVar[str] = "synthetic"
     reveals: ClassVar[str] = "noisy tables of public columns by value, and what a model makes of them"
+    learns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.listing not in ("threshold", "table"):

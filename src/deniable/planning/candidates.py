@@ -23,7 +23,7 @@ from deniable.core.plan import Plan
 from deniable.core.privacy import Privacy, worst_posterior
 from deniable.core.promise import Guarantee
 from deniable.core.values import Ints, percent
-from deniable.mechanisms import Mechanism, Synthetic
+from deniable.mechanisms import Mechanism
 from deniable.mechanisms.fine_grain import requirements_of
 from deniable.mechanisms.requirement import SPARSE, in_its_words, protected_values, upper_counts
 from deniable.mechanisms.small_domain import surest_in_cells
@@ -553,7 +553,7 @@ def drawn_plans(mechanism: Mechanism, counts: Histogram, privacy: Privacy | None
     are others for every draw.
     """
     knows = privacy is None or marginal_variance(privacy) is not None
-    if not (knows and counts.counts.min() < SPARSE) or isinstance(mechanism, Synthetic):
+    if not (knows and counts.counts.min() < SPARSE) or mechanism.learns:
         return [mechanism.plan(counts, privacy)]
     noisy = _with_noise(counts)
     middle = mechanism.plan(counts, privacy, public=noisy[len(noisy) // 2])

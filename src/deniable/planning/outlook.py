@@ -31,7 +31,7 @@ ENTRY, ASSOCIATION, CHANCE, MISFIT = 3.1, 0.4, 0.16, 0.003
 SHARE = 0.05  # of the rows that a question looks at has its value
 LISTED = 0.01  # of the rows: a value of so many must be listed, or learning says too little of it
 LEAST_EPSILON = 0.1  # of a person, that anything is learned from
-TOLD = 0.15  # of a count of ``LISTED`` of the rows: the noise of an entry, or single values are told row by row
+CLEAR = 0.15  # of a count of ``LISTED`` of the rows: the noise of an entry, or single values are told row by row
 TIE = 1.25  # the stronger promise is taken at up to so many times the error
 COLUMNS = 8  # public columns, where nothing is known of them
 DELTA = Fraction(1, 10**6)
@@ -120,7 +120,7 @@ class Outlook:
         """Why learning would say too little; nothing where it does not."""
         if self.epsilon < LEAST_EPSILON:
             return "so few rows leave next to no budget, whatever is learned"
-        if self.privacy.adversary == "frequency" and self._entry > TOLD * LISTED * self.rows:
+        if self.privacy.adversary == "frequency" and self._entry > CLEAR * LISTED * self.rows:
             return "so few rows that tables by value would be mostly noise"
         if self.declared or self.listed_from <= LISTED * self.rows:
             return ""

@@ -363,7 +363,7 @@ def planners_choice(
     required = require_something(privacy)
     mechanisms = standard_mechanisms(None, required, limit, only_bounded=math.isfinite(limit))
     try:
-        found = compare(histogram, required, mechanisms=mechanisms, without=without, noisy=noisy, limit=limit)
+        compared = compare(histogram, required, mechanisms=mechanisms, without=without, noisy=noisy, limit=limit)
     except RequirementError as refused:
         if math.isinf(limit):
             raise
@@ -371,7 +371,7 @@ def planners_choice(
             f"{refused}\nOnly what keeps epsilon at or below {limit:g} against any attacker was tried. Fix: as said "
             f"above, or {worded(*LIFTED)}, which lifts that."
         ) from None
-    return within_limit(found, limit)
+    return within_limit(compared, limit)
 
 
 def within_limit(compared: Comparison, limit: float) -> Comparison:
