@@ -64,7 +64,6 @@ class Request:
         secret: where the draws come from; of a series, its own.
         recoding: what is made coarser, as it was asked for.
         signer: who signs the folder.
-        limit: on epsilon against any attacker, of what is taken without being named; None where it is lifted.
     """
 
     table: Any
@@ -108,7 +107,6 @@ class Request:
     columns: tuple[str, ...] = field(init=False)
     required: Privacy | None = field(init=False)
     signer: Signer | None = field(init=False)
-    limit: Fraction | None = field(init=False)
 
     def __post_init__(self) -> None:
         named, required = () if self.sensitive is None else as_names(self.sensitive), as_privacy(self.privacy)
@@ -121,8 +119,7 @@ class Request:
         check_choice("format", self.format, FORMATS)
         if not self.name:
             raise OptionError("name = '' is not allowed: give the release a name, or leave it out.")
-        made: dict[str, Any] = {"chosen": chosen, "columns": named, "required": required, "signer": self._signer()}
-        made["limit"] = None if self.epsilon_limit is None else exact_epsilon(self.epsilon_limit, "epsilon_limit")
+        made = {"chosen": chosen, "columns": named, "required": required, "signer": self._signer()}
         for name, value in made.items():
             object.__setattr__(self, name, value)
         if self.row_id is not None and self.person is not None:
@@ -184,6 +181,11 @@ class Request:
         """Whether public columns are counted by value, and all that is told of values is paid for."""
         chosen = self.chosen
         return isinstance(chosen, Mechanism) and any(need.crossed for need in chosen.layout(self.columns))
+
+    @property
+    def limit(self) -> Fraction | None:
+        """On epsilon against any attacker, of what is taken without being named; None where it is lifted."""
+        return None if self.epsilon_limit is None else exact_epsilon(self.epsilon_limit, "epsilon_limit")
 
     @property
     def who(self) -> str | None:
@@ -590,8 +592,10 @@ def canonical(value: Any) -> str:
     '{"a": (1.5, None), "b": {1, 2}}'
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        stated = [field for field in dataclasses.fields(value) if not _unsaid(field, getattr(value, field.name))]
-        fields = {field.name: getattr(value, field.name) for field in stated}
+        stated = {field.name: (field, getattr(value, field.name)) for field in dataclasses.fields(value)}
+        # An option that came later says nothing where it is left out, so that draws stay what they were.
+        later = {name for name, (field, own) in stated.items() if "later" in field.metadata and own == field.default}
+        fields = {name: own for name, (_, own) in stated.items() if name not in later}
         return f"{type(value).__name__}{canonical(fields)}"
     if isinstance(value, Mapping):
         items = sorted((canonical(key), canonical(item)) for key, item in value.items())
@@ -603,8 +607,3 @@ def canonical(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}{hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
     return f'"{value}"' if isinstance(value, str) else repr(value)
-
-
-def _unsaid(field: dataclasses.Field[Any], value: Any) -> bool:
-    """Whether an option says nothing where it is left out: one that came later, so that draws stay what they were."""
-    return bool(field.metadata.get("later")) and value == field.default
