@@ -207,10 +207,15 @@ def publish(
             "release, and never in it.",
         ),
     ] = None,
-    no_marginals: Annotated[
-        bool,
-        typer.Option("--no-marginals", help="Do not publish the noisy histogram that makes answers more accurate."),
-    ] = False,
+    marginals: Annotated[
+        bool | None,
+        typer.Option(
+            "--marginals/--no-marginals",
+            help="Publish a noisy histogram, which makes answers more accurate. By default where the attacker knows "
+            "frequencies anyway; against any prior it is paid for by a tenth of what is required.",
+            show_default=False,
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a release that is already there.")] = False,
     engine: EngineName = "local",
     master: Master = None,
@@ -311,7 +316,7 @@ def publish(
             format=format_,
             name=name,
             about=about_of(publisher, contact, dictionary),
-            marginals=False if no_marginals else None,
+            marginals=marginals,
             progress=progress,
             sign=sign,
             engine=runs_on,

@@ -32,6 +32,7 @@ from deniable.planning.comparison import Comparison
 from deniable.planning.outlook import Outlook, limit_for
 from deniable.planning.planner import planners_choice, require_something
 from deniable.publishing.learned import Look, learned_from, look_at, unfit
+from deniable.publishing.paid_histogram import PaidHistogram
 from deniable.publishing.request import Publication
 from deniable.tables.base import Dataset, PartJob, items_of
 from deniable.tables.encoding import require_sensitive
@@ -56,8 +57,6 @@ def is_wanted(
         return rule == "always" or bool(wish)
     knows = privacy is None or privacy.adversary == "frequency"
     uncertain = privacy is not None and privacy.small_sums is not None
-    if wish and not knows:
-        raise RequirementError(NOT_WITH_ANY_PRIOR)
     if wish and uncertain:
         raise RequirementError(
             f"marginals = True does not go with {option('small_sums')}: the noisy histogram tells every count, small "
@@ -314,8 +313,12 @@ def _prepared(mechanism: Mechanism, publication: Publication) -> Prepared:
             f"other. Fix: {option('mechanism', 'synthetic')}, whose promise covers a whole group, or leave "
             f"{option('group')} out."
         )
+    paid = PaidHistogram.wanted(publication.request.marginals, publication.privacy, needs)
+    if paid is not None:
+        publication = replace(publication, privacy=paid.rows)
     scanned = [
-        _scanned(need, domain, publication, several=len(needs) > 1) for need, domain in zip(needs, domains, strict=True)
+        _scanned(need, domain, publication, several=len(needs) > 1, paid=paid)
+        for need, domain in zip(needs, domains, strict=True)
     ]
     left_out = mechanism.left_over([one.scan for one in scanned], publication.privacy)
     if left_out:
@@ -324,7 +327,7 @@ def _prepared(mechanism: Mechanism, publication: Publication) -> Prepared:
         # A value of which no row remains stays in the domain: the list of values is that of the table.
         kept = [one.scan.values.domain for one in scanned]
         scanned = [
-            _scanned(need, domain, publication, several=len(needs) > 1)
+            _scanned(need, domain, publication, several=len(needs) > 1, paid=paid)
             for need, domain in zip(needs, kept, strict=True)
         ]
     plan = mechanism.plan_scanned([one.scan for one in scanned], publication.privacy, left_out)
@@ -336,7 +339,8 @@ def _prepared(mechanism: Mechanism, publication: Publication) -> Prepared:
     )
     marginals = tuple(one.marginal for one in scanned)
     noisily = any(one.scan.public is not None for one in scanned)
-    return Prepared(_said(plan, needs, marginals, noisily), publication.dataset, jobs, marginals)
+    said = paid.promised(plan) if paid is not None else _said(plan, needs, marginals, noisily)
+    return Prepared(said, publication.dataset, jobs, marginals)
 
 
 def _crossed(
@@ -361,12 +365,18 @@ def _said(plan: Plan, needs: Sequence[Need], marginals: Sequence[Marginal | None
     return dataclasses.replace(plan, guarantee=promised)
 
 
-def _scanned(need: Need, domain: Any, publication: Publication, *, several: bool) -> _Examined:
+def _scanned(
+    need: Need, domain: Any, publication: Publication, *, several: bool, paid: PaidHistogram | None = None
+) -> _Examined:
     if need.range is not None:
         return _scanned_range(need, domain, publication)
     wish, privacy = publication.request.marginals, publication.privacy
     scan = publication.scan(need.columns, [False, True] if need.yes_or_no else domain)
     keys = publication.keys.subkey(*need.columns) if several or need.noisy != "default" else publication.keys
+    if paid is not None:
+        bought = paid.marginal(keys, scan.histogram)
+        known = Scanned(need.columns, scan.rows, scan.histogram, declared=_is_declared(need, domain))
+        return _Examined(known, scan.encoder, bought)
     wanted = is_wanted(wish, privacy, need.noisy)
     if wanted and need.any_prior:
         raise RequirementError(NOT_WITH_ANY_PRIOR)

@@ -138,7 +138,8 @@ def publish(
         domain: all values that the sensitive column may hold, if the table need not show each of them; with several
             columns a mapping column -> values.
         marginals: publish the histogram with noise, for more accurate answers. Default: where the adversary is
-            assumed to know the distribution anyway (``"frequency"``).
+            assumed to know the distribution anyway (``"frequency"``). Against any prior True takes a tenth of what is
+            required for it, and the rows have the rest.
         name: part of the derivation of all draws.
         about: who publishes it, where questions go, and what columns mean, for the README of the release:
             ``About(publisher=.., contact=.., columns=dictionary("columns.csv"))``.

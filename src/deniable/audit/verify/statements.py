@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from deniable.audit.verify.checks import Check
+from deniable.audit.verify.checks import Check, part_amplification
 from deniable.audit.verify.coverage import key, names_of, noise_slack
+from deniable.core.privacy import amplification_limit
 from deniable.core.promise import (
     Amplification,
     Cells,
@@ -24,6 +25,7 @@ from deniable.core.promise import (
     Promise,
     RelativePrior,
 )
+from deniable.learned.measuring import is_within, laplace_variance
 
 Json = Mapping[str, Any]
 Pair = tuple[Fraction | None, Fraction | None]
@@ -64,8 +66,9 @@ def _gaps(promise: Promise, part: Json, manifest: Json) -> Iterator[str]:
     if stated["adversary"] == "any-prior" and not _against_any_prior(promise):
         yield f"adversary any-prior is stated, and {promise.kind} is no promise against it"
     # Columns with requirements of their own are held to these by their rows alone, and the release says so.
-    if stated["adversary"] == "any-prior" and part["marginal"] is not None and part["requirement"] is None:
-        yield from () if stated["rho2"] is None else ("any-prior is stated, and a noisy histogram is evidence, too",)
+    beside = part["marginal"] is not None and part["requirement"] is None and stated["rho2"] is not None
+    if stated["adversary"] == "any-prior" and beside and not _pays_for_histogram(stated, part):
+        yield "any-prior is stated, and rows and noisy histogram together tell more than is stated"
     every = required is None or not _leaves_out(required)
     for what, beliefs in (("stated", stated), ("required", required), ("required", part["requirement"])):
         if beliefs is None or beliefs["rho2"] is None:
@@ -78,6 +81,17 @@ def _gaps(promise: Promise, part: Json, manifest: Json) -> Iterator[str]:
     if required is not None:
         yield from _own_limits(promise, part, required)
         yield from _sums(promise, required)
+
+
+def _pays_for_histogram(stated: Json, part: Json) -> bool:
+    """Whether what rows tell and what the noisy histogram tells stay together within what is stated."""
+    gamma, noisy = part_amplification(part), part["marginal"]
+    if gamma is None or stated["rho1"] is None or stated["gamma"] is None:
+        return False
+    rho1, rho2 = Fraction(stated["rho1"]), Fraction(stated["rho2"])
+    whole = min(amplification_limit(rho1, rho2), Fraction(stated["gamma"]))
+    exact = noisy["variance"] >= laplace_variance(Fraction(noisy["epsilon"])) * (1 - 1e-9)
+    return exact and is_within(2 * Fraction(noisy["epsilon"]), whole / gamma)
 
 
 def _against_any_prior(promise: Promise) -> bool:
