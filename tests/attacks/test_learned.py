@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -236,3 +237,34 @@ def test_a_value_of_one_row_is_listed_with_the_stated_probability_at_most(monkey
     most = stats.binom.isf(FALSE_ALARM, singles * runs, delta)
     assert bool(listed > most) is broken
     assert listed > 0  # the threshold is where it has to be, not far above
+
+
+# -- A series: everything that its publications say of one person, together --------------------------------------------
+
+
+def test_all_publications_of_a_series_together_tell_no_more_than_its_budget(tmp_path: Path) -> None:
+    """Who knows all other rows, and that nobody changed but one town's name, adds up what every noisy table says."""
+    rng, times, n = np.random.default_rng(5), 4, 90
+    ill = np.array(["a", "b", "c", "d"])[rng.integers(0, 4, n)]
+    spreads = []
+    for run in range(20):
+        whole, together = Fraction(0), np.zeros(4)
+        for number in range(times):
+            towns = np.where(np.arange(n) == 89 - number, "Z", np.array(["A", "B", "C"])[np.arange(n) % 3])
+            table = pa.table({"sex": np.array(["F", "M"])[np.arange(n) % 2], "town": towns, "ill": ill})
+            release = dn.publish(
+                table,
+                sensitive="ill",
+                mechanism=Synthetic(tables=(("sex",), ("town",))),
+                privacy=dn.Privacy(epsilon=EPSILON),
+                domain=["a", "b", "c", "d"],
+                series=tmp_path / str(run),
+                publications=times,
+                shuffle=False,
+            )
+            whole += release.manifest.parts[0].learned.epsilon
+            together += log_likelihoods(release, table, row=run)
+        assert whole <= Fraction(EPSILON)
+        spreads.append(together.max() - together.min())
+        assert spreads[-1] <= EPSILON + 1e-9
+    assert max(spreads) > 0.4 * EPSILON  # the attacker sees what there is to see

@@ -41,6 +41,7 @@ MADE = {
     "decoys, rows left out": lambda: (mechanisms.Decoys(c=3, leftovers="drop"), None),
     "synthetic": lambda: (mechanisms.Synthetic(), PRIVACY),
     "synthetic, values that are counted": lambda: (mechanisms.Synthetic(), dn.Privacy(epsilon=4)),
+    "synthetic, the table's list": lambda: (mechanisms.Synthetic(listing="table"), dn.Privacy(epsilon=4)),
     "retention": lambda: (RETENTION, None),
     "retention, swapped": lambda: (SWAPPED, None),
 }

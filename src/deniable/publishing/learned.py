@@ -68,7 +68,7 @@ class Look:
         return sum(len(column.values) + (column.missing > 0) > 1 for column in self.columns)
 
 
-def look_at(mechanism: Synthetic, need: Need, domain: Any, publication: Publication) -> Look:
+def look_at(need: Need, domain: Any, publication: Publication) -> Look:
     """The first pass over a table."""
     request, keys = publication.request, publication.keys
     _require_paid(publication)
@@ -76,11 +76,13 @@ def look_at(mechanism: Synthetic, need: Need, domain: Any, publication: Publicat
     owners = [name for name in (request.person, request.group) if name is not None]
     together = rows_together(publication.dataset, owners, keys) if owners else 1
     dataset = _with_edges(publication, ledger, together)
+    domain = _with_bins(domain, dataset, need.columns, missing=request.missing == "value")
     surveyed = survey(
         dataset, publication.public, need.columns, missing=request.missing, domain=domain, progress=request.progress
     )
     check_histogram(surveyed.scan.histogram, publication.privacy)
-    declared = tuple(_is_declared(name, domain, dataset, mechanism) for name in need.columns)
+    by_column = isinstance(domain, Mapping)
+    declared = tuple(domain is not None and (not by_column or domain.get(name) is not None) for name in need.columns)
     return Look(dataset, ledger, surveyed.columns, surveyed.scan, together, declared)
 
 
@@ -92,7 +94,7 @@ def learned_from(
     request, keys = publication.request, publication.keys
     dataset, ledger, scan, declared = look.dataset, look.ledger, look.scan, list(look.declared)
     budget = budget_of(publication.privacy, scan.histogram, look.together, ledger, publication.instalment, limit)
-    encoder, shown = _listed(mechanism, need, declared, dataset, request.missing == "value", scan, ledger, budget)
+    encoder, shown = _listed(mechanism, need, declared, dataset, scan, ledger, budget)
     codings = codings_for(mechanism, look.columns, budget)
     crossed = cross(dataset, codings, scan.encoder, shown, encoder.m, request.progress)
     learned, dealt = learn(mechanism, crossed, codings, ledger, budget, keys.subkey("dealing"))
@@ -162,12 +164,13 @@ def _with_edges(publication: Publication, ledger: Ledger, together: int) -> Data
     return dataset.binned(bins)
 
 
-def _is_declared(name: str, domain: Any, dataset: Dataset, mechanism: Synthetic) -> bool:
-    """Whether the list of a column's values tells nothing that was not known or paid for; bins are known by their
-    edges."""
-    if isinstance(domain, Mapping):
-        return domain.get(name) is not None or name in dataset.bins
-    return domain is not None or name in dataset.bins
+def _with_bins(domain: Any, dataset: Dataset, columns: Sequence[str], *, missing: bool) -> Any:
+    """The declared values, and those of bins, which their edges tell, whether or not a row is in them."""
+    gone = [None] if missing else []
+    known = {name: [*dataset.bins[name].labels, *gone] for name in columns if name in dataset.bins}
+    if domain is None:
+        return known or None
+    return {**known, **domain} if isinstance(domain, Mapping) else domain
 
 
 def _listed(
@@ -175,13 +178,11 @@ def _listed(
     need: Need,
     declared: list[bool],
     dataset: Dataset,
-    missing: bool,
     scan: Scan,
     ledger: Ledger,
     budget: Budget,
 ) -> tuple[Encoder, Ints]:
-    """How the values that are published become codes, and for each value of the table the code that it is shown by;
-    ``missing`` says whether a missing value is one."""
+    """How the values that are published become codes, and for each value of the table the code that it is shown by."""
     encoder: Encoder = scan.encoder
     counts = scan.histogram.counts.reshape(encoder.sizes)
     axes = [axis for axis, known in enumerate(declared) if not known and mechanism.listing == "threshold"]
@@ -192,8 +193,8 @@ def _listed(
     for axis, (column, known) in enumerate(zip(need.columns, encoder.values, strict=True)):
         if axis in kept:
             shown, place = _with_other(known, kept[axis])
-        elif column in dataset.bins and declared[axis]:
-            shown, place = _all_bins(dataset.bins[column].labels, known, missing=missing)
+        elif column in dataset.bins:
+            shown, place = _in_order(dataset.bins[column].labels, known)
         else:
             shown, place = known, np.arange(len(known))
         if len(shown) < 2:
@@ -225,9 +226,10 @@ def _margin(counts: Counts, axis: int) -> Counts:
     return margin
 
 
-def _all_bins(labels: Sequence[str], known: pa.Array, *, missing: bool) -> tuple[pa.Array, Ints]:
-    """All bins, whether or not a row is in them, and where each that occurs stands."""
-    shown = pa.array([*labels, *([None] if missing else [])], known.type)
+def _in_order(labels: Sequence[str], known: pa.Array) -> tuple[pa.Array, Ints]:
+    """Bins in the order of their edges, and where each of the known ones then stands."""
+    every = pa.array([*labels, None], known.type)
+    shown = every.filter(pc.is_in(every, value_set=known))
     return shown, pc.index_in(known, value_set=shown).to_numpy(zero_copy_only=False).astype(np.int64)
 
 

@@ -43,11 +43,8 @@ class PaidHistogram:
     rows: Privacy
 
     @classmethod
-    def wanted(cls, wish: bool | None, required: Privacy | None, needs: Sequence[Need]) -> PaidHistogram | None:
-        """A tenth of the requirement, for the only part of a release; None where nobody asks for it, or where the
-        attacker knows the frequencies anyway."""
-        if not wish or required is None or required.adversary != "any-prior":
-            return None
+    def of(cls, required: Privacy, needs: Sequence[Need]) -> PaidHistogram:
+        """A tenth of a requirement against any prior, for the only part of a release."""
         rho1, rho2 = required.rho1, required.rho2
         several = len(needs) > 1 or needs[0].noisy != "default" or needs[0].range is not None
         if several or required.per_value or required.sums or rho1 is None or rho2 is None:

@@ -278,7 +278,7 @@ def prepared(mechanism: str | Mechanism, publication: Publication) -> Prepared:
         mechanism = Synthetic()
         (need,) = mechanism.layout(publication.sensitive)
         (domain,) = _domains(publication.domain, [need])
-        look = look_at(mechanism, need, domain, publication)
+        look = look_at(need, domain, publication)
         counts = look.scan.histogram
         undeclared = len(look.declared) - sum(look.declared)
         outlook = Outlook(counts.rows, look.varying, privacy, limit, not undeclared, undeclared, look.together)
@@ -306,15 +306,16 @@ def _prepared(mechanism: Mechanism, publication: Publication) -> Prepared:
     domains = _domains(publication.domain, needs)
     if any(need.crossed for need in needs):
         (need,), (domain,) = needs, domains
-        return _crossed(mechanism, need, publication, look_at(cast(Synthetic, mechanism), need, domain, publication))
+        return _crossed(mechanism, need, publication, look_at(need, domain, publication))
     if publication.request.group is not None:
         raise OptionError(
             f"mechanism {mechanism.name!r} perturbs row by row, and values that follow from each other speak for each "
             f"other. Fix: {option('mechanism', 'synthetic')}, whose promise covers a whole group, or leave "
             f"{option('group')} out."
         )
-    paid = PaidHistogram.wanted(publication.request.marginals, publication.privacy, needs)
-    if paid is not None:
+    paid, required = None, publication.privacy
+    if publication.request.marginals and required is not None and required.adversary == "any-prior":
+        paid = PaidHistogram.of(required, needs)
         publication = replace(publication, privacy=paid.rows)
     scanned = [
         _scanned(need, domain, publication, several=len(needs) > 1, paid=paid)

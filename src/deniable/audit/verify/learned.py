@@ -24,6 +24,8 @@ def by_ledger(promise: Any, part: Json, manifest: Json) -> list[Check]:
     measured = sorted(Fraction(table["epsilon"]) for table in learned["tables"] if table["epsilon"] is not None)
     paid = sorted(Fraction(line["epsilon"]) for line in lines if line["what"] == "table")
     listed = sum(line["what"] == "list" for line in lines)
+    drawn = {line["name"] for line in lines if line["what"] == "edges"}
+    binned = {name for name, bins in part["bins"].items() if bins["open_ends"]}
     whole = epsilon * promise.together * promise.publications
     if not 1 <= promise.number <= promise.publications:
         return [Check("ledger", False, f"{named}: number {promise.number} of {promise.publications} publications")]
@@ -34,6 +36,7 @@ def by_ledger(promise: Any, part: Json, manifest: Json) -> list[Check]:
         Check("ledger", is_within(whole, promise.gamma), spent),
         Check("tables", measured == paid, f"{named}: {len(measured)} tables, each paid for in the ledger"),
         Check("spent", (epsilon, delta) == (promise.epsilon, promise.delta), f"{named}: the promise says what it was"),
+        *([Check("edges", drawn <= binned, f"{named}: of columns that have such bins")] if drawn else []),
         Check("list of values", (listed > 0) == (promise.listed == "threshold"), f"{named}: {promise.listed}"),
         *belief_checks(promise, named, promise.gamma),
     ]
