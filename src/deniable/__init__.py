@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from deniable.owner.risk import question_profile as question_profile
     from deniable.owner.risk import risk as risk
     from deniable.owner.roles import roles as roles
+    from deniable.planning.budgets import epsilon_needed as epsilon_needed
     from deniable.planning.candidates import beliefs as beliefs
     from deniable.planning.planner import plan as plan
     from deniable.publishing.publish import publish as publish
@@ -93,6 +94,7 @@ _PLACES = {
     "collect": "collection.collected",
     "contains": "estimation.predicates",
     "dictionary": "core.about",
+    "epsilon_needed": "planning.budgets",
     "hierarchy": "publishing.recoding",
     "join": "release.combine",
     "largest_coin": "core.exact",

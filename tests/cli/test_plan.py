@@ -124,7 +124,7 @@ def test_cells_are_shown_and_charts_drawn(table, tmp_path):
     for name in ("error.svg", "cells.svg"):
         assert (tmp_path / name).read_text().startswith("<svg")
     drawn = (tmp_path / "error.svg").read_text()
-    assert all(name in drawn for name in ("designed", "uniform", "laplace (rival)", "anatomy (rival, + bias)"))
+    assert all(name in drawn for name in ("designed, floor", "uniform", "synthetic", "lineup"))
 
 
 def test_errors_are_predicted_for_the_users_own_questions(table, tmp_path):
@@ -137,7 +137,7 @@ def test_errors_are_predicted_for_the_users_own_questions(table, tmp_path):
     others = json.loads(run(table, *plan, "--pool", "sdr").stdout)
     assert others["questions"][0] > 20
     assert found["candidates"][0]["errors"] != others["candidates"][0]["errors"]
-    lines = run(table, *plan[:-1], "--pool", str(asked)).stdout.splitlines()
+    lines = run(table, *plan[:-1], "--pool", str(asked), "--wide").stdout.splitlines()
     heads = next(line for line in reversed(lines) if line.startswith("mechanism"))
     nothing = next(line for line in lines if line.startswith("no release at all"))
     assert not nothing[len("no release at all") : heads.index("error, all")].strip()

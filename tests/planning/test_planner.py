@@ -13,7 +13,7 @@ from deniable.core.privacy import Privacy
 from deniable.lab.made_up import census
 from deniable.mechanisms import Designed, SmallDomain, Uniform
 from deniable.planning.candidates import Candidate, candidate
-from deniable.planning.planner import compare, error_chart, error_curve
+from deniable.planning.planner import compare
 from deniable.planning.pools import CodedTable, QuestionPool, sdr_pool
 from deniable.planning.prediction import Profile
 
@@ -49,7 +49,7 @@ def test_the_recommended_one_is_first_and_the_pool_s_questions_are_counted(pool:
         bounded = compare(pool.table.histogram, PRIVACY, pool=questions, limit=3.0)
         assert all(one.epsilon <= 3 for one in bounded.usable)
         assert {"small-domain", "lineup"} <= {one.name for one in bounded.withheld}
-        assert all("above 3" in one.withheld for one in bounded.withheld)
+        assert all("above 3" in one.withheld for one in bounded.withheld if one.name != "synthetic")
         assert (found.questions is None) == (found.independence is None) == (questions is None)
     assert found.questions is not None
     assert found.questions[0] == (pool.truth > 0).sum()
@@ -63,10 +63,6 @@ def test_rivals_are_listed_only_where_they_are_given_and_never_recommended(pool:
     assert [one.name for one in found.rivals] == ["uniform"]
     assert found.rivals[0].beliefs is not None
     assert found.recommended.name == "designed"
-    curve = error_curve(counts, 0.01, mechanisms=[Designed()], rivals=one_rival, points=3)
-    assert {row["mechanism"] for row in curve} == {"designed", "uniform (rival, + bias)"}
-    assert error_chart(curve, 0.01).panels == ("mechanisms", "rivals")
-    assert {row["mechanism"] for row in error_curve(counts, 0.01, mechanisms=[Designed()], points=3)} == {"designed"}
 
 
 def test_where_nothing_applies_every_reason_is_given(pool: QuestionPool) -> None:

@@ -22,7 +22,8 @@ from deniable.core.privacy import Privacy
 from deniable.core.text import shown
 from deniable.core.values import Floats
 from deniable.lab import rival_candidates
-from deniable.planning.planner import compare, error_curve
+from deniable.planning.budgets import error_curve
+from deniable.planning.planner import compare
 from deniable.planning.prediction import calibrated_variance, predicted_error
 from deniable.release.release import Release
 from deniable.report.page import Section, Text
@@ -223,7 +224,7 @@ def from_release(release: Release) -> Evidence:
 def plans_from_audit(
     manifest: Manifest, audit: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any] | None, tuple[dict[str, Any], ...]]:
-    """What the other mechanisms would do for the same table and requirement: a comparison, and error against rho2."""
+    """What other mechanisms would do for the same table and requirement: a comparison, and error against epsilon."""
     stated, part = manifest.privacy, manifest.parts[0]
     simple = stated is not None and stated["rho2"] is not None and not stated["per_value"] and not stated["exempt"]
     if not simple or len(manifest.parts) > 1 or not 1 < len(part.domain) <= COMPARED:
@@ -242,7 +243,7 @@ def plans_from_audit(
     if len(part.domain) > DRAWN:
         return comparison.to_dict(), ()
     return comparison.to_dict(), tuple(
-        error_curve(histogram, SELECTIVITIES[-1], rho1=rho1, adversary=stated["adversary"])
+        error_curve(histogram, SELECTIVITIES[-1], privacy, columns=len(manifest.public_columns))
     )
 
 

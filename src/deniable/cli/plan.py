@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -16,13 +17,16 @@ from deniable.core import values
 from deniable.core.errors import OptionError, did_you_mean
 from deniable.core.histogram import Histogram
 from deniable.core.plan import Plan
+from deniable.core.privacy import Privacy
+from deniable.core.sentence import SHOWN_BELIEFS
 from deniable.core.transforms import require_fixed
 from deniable.core.values import percent, probability
 from deniable.owner.risk import asked_table, one_pool
+from deniable.planning.budgets import EpsilonNeeded, epsilon_needed, error_chart, error_curve, read_error
 from deniable.planning.candidates import Chart, belief_chart, lineup_rows, value_rows
-from deniable.planning.comparison import Comparison
+from deniable.planning.comparison import USUAL, Comparison
 from deniable.planning.outlook import limit_for
-from deniable.planning.planner import Rivals, Strongest, compare, error_chart, error_curve, strongest_rho2
+from deniable.planning.planner import Rivals, Strongest, compare, strongest_rho2
 from deniable.planning.pools import QuestionPool
 from deniable.publishing.request import as_names, public_columns, scan_table
 from deniable.release.folder import require_writable, write_file
@@ -91,6 +95,36 @@ def cell_shares(made: Plan) -> list[dict[str, Any]]:
     ]
 
 
+def show_needed(needed: Sequence[EpsilonNeeded], asked: tuple[float, float], table: str, *, as_json: bool) -> None:
+    """The epsilon that an error needs, by mechanism, and what beliefs become by it."""
+    if as_json:
+        console.emit({"question": asked[0], "within": asked[1], "needed": [one.to_dict() for one in needed]})
+        return
+    heads = ["mechanism", "epsilon", *(f"{percent(belief)} becomes" for belief in SHOWN_BELIEFS)]
+    rows = [
+        [one.mechanism, "none", *[""] * len(SHOWN_BELIEFS), percent(one.error, 3)]
+        if one.epsilon is None
+        else [one.mechanism, f"{one.epsilon:.3g}", *map(percent, one.beliefs), percent(one.error, 3)]
+        for one in needed
+        if not one.refusal
+    ]
+    console.show_table([*heads, f"error at {percent(asked[0], 2)}"], rows)
+    for one in needed:
+        if one.refusal:
+            console.show(f"\n{one.mechanism} does not apply: {one.refusal}")
+    best = needed[0]
+    if best.epsilon is None:
+        console.show(f"\nNothing answers counts of {percent(asked[0], 2)} of the rows within {percent(asked[1], 2)}.")
+        return
+    console.show(
+        f"\nThe strongest promise against any attacker with which counts of {percent(asked[0], 2)} of the rows are "
+        f"within {percent(asked[1], 2)}: epsilon {best.epsilon:g}, by {best.mechanism}."
+    )
+    console.show(
+        f"Next: deniable publish {table} --mechanism {best.mechanism} --epsilon {best.epsilon:g} --out release/"
+    )
+
+
 def show_strongest(strongest: Sequence[Strongest], error: float, size: float, *, as_json: bool) -> None:
     """For each mechanism the smallest rho2 that answers within the error, or why there is none."""
     if as_json:
@@ -152,20 +186,29 @@ def plan(
         str | None,
         typer.Option(metavar="SHARE", help="Turn it round: the smallest rho2 that answers within this error, e.g. 5%."),
     ] = None,
+    error: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE within ERROR",
+            help="What epsilon against any attacker counts need to be so accurate, and what beliefs become by it: "
+            "'1% within 5%' means counts of 1 % of the rows, off by 5 % on average.",
+        ),
+    ] = None,
     question: Annotated[
         list[str] | None,
         typer.Option(
             metavar="SHARE",
             help="Predict the errors of counts about this share of the rows; repeat it for several. With --pool: of "
             "its questions that large. With --for-error and --chart: one. Default: 0.1%, 0.5% and 1%; 1% where it is "
-            "one.",
+            "one. Without --wide the last is shown.",
         ),
     ] = None,
     explain: Annotated[
         str | None, typer.Option(metavar="MECHANISM", help="Show this mechanism's cells, and its values one by one.")
     ] = None,
     chart: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw error against rho2 for all mechanisms into this SVG file.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw error against epsilon for all mechanisms into this SVG file."),
     ] = None,
     beliefs_chart: Annotated[
         Path | None,
@@ -190,6 +233,9 @@ def plan(
     rare: options.RareRows = None,
     suppress: options.SuppressRows = None,
     missing: options.Missing = "value",
+    wide: Annotated[
+        bool, typer.Option("--wide", help="All that is known of each mechanism, instead of three numbers.")
+    ] = False,
     quiet: console.Quiet = False,
     as_json: console.AsJson = False,
 ) -> None:
@@ -198,7 +244,8 @@ def plan(
     Nothing is published. The histogram of the sensitive column is looked at; with --pool all rows. The result describes
     the original table: it is for its owner.
 
-    Example: deniable plan patients.csv --sensitive disease --rho2 1/6
+    Examples: deniable plan patients.csv --sensitive disease --rho2 1/6, and how strong a promise an error allows:
+    deniable plan patients.csv --sensitive disease --error "1% within 5%"
     """
     _require_places([chart, beliefs_chart, cells_chart], files)
     table, binned = options.one_or_many(files), options.bins_of(bins)
@@ -206,10 +253,13 @@ def plan(
     if tolerance is not None:
         require_fixed(binned, "--tolerance")
     bounds = (rho2, epsilon, requirements, tolerance, small_sums, large_sums)
-    if any(stated is not None for stated in bounds) == (for_error is not None):
+    turned = [name for name, given in (("--for-error", for_error), ("--error", error)) if given is not None]
+    if any(stated is not None for stated in bounds) + len(turned) != 1:
         raise OptionError(
-            "Give either --rho2 (how sure an attacker may become) or --for-error (the accuracy you need)."
+            "Give either --rho2 (how sure an attacker may become) or --error '1% within 5%' (the accuracy you need); "
+            "--for-error 5% asks for rho2 instead of epsilon."
         )
+    asked = None if error is None else read_error(error)
     if pool is not None and for_error is not None:
         raise OptionError("--pool goes with --rho2: --for-error asks about questions of one size. Fix: --question 1%.")
     if len(sensitive) > 1 and pool is not None:
@@ -223,16 +273,20 @@ def plan(
     shares = [float(probability(share, "question")) for share in question or ()]
     if len(shares) > 1 and (for_error is not None or chart is not None):
         raise OptionError("--for-error and --chart ask about questions of one size. Fix: give --question once.")
-    size = shares[0] if shares else ONE_SIZE
+    size = shares[0] if shares else ONE_SIZE if asked is None else asked[0]
     all_but_rho2: dict[str, Any] = {
         "rho1": None if rho1 is None else probability(rho1, "rho1"),
         "adversary": adversary,
         "exempt": exempted(exempt, table, sensitive, binned=bool(binned)),
     }
     result: Comparison | None = None
-    if for_error is not None:
-        error = float(probability(for_error, "for-error"))
-        show_strongest(strongest_rho2(histogram, error, size, **all_but_rho2), error, size, as_json=as_json)
+    privacy: Privacy | None = None
+    if asked is not None:
+        needed = epsilon_needed(histogram, f"{asked[0]:.6g}", f"{asked[1]:.6g}", columns=columns)
+        show_needed(needed, asked, f"{shlex.join(files)} --sensitive {shlex.join(sensitive)}", as_json=as_json)
+    elif for_error is not None:
+        most = float(probability(for_error, "for-error"))
+        show_strongest(strongest_rho2(histogram, most, size, **all_but_rho2), most, size, as_json=as_json)
     else:
         required = options.Required(
             rho2, rho1, adversary, requirements, tolerance, exempt, small_sums, large_sums, epsilon
@@ -250,13 +304,13 @@ def plan(
                 columns=columns,
                 progress=progress,
             )
-        _show(result, explain, as_json)
+        _show(result, explain, as_json, wide=wide)
     if chart is not None:
-        curve = error_curve(histogram, size, rivals=_rivals() if rivals else None, **all_but_rho2)
+        curve = error_curve(histogram, size, privacy, columns=columns)
         if not curve:
             raise OptionError(
                 f"--chart: no mechanism has a predicted error for counts about {percent(size, 2)} of the rows. "
-                "Fix: --question with a smaller share, and --rho1 with --adversary any-prior."
+                "Fix: --question with a smaller share."
             )
         _draw(chart, error_chart(curve, size), files)
     if beliefs_chart is not None and result is not None:
@@ -290,28 +344,33 @@ def _rivals() -> Rivals:
     return rival_candidates
 
 
-def _show(result: Comparison, explain: str | None, as_json: bool) -> None:
+def _show(result: Comparison, explain: str | None, as_json: bool, *, wide: bool) -> None:
     cells = explained(_plan_of(result, explain)) if explain is not None else {}
     if as_json:
         console.emit({**result.to_dict(), **cells})
         return
-    console.show_table(result.columns, [result.row(one) for one in result.candidates if one.guarantee is not None])
+    heads, row = (result.columns, result.row) if wide else (result.narrow_columns, result.narrow_row)
+    console.show_table(heads, [row(one) for one in result.candidates if one.guarantee is not None])
     if result.rivals:
         console.show("\nRivals, for comparison:")
-        others = [result.row(one) for one in result.rivals if one.guarantee is not None]
+        others = [row(one) for one in result.rivals if one.guarantee is not None]
         if result.independence is not None:
-            others.append(result.row_of_independence())
-        console.show_table(result.columns, others)
+            nothing = result.row_of_independence()
+            others.append(nothing if wide else [nothing[0], "0", percent(USUAL), nothing[-2]])
+        console.show_table(heads, others)
     console.show(
         "sure: how sure of a protected value an attacker can become, who knew how frequent each value is; and who "
         f"believed it at {result.starting_belief} beforehand, whatever else they knew."
+        if wide
+        else "epsilon, and what a belief of 10 % becomes at the most: of any attacker, whatever they know. More with "
+        "--wide."
     )
     if any(one.biased for one in result.rivals):
         console.show(
             "+ bias: systematically off where public columns say something about the value; --pool shows how far."
         )
-    for candidate in result.refused:
-        console.show(f"\n{candidate.name} does not apply: {candidate.refusal}")
+    for name, refusal in dict.fromkeys((one.name, one.refusal) for one in result.refused):
+        console.show(f"\n{name} does not apply: {refusal}")
     passed_over = [one for one in result.withheld if one is not result.recommended]
     if passed_over:
         console.show()

@@ -536,14 +536,14 @@ def _alternatives(evidence: Evidence) -> Section | None:
     ]
     blocks += not_drawn(evidence)
     if evidence.curve:
-        rho2 = sections.stated_rho2(evidence)
-        kinds: dict[str, Kind] = {"mechanism": "text", "rho2": "number", "relative error": "share"}
-        points = [(row["mechanism"], row["rho2"], row["error"]) for row in evidence.curve]
+        own = evidence.manifest.guarantee["epsilon"]
+        kinds: dict[str, Kind] = {"mechanism": "text", "epsilon": "number", "relative error": "share"}
+        points = [(row["mechanism"], row["epsilon"], row["error"]) for row in evidence.curve]
         blocks.append(
             Figure(
-                "What accuracy costs in certainty",
-                "Predicted relative error of counts, for stronger and weaker requirements than yours (dotted).",
-                partial(charts.error_against_rho2, evidence.curve, SELECTIVITIES[-1], rho2=rho2),
+                "What accuracy costs against any attacker",
+                "Predicted relative error of counts, for stronger and weaker promises than that of the rows (dotted).",
+                partial(charts.error_against_epsilon, evidence.curve, SELECTIVITIES[-1], epsilon=own),
                 Table.of("Predicted relative errors.", kinds, points),
             )
         )

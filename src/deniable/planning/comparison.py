@@ -10,8 +10,11 @@ from typing import Any
 from deniable.core.plan import Plan
 from deniable.core.text import first_values, paragraph, table, title
 from deniable.core.values import percent
-from deniable.planning.candidates import Candidate, label_of
+from deniable.planning.candidates import Candidate, grown, label_of
 from deniable.planning.outlook import Outlook
+
+USUAL = 0.1  # a belief, of which it is said what it becomes
+LARGEST = 700.0  # epsilon whose e to the power of is a number
 
 # -- Which of several may be taken without being named: what keeps epsilon small against any attacker ------------------
 
@@ -115,6 +118,19 @@ class Comparison:
         """The heads of ``row``."""
         sure = ["sure: frequency", f"sure: from {self.starting_belief}"]
         return ["mechanism", "cells", "coin", "rows kept", *sure, "epsilon", *self._sizes(), "reveals"]
+
+    @property
+    def narrow_columns(self) -> list[str]:
+        """The heads of ``narrow_row``: three numbers of a mechanism."""
+        return ["mechanism", "epsilon", f"{percent(USUAL)} becomes", self._sizes()[-1]]
+
+    def narrow_row(self, candidate: Candidate) -> list[Any]:
+        """A mechanism that applies by three numbers: epsilon against any attacker, what a belief of 10 % becomes at the
+        most, and the error of the largest counts that were asked about."""
+        epsilon = candidate.epsilon
+        becomes = grown(USUAL, math.exp(epsilon) if epsilon < LARGEST else math.inf)
+        known = "unbounded" if math.isinf(epsilon) else f"{epsilon:.3g}"
+        return [candidate.label, known, percent(becomes), self.row(candidate)[-2]]
 
     @property
     def withheld(self) -> tuple[Candidate, ...]:

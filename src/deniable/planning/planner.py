@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from deniable.core.errors import OptionError, RequirementError, option, worded
 from deniable.core.histogram import Histogram
 from deniable.core.part import COUNT_EPSILON
@@ -34,13 +32,9 @@ from deniable.mechanisms.registry import AUTO
 from deniable.mechanisms.requirement import check_histogram, in_its_words
 from deniable.planning.candidates import (
     Candidate,
-    Chart,
-    Point,
-    Series,
     beliefs,
     candidate,
     marginal_variance,
-    starting_belief,
     with_beliefs,
 )
 from deniable.planning.comparison import Comparison, judged
@@ -52,7 +46,6 @@ from deniable.tables.base import Progress, no_progress
 # -- The planner: which mechanism, for this histogram and this requirement; and which requirement, for this error ------
 
 
-RIVAL = " (rival"  # in the name of a line
 LIFTED = "epsilon_limit=None", "--epsilon-limit none"
 LEAST_EPSILON = 0.1  # of rows, that a floor is looked for
 BY_NOISE = " (shares are those that a plan is made from, so that it gives no count away: with noise, or all alike)"
@@ -285,65 +278,6 @@ class _Situation:
         one = candidate(mechanism, self.counts, self.privacy(rho2), self.profile)
         known = one.plan is not None and not math.isnan(one.errors[0])
         return (one.errors[0], "") if known else (math.inf, one.refusal)
-
-    def rival_errors(self, rivals: Rivals, rho2: Fraction) -> list[tuple[str, float]]:
-        """The baselines with a predicted error; "+ bias": systematically off beyond it."""
-        return [
-            (f"{one.name}{RIVAL}{', + bias' if one.biased else ''})", one.errors[0])
-            for one in rivals(self.counts, self.privacy(rho2), self.profile)
-            if one.guarantee is not None and not math.isnan(one.errors[0])
-        ]
-
-
-def error_curve(
-    histogram: Histogram | Mapping[Any, int],
-    selectivity: float,
-    *,
-    rho1: Fraction | None = None,
-    adversary: Adversary = "frequency",
-    exempt: Iterable[Hashable] = (),
-    mechanisms: Sequence[Mechanism] | None = None,
-    rivals: Rivals | None = None,
-    points: int = 12,
-) -> list[dict[str, Any]]:
-    """Predicted error against rho2 for all mechanisms: rows (mechanism, rho2, error) for a chart.
-
-    There are none where no single value is as frequent as ``selectivity``.
-    """
-    situation = _Situation(Histogram.of(histogram), selectivity, rho1, adversary, tuple(exempt))
-    floor = float(rho1) if rho1 is not None else starting_belief(situation.counts, situation.privacy(Fraction(1, 2)))
-    grid = [Fraction(round(rho2 * 1000), 1000) for rho2 in np.geomspace(min(floor * 1.1, 0.9), 0.95, points)]
-    lines = [
-        (mechanism.name, rho2, situation.error(mechanism, rho2)[0])
-        for mechanism in mechanisms or standard_mechanisms()
-        for rho2 in grid
-    ]
-    if rivals is not None:
-        others = [(name, rho2, error) for rho2 in grid for name, error in situation.rival_errors(rivals, rho2)]
-        lines += sorted(others, key=lambda line: line[0])  # stable: rho2 stays in order
-    return [
-        {"mechanism": name, "rho2": float(rho2), "error": error} for name, rho2, error in lines if math.isfinite(error)
-    ]
-
-
-def error_chart(rows: Sequence[Mapping[str, Any]], selectivity: float) -> Chart:
-    """``error_curve`` as a chart: mechanisms in one panel, their rivals in another."""
-    lines: dict[str, list[Point]] = {}
-    for row in rows:
-        lines.setdefault(row["mechanism"], []).append(Point(row["rho2"], row["error"]))
-    series = [
-        Series(name, tuple(points), panel="rivals" if RIVAL in name else "mechanisms") for name, points in lines.items()
-    ]
-    return Chart(
-        title="What accuracy costs in certainty",
-        x="rho2: how sure an attacker may become",
-        y=f"error of counts of {percent(selectivity, 2)} of the rows",
-        series=tuple(series),
-        log_x=True,
-        log_y=True,
-        percent=True,
-        percent_x=True,
-    )
 
 
 # -- ``dn.plan``: one mechanism's plan, or the planner's choice; ``dn.beliefs``: what attackers can make of it ---------

@@ -25,7 +25,7 @@ DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
 ERRORS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100]
 SHARES = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1]
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-BELIEFS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1]
+EPSILONS = [0.1, 0.2, 0.5, 1, 2, 3, 5, 8]
 
 
 def library() -> Any:
@@ -58,15 +58,15 @@ def inline(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {"values": tuple(rows)}
 
 
-def error_against_rho2(
+def error_against_epsilon(
     rows: Sequence[dict[str, Any]],
     selectivity: float,
     width: int = WIDTH,
-    rho2: float | None = None,
+    epsilon: float | None = None,
 ) -> Any:
-    """Predicted error against how sure an attacker may become, one line per mechanism; upright, what is required."""
+    """Predicted error against epsilon, one line per mechanism; upright, what the release has."""
     alt = library()
-    x = _logarithmic(alt.X, alt, "rho2:Q", "rho2: how sure an attacker may become", BELIEFS)
+    x = _logarithmic(alt.X, alt, "epsilon:Q", "epsilon against any attacker", EPSILONS, "~g")
     chart = (
         alt.Chart(inline(rows), width=width, height=HEIGHT)
         .mark_line(point=True)
@@ -76,8 +76,8 @@ def error_against_rho2(
             **_by_line(alt, "mechanism", [row["mechanism"] for row in rows], "mechanism"),
         )
     )
-    if rho2 is not None:
-        chart = alt.layer(_limit(alt, [{"rho2": rho2}]).encode(x=x), chart)
+    if epsilon is not None:
+        chart = alt.layer(_limit(alt, [{"epsilon": epsilon}]).encode(x=x), chart)
     return themed(chart, width)
 
 
@@ -227,8 +227,8 @@ def error_against_risk(
     return themed(alt.layer(*layers, marks).properties(width=width, height=min(HEIGHT, width)), width)
 
 
-def _logarithmic(channel: Any, alt: Any, field: str, title: str, values: Sequence[float]) -> Any:
-    axis = alt.Axis(format="~%", values=list(values))
+def _logarithmic(channel: Any, alt: Any, field: str, title: str, values: Sequence[float], written: str = "~%") -> Any:
+    axis = alt.Axis(format=written, values=list(values))
     return channel(field, title=title, axis=axis, scale=alt.Scale(type="log", nice=False, padding=12))
 
 
