@@ -95,10 +95,10 @@ def cell_shares(made: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def show_needed(needed: Sequence[EpsilonNeeded], asked: tuple[float, float], table: str, *, as_json: bool) -> None:
+def show_needed(needed: Sequence[EpsilonNeeded], accuracy: tuple[float, float], table: str, *, as_json: bool) -> None:
     """The epsilon that an error needs, by mechanism, and what beliefs become by it."""
     if as_json:
-        console.emit({"question": asked[0], "within": asked[1], "needed": [one.to_dict() for one in needed]})
+        console.emit({"question": accuracy[0], "within": accuracy[1], "needed": [one.to_dict() for one in needed]})
         return
     heads = ["mechanism", "epsilon", *(f"{percent(belief)} becomes" for belief in SHOWN_BELIEFS)]
     rows = [
@@ -108,17 +108,19 @@ def show_needed(needed: Sequence[EpsilonNeeded], asked: tuple[float, float], tab
         for one in needed
         if not one.refusal
     ]
-    console.show_table([*heads, f"error at {percent(asked[0], 2)}"], rows)
+    console.show_table([*heads, f"error at {percent(accuracy[0], 2)}"], rows)
     for one in needed:
         if one.refusal:
             console.show(f"\n{one.mechanism} does not apply: {one.refusal}")
     best = needed[0]
     if best.epsilon is None:
-        console.show(f"\nNothing answers counts of {percent(asked[0], 2)} of the rows within {percent(asked[1], 2)}.")
+        console.show(
+            f"\nNothing answers counts of {percent(accuracy[0], 2)} of the rows within {percent(accuracy[1], 2)}."
+        )
         return
     console.show(
-        f"\nThe strongest promise against any attacker with which counts of {percent(asked[0], 2)} of the rows are "
-        f"within {percent(asked[1], 2)}: epsilon {best.epsilon:g}, by {best.mechanism}."
+        f"\nThe strongest promise against any attacker with which counts of {percent(accuracy[0], 2)} of the rows are "
+        f"within {percent(accuracy[1], 2)}: epsilon {best.epsilon:g}, by {best.mechanism}."
     )
     console.show(
         f"Next: deniable publish {table} --mechanism {best.mechanism} --epsilon {best.epsilon:g} --out release/"
@@ -160,7 +162,7 @@ def _described(one: Strongest) -> dict[str, Any]:
 # -- `deniable plan`: compare the mechanisms for a table, recommend one, and say why -----------------------------------
 
 
-ONE_SIZE = 0.01  # of a question, where one size is asked about and none is given
+ONE_SIZE = 0.01  # of a question, where one size is accuracy about and none is given
 
 
 def plan(
@@ -259,7 +261,7 @@ def plan(
             "Give either --rho2 (how sure an attacker may become) or --error '1% within 5%' (the accuracy you need); "
             "--for-error 5% asks for rho2 instead of epsilon."
         )
-    asked = None if error is None else read_error(error)
+    accuracy = None if error is None else read_error(error)
     if pool is not None and for_error is not None:
         raise OptionError("--pool goes with --rho2: --for-error asks about questions of one size. Fix: --question 1%.")
     if len(sensitive) > 1 and pool is not None:
@@ -273,7 +275,7 @@ def plan(
     shares = [float(probability(share, "question")) for share in question or ()]
     if len(shares) > 1 and (for_error is not None or chart is not None):
         raise OptionError("--for-error and --chart ask about questions of one size. Fix: give --question once.")
-    size = shares[0] if shares else ONE_SIZE if asked is None else asked[0]
+    size = shares[0] if shares else ONE_SIZE if accuracy is None else accuracy[0]
     all_but_rho2: dict[str, Any] = {
         "rho1": None if rho1 is None else probability(rho1, "rho1"),
         "adversary": adversary,
@@ -281,9 +283,9 @@ def plan(
     }
     result: Comparison | None = None
     privacy: Privacy | None = None
-    if asked is not None:
-        needed = epsilon_needed(histogram, f"{asked[0]:.6g}", f"{asked[1]:.6g}", columns=columns)
-        show_needed(needed, asked, f"{shlex.join(files)} --sensitive {shlex.join(sensitive)}", as_json=as_json)
+    if accuracy is not None:
+        needed = epsilon_needed(histogram, f"{accuracy[0]:.6g}", f"{accuracy[1]:.6g}", columns=columns)
+        show_needed(needed, accuracy, f"{shlex.join(files)} --sensitive {shlex.join(sensitive)}", as_json=as_json)
     elif for_error is not None:
         most = float(probability(for_error, "for-error"))
         show_strongest(strongest_rho2(histogram, most, size, **all_but_rho2), most, size, as_json=as_json)
