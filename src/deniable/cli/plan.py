@@ -162,7 +162,7 @@ def _described(one: Strongest) -> dict[str, Any]:
 # -- `deniable plan`: compare the mechanisms for a table, recommend one, and say why -----------------------------------
 
 
-ONE_SIZE = 0.01  # of a question, where one size is accuracy about and none is given
+ONE_SIZE = 0.01  # of a question, where one size is asked about and none is given
 
 
 def plan(

@@ -17,7 +17,7 @@ from deniable.core.privacy import Privacy, worst_posterior
 from deniable.core.sentence import SHOWN_BELIEFS
 from deniable.core.values import Probability, percent, probability
 from deniable.mechanisms import Designed, FineGrain, Identity, Lineup, Mechanism, SmallDomain, Synthetic, Uniform
-from deniable.planning.candidates import Chart, Point, Series, candidate, grown, marginal_variance
+from deniable.planning.candidates import Chart, Point, Series, candidate, marginal_variance
 from deniable.planning.outlook import COLUMNS
 from deniable.planning.prediction import BySelectivity
 
@@ -180,8 +180,3 @@ def read_error(text: str) -> tuple[float, float]:
             f"error = {text!r} is not understood: it is the size of counts, as a share of the rows, and how far off "
             f"they may be. Fix: {option('error', '1% within 5%')}."
         ) from None
-
-
-def after(belief: float, epsilon: float) -> float:
-    """What a belief becomes at the most."""
-    return grown(belief, math.inf if math.isinf(epsilon) else math.exp(epsilon))
