@@ -1,0 +1,67 @@
+"""What the README shows is what happens: five rows before and after, and every printed answer."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pytest
+from typer.testing import CliRunner
+
+import deniable as dn
+from deniable.cli.main import app
+
+README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+MOST_WORDS = 450
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
+    """The table of the demo, which is the same on every machine."""
+    folder = tmp_path_factory.mktemp("readme")
+    with contextlib.chdir(folder):
+        assert CliRunner().invoke(app, ["demo"]).exit_code == 0
+        return pa.csv.read_csv("demo/people.csv")
+
+
+def shown(people: pa.Table, **options: Any) -> dn.Release:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        privacy = dn.Privacy(rho1="1/13", rho2="1/3")
+        return dn.publish(people, sensitive="occupation", privacy=privacy, seed=7, **options)
+
+
+@pytest.mark.slow
+def test_its_code_prints_what_it_shows(people: pa.Table, tmp_path: Path) -> None:
+    code, printed = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL).groups()  # type: ignore[union-attr]
+    (tmp_path / "demo").mkdir()
+    pa.csv.write_csv(people, tmp_path / "demo" / "people.csv")
+    out = io.StringIO()
+    with contextlib.chdir(tmp_path), contextlib.redirect_stdout(out), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(compile(code, "README", "exec"), {})
+    assert out.getvalue() == printed
+    of_women = pc.equal(people["gender"], "Female")
+    nursing = pc.is_in(people["occupation"], value_set=pa.array(["Registered nurse", "Nursing aide"]))
+    assert f"In truth there are {pc.sum(pc.and_(of_women, nursing)).as_py():,}." in README
+
+
+@pytest.mark.slow
+def test_its_rows_are_those_of_that_release(people: pa.Table) -> None:
+    published = shown(people, shuffle=False).table
+    rows = re.findall(r"^\| (\d+) \| (\w+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", README, re.MULTILINE)
+    columns = [people[name].to_pylist()[:5] for name in ("age", "gender", "education", "occupation")]
+    after = published["occupation"].to_pylist()[:5]
+    assert rows == [tuple(map(str, row)) for row in zip(*columns, after, strict=True)]
+
+
+def test_it_is_read_in_a_minute() -> None:
+    prose = re.sub(r"\]\([^)]*\)", "]", re.sub(r"```.*?```", "", README, flags=re.DOTALL))
+    assert len(re.findall(r"[A-Za-z][\w'-]*", prose)) <= MOST_WORDS
