@@ -42,7 +42,7 @@ class SurveyEstimate(Estimate):
     """An estimate about the population that a sample was drawn from; ``stderr`` holds both errors.
 
     Attributes:
-        value, confidence, smallest, largest, method, uncalibrated, slope: as of ``Estimate``.
+        value, confidence, smallest, largest, method, uncalibrated, slope, cumulants, whole: as of ``Estimate``.
         stderr: of both draws together.
         randomization: the standard error over the randomization alone, as if the sample were all there is.
         sampling: the standard error over the drawing of the sample alone.
