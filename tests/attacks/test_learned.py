@@ -268,3 +268,27 @@ def test_all_publications_of_a_series_together_tell_no_more_than_its_budget(tmp_
         spreads.append(together.max() - together.min())
         assert spreads[-1] <= EPSILON + 1e-9
     assert max(spreads) > 0.4 * EPSILON  # the attacker sees what there is to see
+
+
+# -- One key, one table, two budgets ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["epsilon", "limit"])
+def test_under_one_key_two_budgets_have_noise_of_their_own(how):
+    """The same uniform numbers scaled by two budgets are two equations for each count."""
+    rng, n = np.random.default_rng(0), 20_000
+    town, ill = rng.integers(0, 20, n), rng.integers(0, 10, n)
+    table = pa.table({"town": town.astype(str), "ill": ill.astype(str)})
+    exact = np.bincount(town * 10 + ill, minlength=200).reshape(20, 10)
+    noise = []
+    for budget in (2, 3):
+        asked = {"privacy": dn.Privacy(epsilon=budget), "mechanism": Synthetic()}
+        if how == "limit":
+            asked = {"privacy": dn.Privacy("1/100", "1/2", adversary="any-prior"), "epsilon_limit": budget}
+        release = dn.publish(table, sensitive="ill", domain=[str(value) for value in range(10)], key=key(1), **asked)
+        assert release.manifest.mechanism == "synthetic"
+        (measured,) = release.manifest.parts[0].learned.measured
+        marks = release.manifest.parts[0].learned.codings[0].marks
+        places = [measured.places[marks.index(str(number))] for number in range(20)]
+        noise.append((measured.counts[places] - exact).ravel())
+    assert abs(np.corrcoef(noise[0], noise[1])[0, 1]) < 0.45  # six standard deviations

@@ -35,7 +35,7 @@ from deniable.core.errors import (
 )
 from deniable.core.histogram import Histogram
 from deniable.core.manifest import PERSON_AND_VALUE, ROW_ID, ROW_NUMBER
-from deniable.core.privacy import Privacy, as_privacy, exact_epsilon
+from deniable.core.privacy import EPSILON_LIMIT, Privacy, as_privacy, exact_epsilon
 from deniable.core.transforms import BinsLike, Quantiles, as_bins, require_fixed
 from deniable.core.values import Ints, Probability
 from deniable.mechanisms import Mechanism, mechanism_named
@@ -306,7 +306,9 @@ class Publication:
         opened, names, domain = unfolded(opened, request, recoding)
         steps = recoding.steps(opened.schema, public, names)
         opened = opened.recoded(steps) if steps else opened
-        chosen = {"mechanism": request.chosen, "privacy": request.required}
+        chosen: dict[str, Any] = {"mechanism": request.chosen, "privacy": request.required}
+        if request.chosen == AUTO and request.limit != EPSILON_LIMIT:
+            chosen["limit"] = request.limit  # it may decide what noise costs
         said = {"values": (request.missing, domain, request.bins)}
         recoded = {"recode": opened.recodes} if opened.recodes else {}
         columns = (names, request.row_id, request.person, *([] if request.group is None else [request.group]))
