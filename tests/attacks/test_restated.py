@@ -126,7 +126,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("name", MADE)
 def test_sound_ones_hold(folders: dict[str, Path], name: str) -> None:
-    assert dn.verify(folders[name]).holds
+    in_part = "no histogram" in name or name in ("several cells", "many rows in cells")
+    assert dn.verify(folders[name]).holds is (None if in_part else True)
 
 
 def test_groups_of_none_are_refused_in_words(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -171,6 +172,6 @@ def test_more_is_stated_than_is_kept(folders: dict[str, Path], tmp_path: Path, n
 
 def test_what_is_said_in_words_only_is_said_not_to_be_checked(folders: dict[str, Path]) -> None:
     """A forger may write anything under ``also``: whoever verifies is told, before the checks that hold."""
-    untold = [check.what for check in dn.verify(folders["uniform"]).checks if "NOT CHECKED" in check.detail]
+    untold = [check.what for check in dn.verify(folders["uniform"]).unchecked]
     assert untold == ["perturbation", "words"]
     assert [check.what for check in dn.verify(folders["uniform"]).checks[:2]] == untold

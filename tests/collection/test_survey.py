@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from deniable.audit.verify.checks import part_amplification
 from deniable.collection.sheet import Sheet, better_lineup, check
 from deniable.collection.survey import SurveyError, read_survey, survey_of
 from deniable.core.channels import Channel
 from deniable.core.errors import OutputError
 from deniable.core.part import part_dict
 from deniable.estimation.model.lineups import LineUpStates
+from deniable_verify.manifest import part_amplification
 from tests.collection.surveys import EVERY_KIND, TUTORIAL, responses_of
 
 ONE = """

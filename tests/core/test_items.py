@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.audit.verify.items import row_amplification
 from deniable.core.errors import OptionError
 from deniable.core.transforms import Unfolding, differing, list_gamma
+from deniable_verify.promises.items import row_amplification
 
 FULL = 2**32
 

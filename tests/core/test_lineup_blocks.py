@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.audit.verify import lineups as recount
 from deniable.core import designs as lineup_codes
 from deniable.core import lineups as lineup_exact
 from deniable.core.designs import ArcDesign, BlockDesign
 from deniable.core.errors import InternalError, ManifestError
 from deniable.core.exact import SCALE
 from deniable.core.lineups import POINTS, TRUTH_STEP
+from deniable_verify import lineups as recount
 
 
 @st.composite

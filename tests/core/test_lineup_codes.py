@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.audit.verify import lineups
 from deniable.core import designs as lineup_codes
 from deniable.core.designs import ArcDesign
+from deniable_verify import lineups
 
 
 @st.composite

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deniable as dn
-from deniable.audit.verify import lineups as recount
 from deniable.core import lineups as lineup_exact
 from deniable.core.histogram import Histogram
 from deniable.mechanisms import Lineup
 from deniable.mechanisms.lineup import DOUBT
+from deniable_verify import lineups as recount
 
 TWENTY = Histogram(tuple("abcdefghijklmnopqrst"), np.array([700, 650, *range(600, 60, -30)]))
 

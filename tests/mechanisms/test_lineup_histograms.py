@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import deniable as dn
-from deniable.audit.verify import lineups as recount
 from deniable.core import lineups as lineup_exact
 from deniable.core.histogram import Histogram
 from deniable.mechanisms import Lineup
+from deniable_verify import lineups as recount
 
 EXAMPLES = 1_000
 FEWEST = EXAMPLES // 4  # that some line-up can be planned for: otherwise the test would show nothing

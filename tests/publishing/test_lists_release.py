@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
-from deniable.audit.verify.certificate import certificate
 from deniable.core.manifest import Manifest
 from deniable.mechanisms import Items
 from deniable.tables.dataset import LocalDataset
+from deniable_verify import verify_tables
 
 KEY = bytes(range(32))
 ITEMS = ["E11", "I10", "I50", "J45", "N18"]
@@ -123,7 +123,7 @@ def test_a_larger_coin_or_a_shorter_list_fails_to_verify(release):
         forged = json.loads(json.dumps(raw))
         change(forged)
         Manifest.from_json(json.dumps(forged))  # it is well formed
-        return certificate(forged)
+        return verify_tables(forged, {})
 
     def more(forged):
         for part in forged["parts"]:
@@ -141,9 +141,9 @@ def test_a_larger_coin_or_a_shorter_list_fails_to_verify(release):
         for part in forged["parts"]:
             part["promise"] = {"kind": "amplification", "gamma": "4", "rho1": None, "rho2": None, "above": []}
 
-    assert checks(lambda forged: None).holds
+    assert not checks(lambda forged: None).failures
     for change in (more, one_more, longer, named_amplification):
-        assert not checks(change).holds
+        assert checks(change).failures
 
     def another_name(forged):
         forged["parts"][0]["item"]["item"] = "E12"

@@ -138,7 +138,7 @@ def _other_type(folder, raw) -> None:
     [
         (_other_number, "something else than the design"),
         (_gone, "line-ups"),
-        (_other_code, "code of a line-up that its design does not have"),
+        (_other_code, "does not list"),
         (_other_type, "its columns are not"),
     ],
 )
@@ -157,7 +157,8 @@ def test_a_changed_table_is_found_and_one_without_codes_refused(tmp_path):
     with pytest.raises(dn.VerificationError, match=r"lineups.parquet was changed"):
         dn.verify(tmp_path / "r")
     published(size=10, out=tmp_path / "lists")
-    shutil.copy(tmp_path / "r" / "lineups.parquet", tmp_path / "lists")
+    published(out=tmp_path / "codes")
+    shutil.copy(tmp_path / "codes" / "lineups.parquet", tmp_path / "lists")
 
     def named(folder, raw):
         raw["lineups"] = {"file": "lineups.parquet", "format": "parquet", "sha256": ""}

@@ -44,6 +44,9 @@ def test_a_release_is_overwritten_only_when_asked_and_only_if_it_is_nothing_else
     with pytest.raises(OutputError, match=r"notes\.txt"):
         publish(table, out, overwrite=True)
     assert (out / "notes.txt").read_text() == "mine"
+    with pytest.raises(dn.VerificationError, match=r"notes\.txt"):
+        dn.verify(out)
+    (out / "notes.txt").unlink()
     assert dn.verify(out).holds
 
 

@@ -9,13 +9,13 @@ from functools import partial
 from typing import Any
 
 from deniable.analyst.evidence import Estimates, Evidence, labels
-from deniable.audit.verify.checks import Check
 from deniable.core.text import shown
 from deniable.core.transforms import said
 from deniable.core.values import percent
 from deniable.report import charts
 from deniable.report.page import Block, Bullets, Code, Document, Facts, Figure, Heading, Note, Section, Text
 from deniable.report.tables import Kind, Table, share
+from deniable_verify import Check
 
 # -- Sections that both readers get: the promise, its limits, the estimates, how far off answers are, the certificate.
 
@@ -178,8 +178,8 @@ def error_blocks(one: Estimates) -> list[Block]:
 def verification(evidence: Evidence, folder: str) -> Section:
     """The certificate, and how to compute it again."""
     checks = evidence.certificate["checks"]
-    holds = evidence.certificate["holds"]
-    failures = "; ".join(f"{check['what']}: {check['detail']}" for check in checks if not check["holds"])
+    holds = evidence.certificate["holds"] is not False
+    failures = "; ".join(f"{check['what']}: {check['detail']}" for check in checks if check["holds"] is False)
     words = [Check(**check).word for check in checks]
     without = words.count("not checked")
     made = len(checks) - without

@@ -15,7 +15,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
@@ -55,10 +55,11 @@ class Group(TyperGroup):
 class BadNewsError(Exception):
     """A result that is bad news, with an exit code of its own."""
 
-    def __init__(self, kind: str, message: str, code: int) -> None:
+    def __init__(self, kind: str, message: str, code: int, result: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.kind = kind
         self.code = code
+        self.result = result or {}  # what JSON holds beside the error
 
 
 def visible(text: str) -> str:
@@ -221,6 +222,7 @@ class Outcome:
     message: str
     code: int
     talk: str | None = None  # what stderr says instead of the message
+    result: Mapping[str, Any] = field(default_factory=dict)  # what JSON holds beside the error
 
 
 def run(command: Callable[[], Any], words: Sequence[str]) -> NoReturn:
@@ -270,7 +272,7 @@ def outcome(problem: BaseException) -> Outcome:
     """What a problem is to the person at the terminal."""
     kind = type(problem).__name__
     if isinstance(problem, BadNewsError):
-        return Outcome(problem.kind, str(problem), problem.code)
+        return Outcome(problem.kind, str(problem), problem.code, result=problem.result)
     if isinstance(problem, DeniableError):
         return Outcome(kind, str(problem), MISTAKE)
     if isinstance(problem, ClickException):
@@ -297,7 +299,7 @@ def _reported(end: Outcome, *, as_json: bool) -> int:
     stays = what_stays() or (NOTHING if end.code == INTERNAL else "")
     try:
         if as_json:
-            emit({"error": {"type": end.kind, "message": end.message + stays}})
+            emit({**end.result, "error": {"type": end.kind, "message": end.message + stays}})
         sys.stdout.flush()
     except OSError:  # stdout is full or closed: stderr still says why
         _discard_stdout()

@@ -26,21 +26,22 @@ def verify(
 ) -> None:
     """Check a release: recompute its guarantee from its own numbers, and check its data against its manifest.
 
-    Exit code 0: it holds. 1: it does not, and the message says why. 2: there is nothing to check.
+    Exit code 0: it holds. 1: it does not, and the message says why. 2: there is nothing to check. 3: it holds as far as
+    could be checked, and what its guarantee rests on could not all be.
 
     Example: deniable verify release/ --signed-by publisher.pub
     """
     import deniable as dn
-    from deniable.core.errors import ManifestError
     from deniable.release.folder import with_fix
 
     try:
         report = dn.verify(release, signed_by=signed_by)
-    except (dn.VerificationError, ManifestError) as problem:
-        if not (release / "manifest.json").exists():
-            raise
-        raise console.BadNewsError(type(problem).__name__, with_fix(str(problem)), BROKEN) from None
+    except dn.VerificationError as problem:
+        result = {"release": str(release), **problem.certificate.to_dict()}
+        raise console.BadNewsError("VerificationError", with_fix(str(problem)), BROKEN, result) from None
     if as_json:
-        console.emit({"release": str(release), "holds": True, **report.to_dict()})
+        console.emit({"release": str(release), **report.to_dict()})
     else:
         console.show(report)
+    if report.holds is None:
+        raise typer.Exit(report.exit_code)

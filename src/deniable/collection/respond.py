@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from deniable.audit.verify.checks import part_amplification
 from deniable.collection.client import read
 from deniable.core.errors import ColumnError, ManifestError, OptionError, listing
 from deniable.core.manifest import Manifest
@@ -21,6 +20,7 @@ from deniable.release.release import Release
 from deniable.tables import worker as one_row
 from deniable.tables.encoding import arrow_type
 from deniable.tables.transforms import fits
+from deniable_verify.manifest import part_amplification
 
 
 def respond(

@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from deniable.audit.verify import lineups
-from deniable.audit.verify.checks import points, range_amplification
 from deniable.collection.sheet import Sheet, SheetColumn
 from deniable.collection.survey import Choice, Question, Survey
 from deniable.core.channels import Channel, NumberRange, uniform_weights
@@ -27,6 +25,8 @@ from deniable.core.designs import design_of
 from deniable.core.errors import DeniableError
 from deniable.core.part import Part
 from deniable.core.promise import Amplification
+from deniable_verify import lineups
+from deniable_verify.numbers import points, range_amplification
 
 # -- One-time codes against ballot stuffing: random, told once, kept as hashes, never tied to a response ---------------
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 _heard: ContextVar[dict[str, None] | None] = ContextVar("heard", default=None)
@@ -78,7 +79,14 @@ class VerificationError(DeniableError):
     ...     except dn.VerificationError as mistake:
     ...         print(str(mistake).splitlines()[1])
     - data: data.parquet was changed: other SHA-256
+
+    Attributes:
+        certificate: all checks, with those that hold and those that could not be made; None where none was made.
     """
+
+    def __init__(self, message: str, certificate: Any = None) -> None:
+        super().__init__(message)
+        self.certificate = certificate
 
 
 class ExtraMissingError(DeniableError):

@@ -505,7 +505,7 @@ def _text(number: Fraction | None) -> str | None:
 @cache
 def schema() -> dict[str, Any]:
     """The published JSON Schema of ``manifest.json``."""
-    text = resources.files("deniable.core").joinpath("manifest.schema.json").read_text(encoding="utf-8")
+    text = resources.files("deniable_verify").joinpath("manifest.schema.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
 

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from deniable.audit.verify import lineups
-from deniable.audit.verify.lineups import COINS, FULL, Line
 from deniable.core import values
 from deniable.core.channels import Channel, NumberRange, Requirement
 from deniable.core.errors import option, shortened
@@ -35,6 +33,8 @@ from deniable.planning.posteriors import (
     limits_of,
     protects,
 )
+from deniable_verify import lineups
+from deniable_verify.lineups import COINS, FULL, Line
 
 # -- Single numbers of a range whose posteriors are those of intervals: what someone concludes who knows how often each
 # occurs.

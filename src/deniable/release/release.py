@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from deniable.audit.verify.checks import Certificate
 from deniable.core.errors import ManifestError, OptionError, QuestionError
 from deniable.core.manifest import Manifest, with_sentence
 from deniable.core.part import perturbed_names
@@ -48,11 +47,12 @@ from deniable.release.database import write_database
 from deniable.release.folder import require_shape, unchanged_file
 from deniable.release.published import with_channels
 from deniable.release.sign import files_of_key, signer_of
-from deniable.release.verify import verify, verify_manifest
+from deniable.release.verify import verify
 from deniable.tables import Engine, engine_named
 from deniable.tables.base import Dataset
 from deniable.tables.lineups import code_table, coded_part
 from deniable.tables.storage import parts_of
+from deniable_verify import Certificate
 
 NULLABLE = ("Boolean", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)))  # types of pandas
 
@@ -664,9 +664,7 @@ class Release(Questions, Modelling):
         Args:
             signed_by: the key that must have signed it.
         """
-        if self.folder is None:
-            return verify_manifest(self.manifest, signed_by=signed_by)
-        return verify(self.folder, signed_by=signed_by, engine=self.engine)
+        return verify(self, signed_by=signed_by)
 
     def __repr__(self) -> str:
         sensitive = perturbed_names(self.manifest.parts)
