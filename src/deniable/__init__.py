@@ -121,7 +121,7 @@ __all__ = [*_PLACES, *_MODULES]  # noqa: PLE0604
 
 
 class _Face(_ModuleType):
-    """The module itself: public names only, lazily, and ``audit`` is the function although a room has its name."""
+    """The module itself: public names only, lazily."""
 
     def __getattr__(self, name: str) -> _Any:
         if name == "__version__":
@@ -133,10 +133,6 @@ class _Face(_ModuleType):
         made = getattr(_import_module(f"deniable.{_PLACES[name]}"), name)
         self.__dict__[name] = made
         return made
-
-    def __setattr__(self, name: str, value: _Any) -> None:
-        if not (isinstance(value, _ModuleType) and name in _PLACES):  # importing a room must not hide a function
-            super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
         return sorted(__all__)

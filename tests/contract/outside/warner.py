@@ -22,8 +22,9 @@ class FairCoinOdds:
 
     def sentence(self, part: Part, adversary: str) -> str:
         """In words."""
+        which = part.columns[0] if part.columns else "the column"  # a plan may be of no column yet
         return (
-            f"A fair coin decides whether a row of {part.columns[0]} tells the truth: it multiplies the odds of any "
+            f"A fair coin decides whether a row of {which} tells the truth: it multiplies the odds of any "
             f"statement about a person by at most {float(self.gamma):.4g}."
         )
 
