@@ -16,7 +16,7 @@ WALKS = {
     "publish to a folder": house.Walk(396, 50, 2),
     "count": house.Walk(106, 20, 0),
     "sql": house.Walk(180, 35, 0),
-    "verify": house.Walk(225, 29, 0),
+    "verify": house.Walk(236, 28, 0),
 }
 
 
