@@ -12,7 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from deniable_verify.checks import Check
-from deniable_verify.numbers import FULL, Json, fraction, value_of
+from deniable_verify.manifest import part_amplification
+from deniable_verify.numbers import FULL, Json, fraction, is_within, value_of
 from deniable_verify.promises import Kind, mechanisms
 
 UNKNOWN = "it needs the distribution, which this release does not publish; `deniable audit` checks it"
@@ -49,8 +50,9 @@ def _gaps(promise: Any, kind: Kind, part: Json, manifest: Json) -> Iterator[str]
     if stated["adversary"] == "any-prior" and not kind.any_prior(promise):
         yield f"adversary any-prior is stated, and {promise.kind} is no promise against it"
     # Columns with requirements of their own are held to these by their rows alone, and the release says so.
-    if stated["adversary"] == "any-prior" and part["marginal"] is not None and part["requirement"] is None:
-        yield from () if stated["rho2"] is None else ("any-prior is stated, and a noisy histogram is evidence, too",)
+    beside = part["marginal"] is not None and part["requirement"] is None and stated["rho2"] is not None
+    if stated["adversary"] == "any-prior" and beside and not _pays_for_histogram(stated, part):
+        yield "any-prior is stated, and rows and noisy histogram together tell more than is stated"
     if _covers_nobody(promise, kind, part):
         yield "the promise covers no value"
     every = required is None or not (required["exempt"] or required["per_value"] or required["rho1"] is not None)
@@ -64,6 +66,18 @@ def _gaps(promise: Any, kind: Kind, part: Json, manifest: Json) -> Iterator[str]
     yield from _left_out(promise, part, required)
     if required is not None:
         yield from _own_limits(promise, part, required)
+
+
+def _pays_for_histogram(stated: Json, part: Json) -> bool:
+    """Whether what rows tell and what the noisy histogram tells stay together within what is stated: one person who
+    changes value moves two counts, so that it costs twice the epsilon of a count."""
+    gamma = part_amplification(part)
+    if gamma is None or stated["rho1"] is None or stated["gamma"] is None:
+        return False
+    rho1, rho2 = fraction(stated["rho1"]), fraction(stated["rho2"])
+    allowed = fraction(stated["gamma"]) if rho2 == 1 else rho2 * (1 - rho1) / (rho1 * (1 - rho2))
+    whole = min(allowed, fraction(stated["gamma"]))
+    return is_within(2 * Fraction(part["marginal"]["epsilon"]), whole / gamma)
 
 
 def _covers_nobody(promise: Any, kind: Kind, part: Json) -> bool:

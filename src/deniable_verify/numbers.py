@@ -162,6 +162,40 @@ def belief_after(prior: Fraction, gamma: Fraction) -> Fraction:
     return prior * gamma / (1 - prior + prior * gamma)
 
 
+LARGEST_EPSILON = 600  # e^epsilon is a number
+MOST_BITS = 2**14
+
+
+def is_within(epsilon: Fraction, gamma: Fraction) -> bool:
+    """Whether e^epsilon <= gamma, decided exactly by bounds from below and above; a tie does not occur, since e to a
+    fraction is no fraction."""
+    if epsilon <= 0 or epsilon > LARGEST_EPSILON:
+        return epsilon <= 0 and gamma >= 1
+    halvings, bits = int(epsilon).bit_length() + 1, 64
+    while bits <= MOST_BITS:
+        low, high = _exponential(epsilon / 2**halvings, bits)
+        if high**2**halvings * gamma.denominator <= gamma.numerator << bits * 2**halvings:
+            return True
+        if low**2**halvings * gamma.denominator > gamma.numerator << bits * 2**halvings:
+            return False
+        bits *= 2
+    return False
+
+
+def _exponential(x: Fraction, bits: int) -> tuple[int, int]:
+    """Whole numbers below and above e^x 2^bits, 0 < x < 1, by the series: what is left of it is less than twice its
+    first term."""
+    below = above = 1 << bits
+    low = high = number = 0
+    while above > 1:
+        low, high, number = low + below, high + above, number + 1
+        below, above = (
+            below * x.numerator // (x.denominator * number),
+            -(-above * x.numerator // (x.denominator * number)),
+        )
+    return low, high + 4
+
+
 # -- Numbers as people read them ---------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from deniable_verify.checks import Check
 from deniable_verify.learned import spent_of
-from deniable_verify.numbers import Json, fraction, optional, percent, probability, rounded_up, text, whole
+from deniable_verify.numbers import Json, fraction, is_within, optional, percent, probability, rounded_up, text, whole
 from deniable_verify.promises import Kind
 from deniable_verify.promises.amplification import belief_checks
 from deniable_verify.sentence import odds_grow
@@ -18,8 +18,6 @@ LISTED = {
     "threshold": " A value that one person alone has is in the list of values with probability {delta:.2g} at most.",
     "table": " Excepted is the list of values: that a value is in it tells that somebody has it.",
 }
-LARGEST_EPSILON = 600  # e^epsilon is a number
-MOST_BITS = 2**14
 
 
 def recheck(promise: Any, part: Json, manifest: Json) -> list[Check]:
@@ -34,6 +32,8 @@ def recheck(promise: Any, part: Json, manifest: Json) -> list[Check]:
     measured = sorted(fraction(table["epsilon"]) for table in learned["tables"] if table["epsilon"] is not None)
     paid = sorted(fraction(line["epsilon"]) for line in lines if line["what"] == "table")
     lists = sum(line["what"] == "list" for line in lines)
+    drawn = {line["name"] for line in lines if line["what"] == "edges"}
+    binned = {name for name, bins in part["bins"].items() if bins["open_ends"]}
     spent = (
         f"{named}: epsilon {float(whole_epsilon):.6g} in {len(lines)} lines, promised {float(promise.gamma):.6g} times"
     )
@@ -43,39 +43,10 @@ def recheck(promise: Any, part: Json, manifest: Json) -> list[Check]:
         Check("ledger", is_within(whole_epsilon, promise.gamma), f"{spent} the odds"),
         Check("tables", measured == paid, f"{named}: {len(measured)} tables, each paid for in the ledger"),
         Check("spent", as_said, f"{named}: the promise says what it was"),
+        *([Check("edges", drawn <= binned, f"{named}: of columns that have such bins")] if drawn else []),
         Check("list of values", known and learned["other"] <= (lists > 0), f"{named}: {promise.listed[:20]}"),
         *belief_checks(promise, named, promise.gamma),
     ]
-
-
-def is_within(epsilon: Fraction, gamma: Fraction) -> bool:
-    """Whether e^epsilon <= gamma, decided exactly by bounds from below and above; a tie does not occur, since e to a
-    fraction is no fraction."""
-    if epsilon <= 0 or epsilon > LARGEST_EPSILON:
-        return epsilon <= 0 and gamma >= 1
-    halvings, bits = int(epsilon).bit_length() + 1, 64
-    while bits <= MOST_BITS:
-        low, high = _exponential(epsilon / 2**halvings, bits)
-        if high**2**halvings * gamma.denominator <= gamma.numerator << bits * 2**halvings:
-            return True
-        if low**2**halvings * gamma.denominator > gamma.numerator << bits * 2**halvings:
-            return False
-        bits *= 2
-    return False
-
-
-def _exponential(x: Fraction, bits: int) -> tuple[int, int]:
-    """Whole numbers below and above e^x 2^bits, 0 < x < 1, by the series: what is left of it is less than twice its
-    first term."""
-    below = above = 1 << bits
-    low = high = number = 0
-    while above > 1:
-        low, high, number = low + below, high + above, number + 1
-        below, above = (
-            below * x.numerator // (x.denominator * number),
-            -(-above * x.numerator // (x.denominator * number)),
-        )
-    return low, high + 4
 
 
 def sentence(promise: Any, part: Json, adversary: str) -> str:
