@@ -23,6 +23,8 @@ from deniable.planning.planner import strongest_rho2
 RHO2 = ("1/20", "1/10", "1/8", "1/6", "1/5", "1/4", "1/3", "2/5", "1/2", "3/5", "2/3", "3/4", "4/5", "9/10", "19/20")
 BELIEFS = (0.01, 0.1, 0.5)
 MOST_EXEMPT = 40
+USUAL = {"rho2": "1/3"}  # of a new project
+ROOM = 1.5  # times the share of the most frequent value
 Context = dict[str, Any]
 
 # -- The promise ----------------------------------------------------------------------------------------------------
@@ -67,6 +69,26 @@ def rho2_steps(project: Project) -> list[str]:
     """What the slider offers, with what is required now."""
     now = str(project.requirement.get("rho2", "") or "1/3")
     return sorted({*RHO2, now} if not any(Fraction(one) == Fraction(now) for one in RHO2) else {*RHO2}, key=Fraction)
+
+
+def within_reach(desk: Desk, project: Project) -> Project:
+    """A requirement that nobody has changed yet is no smaller than what the most frequent value allows."""
+    if project.requirement != USUAL or not project.sensitive:
+        return project
+    largest = float(desk.histogram(project).relative.max(initial=0.0))
+    if ROOM * largest <= float(Fraction(USUAL["rho2"])):
+        return project
+    wide = next((step for step in RHO2 if float(Fraction(step)) >= ROOM * largest), RHO2[-1])
+    return replace(project, requirement={"rho2": wide})
+
+
+def act_on_promise(desk: Desk, form: Form, go: str) -> str:
+    """What no mechanism can promise is said here, where it can be changed."""
+    if go == "next":
+        work = desk.compared(desk.fitting)
+        if work.state == "failed":
+            raise OptionError(work.problem)
+    return ""
 
 
 def chosen_of(comparison: Comparison, project: Project) -> Candidate:

@@ -272,9 +272,9 @@ class Serving:
 
     def run(self, ready: Callable[[str], None], browser: bool) -> None:
         """Serve until Ctrl-C or SIGTERM; work under way is stopped, and what it had begun taken away."""
+        self.socket.listen(128)  # whoever reads the address may come before the server does
         ready(self.address)
         if browser:
-            self.socket.listen(128)  # a browser may come before the server does
             with suppress(webbrowser.Error):
                 webbrowser.open(self.address)
         try:

@@ -16,7 +16,14 @@ import pyarrow as pa
 from deniable.core.errors import ColumnError, DeniableError, OptionError
 from deniable.core.values import to_json
 from deniable.desk import pictures
-from deniable.desk.choosing import decide_compare, decide_promise, show_compare, show_promise
+from deniable.desk.choosing import (
+    act_on_promise,
+    decide_compare,
+    decide_promise,
+    show_compare,
+    show_promise,
+    within_reach,
+)
 from deniable.desk.desk import STEPS, Desk, Form, StaleError, digest
 from deniable.desk.figures import Alone, Bar, public_of
 from deniable.desk.looking import act_on_look, show_look
@@ -143,6 +150,8 @@ def taken(desk: Desk, step: str, form: Form) -> str:
             if stay is not None:
                 desk.notice = [one.column for one in stay.columns if one.role != before[one.column]]
                 return step
+            if step == "columns" and desk.is_read and desk.project is not None:
+                desk.decide(within_reach(desk, desk.project))
         if step in ACTED:
             following = ACTED[step](desk, form, go)
             if following:
@@ -498,4 +507,8 @@ DECIDED: dict[str, Callable[[Desk, Project, Form], Project]] = {
     "promise": decide_promise,
     "compare": decide_compare,
 }
-ACTED: dict[str, Callable[[Desk, Form, str], str]] = {"look": act_on_look, "publish": act_on_publish}
+ACTED: dict[str, Callable[[Desk, Form, str], str]] = {
+    "promise": act_on_promise,
+    "look": act_on_look,
+    "publish": act_on_publish,
+}
