@@ -9,8 +9,12 @@ import os
 import re
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
+from urllib import parse
 
 import pytest
 
@@ -181,11 +185,11 @@ def test_what_cannot_be_is_refused_where_it_was_asked(home: Path) -> None:
 def test_from_the_accuracy_that_is_wanted_to_the_promise(home: Path) -> None:
     with visit(home) as (visitor, desk):
         to("promise", visitor)
-        visitor.send("promise", go="find", wanted="25", wanted_share="0.01")
+        visitor.send("promise", go="find", wanted="120", wanted_share="0.01")
         assert visitor.problem == ""
         assert desk.project is not None
         loose = dn.Privacy(rho2=desk.project.requirement["rho2"]).rho2
-        visitor.send("promise", go="find", wanted="12", wanted_share="0.01")
+        visitor.send("promise", go="find", wanted="60", wanted_share="0.01")
         looser = dn.Privacy(rho2=desk.project.requirement["rho2"]).rho2
         assert loose is not None
         assert looser is not None
@@ -238,7 +242,6 @@ def test_every_page_is_in_the_language_of_the_browser(home: Path, language: str)
 
 
 def test_work_can_be_stopped_and_begun_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import threading
 
     from deniable.desk import looking
 
@@ -263,3 +266,91 @@ def test_work_can_be_stopped_and_begun_again(home: Path, monkeypatch: pytest.Mon
         visitor.wait("look?again=1")
         assert "Ten questions" in visitor.text
         assert not (home / "release").exists()
+
+
+def test_what_is_proposed_is_taken_up_and_leaves_few_alone(home: Path) -> None:
+    with visit(home) as (visitor, desk):
+        to("coarsen", visitor)
+        before = visitor.figures_of("are alone")
+        visitor.send("coarsen", go="propose", wanted="0.1")
+        assert visitor.problem == ""
+        assert "Proposed:" in visitor.text
+        now = visitor.figures_of("are alone")
+        assert now[0] == before[0]
+        assert float(now[1].rstrip("\xa0%")) <= 10
+        assert desk.project is not None
+        changed = [one for one in desk.project.columns if one.recode or one.role == "drop"]
+        assert changed
+        assert dn.Project.read(home / "deniable.toml") == desk.project
+        visitor.page("coarsen")
+        assert "Proposed:" not in visitor.text  # it is said once
+
+
+def test_a_point_of_the_decision_is_fixed_or_meant_so(home: Path) -> None:
+    with visit(home) as (visitor, desk):
+        to("look", visitor)
+        assert "Decide first" in visitor.text or "Must not be published" in visitor.text
+        assert desk.project is not None
+        visitor.send("look", go="accept:0")
+        assert "No reason" in visitor.problem
+        visitor.page("look")
+        part = re.search(r'name="reason\.(\d+)"', visitor.text)
+        assert part is not None
+        visitor.send("look", go=f"accept:{part[1]}", **{f"reason.{part[1]}": "Everyone is in the register."})
+        assert [one.reason for one in desk.project.decisions] == ["Everyone is in the register."]
+        assert "Everyone is in the register." in visitor.text
+        before = desk.project
+        fix = re.search(r'value="(fix:\d+)">Do this: ([^<]+)<', visitor.text)
+        if fix is not None:
+            visitor.send("look", go=fix[1])
+            assert desk.project != before
+
+
+def test_what_no_mechanism_can_promise_is_said_where_it_is_chosen(home: Path) -> None:
+    with visit(home) as (visitor, desk):
+        to("promise", visitor)
+        visitor.send("promise", go="next", rho2="0")
+        assert visitor.status == 422
+        assert visitor.problem
+        assert visitor.place == "/promise"
+        assert desk.bench.get("look") is None
+
+
+def test_a_new_project_asks_for_what_the_most_frequent_value_allows(home: Path) -> None:
+    rows = [f"{i % 50},{'no' if i % 5 else 'yes'}\n" for i in range(2000)]
+    (home / "people.csv").write_text("age,occupation\n" + "".join(rows), encoding="utf-8")
+    with visit(home) as (visitor, desk):
+        to("promise", visitor)
+        assert desk.project is not None
+        assert float(Fraction(desk.project.requirement["rho2"])) > 0.8
+
+
+def test_work_that_is_stopped_leaves_nothing_behind(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from deniable.desk import releasing
+
+    begun = threading.Event()
+    own = releasing.publish
+
+    def slow(*words: object, **options: object) -> object:
+        begun.set()
+        while True:
+            time.sleep(0.01)
+            options["progress"](1, 10, "rows")  # type: ignore[operator]
+
+    with visit(home) as (visitor, desk):
+        to("publish", visitor)
+        monkeypatch.setattr(releasing, "publish", slow)
+        before = sorted(path.name for path in home.iterdir())
+        sent = {**visitor.fields(visitor.text), "go": "publish"}
+        visitor._open("/publish", parse.urlencode(sent).encode())
+        assert begun.wait(30)
+        assert (home / "release.key").exists()
+        visitor._open("/stop/publish?back=publish", b"")
+        desk.bench.wait(desk.bench.get("publish"), 30)  # type: ignore[arg-type]
+        assert "Stopped" in visitor.page("publish")
+        assert sorted(path.name for path in home.iterdir()) == before
+        monkeypatch.setattr(releasing, "publish", own)
+        visitor.wait("publish?again=1")
+        visitor.send("publish", go="publish")
+        assert visitor.problem == ""
+        assert (home / "release" / "manifest.json").exists()

@@ -12,18 +12,20 @@ import numpy as np
 
 from deniable.core.errors import OptionError
 from deniable.desk import pictures
-from deniable.desk.desk import SHARES, Desk, Form
+from deniable.desk.desk import SHARES, Compared, Desk, Form, option_of
 from deniable.desk.texts import Words
 from deniable.desk.work import shown_work
+from deniable.mechanisms import FineGrain, Synthetic, Uniform, mechanism_named
+from deniable.mechanisms.registry import AUTO
 from deniable.owner.project import Project
 from deniable.planning.candidates import ANY, KNOWS, Candidate
-from deniable.planning.comparison import Comparison
 from deniable.planning.planner import strongest_rho2
 
 RHO2 = ("1/20", "1/10", "1/8", "1/6", "1/5", "1/4", "1/3", "2/5", "1/2", "3/5", "2/3", "3/4", "4/5", "9/10", "19/20")
 BELIEFS = (0.01, 0.1, 0.5)
 MOST_EXEMPT = 40
 USUAL = {"rho2": "1/3"}  # of a new project
+QUICK = (Synthetic(), Uniform(), FineGrain())  # planned in a moment, again and again: what is taken is no less accurate
 ROOM = 1.5  # times the share of the most frequent value
 Context = dict[str, Any]
 
@@ -57,7 +59,7 @@ def show_promise(desk: Desk, words: Words, project: Project | None, form: Form |
     if work.state == "failed":
         context["refused"] = work.problem
     if work.state == "done":
-        best = chosen_of(work.result, project)
+        best = work.result.chosen(project.mechanism)
         context |= {"beliefs": belief_rows(words, best), "errors": error_rows(words, best), "how": best.label}
         if best.guarantee is not None and best.beliefs is not None and required.get("rho2"):
             figures = {"sure": words.percent(Fraction(now)), "before": words.percent(best.beliefs.rho1)}
@@ -89,12 +91,6 @@ def act_on_promise(desk: Desk, form: Form, go: str) -> str:
         if work.state == "failed":
             raise OptionError(work.problem)
     return ""
-
-
-def chosen_of(comparison: Comparison, project: Project) -> Candidate:
-    """The mechanism that was chosen, or the planner's choice."""
-    named = [one for one in comparison.candidates if one.name == project.mechanism and one.guarantee is not None]
-    return named[0] if named else comparison.recommended
 
 
 def belief_rows(words: Words, best: Candidate) -> list[tuple[str, str, str]]:
@@ -171,18 +167,15 @@ def _rho2_for(desk: Desk, project: Project, form: Form) -> str:
         wanted, share = float(form.get("wanted").rstrip(" %").replace(",", ".")) / 100, float(form.get("wanted_share"))
     except ValueError:
         raise OptionError(words("promise.wanted_wrong", given=form.get("wanted")[:20])) from None
-    comparison = desk.compared(project).result
-    mechanisms = (
-        None if project.mechanism == "auto" or comparison is None else [chosen_of(comparison, project).mechanism]
-    )
-    privacy = project.privacy
+    privacy = desk.privacy(project)
+    named = QUICK if project.mechanism == AUTO else (mechanism_named(project.mechanism),)
     strongest = strongest_rho2(
         desk.histogram(project),
         wanted,
         share,
-        rho1=None if privacy is None else privacy.rho1,
+        rho1=privacy.rho1,
         exempt=project.requirement.get("exempt", ()),
-        mechanisms=mechanisms,
+        mechanisms=named,
     )
     if strongest[0].rho2 is None:
         raise OptionError(
@@ -201,9 +194,10 @@ def show_compare(desk: Desk, words: Words, project: Project | None, form: Form |
     computing = shown_work(words, work)
     if work.state != "done":
         return {"computing": computing, "rows": [], "svg": "", "reason": "", "refused": []}
-    comparison: Comparison = work.result
+    compared: Compared = work.result
+    comparison = compared.comparison
     usable = [one for one in comparison.candidates if one.guarantee is not None]
-    best = chosen_of(comparison, project)
+    best = compared.chosen(project.mechanism)
     names: set[str] = set()
     rows = []
     for number, one in enumerate(usable):
@@ -211,16 +205,16 @@ def show_compare(desk: Desk, words: Words, project: Project | None, form: Form |
             {
                 "number": number + 1,
                 "label": one.label,
-                "name": "" if one.name in names else one.name,
+                "name": "" if option_of(one) in names else option_of(one),
                 "epsilon": words.plain(one.epsilon),
                 "errors": [
                     words("promise.none") if math.isnan(error) else words.percent(error, 2) for error in one.errors
                 ],
-                "reveals": one.mechanism.reveals,
+                "reveals": one.withheld or one.mechanism.reveals,
                 "chosen": one is best,
             }
         )
-        names.add(one.name)
+        names.add(option_of(one))
     points = [
         pictures.Dot(one.label, one.epsilon, one.score[0], one is best) for one in usable if 0 < one.score[0] < math.inf
     ]
@@ -228,8 +222,8 @@ def show_compare(desk: Desk, words: Words, project: Project | None, form: Form |
         "computing": None,
         "rows": rows,
         "mechanism": project.mechanism,
-        "recommended": comparison.recommended.label,
-        "reason": comparison.reason,
+        "recommended": compared.auto.label,
+        "reason": compared.reason,
         "svg": pictures.dots(
             points,
             "compared",

@@ -22,10 +22,13 @@ import pyarrow as pa
 
 from deniable.core.errors import DeniableError, OptionError
 from deniable.core.histogram import Histogram
-from deniable.core.privacy import Privacy
+from deniable.core.privacy import EPSILON_LIMIT, Privacy
 from deniable.desk.figures import Figures, public_of
 from deniable.desk.work import Bench, Work
 from deniable.owner.project import Project
+from deniable.planning.candidates import Candidate
+from deniable.planning.comparison import Comparison
+from deniable.planning.outlook import Outlook, limit_for
 from deniable.planning.planner import compare
 from deniable.release.folder import TABLES
 from deniable.tables import engine_named
@@ -60,6 +63,43 @@ class Form:
     def has(self, name: str) -> bool:
         """Whether it was sent at all, as boxes that are not ticked are not."""
         return name in self.fields
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The mechanisms side by side, and what is taken where none is named.
+
+    Attributes:
+        comparison: of all that meet the requirement.
+        outlook: by which ``publish`` decides whether to learn, before it looks at any sensitive value.
+    """
+
+    comparison: Comparison
+    outlook: Outlook
+
+    @property
+    def auto(self) -> Candidate:
+        """What ``publish`` takes where no mechanism is named, as far as that is known before it is done."""
+        usable = self.comparison.usable
+        learned = [one.plan is not None and one.plan.parts[0].learned is not None for one in usable]
+        fitting = [one for one, learns in zip(usable, learned, strict=True) if learns == self.outlook.learns]
+        return (fitting or usable)[0]
+
+    @property
+    def reason(self) -> str:
+        """Why, in two sentences."""
+        return f"{self.outlook.in_words}." if self.outlook.learns else self.comparison.reason
+
+    def chosen(self, mechanism: str) -> Candidate:
+        """The mechanism that a project names, or what is taken where it names none."""
+        named = [one for one in self.comparison.candidates if one.guarantee is not None and option_of(one) == mechanism]
+        return named[0] if named else self.auto
+
+
+def option_of(one: Candidate) -> str:
+    """A mechanism as ``--mechanism`` names it."""
+    floor = None if one.plan is None else one.plan.options.get("epsilon")
+    return one.name if floor is None else f"{one.name}:epsilon={floor}"
 
 
 @dataclass
@@ -102,6 +142,7 @@ class Desk:
         key: of the release that is looked at and published.
         key_file: that it was written to; None before something was published.
         published: what was published, where something was.
+        said: what a search found, to be said once.
         notice: columns that the last step left out by itself, to be said once.
         kept: figures of pages that are looked at again and again.
     """
@@ -120,6 +161,7 @@ class Desk:
     key_file: Path | None = None
     published: Published | None = None
     notice: list[str] | None = None
+    said: str = ""
     kept: dict[Hashable, Any] = field(default_factory=dict)
     bench: Bench = field(default_factory=Bench)
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -281,9 +323,27 @@ class Desk:
         def run(progress: Progress) -> Any:
             progress(0, None, "counting")
             counts = self.histogram(project)
-            return compare(counts, self.privacy(project), selectivities=SHARES, progress=progress)
+            privacy = self.privacy(project)
+            limit, columns = limit_for(privacy, EPSILON_LIMIT), len(self.varying(project))
+            side_by_side = compare(
+                counts,
+                privacy,
+                selectivities=SHARES,
+                limit=limit,
+                columns=columns,
+                declared=False,
+                progress=progress,
+            )
+            outlook = Outlook(counts.rows, columns, privacy, limit, False, len(project.sensitive))
+            return Compared(side_by_side, outlook)
 
         return self.soon(self.bench.start("compare", key, run))
+
+    def varying(self, project: Project) -> list[str]:
+        """Public columns that were read and have more than one value."""
+        assert self.figures is not None
+        known = self.figures.columns
+        return [name for name in public_of(project) if name in known and len(known[name].values) > 1]
 
     def soon(self, work: Work) -> Work:
         """Work that is likely done in a moment: wait for it a little."""

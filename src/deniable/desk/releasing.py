@@ -10,7 +10,7 @@ import hashlib
 import io
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,16 @@ from deniable import report
 from deniable.analyst.evidence import from_release
 from deniable.core.about import FIELDS, About
 from deniable.core.errors import OptionError, OutputError
-from deniable.core.text import shown
 from deniable.desk.desk import Desk, Form, Published
 from deniable.desk.figures import public_of, texts_of
 from deniable.desk.looking import decided_on, looking, shown_decision
 from deniable.desk.texts import Words
 from deniable.desk.work import shown_work
+from deniable.owner.audit import audit
 from deniable.owner.decision import MUST_NOT, Decision
 from deniable.owner.project import Project
 from deniable.owner.report import Origin, record_section
+from deniable.owner.statement import statement
 from deniable.publishing.publish import publish
 from deniable.publishing.request import files_of
 from deniable.publishing.series import Series
@@ -36,8 +37,7 @@ from deniable.release.folder import MANIFEST, write_file
 from deniable.release.release import Release, open_release
 from deniable.release.sign import new_signing_key
 from deniable.release.verify import verify
-from deniable.report.page import Bullets, Document, Section, Text, to_html
-from deniable.report.tables import Kind, Table
+from deniable.report.page import to_html
 from deniable.tables.base import Progress
 from deniable.tables.encoding import is_number
 
@@ -275,12 +275,12 @@ def published(
         for path in made:
             path.unlink(missing_ok=True)
         raise
-    progress(0, None, "checking")
+    progress(0, None, "recording")  # the last time that it can be stopped: the release is there now
     checked = verify(order.out)
     manifest = hashlib.sha256((order.out / MANIFEST).read_bytes()).hexdigest()
     after = project.recorded(decision.verdict, release=manifest, despite=order.despite)
     after = after.approved(approved_by, release=manifest) if approved_by else after
-    record = _record(desk, after, release, order, decision)
+    record = _record(desk, after, release, order)
     with desk.lock:
         desk.decide(after)
         desk.key_file = order.key_file
@@ -322,41 +322,16 @@ def _keys_made(desk: Desk, order: Order, made: list[Path]) -> list[tuple[str, st
     return files
 
 
-def _record(desk: Desk, project: Project, release: Release, order: Order, decision: Decision) -> Path:
-    """The record for the data protection officer, one page, readable by its owner alone: what was decided and by whom,
-    what is promised, who stood out before and does now, and what was published how."""
+def _record(desk: Desk, project: Project, release: Release, order: Order) -> Path:
+    """The page for the data protection officer, with the record of how it was published, readable by its owner
+    alone."""
+    audited = audit(order.table, release)
+    page = statement(order.table, release.manifest, audited, project)
     origin = Origin.of(files_of(order.table), shlex.split(order.command()))
-    guarantee = release.manifest.guarantee
-    decided = [f"{point.part}: {point.says} Decided: {point.accepted}" for point in decision.points if point.accepted]
-    decided += [f"Published all the same: {order.despite}"] if order.despite else []
-    approved = [f"Approved by {one.by} on {one.date}." for one in project.approvals]
-    assert desk.figures is not None
-    public = [name for name in public_of(project) if name in desk.figures.columns]
-    recodes = {one.column: one.recode for one in project.columns}
-    alone = [
-        desk.figures.alone({name: desk.figures.coarse(name, how, rare).codes for name, how in hows.items()})
-        for hows, rare in ((dict.fromkeys(public, ""), None), ({name: recodes[name] for name in public}, project.rare))
-    ]
-    stand_out: dict[str, Kind] = {"of all people": "text", "as the table is": "share", "as published": "share"}
-    rows = [("are alone in the public columns", *(one.share for one in alone))]
-    rows += [("are among fewer than five", *(one.few for one in alone))]
-    sections = (
-        Section("decision", "The decision", (Text(decision.headline, "lead"), Bullets((*decided, *approved)))),
-        Section("promise", "What is promised", (Text(guarantee["sentence"], "promise"), *map(Text, guarantee["also"]))),
-        Section("people", "Who stands out", (Table.of("Knowing all public columns of a person.", stand_out, rows),)),
-        Section("limits", "What is not protected", (Bullets(tuple(guarantee["not_protected"])),)),
-        record_section(from_release(release), origin),
-    )
-    content = Document(
-        "owner",
-        f"Record of the release in {shown(str(order.out), 200)}",
-        f"{release.manifest.rows:,} rows, published on {date_of(release)}. For the data protection officer.",
-        sections,
-        "Written by deniable for the owner of the table. It is no part of the release.",
-    )
     place = places_of(desk, order.out)["record"]
     report.refuse_inside(place, order.out)
-    write_file(place, to_html(content), private=True)
+    sections = (*page.sections, record_section(from_release(release), origin))
+    write_file(place, to_html(replace(page, sections=sections)), private=True)
     return place
 
 

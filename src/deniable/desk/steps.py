@@ -31,6 +31,7 @@ from deniable.desk.releasing import act_on_publish, show_publish, since_last
 from deniable.desk.texts import LANGUAGES, Words
 from deniable.desk.work import shown_work
 from deniable.owner.project import TEMPLATES, Project
+from deniable.owner.proposals import coarser
 from deniable.owner.roles import ROLES
 from deniable.tables.encoding import is_number, is_text, plain_type
 
@@ -61,6 +62,7 @@ def page_of(desk: Desk, step: str, words: Words, form: Form | None, problem: str
             "revision": desk.revision,
             "problem": problem or sketch_problem,
             "notice": "" if desk.notice is None else words("columns.alike", names=words.listing(desk.notice)),
+            "said": desk.said,
             "summary": summary(desk, words),
             "form": form,
             "work": None,
@@ -68,7 +70,7 @@ def page_of(desk: Desk, step: str, words: Words, form: Form | None, problem: str
             "shown": True,
             "on_enter": "open" if step == "table" and desk.dataset is None else "stay" if step == "promise" else "next",
         }
-        desk.notice = None
+        desk.notice, desk.said = None, ""
         context["previous"] = STEPS[STEPS.index(step) - 1] if step != STEPS[0] else ""
         if step != "table" and desk.dataset is not None and not desk.is_read:
             context["work"] = shown_work(words, desk.soon(desk.read()))
@@ -317,6 +319,20 @@ def _changed_by_columns(desk: Desk, project: Project, form: Form) -> Project | N
 # -- 3. Coarsen --------------------------------------------------------------------------------------------------------
 
 
+ALONE = ("0.01", "0.02", "0.05", "0.1", "0.2")  # shares of the rows that may be alone, to choose from
+
+
+def act_on_coarsen(desk: Desk, form: Form, go: str) -> str:
+    """Take up what is proposed: as coarse as it must be so that few are alone, for the least that is lost."""
+    if go != "propose" or desk.figures is None or desk.project is None:
+        return ""
+    wanted = form.get("wanted")
+    made, search = coarser(desk.figures.sample.rows, desk.project, float(wanted if wanted in ALONE else "0.05"))
+    desk.decide(made)
+    desk.said = str(replace(search, of=desk.figures.rows))
+    return "coarsen"
+
+
 def show_coarsen(desk: Desk, words: Words, project: Project | None, form: Form | None) -> Context:
     """Who is alone in public columns, before and now; what each column adds; a column's values before and after."""
     assert project is not None
@@ -353,6 +369,7 @@ def show_coarsen(desk: Desk, words: Words, project: Project | None, form: Form |
     return {
         "rows": rows,
         "rare": project.rare or "",
+        "wanted": [(share, words.percent(float(share))) for share in ALONE],
         "facts": _alone_facts(words, before, now),
         "among": words("coarsen.among", share=words.percent(now.among, 2), n=words.count(now.rows))
         if now.rows < now.of
@@ -508,6 +525,7 @@ DECIDED: dict[str, Callable[[Desk, Project, Form], Project]] = {
     "compare": decide_compare,
 }
 ACTED: dict[str, Callable[[Desk, Form, str], str]] = {
+    "coarsen": act_on_coarsen,
     "promise": act_on_promise,
     "look": act_on_look,
     "publish": act_on_publish,
