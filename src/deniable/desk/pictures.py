@@ -89,10 +89,17 @@ def dots(rows: Sequence[Dot], name: str, title: str, across: str, up: str, perce
         parts.append(_text(PLOT_WIDTH - 24, bottom + 16, "∞", "middle"))
     parts.append(_text((LEFT + right) / 2, PLOT_HEIGHT - 6, across, "middle"))
     parts.append(_text(LEFT + 4, TOP + 8, up, "start"))
+    written: list[tuple[float, float]] = []
     for number, row in enumerate(rows):
         kind = "dot chosen" if row.chosen else "dot"
-        parts.append(f'<circle class="{kind}" cx="{x_of(row.x):.1f}" cy="{y_of(row.y):.1f}" r="10"/>')
-        parts.append(_text(x_of(row.x), y_of(row.y) + 4, str(number + 1), "middle", "number-in-dot"))
+        x, y = x_of(row.x), y_of(row.y)
+        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="5"/>')
+        beside = ((12, 4), (-12, 4), (0, -9), (0, 17), (12, 16), (-12, 16))  # the first place that is free
+        places = [(x + right, y + down) for right, down in beside]
+        free = [at for at in places if all(abs(at[0] - a) > 12 or abs(at[1] - b) > 10 for a, b in written)]
+        at = (free or places)[0]
+        written.append(at)
+        parts.append(_text(*at, str(number + 1), "middle", "number-of-dot"))
     return _svg(PLOT_WIDTH, PLOT_HEIGHT, name, title, parts)
 
 
