@@ -1,10 +1,13 @@
-"""How often 95 % intervals hold, and how far estimates are off on average: mechanism x aggregate x method.
+"""How often 95 % intervals hold: mechanism x aggregate x method, and counts by their size and that of their group.
 
-Run: python benchmarks/coverage_grid.py [--draws 6] [--rows 30000] [--tables made-up | real]. A table is published with
-every mechanism and fixed keys, ten times as often for counts. These are asked by random conditions on one to three
-public columns with every value of the sensitive one, everything else in SQL by groups; the coefficient is that of a
-perturbed condition in a linear model of a public number, within each group. In brackets: the mean error, in mean
-standard errors. Real tables are the four of DENIABLE_DATA or ../shared/data, so many rows of each, and are pooled.
+Run: python benchmarks/coverage_grid.py [--draws 20] [--rows 6000] [--tables all | made-up | real]. Every table is
+published with every mechanism and fixed keys; a tenth of the releases, two at least, are asked for other aggregates
+than counts. Counts are asked for every value of the sensitive column by random conditions on one to all public columns,
+so that groups of a few rows and values that nobody of them has are there in numbers; everything else in SQL by groups.
+The coefficient is that of a perturbed condition in a linear model of a public number. In brackets after other
+aggregates than counts: the mean error, in mean standard errors; after counts how many of the intervals are all that is
+possible, since nothing was learned. Real tables are those of DENIABLE_DATA or ../shared/data, so many rows of each;
+tables are pooled.
 """
 
 from __future__ import annotations
@@ -14,19 +17,21 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from coverage import actual_counts, codes_of, conditions, data_folder
+from coverage import codes_of, data_folder
 
 import deniable as dn
 from deniable import mechanisms
 from deniable.lab.made_up import census
 
-DECADES = ((1, 10), (10, 100), (100, 1000), (1000, 10**9))
+SIZES = ((0, 1), (1, 10), (10, 100), (100, 10**9))  # of counts
+GROUPS = ((1, 5), (5, 21), (21, 10**9))  # rows of the group that they are asked of
 AGGREGATES = {
     "share": "COUNT(*) FILTER (WHERE {inside}) / COUNT(*)",
     "difference": "COUNT(*) FILTER (WHERE {inside}) - COUNT(*) FILTER (WHERE NOT ({inside}))",
@@ -37,7 +42,7 @@ AGGREGATES = {
 }
 METHODS: dict[str, dict[str, Any]] = {"inverse": {"calibrate": False}, "calibrated": {}}
 NUMBERS = "retention of numbers"
-COUNTED = 10  # times as many releases for counts: few questions have large ones, and these share their rows
+OTHERS = 10  # one release in so many is asked for other aggregates than counts
 
 
 @dataclass(frozen=True)
@@ -76,15 +81,51 @@ class Setting:
         return f"{column} IN (SELECT value FROM half)"
 
 
+def sparse(rows: int) -> pa.Table:
+    """40 values, most of them rare, in 400 towns of which most are small."""
+    rng = np.random.default_rng(5)
+    share = 1 / np.arange(1, 41) ** 1.3
+    towns = rng.choice(400, rows, p=(weights := 1 / np.arange(5, 405)) / weights.sum())
+    return pa.table(
+        {
+            "town": [f"t{town:03}" for town in towns],
+            "kind": rng.choice(list("abc"), rows, p=[0.6, 0.3, 0.1]),
+            "age": rng.integers(18, 90, rows),
+            "value": [f"v{value:02}" for value in rng.choice(40, rows, p=share / share.sum())],
+        }
+    )
+
+
+def bound(rows: int) -> pa.Table:
+    """8 values that go with a public column closely."""
+    rng = np.random.default_rng(6)
+    street = rng.integers(0, 60, rows)
+    value = np.where(rng.random(rows) < 0.5, street % 8, rng.integers(0, 8, rows))
+    return pa.table(
+        {
+            "street": [f"s{one:02}" for one in street],
+            "floor": rng.choice(list("1234"), rows, p=[0.4, 0.3, 0.2, 0.1]),
+            "age": rng.integers(18, 90, rows),
+            "value": [f"v{one}" for one in value],
+        }
+    )
+
+
 def made_up(rows: int) -> list[Setting]:
     groups = ("education", "marital", "workclass", "race")
-    return [Setting(census(rows, seed=11), "occupation", "age", groups, dn.Privacy("1/13", "1/4"))]
+    census_like = census(rows, seed=11).select([*groups, "age", "occupation"])
+    return [
+        Setting(census_like, "occupation", "age", groups, dn.Privacy("1/13", "1/4")),
+        Setting(sparse(rows), "value", "age", ("kind",), dn.Privacy("1/13", "1/4")),
+        Setting(bound(rows), "value", "age", ("floor",), dn.Privacy(rho2="1/2")),
+    ]
 
 
 REAL = {
     "adult": ("occupation", "age", ("education", "marital_status"), ("1/7", "2/5")),
     "census_occ100k": ("occupation", "age", ("education", "marital"), ("1/13", "1/4")),
     "diabetes130": ("diag_1", "time_in_hospital", ("race", "age"), ("1/13", "1/4")),
+    "adult, education": ("education", "age", ("occupation", "race"), ("1/7", "2/5")),
     "census_income_kdd": ("detailed_occupation_recode", "age", ("education", "marital_stat"), ("1/13", "1/4")),
 }
 
@@ -92,7 +133,7 @@ REAL = {
 def real(rows: int) -> list[Setting]:
     settings = []
     for name, (sensitive, number, groups, rho) in REAL.items():
-        table = pq.read_table(data_folder() / f"{name}.parquet")
+        table = pq.read_table(data_folder() / f"{name.split(',')[0]}.parquet")
         table = table.select([*groups, number, "sex" if "sex" in table.column_names else "gender", sensitive])
         table = table.drop_null()
         some = np.sort(np.random.default_rng(3).permutation(table.num_rows)[:rows])
@@ -101,18 +142,26 @@ def real(rows: int) -> list[Setting]:
 
 
 def counted(releases: Iterable[dn.Release], setting: Setting, options: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """By decade: whether counts lay in their intervals, how far they were off, and their standard errors."""
+    """By size of the count and of its group: whether counts lay in their intervals, and whether these say nothing."""
     table, sensitive = setting.table, setting.sensitive
     columns = {c: np.array(table[c].to_pylist(), dtype=object) for c in table.column_names if c != sensitive}
-    wheres = conditions(np.random.default_rng(1), columns, 120)
+    rng, names = np.random.default_rng(1), list(columns)
+    wheres, masks = [], []
+    for _ in range(150):
+        row, chosen = rng.integers(table.num_rows), rng.choice(names, rng.integers(1, len(names) + 1), replace=False)
+        wheres.append({str(name): columns[name][row] for name in chosen})
+        masks.append(np.logical_and.reduce([columns[name] == columns[name][row] for name in chosen]))
     domain, truth = codes_of(table, sensitive)
-    actual = actual_counts(columns, wheres, truth, len(domain))
+    actual = np.stack([np.bincount(truth[mask], minlength=len(domain)) for mask in masks])
+    rows = np.broadcast_to(np.array([mask.sum() for mask in masks])[:, None], actual.shape)
     for release in releases:
         counts = release.count_many(wheres, every_value=True, **options)
         held = (counts.low <= actual) & (actual <= counts.high)
-        for least, most in DECADES:
-            some = (actual >= least) & (actual < most)
-            yield f"count {least:,}+", (held[some], (counts.value - actual)[some], counts.stderr[some])
+        nothing = (counts.low == 0) & (counts.high == rows)
+        for (least, most), (few, many) in product(SIZES, GROUPS):
+            some = (actual >= least) & (actual < most) & (rows >= few) & (rows < many)
+            if some.any():
+                yield f"{least:,}+ of {few}+", (held[some], nothing[some])
 
 
 def questioned(
@@ -142,7 +191,7 @@ def coefficients(releases: list[dn.Release], setting: Setting, column: str) -> I
     """The same of the coefficient of a perturbed condition, or of a public one where numbers are perturbed."""
     table = setting.table
     ages = table[setting.number].to_numpy().astype(float)
-    sex = next(name for name in ("sex", "gender") if name in table.column_names)
+    sex = next((name for name in ("sex", "gender") if name in table.column_names), setting.groups[0])
     name, values = (setting.sensitive, setting.half) if column == setting.sensitive else (sex, [table[sex][0].as_py()])
     inside = np.isin(np.array(table[name].to_pylist(), dtype=object), values)
     for group in setting.groups:
@@ -174,15 +223,15 @@ def cells(name: str, settings: list[Setting], draws: int) -> dict[str, dict[str,
     for setting in settings:
         column = setting.number if name == NUMBERS else setting.sensitive
         try:
-            releases = list(published(setting, name, draws))
+            releases = list(published(setting, name, max(2, draws // OTHERS)))
         except dn.DeniableError as problem:
             print(f"<!-- {name}: {problem} -->", file=sys.stderr)
             continue
         calibrated = any(part.marginal is not None for part in releases[0].manifest.parts)
         for method in METHODS if calibrated else ("inverse",):
             asked_for = [questioned(releases, setting, column, METHODS[method])]
-            if name not in ("retention", NUMBERS):
-                asked_for.append(counted(published(setting, name, COUNTED * draws), setting, METHODS[method]))
+            if name != NUMBERS:
+                asked_for.append(counted(published(setting, name, draws), setting, METHODS[method]))
             if method == "inverse":
                 asked_for.append(coefficients(releases, setting, column))
             for what, piece in (pair for pairs in asked_for for pair in pairs):
@@ -191,28 +240,35 @@ def cells(name: str, settings: list[Setting], draws: int) -> dict[str, dict[str,
 
 
 def shown(pieces: list[Any]) -> str:
-    held, off, error = (np.concatenate([np.atleast_1d(piece[i]) for piece in pieces]) for i in range(3))
+    parts = [np.concatenate([np.atleast_1d(piece[i]) for piece in pieces]) for i in range(len(pieces[0]))]
+    if len(parts) == 2:
+        return f"{parts[0].mean():.3f} ({100 * parts[1].mean():.0f} %)"
+    held, off, error = parts
     usable = np.isfinite(error) & (error > 0)
-    if not usable.any():
-        return ""
-    bias = off[usable].mean() / error[usable].mean() if len(pieces) else 0.0
-    return f"{held.mean():.3f} ({bias:+.2f})"
+    return f"{held.mean():.3f} ({off[usable].mean() / error[usable].mean():+.2f})" if usable.any() else ""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--draws", type=int, default=6)
-    parser.add_argument("--rows", type=int, default=30_000)
-    parser.add_argument("--tables", choices=("made-up", "real"), default="made-up")
+    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--rows", type=int, default=6_000)
+    parser.add_argument("--tables", choices=("all", "made-up", "real"), default="all")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    settings = (real if given.tables == "real" else made_up)(given.rows)
-    heads = [f"count {a:,}+" for a, _ in DECADES] + [*AGGREGATES, "coefficient"]
-    print("| mechanism | method | " + " | ".join(heads) + " |\n|---|---|" + "---|" * len(heads))
+    settings = [] if given.tables == "real" else made_up(given.rows)
+    settings += [] if given.tables == "made-up" else real(given.rows)
+    sizes = [f"{least:,}+ of {few}+" for (least, _), (few, _) in product(SIZES, GROUPS)]
+    heads = [name for name in sizes if name not in ("10+ of 1+", "10+ of 5+", "100+ of 1+", "100+ of 5+")]
+    tables: list[tuple[list[str], list[str]]] = [(heads, []), ([*AGGREGATES, "coefficient"], [])]
     for name in settings[0].publications():
         for method, pieces in cells(name, settings, given.draws).items():
-            row = " | ".join(shown(pieces[head]) if head in pieces else "" for head in heads)
-            print(f"| {name} | {method} | {row} |", flush=True)
+            for columns, lines in tables:
+                row = " | ".join(shown(pieces[head]) if head in pieces else "" for head in columns)
+                lines.append(f"| {name} | {method} | {row} |")
+            print(f"{name}, {method}", file=sys.stderr, flush=True)
+    for columns, lines in tables:
+        print("| mechanism | method | " + " | ".join(columns) + " |\n|---|---|" + "---|" * len(columns))
+        print("\n".join(lines) + "\n", flush=True)
     return 0
 
 

@@ -365,9 +365,9 @@
   };
 
   // What the noisy histogram says the whole table's estimate is off by (estimation/calibration.py).
-  const controlOf = (chosen, w) => {
-    if (meta.control === null) return null;
-    const total = array(meta.total), counts = array(meta.control.counts), noisy = array(meta.control.noisy);
+  const controlOf = (known, chosen, w) => {
+    if (known === null) return null;
+    const total = array(known.total), counts = array(known.counts), noisy = array(known.noisy);
     let error = 0, spread = 0, rows = 0, asked = 0, all = 0;
     for (let y = 0; y < total.length; y += 1) {
       error += total[y] * w[y];
@@ -379,7 +379,7 @@
       asked += chosen[x] * noisy[x];
       all += noisy[x];
     }
-    const left = meta.control.variance * (asked - (asked * asked) / Math.max(all, 1));
+    const left = known.variance * (asked - (asked * asked) / Math.max(all, 1));
     return { error, noise: spread + left, tail: LAPLACE_TAIL * left, typical: spread / Math.max(rows, 1) };
   };
 
@@ -398,7 +398,7 @@
       sum.most += n * most[state];
       sum.of[kinds[state]] += n;
     }
-    const control = controlOf(chosen, w), errors = meta.learned === null ? null : learnedErrors(asked, chosen, group, sums);
+    const control = controlOf(meta.control, chosen, w), errors = meta.learned === null ? null : learnedErrors(asked, chosen, group, sums);
     return sums.map((sum, number) => {
       const [smallest, largest] = possible(sum.least, sum.most), rows = sum.n / q;
       let value = sum.first / q;
@@ -442,21 +442,22 @@
       if (column.exempt) w = Float64Array.of(...w, mask[missing]);
       const coins = w.map((_, state) => (state < masses.length ? p : 1)), drawn = w.map((_, state) => masses[state] ?? 0);
       const inside = w.map((_, state) => mask[Math.min(state, missing)]);
-      return { w, mass, moving: masses.length, wide: false, known: momentsOf(backThroughCoins(coins, drawn), w, inside, array(factor.often)) };
+      return { w, mass, moving: masses.length, wide: false, known: momentsOf(backThroughCoins(coins, drawn), w, inside, array(factor.often)), control: controlOf(column.control, inside, w) };
     }
     const size = factor.kind === "sets" ? factor.m + (factor.exempt ? 1 : 0) : Math.sqrt(array(factor.weights).length);
     const chosen = Float64Array.from({ length: size }, (_, state) => mask[Math.min(state, missing)]);
     const w = factor.kind === "sets" ? ofSets(factor, chosen).w : cellWeights({ ...factor, replaced: factor.weights }, chosen);
     const through = factor.kind === "sets" ? backThroughSets(factor) : backThroughMatrix(array(factor.channel), size);
     const back = factor.kind === "sets" && factor.exempt ? (z) => Float64Array.of(...through(z.slice(0, -1)), z[z.length - 1]) : through;
-    return { w, known: momentsOf(back, w, chosen, array(factor.often)), wide: true, full: chosen.every((one) => one === 1), empty: chosen.every((one) => one === 0) };
+    const known = momentsOf(back, w, chosen, array(factor.often)), control = controlOf(column.control, chosen, w);
+    return { w, known, control, wide: true, full: chosen.every((one) => one === 1), empty: chosen.every((one) => one === 0) };
   };
 
   const severalParts = (asked, group, groups) => {
     const factors = asked.sensitive.map(([column, mask]) => ({ column, codes: array(column.codes), ...factorWeights(column, mask) }));
     const swapped = factors.filter((one) => one.column.swapped !== undefined);
     const often = array(meta.often), q = meta.share;
-    const sums = Array.from({ length: groups }, () => ({ n: 0, first: 0, squares: 0, pairs: swapped.map(() => [0, 0]) }));
+    const sums = Array.from({ length: groups }, () => ({ n: 0, first: 0, squares: 0, pairs: swapped.map(() => [0, 0]), followed: factors.map(() => 0) }));
     for (let i = 0; i < meta.packed; i += 1) {
       if (group[i] < 0) continue;
       const sum = sums[group[i]], n = often[i];
@@ -465,6 +466,7 @@
       sum.n += n;
       sum.first += n * w;
       sum.squares += n * w * w;
+      factors.forEach((own, place) => { sum.followed[place] += n * w * (own.w[own.codes[i]] - 1); });
       swapped.forEach((own, place) => {
         if (own.codes[i] >= own.moving) return;
         let others = n;
@@ -473,6 +475,10 @@
         sum.pairs[place][1] += n * w;
       });
     }
+    const average = (one) => {
+      const total = array(one.column.total);
+      return add(total.map((rows, state) => rows * one.w[state])) / Math.max(add(total), 1);
+    };
     const certain = factors.every((one) => one.wide && one.full), never = factors.some((one) => one.wide && one.empty);
     const whole = factors.reduce((made, { known }) => ({
       share: made.share * known.share,
@@ -481,15 +487,29 @@
     }), { share: 1, own: [1, 1], every: [1, 1] });
     const rounding = add(swapped.map((one) => one.column.rounding));
     return sums.map((sum) => {
-      const value = sum.first / q, [smallest, largest] = possible(certain ? sum.n : 0, never ? 0 : sum.n);
+      let value = sum.first / q;
+      const [smallest, largest] = possible(certain ? sum.n : 0, never ? 0 : sum.n), rows = sum.n / q;
       let variance = sum.squares / (q * q) - sum.first / q;
       swapped.forEach((one, place) => {
         const [all, having] = sum.pairs[place].map((number) => number / q), b = one.mass, p = one.column.factor.coin;
         const first = (1 - b) ** 2 * all * having + b * b * all * (all - having);
         variance -= (2 * p * (1 - p) * first + (1 - p) ** 2 * b * (1 - b) * all * all) / (one.column.swapped * p * p);
       });
+      const raw = Math.max(variance, rounding);
+      let tail = 0;
+      factors.forEach(({ control }, place) => {
+        if (control === null || control.noise <= 0) return;
+        const others = factors.reduce((made, one, at) => (at === place ? made : made * average(one)), 1);
+        const beta = (rows * control.typical * others) / control.noise;
+        value -= beta * control.error;
+        variance += beta * beta * control.noise - (2 * beta * sum.followed[place]) / q;
+        tail += beta * beta * control.tail;
+      });
+      variance = Math.max(variance, rounding) + Math.max(tail, 0);
+      const known = factors.some(({ control }) => control !== null), less = known && raw > 0 ? Math.min(variance / raw, 1) : 1;
       const own = swapped.length > 0 ? null : cumulantsOf([[sum.n, whole]]);
-      return figure(value, Math.max(variance, rounding), q < 1 ? 1 / q - 1 : own, smallest, largest, sum.n / q);
+      const scaled = own && { second: own.second * less, secondSlope: own.secondSlope * less, third: own.third * less ** 1.5, thirdSlope: own.thirdSlope * less ** 1.5 };
+      return figure(value, variance, q < 1 ? 1 / q - 1 : scaled, smallest, largest, rows);
     });
   };
 

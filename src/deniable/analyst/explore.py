@@ -29,8 +29,9 @@ from deniable.core.tally import Counter
 from deniable.core.text import shown
 from deniable.core.values import Ints
 from deniable.estimation.asking import Asking, Options, asking, level_column
+from deniable.estimation.calibration import Control
 from deniable.estimation.model.columns import PerturbedColumn
-from deniable.estimation.model.conditions import is_joint, often_of, perturbed_column
+from deniable.estimation.model.conditions import control_of, is_joint, often_of, perturbed_column, totals_of
 from deniable.estimation.model.learned import FREQUENT, model_of
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.estimation.questions import is_number, sensitive_part
@@ -181,6 +182,17 @@ class Packed:
             cells.append(one)  # with neither: whatever a row shows, it tells the replacing distribution
         return {"kind": "cells", "cells": cells}
 
+    def control(self, known: Control | None) -> dict[str, Any] | None:
+        """What the whole table shows, and the noisy histogram; None where none is published."""
+        if known is None:
+            return None
+        return {
+            "total": self.block.add(known.total),
+            "counts": self.block.add(known.counts),
+            "variance": known.variance,
+            "noisy": self.block.add(known.noisy.astype(np.uint8)),
+        }
+
     def factor(self, column: PerturbedColumn, counter: Counter) -> dict[str, Any] | None:
         """A column that was perturbed by itself, beside others."""
         often = {"often": self.block.add(often_of(counter, column))}
@@ -295,14 +307,7 @@ def _one_part(packed: Packed, ask: Asking) -> tuple[list[dict[str, Any]], list[s
     packed.meta["model"] = model
     packed.meta["domain"] = len(layout.domain)
     packed.meta["unbiased"] = bool(ask.states.unbiased)
-    packed.meta["total"] = packed.block.add(ask.total)
-    packed.meta["control"] = None
-    if control is not None:
-        packed.meta["control"] = {
-            "counts": packed.block.add(control.counts),
-            "variance": control.variance,
-            "noisy": packed.block.add(control.noisy.astype(np.uint8)),
-        }
+    packed.meta["control"] = packed.control(control)
     return ([] if model is None else sensitive), []
 
 
@@ -347,7 +352,10 @@ def _several_parts(packed: Packed, published: Any, left_out: list[list[str]]) ->
             "missing": missing or column.exempt,
             "part": len(columns_shown),
         }
-        sensitive.append({**one, "factor": factor, "exempt": column.exempt, **_swapped(part, column), **_item(part)})
+        control = packed.control(control_of(manifest, published.counter(), column))
+        total = packed.block.add(totals_of(published.counter(), column))
+        further = {**_swapped(part, column), **_item(part), "control": control, "total": total}
+        sensitive.append({**one, "factor": factor, "exempt": column.exempt, **further})
         columns_shown.append(name)
     return sensitive, columns_shown
 

@@ -83,7 +83,7 @@ def count_of(linear: Linear | Weighed, narrowed: Narrowed | None = None, method:
     if method == "shrunk":
         return rows.shrunk(Answers(value, variance, raw, *ends, whole=True))
     cumulants = rows.cumulants(value, raw, ends[0])
-    if cumulants is not None and rows.control is not None:
+    if cumulants is not None and rows.controls:
         cumulants = cumulants.scaled(np.minimum(left, 1.0))
     if cumulants is not None:  # what few rows show may be too like each other to tell of an error
         typical, _ = cumulants.at(np.clip(value, *ends) - ends[0])

@@ -93,7 +93,13 @@ def _weighed(
     if is_joint(published.manifest):
         require_one_part_options(question.options)
         labels, rows = several.weighed(
-            published.manifest, published.counter(), question.where, narrowed, question.groups, columns
+            published.manifest,
+            published.counter(),
+            question.where,
+            narrowed,
+            question.groups,
+            columns,
+            question.options.calibrate,
         )
         return labels, [[rows]]
     ask = asking(published)
@@ -145,10 +151,6 @@ def row_numbers(published: Published, column: str, missing: float) -> Floats:
 
 def require_one_part_options(options: Options) -> None:
     """Refuse what is not for releases of several parts."""
-    if options.calibrate:
-        raise OptionError(
-            "calibrate=True is for releases of one sensitive column, not swapped. Fix: leave calibrate out."
-        )
     if options.four_state:
         raise OptionError(f"method = {options.method!r} answers counts, not cubes. Fix: group_by the columns.")
     if options.method == "shrunk":

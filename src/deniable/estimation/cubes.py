@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from deniable.core.errors import OptionError
 from deniable.estimation.aggregates import count_of
 from deniable.estimation.answering import require_one_part_options
 from deniable.estimation.answers import counted_table
@@ -24,6 +25,8 @@ from deniable.estimation.published import Floats, Published
 
 def cube(published: Published, conditions: Mapping[str, Any], where: Where | None, options: Options) -> pa.Table:
     """All 2^k combinations of conditions on k columns: for each whether it holds, then value, stderr and interval."""
+    if options.calibrate:
+        raise OptionError("calibrate=True is not for cubes, whose combinations add up. Fix: leave calibrate out.")
     require_one_part_options(options)
     condition = conjunction(conditions)
     predicate = And((*conjunction(where).parts, *condition.parts))  # a column may be asked about and narrowed down, too
@@ -54,7 +57,7 @@ def _cube_by_counts(
         own = conjunction({name: c if bit else not_(c) for bit, (name, c) in zip(bits, named, strict=True)})
         # By the columns' channels alone: no cube is calibrated, or its combinations would not add up.
         predicate = And((*given, *own.parts))
-        _, (rows,) = weighed(published.manifest, published.counter(), predicate, (), (), ())
+        _, (rows,) = weighed(published.manifest, published.counter(), predicate, (), (), (), calibrate=False)
         counts.append(count_of(rows, method=linear_method(options)))
     truth = {name: [bits[place] for bits in combinations] for place, name in enumerate(conditions)}
     return counted_table(truth, Answers.joined(counts, axis=1), options.z)

@@ -6,6 +6,8 @@ w_a is the weight of a's condition, v_a the number that is added up: 1, or a pub
 a - beta_a e_a, where e_a is what the whole table is known to be off by, the covariance becomes
 
     Cov(a, b) - beta_b Cov(a, e_b) - beta_a Cov(b, e_a) + beta_a beta_b Cov(e_a, e_b)
+
+Several columns have an e each; columns are perturbed independently, so each is followed by itself.
 """
 
 from __future__ import annotations
@@ -104,15 +106,17 @@ class Linear:
 
     def __init__(self, rows: Mapping[Narrowed | None, Weighed]) -> None:
         self.rows = rows
-        self._betas: dict[Term, Floats] = {}
-        self._followed: dict[tuple[Term, Narrowed | None], Floats] = {}
+        self._betas: dict[Term, list[Floats]] = {}
+        self._followed: dict[tuple[Term, Narrowed | None], list[Floats]] = {}
         self._covariances: dict[tuple[Term, Term], Covariance] = {}
 
     def value(self, term: Term) -> Floats:
         """The estimate, calibrated where something is known of the whole table."""
         rows = self.rows[term.narrowed]
         value = rows.first(self._tally(term))
-        return value if rows.control is None else value - self._slope(term) * rows.control.error
+        for control, beta in zip(rows.controls, self._slopes(term), strict=True):
+            value = value - beta * control.error
+        return value
 
     def bounds(self, term: Term) -> tuple[Floats, Floats]:
         """What the sum is at the least and at the most, if all that is added up has one sign."""
@@ -149,27 +153,37 @@ class Linear:
         rows, others = self.rows[one.narrowed], self.rows[other.narrowed]
         tally, its = self._tally(one), self._tally(other)
         raw = rows.covariance(others, tally, its, self._products(one, other))
-        if rows.control is None:
+        if not rows.controls:
             return Covariance(raw, 0.0, raw)
-        shared, first, second = rows.shared(others), self._slope(one), self._slope(other)
-        known = second * self._following(one, other.narrowed) + first * self._following(other, one.narrowed)
-        both = first * second
-        return Covariance(raw - known + both * shared.noise, both * shared.tail, raw)
+        own, tail = raw, np.zeros_like(raw)
+        along = zip(
+            rows.shared(others),
+            self._slopes(one),
+            self._slopes(other),
+            self._following(one, other.narrowed),
+            self._following(other, one.narrowed),
+            strict=True,
+        )
+        for shared, first, second, one_follows, other_follows in along:
+            both = first * second
+            own = own - second * one_follows - first * other_follows + both * shared.noise
+            tail = tail + both * shared.tail
+        return Covariance(own, tail, raw)
 
-    def _slope(self, term: Term) -> Floats:
-        """beta, by which a term follows what the whole table is off by.
+    def _slopes(self, term: Term) -> list[Floats]:
+        """beta, by which a term follows what the whole table is off by, for each of its controls.
 
         From what rows like these would show on average, not from what they show: a beta that moves with the very draws
         that it corrects is wrong where a value is shown by few rows. Whatever it is, the estimate has no bias.
         """
         if term not in self._betas:
             rows = self.rows[term.narrowed]
-            assert rows.control is not None
-            self._betas[term] = rows.control.slope(rows.followed(rows, rows.typical(self._tally(term))))
+            usual = rows.usual(self._tally(term)) if rows.controls else []
+            self._betas[term] = [own.slope(common) for own, common in zip(rows.controls, usual, strict=True)]
         return self._betas[term]
 
-    def _following(self, term: Term, narrowed: Narrowed | None) -> Floats:
-        """The covariance of a term with what the whole table is off by, where a condition follows it."""
+    def _following(self, term: Term, narrowed: Narrowed | None) -> list[Floats]:
+        """The covariances of a term with what the whole table is off by, where a condition follows it."""
         if (term, narrowed) not in self._followed:
             rows = self.rows[term.narrowed]
             self._followed[term, narrowed] = rows.followed(self.rows[narrowed], self._tally(term))

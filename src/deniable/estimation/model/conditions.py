@@ -24,6 +24,7 @@ import numpy as np
 from deniable.core.errors import QuestionError
 from deniable.core.part import Part
 from deniable.core.tally import CodeMask
+from deniable.estimation.calibration import Control
 from deniable.estimation.mapped import Grouped, Mapped, column_of
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.estimation.model.tensor import Factor, Tensor
@@ -63,14 +64,16 @@ class Bits:
         assert self.column is not None
         if wide:
             return often
-        moving = len(self.column.masses)
-        number = 2 ** len(self.leaves)
-        merged = np.bincount(self._patterns(), weights=often[:moving], minlength=number).astype(np.float64)
+        size = 2 ** len(self.leaves) * (1 + int(self.column.exempt))
+        return np.bincount(self.states(), weights=often, minlength=size).astype(np.float64)
+
+    def states(self) -> Ints:
+        """Which of the channel's states each value goes to, missing ones that are exempt last."""
+        assert self.column is not None
         if not self.column.exempt:
-            return merged
-        of_missing = np.zeros(number)
-        of_missing[sum(leaf.missing << place for place, leaf in enumerate(self.leaves))] = often[moving]
-        return np.concatenate([merged, of_missing])
+            return self._patterns()
+        of_missing = sum(leaf.missing << place for place, leaf in enumerate(self.leaves))
+        return np.append(self._patterns(), 2 ** len(self.leaves) + of_missing)
 
     def _patterns(self) -> Ints:
         """Which conditions each value satisfies."""
@@ -81,23 +84,38 @@ class Bits:
         return patterns
 
 
-_often: WeakKeyDictionary[Counter, dict[str, Floats]] = WeakKeyDictionary()
+_totals: WeakKeyDictionary[Counter, dict[str, Floats]] = WeakKeyDictionary()
+
+
+def totals_of(counter: Counter, column: PerturbedColumn) -> Floats:
+    """How many rows of the table show each state of a column; kept as long as the counter lives."""
+    if column.source is not None:
+        own, places = column.source
+        return np.bincount(places, weights=totals_of(counter, own), minlength=column.factor().size).astype(np.float64)
+    known = _totals.setdefault(counter, {})
+    if column.name not in known:
+        total = np.zeros(column.factor().published)
+        for block in counter.tally((column.name,), (), np.zeros(1, np.int64)):
+            np.add.at(total, column.states(counter.distinct(column.name))[block.keys[:, 0]], block.counts[:, 0, 0])
+        known[column.name] = total
+    return known[column.name]
 
 
 def often_of(counter: Counter, column: PerturbedColumn) -> Floats:
-    """How often the table has each value of a column, as nearly as its rows tell; kept as long as the counter lives."""
-    known = _often.setdefault(counter, {})
-    if column.source is not None:
-        own, places = column.source
-        often = often_of(counter, own)
-        return np.bincount(places, weights=often, minlength=column.factor().size).astype(np.float64)
-    if column.name not in known:
-        factor, total = column.factor(), np.zeros(column.factor().published)
-        for block in counter.tally((column.name,), (), np.zeros(1, np.int64)):
-            np.add.at(total, column.states(counter.distinct(column.name))[block.keys[:, 0]], block.counts[:, 0, 0])
-        likely = np.maximum(factor.invert(total), 0.0) + 1e-15 * max(total.sum(), 1.0)
-        known[column.name] = likely / likely.sum()
-    return known[column.name]
+    """How often the table has each value of a column, as nearly as its rows tell."""
+    total = totals_of(counter, column)
+    likely = np.maximum(column.factor().invert(total), 0.0) + 1e-15 * max(total.sum(), 1.0)
+    return np.asarray(likely / likely.sum())
+
+
+def control_of(manifest: Any, counter: Counter, column: PerturbedColumn) -> Control | None:
+    """The noisy histogram of a column, where one is published; a swapped column shows its exact one."""
+    part: Part = manifest.part_of(column.name)
+    if part.marginal is None or part.swapped is not None or None in part.domain[:-1]:
+        return None
+    total = totals_of(counter, column)
+    counts = np.append(np.asarray(part.marginal.counts, np.float64), total[len(total) - int(column.exempt) :])
+    return Control.of(total, counts, float(part.marginal.variance), np.arange(len(counts)) < part.m)
 
 
 @dataclass(eq=False)

@@ -114,10 +114,10 @@ class _OnePart(Weighed):
             name: Tallies(moment.rows, moment.sums, moment.squares) for name, moment in block.moments.items()
         }
 
-    def typical(self, tally: Floats) -> Floats:
+    def usual(self, tally: Floats) -> list[Floats]:
         assert self._whole is not None
         total = self._whole.total
-        return tally.sum(-1, keepdims=True) * (total / max(total.sum(), 1.0))
+        return self.followed(self, tally.sum(-1, keepdims=True) * (total / max(total.sum(), 1.0)))
 
     def _fitted(self) -> Floats:
         """The likeliest counts [group, class, m]."""
@@ -144,7 +144,7 @@ class ValueSets(_OnePart):
         if control is not None:
             place = np.arange(len(sets)), _followed(sets, block.counts.sum(axis=(0, 2)))
             self._follow = SetControl(states, control, sets[place], weight[place])
-            self.control = self._follow.with_other(self._follow)
+            self.controls = (self._follow.with_other(self._follow),)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -158,18 +158,18 @@ class ValueSets(_OnePart):
         both = self._weight if same else self.states.weights(self.sets * other.sets)
         return _added(tally, self._weight * other._weight - both)
 
-    def followed(self, other: ValueSets, tally: Floats) -> Floats:
+    def followed(self, other: ValueSets, tally: Floats) -> list[Floats]:
         assert other._follow is not None
         same = other is self and self.sets.shape[1] == 1 and self.sets.dtype == bool  # one class follows itself
         both = self._weight if same else self.states.weights(self.sets * other._follow.chosen[:, None, :])
-        return _added(tally, self._weight * other._follow.weights[:, None, :] - both)
+        return [_added(tally, self._weight * other._follow.weights[:, None, :] - both)]
 
-    def shared(self, other: ValueSets) -> Calibration:
-        if other is self and self.control is not None:
-            return self.control
+    def shared(self, other: ValueSets) -> Sequence[Calibration]:
+        if other is self:
+            return self.controls
         assert self._follow is not None
         assert other._follow is not None
-        return self._follow.with_other(other._follow)
+        return [self._follow.with_other(other._follow)]
 
     def bounds(self, tally: Floats) -> tuple[Floats, Floats]:
         return _added(tally, self._certain), _added(tally, self._possible)
@@ -201,7 +201,7 @@ class SingleValues(_OnePart):
         self._sets, self._chosen = sets, chosen
         self.unknown = None if self.states.unbiased else self.states.unknown(np.eye(self.states.m, dtype=bool))[chosen]
         self._known: list[tuple[Floats, Floats, Floats]] = []
-        self.control = None if control is None else calibration.of_values(self.states, control).picked(chosen)
+        self.controls = [] if control is None else [calibration.of_values(self.states, control).picked(chosen)]
 
     def _of_labels(self, by_value: Floats) -> Floats:
         """[group, class, m] to [group, labels]: only what is asked for."""
@@ -230,12 +230,11 @@ class SingleValues(_OnePart):
         same = other is self and self._sets.dtype == bool
         return self._of_labels(own if same else own * other._sets)
 
-    def followed(self, other: SingleValues, tally: Floats) -> Floats:
-        return self._of_labels(self._moments(tally)[1])  # every condition follows the label's value in the whole table
+    def followed(self, other: SingleValues, tally: Floats) -> list[Floats]:
+        return [self._of_labels(self._moments(tally)[1])]  # all conditions follow the label's value in the whole table
 
-    def shared(self, other: SingleValues) -> Calibration:
-        assert self.control is not None
-        return self.control
+    def shared(self, other: SingleValues) -> Sequence[Calibration]:
+        return self.controls
 
     def bounds(self, tally: Floats) -> tuple[Floats, Floats]:
         certain, possible = (np.zeros((*tally.shape[:2], self.states.m)) for _ in range(2))

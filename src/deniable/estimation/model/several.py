@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from deniable.core import tally as tallied
-from deniable.core.errors import QuestionError, option, warn_caller
+from deniable.core.errors import OptionError, QuestionError, option, warn_caller
 from deniable.core.tally import Block, Counter
 from deniable.core.values import Bools, Floats, Ints
+from deniable.estimation.calibration import Calibration
 from deniable.estimation.limits import Cumulants
 from deniable.estimation.mapped import Grouped, Mapped, column_of
 from deniable.estimation.model.conditions import MOST_LABELS, MOST_SHOWN, Conditions, Labels, often_of
+from deniable.estimation.model.controls import Controls, along
 from deniable.estimation.model.moments import Moments, cumulants_of, of_sets
 from deniable.estimation.model.swapped import swapped_columns, swapped_in
 from deniable.estimation.model.tensor import Tensor
@@ -49,8 +51,14 @@ def weighed(
     narrowed: Sequence[Narrowed],
     groups: Sequence[Grouped],
     values: Sequence[str],
+    calibrate: bool | None,
 ) -> tuple[tuple[tuple[Hashable, ...], ...], list[Weighed]]:
     """The labels, and all rows weighed: by the condition itself, then by each of some further conditions on them."""
+    if calibrate and not any(part.marginal is not None for part in manifest.parts):
+        raise OptionError(
+            "calibrate=True needs the noisy histograms of the sensitive columns, which this release does not have. "
+            "Fix: leave calibrate out."
+        )
     hidden = [group for group in groups if column_of(group) in manifest.sensitive_columns]
     labels = Labels.of(manifest, hidden)
     rest, chosen = labels.chosen(merged(where))
@@ -66,11 +74,12 @@ def weighed(
     public = [group for group in groups if isinstance(group, str) and group not in hidden]
     rows = PatternRows(resolved, labels, chosen, counter, public, values, resolved.possible(rest))
     truth = resolved.truth_of(rest)
-    weights: list[Weighed] = [Patterns(rows, truth, np.ones(len(chosen), bool))]
+    controls = None if calibrate is False else Controls(resolved, labels, chosen)
+    weights: list[Weighed] = [Patterns(rows, truth, np.ones(len(chosen), bool), controls)]
     for one, (predicate, inside) in zip(narrowed, further, strict=True):
         own = truth * resolved.truth_of(predicate)
         own = own if one.numbers is None else own * resolved.numbers_of(one.numbers)
-        weights.append(Patterns(rows, own, np.isin(chosen, inside)))
+        weights.append(Patterns(rows, own, np.isin(chosen, inside), controls))
     return labels.values(chosen), weights
 
 
@@ -203,7 +212,7 @@ def _satisfying(block: Block, possible: Bools) -> Block:
 class Patterns(Weighed):
     """The patterns of one condition: which of them satisfy it, and at which labels it is asked."""
 
-    def __init__(self, rows: PatternRows, truth: Floats, inside: Bools) -> None:
+    def __init__(self, rows: PatternRows, truth: Floats, inside: Bools, controls: Controls | None = None) -> None:
         self.rows, self.truth, self.inside = rows, truth, inside
         self.keys, self.counts, self.moments = rows.keys, rows.counts, rows.moments
         axes = tuple(range(1, truth.ndim))
@@ -213,11 +222,18 @@ class Patterns(Weighed):
         if rows.labels.names:  # whether a row has the label's values is never certain
             most, least = np.maximum(most, 0.0), np.minimum(least, 0.0)
         self._possible, self._certain = rows.conditions.by_pattern(most), rows.conditions.by_pattern(least)
+        self._known = controls
+        if controls is not None:
+            outer = self.counts.reshape(len(self.counts), len(truth), self.counts.shape[1] // len(truth))
+            self._functions = controls.functions(truth, outer.sum(axis=(0, 2)))
+            self.controls = [*controls.by_label(), *controls.of_functions(self._functions, self._functions)]
 
     def _by_key(self, truth: Floats) -> Floats:
         """The weights of a truth, in the shape of the counts."""
-        weights = self.rows.conditions.weights_of(truth).reshape(self.counts.shape[1], -1)
-        return weights[:, self.rows.wide].T
+        return self._keyed(self.rows.conditions.weights_of(truth))
+
+    def _keyed(self, weights: Floats) -> Floats:
+        return weights.reshape(self.counts.shape[1], -1)[:, self.rows.wide].T
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -235,6 +251,46 @@ class Patterns(Weighed):
         both = self._weight if same else self._by_key(self.truth * other.truth)
         squares = tensor.squares(spread((tally * self._weight * other._weight).sum(1)))
         return self.rows.picked(squares - tensor.invert(spread((tally * both).sum(1)))) * self.inside * other.inside
+
+    def _spreads(self, other: Patterns) -> list[Floats]:
+        """W u - W'' of another condition's functions of the conditions' columns, in the shape of the weights."""
+        assert self._known is not None
+        conditions, axes = self.rows.conditions, self.truth.ndim - 1
+        own, spreads = conditions.weights_of(self.truth), []
+        for one, function in zip(self._known.of_conditions, other._functions, strict=True):
+            u = along(conditions.whole.factors[one.axis].weights(function), one.axis, axes)
+            spreads.append(own * u - conditions.weights_of(self.truth * along(function, one.axis, axes)))
+        return spreads
+
+    def followed(self, other: Patterns, tally: Floats) -> list[Floats]:
+        assert self._known is not None
+        tensor, inside, by_label = self.rows.labels.tensor, self.inside * other.inside, []
+        if self._known.of_labels:
+            shown = self.rows.spread((tally * self._weight).sum(1))
+            by_label = [self.rows.picked(tensor.spread(shown, one.axis)) * inside for one in self._known.of_labels]
+        spreads = [self.rows.spread((tally * self._keyed(one)).sum(1)) for one in self._spreads(other)]
+        return [*by_label, *(self.rows.picked(tensor.invert(one)) * inside for one in spreads)]
+
+    def usual(self, tally: Floats) -> list[Floats]:
+        known = self._known
+        assert known is not None
+        rows = np.zeros((len(self.keys), len(self.truth)))
+        np.add.at(rows, self.rows.group, tally.reshape(len(tally), len(self.truth), -1).sum(axis=-1))
+
+        def added(weights: Floats, label: int | None) -> Floats:
+            often = weights.reshape(len(self.truth), -1) @ known.shown
+            return np.multiply.outer(rows @ often, known.usual_labels(label)) * self.inside
+
+        own = self.rows.conditions.weights_of(self.truth)
+        return [
+            *(added(own, one.axis) for one in known.of_labels),
+            *(added(one, None) for one in self._spreads(self)),
+        ]
+
+    def shared(self, other: Patterns) -> Sequence[Calibration]:
+        assert self._known is not None
+        by_label = self.controls[: len(self._known.of_labels)]
+        return [*by_label, *self._known.of_functions(self._functions, other._functions)]
 
     def bounds(self, tally: Floats) -> tuple[Floats, Floats]:
         certain, possible = (self.rows.by_group(tally @ mask) * self.inside for mask in (self._certain, self._possible))

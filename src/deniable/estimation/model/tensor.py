@@ -217,6 +217,12 @@ class Tensor:
         """For each state the sum over rows of its squared weight."""
         return self._along_axes(y, [factor.squares for factor in self.factors], self.published, self.shape)
 
+    def spread(self, y: Floats, axis: int) -> Floats:
+        """For each state the sum of the weights times what one column's own weight is off by: w^2 - w along its axis,
+        w along all others."""
+        steps = [factor.squares if place == axis else factor.invert for place, factor in enumerate(self.factors)]
+        return self._along_axes(y, steps, self.published, self.shape) - self.invert(y)
+
     @property
     def condition(self) -> float:
         """The product of the factors' condition numbers: it grows like p^-k."""

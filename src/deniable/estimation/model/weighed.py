@@ -104,14 +104,14 @@ class Weighed(ABC):
         counts: how many rows, in the shape that the methods take.
         moments: numeric columns in the same shape.
         unknown: at which labels nothing can be estimated, and no interval is claimed [labels]; None: at none.
-        control: what the whole table is known to be off by; None where nothing is.
+        controls: what the whole table is known to be off by, column by column.
     """
 
     keys: Ints
     counts: Floats
     moments: Mapping[str, Tallies]
     unknown: Bools | None = None
-    control: Calibration | None = None
+    controls: Sequence[Calibration] = ()
 
     @property
     @abstractmethod
@@ -135,16 +135,16 @@ class Weighed(ABC):
     def likely(self) -> Floats:
         """The counts of maximum likelihood."""
 
-    def followed(self, other: Self, tally: Floats) -> Floats:
-        """The covariance of this sum with the error of the whole table that another condition's control shows."""
+    def followed(self, other: Self, tally: Floats) -> list[Floats]:
+        """The covariances of this sum with the errors of the whole table that another condition's controls show."""
         raise InternalError(f"{type(self).__name__} has no control, and was asked for it")
 
-    def typical(self, tally: Floats) -> Floats:
-        """The tally as it would be if its rows showed what rows of the whole table show."""
+    def usual(self, tally: Floats) -> list[Floats]:
+        """The same with its own controls, if its rows showed what rows of the whole table show."""
         raise InternalError(f"{type(self).__name__} has no control, and was asked for it")
 
-    def shared(self, other: Self) -> Calibration:
-        """The covariance of the errors that two conditions' controls show, by label."""
+    def shared(self, other: Self) -> Sequence[Calibration]:
+        """The covariances of the errors that two conditions' controls show, by label."""
         raise InternalError(f"{type(self).__name__} has no control, and was asked for it")
 
     def covariance(self, other: Self, tally: Floats, its: Floats, products: Floats) -> Floats:
