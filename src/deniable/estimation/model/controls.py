@@ -100,15 +100,15 @@ class Controls:
         average = np.tensordot(rows, truth, axes=1)
         often = [bits.shares(often_of(self.conditions.counter, bits.column), wide=bits in self.conditions.wide)
                  for bits in self._bits if bits.column is not None]  # fmt: skip
-        found = []
+        functions = []
         for one in self.of_conditions:
             own = average
             for axis in reversed(range(len(often))):
                 if axis != one.axis:
                     own = np.tensordot(own, often[axis], axes=(axis, 0))
             largest = float(np.abs(own).max(initial=0.0))
-            found.append(own / largest if largest > 0 else own)
-        return found
+            functions.append(own / largest if largest > 0 else own)
+        return functions
 
     @cached_property
     def shown(self) -> Floats:
@@ -125,13 +125,13 @@ class Controls:
     @cached_property
     def _labels_shown(self) -> list[tuple[Floats, Floats]]:
         """Of each label's column, the share of its values, and the variance that a row adds to their counts."""
-        found = []
+        pairs = []
         for column in self.labels.columns:
             factor, total = column.factor(), totals_of(self.conditions.counter, column)
             shown = total / max(float(total.sum()), 1.0)
             share = factor.invert(shown)
-            found.append((share, factor.squares(shown) - share))
-        return found
+            pairs.append((share, factor.squares(shown) - share))
+        return pairs
 
     def usual_labels(self, followed: int | None) -> Floats:
         """What a row adds to the covariance by the labels asked for, along one of their axes; None: to a count."""
