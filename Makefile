@@ -82,7 +82,7 @@ reproduce: $(READY)
 	$(BIN)/deniable reproduce all --data $(DENIABLE_DATA) --out docs/explanation/reproduction.md
 
 owner-check: $(READY)
-	$(BIN)/python benchmarks/owner_check.py --data $(DENIABLE_DATA)
+	$(BIN)/python -m benchmarks.owner_check --data $(DENIABLE_DATA)
 
 clean:
 	rm -rf $(VENV) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench

@@ -1,203 +1,111 @@
-"""What an owner is told, on real and made-up tables: what is planted is found, random columns never, and the fix works.
+"""What an owner is told, on real and made-up tables: every trap is named, no harmless column is, and every fix that is
+printed runs and helps.
 
-Each table gets random columns of 2 to many values beside its own. It is published and audited; columns that the audit
-names are left out or made coarser, and it is published again, until the audit has nothing serious to say about them.
-
-    make owner-check                                   the tables of DENIABLE_DATA, if it is there, and made-up ones
-    python benchmarks/owner_check.py --rows 10000000   one made-up table of so many rows: seconds and memory
+    make owner-check                                      the tables of DENIABLE_DATA, if it is there, and made-up ones
+    python -m benchmarks.owner_check --only households    the cases whose names begin so
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
+import json
+import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
+from typer.testing import CliRunner
 
-import deniable as dn
-from deniable.owner.public import ALL, carriers
+from benchmarks.owner_tables import ALONE, LEARNT, Case, of_made_up, of_real
+from deniable.cli.main import app
 
-RANDOM = ("random_2", "random_50", "random_1000", "random_many", "random_number")
-MOST_ROUNDS = 6
-
-
-@dataclass(frozen=True)
-class Case:
-    """A table, what is sensitive in it, and the columns that give it away (none: there must be nothing to say)."""
-
-    name: str
-    table: Callable[[], pa.Table]
-    sensitive: str
-    rho2: str
-    planted: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    recode: dict[str, object] = field(default_factory=dict)
+ANY_COLUMN = (ALONE, LEARNT, "promise", "not covered")  # parts that are about all columns, or about none
 
 
-def with_random(table: pa.Table) -> pa.Table:
-    """The table with columns that say nothing."""
-    draw, rows = np.random.default_rng(7), table.num_rows
-    for name, size in zip(RANDOM[:4], (2, 50, 1000, max(rows // 2, 2)), strict=True):
-        table = table.append_column(name, pa.array(draw.integers(0, size, rows)))
-    return table.append_column(RANDOM[4], pa.array(draw.normal(size=rows)))
+def run(words: list[str]) -> tuple[int, dict[str, Any]]:
+    """A command in this process: its exit code, and what it printed as JSON."""
+    before = sys.argv
+    sys.argv = ["deniable", *words]  # a decision prints the command that it was taken in
+    try:
+        done = CliRunner().invoke(app, words)
+    finally:
+        sys.argv = before
+    try:
+        return done.exit_code, json.loads(done.stdout)
+    except ValueError:
+        return done.exit_code, {"error": done.output[-400:] or repr(done.exception)}
 
 
-def made_up(rows: int, seed: int, planted: Callable[[np.ndarray, np.random.Generator], dict[str, object]]) -> pa.Table:
-    """People with a code of 20 values, and columns that are made from it."""
-    draw = np.random.default_rng(seed)
-    code = draw.choice(20, rows, p=draw.dirichlet(np.full(20, 4.0)))
-    columns = {"sex": draw.choice(["F", "M"], rows), "age": draw.integers(18, 90, rows), **planted(code, draw)}
-    return pa.table({**columns, "code": [f"{chr(65 + value // 5)}{value % 5}" for value in code.tolist()]})
+def figure(point: dict[str, Any] | None) -> float:
+    """The figure of a part as a number; none where nothing is open."""
+    digits = "" if point is None else point["figure"].split(" ")[0].replace(",", "")
+    return float(digits) if digits.replace(".", "", 1).isdigit() else 0.0
 
 
-def xor(code: np.ndarray, draw: np.random.Generator) -> dict[str, object]:
-    one = draw.integers(0, 20, len(code))
-    return {"one": one, "other": (code + one) % 20}
+def published(words: list[str]) -> tuple[str, dict[str, dict[str, Any]]]:
+    """What is open after a publication, by its part; and what went wrong with it."""
+    code, result = run([*words, "--json", "--despite", "The check looks at it."])
+    if "decision" not in result:
+        return f"exit {code}: {result.get('error')}", {}
+    decision = result["decision"]
+    meant = [point for point in decision["fine"] if point["grade"] == "never"]  # by --despite
+    return "", {point["part"]: point for point in (*meant, *decision["decisions"], *decision["further"])}
 
 
-def copied(code: np.ndarray, draw: np.random.Generator) -> dict[str, object]:
-    return {"copy": np.where(draw.random(len(code)) < 0.9, code, draw.integers(0, 20, len(code)))}
-
-
-def paid(code: np.ndarray, draw: np.random.Generator) -> dict[str, object]:
-    return {"salary": 10_000.0 * code + draw.normal(0, 2_000, len(code))}
-
-
-def of_made_up() -> Iterator[Case]:
-    rows = 12_000
-    yield Case("nothing planted", lambda: made_up(rows, 1, lambda code, draw: {}), "code", "1/2")
-    chapters = lambda code, draw: {"chapter": code // 5}  # noqa: E731
-    yield Case("a chapter beside a code", lambda: made_up(rows, 2, chapters), "code", "1/2", ("chapter",))
-    finer = lambda code, draw: {"finer": code * 10 + draw.integers(0, 10, len(code))}  # noqa: E731
-    yield Case("a finer code", lambda: made_up(rows, 3, finer), "code", "1/2", ("finer",))
-    yield Case("two that tell together", lambda: made_up(rows, 4, xor), "code", "1/2", ("one with other",))
-    yield Case("a copy, right in 9 of 10", lambda: made_up(rows, 5, copied), "code", "1/2", ("copy",))
-    wide = {"salary": dn.bands(1_000_000)}
-    yield Case("a salary by code", lambda: made_up(rows, 6, paid), "code", "1/2", ("salary",), recode=wide)
-
-
-def of_real(home: Path) -> Iterator[Case]:
-    def read(name: str) -> Callable[[], pa.Table]:
-        return lambda: pq.read_table(home / f"{name}.parquet")
-
-    def with_chapter(name: str, column: str) -> Callable[[], pa.Table]:
-        def made() -> pa.Table:
-            table = read(name)()
-            codes = [None if value is None else str(value)[:1] for value in table[column].to_pylist()]
-            return table.append_column("chapter", pa.array(codes))
-
-        return made
-
-    yield Case("adult: education", read("adult"), "education", "1/2", ("education_num",))
-    yield Case("adult: occupation", read("adult"), "occupation", "1/3", ("workclass",))
-    yield Case("census: occupation", read("census_occ100k"), "occupation", "1/3")
-    yield Case(
-        "census: with a chapter", with_chapter("census_occ100k", "occupation"), "occupation", "1/3", ("chapter",)
-    )
-    industry = "detailed_industry_recode"
-    yield Case("census-income: industry", read("census_income_kdd"), industry, "3/4", ("major_industry_code",))
-    ids = ("encounter_id", "patient_nbr")
-    made = with_chapter("diabetes130", "diag_1")
-    yield Case("diabetes: diagnosis with a chapter", made, "diag_1", "1/3", ("chapter",), ids)
-
-
-def culprits_of(report: dn.audit, rho2: float) -> list[str]:
-    """The public columns that an audit's serious findings are about."""
-    return [one.column for found in report.dependence for one in carriers(found)]
-
-
-def checked(case: Case) -> list[str]:
-    """What went wrong with a case; it prints a line for each round."""
-    table, wrong, rho2 = with_random(case.table()), [], float(dn.Privacy(rho2=case.rho2).rho2 or 1)
-    drop, recode = list(case.drop), {}
-    for turn in range(MOST_ROUNDS):
-        start = time.perf_counter()
-        release = dn.publish(
-            table,
-            sensitive=case.sensitive,
-            privacy=dn.Privacy(rho2=case.rho2),
-            mechanism="designed",
-            drop=drop,
-            recode=recode,
-        )
-        published = time.perf_counter()
-        report = dn.audit(table, release)
-        named = culprits_of(report, rho2)
-        warned = any(warning.startswith("Public columns") for warning in release.warnings)
-        seconds = f"{published - start:.1f} s + {time.perf_counter() - published:.1f} s"
-        print(
-            f"{case.name} | {', '.join(named) or 'nothing serious'} | {'warned' if warned else ''} | {seconds}",
-            flush=True,
-        )
-        wrong += [f"{case.name}: false alarm at {name}" for name in named if name in RANDOM]
-        if turn == 0:
-            wrong += [f"{case.name}: {name} was not found" for name in case.planted if name not in named]
-            wrong += [f"{case.name}: {name} was named" for name in named if not case.planted]
-            wrong += [f"{case.name}: publish did not warn"] if case.planted and not warned else []
-        if not named:
-            return wrong
-        recode = {**recode, **{name: how for name, how in case.recode.items() if name in named}}
-        drop += [name.split(" with ")[0] for name in named if name not in (*recode, ALL)]
-        if named == [ALL]:  # no single one: the most telling, or else any that is not random
-            single = [one.column for one in report.dependence[0].columns if one.column != ALL]
-            drop += (
-                single or [name for name in table.column_names if name not in (*RANDOM, *drop, case.sensitive)][-1:]
-            )[:1]
-    return [*wrong, f"{case.name}: still serious after {MOST_ROUNDS} rounds"]
-
-
-def large(rows: int) -> None:
-    """One made-up table in a file: what the check adds to publishing it."""
-    with tempfile.TemporaryDirectory() as home:
-        path = Path(home, "large.parquet")
-        schema = made_up(10, 0, lambda code, draw: {"chapter": code // 5}).schema
-        with pq.ParquetWriter(path, schema) as writer:
-            for number in range(0, rows, 500_000):
-                size = min(500_000, rows - number)
-                writer.write_table(made_up(size, 100 + number, lambda code, draw: {"chapter": code // 5}))
-        start = time.perf_counter()
-        seen: list[str] = []
-        release = dn.publish(
-            path,
-            sensitive="code",
-            privacy=dn.Privacy(rho2="1/2"),
-            out=Path(home, "release"),
-            progress=lambda done, total, what: seen.append(what) if what not in seen else None,
-            mechanism="uniform",
-        )
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(
-            f"{rows:,} rows: published and checked in {time.perf_counter() - start:.1f} s, peak {peak:.0f} MB; {seen}"
-        )
-        print(*(warning for warning in release.warnings if warning.startswith("Public")), sep="\n")
+def checked(case: Case, home: Path) -> list[str]:
+    """What is wrong with what is said of a table; it prints a line."""
+    start = time.perf_counter()
+    pq.write_table(case.table(), home / "table.parquet")
+    table, out = str(home / "table.parquet"), str(home / "release")
+    words = ["publish", table, "--sensitive", case.sensitive, *case.options, "--out", out, "--overwrite"]
+    failed, points = published(words)
+    if failed:
+        print(f"{case.name}: {failed}", flush=True)
+        return [f"{case.name}: {failed}"]
+    wrong = [
+        f"{case.name}: {part} does not name {sorted({*columns} - {*points.get(part, {}).get('columns', ())})}"
+        for part, columns in case.traps.items()
+        if part not in points or not {*columns} <= {*points[part]["columns"]}
+    ]
+    planted = {name for columns in case.traps.values() for name in columns} | {*case.may}
+    for part, point in points.items():
+        extra = {*point["columns"]} - planted if part not in ANY_COLUMN else set()
+        wrong += [f"{case.name}: {part} names {sorted(extra)}"] if extra else []
+    fixes = 0
+    for part, point in points.items():
+        if not point.get("command"):
+            continue
+        fixes += 1
+        failed, after = published(shlex.split(point["command"])[1:])
+        if failed:
+            wrong.append(f"{case.name}: the fix of {part} does not run: {failed}")
+        elif part in after and not figure(after[part]) < figure(point):
+            wrong.append(f"{case.name}: the fix of {part} does not help: {point['figure']}, {after[part]['figure']}")
+    seconds = time.perf_counter() - start
+    print(f"{case.name} | {', '.join(points) or 'nothing'} | {fixes} fixes | {seconds:.1f} s", flush=True)
+    for line in wrong:
+        print(f"  WRONG {line}", flush=True)
+    return wrong
 
 
 def main() -> int:
-    options = argparse.ArgumentParser()
-    options.add_argument("--data", type=Path, default=Path("../shared/data"))
-    options.add_argument("--rows", type=int)
-    given = options.parse_args()
-    if given.rows:
-        large(given.rows)
-        return 0
-    cases = list(of_made_up())
-    if given.data.is_dir():
-        cases += of_real(given.data)
-    else:
+    """All cases, or some."""
+    reader = argparse.ArgumentParser(description=__doc__)
+    reader.add_argument("--data", type=Path, default=Path("../shared/data"))
+    reader.add_argument("--only", default="")
+    given = reader.parse_args()
+    cases = [*of_made_up(), *(of_real(given.data) if given.data.is_dir() else ())]
+    if not given.data.is_dir():
         print(f"{given.data} is not there: made-up tables only.")
-    print("table | named by the audit | at publish | publish + audit")
-    wrong = [line for case in cases for line in checked(case)]
-    print(
-        "\n".join(wrong) or f"{len(cases)} tables: what was planted was found, no random column was, every fix passed."
-    )
+    cases = [case for case in cases if case.name.startswith(given.only)]
+    print("table | what is to be decided | fixes that were run | time")
+    with tempfile.TemporaryDirectory() as home:
+        wrong = [line for case in cases for line in checked(case, Path(home))]
+    traps = sum(len(case.traps) for case in cases)
+    print(f"{len(cases)} tables, {traps} traps: {len(wrong)} things are wrong.")
     return 1 if wrong else 0
 
 

@@ -187,7 +187,7 @@ class Decision:
             "promise": self.promise,
             "decisions": [described(point) for point in self.decisions],
             "further": [point.to_dict() for point in self.open[MOST:]],
-            "fine": [point.to_dict() for point in self.fine],
+            "fine": [described(point) for point in self.fine],
             "command": self.command_with(self.fixes) if self.fixes else None,
         }
 

@@ -157,7 +157,7 @@ class Grounds:
         seen = []
         for one in self.sensitive:
             codes = self.codes(one)
-            kept = np.flatnonzero(codes < one.m)
+            kept = self.of_people[codes[self.of_people] < one.m]
             encoded = {name: _of_rows(self.columns.encoded(name), kept) for name in self.public}
             known = {name: column.codes for name, column in encoded.items()}
             covered = self.covered(one)
@@ -179,6 +179,37 @@ class Grounds:
             if said is not None:
                 seen.append((one, said))
         return tuple(seen)
+
+    @cached_property
+    def person(self) -> str | None:
+        """The column that seems to name people."""
+        return next((one.column for one in self.roles.values() if one.kind == "person"), None)
+
+    @cached_property
+    def equal(self) -> tuple[Ints, Ints] | None:
+        """Which row each is equal to in every column, and how many rows are; None where nothing says that equal rows
+        are one person's: where rows that share their public columns agree in the sensitive one no more than by chance.
+        """
+        if not self.public or not self.sensitive:
+            return None
+        group = combined([self.columns.encoded(name).codes for name in self.public], self.rows)
+        codes = self.codes(self.sensitive[0])
+        if agreement(group, codes) < EQUAL:
+            return None
+        whole = combined([group, codes], self.rows)
+        return whole, np.bincount(whole)
+
+    @cached_property
+    def of_people(self) -> Ints:
+        """One row of each person, where rows of one person are known or stand out; what a column says of others would
+        otherwise be learnt from the same people."""
+        if self.person is not None:
+            groups = self.columns.encoded(self.person).codes
+        elif self.equal is not None:
+            groups = self.equal[0]
+        else:
+            return np.arange(self.rows)
+        return np.sort(np.unique(groups, return_index=True)[1])
 
     @property
     def said(self) -> tuple[Dependence, ...]:
@@ -360,6 +391,20 @@ def _dates(grounds: Grounds) -> list[Point]:
     return [Point("exact dates", "decide", says, percent(alone), names, fix, 0.5 + alone)]
 
 
+def _weights(grounds: Grounds) -> list[Point]:
+    """Weights of a survey, by which a row is found again."""
+    points = []
+    for one in _public_roles(grounds, ("weight",)):
+        alone = _alone(grounds, [one.column])
+        if alone <= ALONE:
+            continue
+        found_again = f"{percent(alone)} of the rows are alone with theirs{grounds.of_rows}"
+        says = f"{shortened(one.column)} holds weights: {found_again}."
+        fix: Change = ("recode", f"{one.column}={one.recode}") if one.recode else ("drop", one.column)
+        points.append(Point("weights", "decide", says, percent(alone), (one.column,), (fix,), 0.5))
+    return points or [Point("weights", "fine", "No public column holds weights that find rows again.")]
+
+
 def _vocabulary(grounds: Grounds) -> list[Point]:
     """Columns with the values of a sensitive one, in clear."""
     seen = _public_roles(grounds, ("same vocabulary",))
@@ -433,55 +478,28 @@ def _people(grounds: Grounds) -> list[Point]:
         getattr(one.part.promise, "together", 1) > 1 for one in grounds.sensitive
     ):
         return [Point("rows of one person", "fine", "Rows of one person count together.")]
-    person = next((one for one in grounds.roles.values() if one.kind == "person"), None)
+    person = grounds.person
     if person is not None:
-        codes = grounds.columns.encoded(person.column).codes
+        codes = grounds.columns.encoded(person).codes
         sizes = np.bincount(codes)
         several, most = float((sizes[codes] > 1).mean()), int(sizes.max())
         if several < 0.01:
             return [Point("rows of one person", "fine", "Hardly anyone has several rows.")]
         says = (
-            f"{shortened(person.column)} seems to name people, of whom {percent(several)} of the rows are one of "
+            f"{shortened(person)} seems to name people, of whom {percent(several)} of the rows are one of "
             f"several, up to {most:,}{grounds.of_rows}; the promise is about each row alone."
         )
-        fix: tuple[Change, ...] = (("person", person.column),)
-        return [Point("rows of one person", "decide", says, percent(several), (person.column,), fix, 0.8)]
-    equal = _equal_rows(grounds)
-    if equal is None:
+        fix: tuple[Change, ...] = (("person", person),)
+        return [Point("rows of one person", "decide", says, percent(several), (person,), fix, 0.8)]
+    if grounds.equal is None or any(carriers(said) for said in grounds.said):  # a column that tells makes rows agree
         return [Point("rows of one person", "fine", "Nothing shows that people have several rows.")]
-    rows, most = equal
+    whole, sizes = grounds.equal
+    rows, most = int((sizes[whole] > 1).sum()), int(sizes.max())
     says = (
         f"{rows:,} rows{grounds.of_rows} stand in groups of up to {most:,} that are equal in every column: if those of "
         "a group are one person, the promise about each row is not one about the person."
     )
     return [Point("rows of one person", "decide", says, f"{rows:,} rows", weight=0.8)]
-
-
-def _equal_rows(grounds: Grounds) -> tuple[int, int] | None:
-    """How many rows are equal in every column to others, and the most of them; None where that may be chance.
-
-    Rows that share their public columns agree in the sensitive one, too, far more often than others do who differ in
-    one public column: what the columns say about the value does not explain it.
-    """
-    if not grounds.public or not grounds.sensitive:
-        return None
-    group = combined([grounds.columns.encoded(name).codes for name in grounds.public], grounds.rows)
-    sizes = np.bincount(group)
-    codes = grounds.codes(grounds.sensitive[0])
-    if not (sizes > 1).any() or sizes[group].mean() > 3:  # few columns: strangers share them
-        return None
-    order = np.argsort(group, kind="stable")
-    beside = group[order][1:] == group[order][:-1]
-    share = np.bincount(codes) / max(len(codes), 1)
-    chance = float((share**2).sum())
-    if beside.sum() < EQUAL_PAIRS or chance > 1 - ALIKE:
-        return None
-    agree = float((codes[order][1:] == codes[order][:-1])[beside].mean())
-    if (agree - chance) / (1 - chance) < EQUAL or any(carriers(said) for _, said in grounds.dependence):
-        return None
-    whole = combined([group, codes], grounds.rows)
-    wholes = np.bincount(whole)
-    return int((wholes[whole] > 1).sum()), int(wholes.max())
 
 
 def _households(grounds: Grounds) -> list[Point]:
@@ -494,7 +512,7 @@ def _households(grounds: Grounds) -> list[Point]:
             continue
         published = role.column in grounds.manifest.public_columns
         for one in grounds.sensitive[:1]:
-            alike = _alike(grounds, role.column, grounds.codes(one))
+            alike = agreement(grounds.columns.encoded(role.column).codes.astype(np.int64), grounds.codes(one))
             if alike < ALIKE and not published:
                 continue
             says = (
@@ -509,20 +527,30 @@ def _households(grounds: Grounds) -> list[Point]:
     return points or [Point("relatives", "fine", "No column seems to name households whose members agree.")]
 
 
-def _alike(grounds: Grounds, name: str, codes: Ints) -> float:
-    """How far rows of one value of a column agree in the sensitive one, beyond chance."""
-    groups = grounds.columns.encoded(name).codes.astype(np.int64)
+def agreement(groups: Ints, codes: Ints) -> float:
+    """How far rows of one group agree in their values, of 1, beyond chance; 0 where too few stand together."""
     order = np.argsort(groups, kind="stable")
     beside = groups[order][1:] == groups[order][:-1]
     share = np.bincount(codes) / max(len(codes), 1)
     chance = float((share**2).sum())
-    if beside.sum() < EQUAL_PAIRS or chance == 1:
+    if beside.sum() < EQUAL_PAIRS or chance > 1 - ALIKE:
         return 0.0
     agree = float((codes[order][1:] == codes[order][:-1])[beside].mean())
     return max(0.0, (agree - chance) / (1 - chance))
 
 
 PARTS: Sequence[Callable[[Grounds], list[Point]]] = (
-    *(_promise, _uncovered, _informed, _carried, _identifiers, _dates, _vocabulary, _sensitive_looking, _rows_alone),
+    *(
+        _promise,
+        _uncovered,
+        _informed,
+        _carried,
+        _identifiers,
+        _dates,
+        _weights,
+        _vocabulary,
+        _sensitive_looking,
+        _rows_alone,
+    ),
     *(_people, _households),
 )

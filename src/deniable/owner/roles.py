@@ -170,8 +170,8 @@ def words_of(name: str) -> list[str]:
 def kind_by_name(name: str) -> str | None:
     """What the name of a column says that it holds; None where it says nothing.
 
-    >>> kind_by_name("capital_gain"), kind_by_name("hours_per_week"), kind_by_name("instance_weight")
-    ('income', None, 'weight')
+    >>> kind_by_name("capital_gain"), kind_by_name("hours_per_week"), kind_by_name("household_income")
+    ('income', None, 'income')
     """
     words = words_of(name)
     if set(words) & _NUMBERS_OF:
@@ -179,7 +179,8 @@ def kind_by_name(name: str) -> str | None:
     for several, kind in _TWO_WORDS.items():
         if any(tuple(words[place : place + len(several)]) == several for place in range(len(words))):
             return kind
-    return next((_WORDS[word] for word in words if word in _WORDS), None)
+    kinds = [_WORDS[word] for word in words if word in _WORDS]
+    return next((kind for kind in kinds if kind != "household"), kinds[0] if kinds else None)
 
 
 class Columns:
