@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.owner_tables import health
 
 ROWS = 3_000
 CODES = [f"{letter}{number}" for letter in "ABCD" for number in range(5)]
@@ -72,3 +75,42 @@ def test_the_command_writes_it_for_its_owner_alone_and_outside_of_the_release(ru
     assert "data protection officer" in (tmp_path / "page.html").read_text()
     refused = run("audit", tmp_path / "t.parquet", tmp_path / "r", "--page", tmp_path / "r" / "page.html")
     assert refused.returncode == 2
+
+
+SCREEN = 40, 100  # lines, and columns of each
+
+
+@pytest.mark.parametrize("command", ["risk", "plan", "publish", "audit"])
+def test_what_is_said_of_a_table_of_41_columns_fits_a_screen(command: str, run: Any, tmp_path: Path) -> None:
+    table = tmp_path / "t.parquet"
+    pq.write_table(health(3_000), table)
+    assert pq.read_schema(table).names[40:] == ["code"]
+    usual = ("--sensitive", "code", "--rho2", "1/3")
+    words = {
+        "risk": ("risk", table, "--sensitive", "code", "--propose"),
+        "plan": ("plan", table, *usual),
+        "publish": ("publish", table, *usual, "--mechanism", "uniform", "--out", "r"),
+        "audit": ("audit", table, "r"),
+    }
+    if command == "audit":
+        run(*words["publish"], cwd=tmp_path)
+    done = run(*words[command], cwd=tmp_path)
+    assert done.returncode in (0, 3), done.stderr
+    said = (done.stdout + done.stderr).replace(str(tmp_path), ".").splitlines()
+    assert sum(max(1, -(-len(line) // SCREEN[1])) for line in said) <= SCREEN[0], "\n".join(said)
+
+
+def test_every_fix_that_is_printed_runs_as_printed(run: Any, tmp_path: Path) -> None:
+    pq.write_table(health(3_000), tmp_path / "t.parquet")
+    words = ("publish", tmp_path / "t.parquet", "--sensitive", "code", "--rho2", "1/3", "--mechanism", "uniform")
+    done = run(*words, "--out", tmp_path / "r")
+    assert done.returncode == 3
+    fixed = 0
+    while fixes := re.findall(r"All of these fixes:\n  deniable (.*)", done.stdout):
+        before = done.stdout
+        done = run(*shlex.split(fixes[0]))
+        assert done.returncode in (0, 3), done.stderr
+        assert done.stdout != before
+        fixed += 1
+        assert fixed < 5
+    assert "deniable" not in done.stdout.split("Expected errors")[-1] or done.returncode == 0

@@ -64,7 +64,7 @@ def test_mistakes_are_explained_without_python(
 
 def test_warnings_and_audits_speak_in_options_too(patients: Path, run: Run, tmp_path: Path) -> None:
     done = run("publish", patients, "--sensitive", "disease", "--rho2", "1/2", "--seed", 1, "--out", tmp_path / "r")
-    assert "--drop name" in done.stderr
+    assert "--drop name" in done.stdout
     assert not PYTHON.search(done.stderr), done.stderr
     audited = run("audit", patients, tmp_path / "r")
     assert "without --seed" in audited.stdout

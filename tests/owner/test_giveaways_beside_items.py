@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
+from deniable.owner.decision import Point
 
 ITEMS = "abcdefgh"
 PRIVACY = dn.Privacy("1/20", "3/4")
@@ -21,22 +22,23 @@ def people(seed: int, planted: str = "") -> pa.Table:
     return pa.table(columns)
 
 
-def about_columns(table: pa.Table) -> list[str]:
+def about_columns(table: pa.Table) -> list[Point]:
     release = dn.publish(table, sensitive="drugs", mechanism="items", privacy=PRIVACY, key=bytes(32))
-    findings = dn.audit(table, release).findings
-    assert all(finding.grade == "serious" for finding in findings if finding.what == "public columns")
-    return [finding.detail for finding in findings if finding.what == "public columns"]
+    points = [point for point in dn.audit(table, release).decision.open if point.part == "values in public columns"]
+    assert points == [point for point in release.decision.open if point.part == "values in public columns"]
+    return points
 
 
 def test_a_column_that_says_who_has_an_item_is_named() -> None:
-    (detail,) = about_columns(people(1, "c"))
-    assert detail.startswith("'takes c' gives 'drugs=c' away (each of its values has one sensitive value).")
+    (point,) = about_columns(people(1, "c"))
+    assert point.says.startswith("'takes c' tells ")
+    assert (point.grade, point.fix) == ("never", (("drop", "takes c"),))
 
 
-def test_of_many_the_first_few_are_spelt_out() -> None:
-    *spelt, rest = about_columns(people(1, "cdefg"))
-    assert [detail[:18] for detail in spelt] == [f"'takes {item}' gives 'd" for item in "cde"]
-    assert rest == "2 more items are given away like these."
+def test_of_many_the_worst_is_spelt_out_and_all_are_named() -> None:
+    (point,) = about_columns(people(1, "cdefg"))
+    assert set(point.columns) == {f"takes {item}" for item in "cdefg"}
+    assert point.says.endswith("The same goes for 4 more of the sensitive columns.")
 
 
 @pytest.mark.parametrize("seed", range(3))

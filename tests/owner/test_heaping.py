@@ -70,6 +70,7 @@ def test_publish_warns_audit_finds_it_and_the_grid_is_the_fix() -> None:
     (warning,) = [warning for warning in heaped.warnings if warning.startswith("Heaped numbers")]
     assert "multiples of 1,000" in warning
     assert "step=1000" in warning
+    assert heaped.decision.verdict == "must not be published"
     (finding,) = [finding for finding in dn.audit(table, heaped).serious if finding.what == "heaped numbers"]
     assert "99.8 %" in finding.detail
     on_grid = retention(table, step=1_000)

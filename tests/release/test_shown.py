@@ -35,7 +35,7 @@ def test_a_notebook_shows_its_owner_what_to_mind_and_nobody_else(notebook, tmp_p
     mine = dn.publish(table, sensitive=COLUMN, privacy=dn.Privacy(rho2="1/2"), mechanism="uniform", out=out)
     warned = [text for text in notebook(mine).paragraphs if text.startswith("Warning: ")]
     assert len(warned) == 1
-    assert "The column '<i>number</i>' looks like an identifier" in warned[0]
+    assert "'<i>number</i>' (it looks like an identifier" in warned[0]
     assert not any("Warning" in text for text in notebook(dn.open_release(out)).paragraphs)
 
 

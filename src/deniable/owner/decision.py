@@ -211,6 +211,8 @@ class Decision:
         if rest := self.open[MOST:]:
             lines.append(f"Then {_numbered(len(rest), 'more')}: {', '.join(point.part for point in rest)}.")
         command = self.command_with(self.fixes) if self.fixes else None
+        if command is None and self.fixes:
+            lines.append("Fixes are options of deniable publish.")
         if command is not None:
             lines += ["All of these fixes:", f"  {command}"]
         if meant := next((point.part for point in self.decisions if point.grade == "decide"), None):

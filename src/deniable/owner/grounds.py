@@ -4,13 +4,13 @@ the release shows. Each part of the decision is looked at once, here."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from deniable.core.errors import listing, shortened
+from deniable.core.errors import TableError, listing, shortened
 from deniable.core.manifest import Manifest
 from deniable.core.part import Part
 from deniable.core.values import Bools, Floats, Ints, percent
@@ -41,6 +41,7 @@ from deniable.tables.encoding import Encoded, is_askable
 ENTRIES = 2**20  # beliefs at once: people x values
 INFORMED, MOST_OF = 0.05, 0.5  # of the people, more than without the release: to decide on, and too many
 ALONE = 0.05  # of the rows
+SAID = 4  # columns of one kind that are named
 EQUAL_PAIRS, EQUAL = 20, 0.8  # of rows that are equal in public columns: how much more than chance they agree
 ALIKE = 0.05  # of households: the same
 
@@ -96,8 +97,12 @@ class Grounds:
 
     @cached_property
     def columns(self) -> Columns:
-        """Some rows, in runs."""
-        return Columns(runs_of(self.dataset, [name for name in self.dataset.names if name]))
+        """Some rows, in runs; of the columns of the release alone where another one cannot be read."""
+        try:
+            return Columns(runs_of(self.dataset, [name for name in self.dataset.names if name]))
+        except TableError:
+            published = {*self.manifest.public_columns, *self.manifest.sensitive_columns}
+            return Columns(runs_of(self.dataset, [name for name in self.dataset.names if name in published]))
 
     @cached_property
     def roles(self) -> Mapping[str, Role]:
@@ -245,7 +250,10 @@ def decide(grounds: Grounds) -> Decision:
 def _promise(grounds: Grounds) -> list[Point]:
     """Whether one is made, for whom it holds, and what breaks it."""
     manifest, guarantee = grounds.manifest, grounds.manifest.guarantee
-    points = [Point(one.what, "never", f"{one.detail} {one.advice}".strip(), weight=2) for one in grounds.broken]
+    points = [
+        Point(one.what, "never", f"{one.what[:1].upper()}{one.what[1:]}: {one.detail} {one.advice}".strip(), weight=2)
+        for one in grounds.broken
+    ]
     stated = guarantee["rho2"] is not None or any(requirement_of(manifest, part) for part in manifest.parts)
     if not stated and not grounds.is_learned:
         says = "Nothing is promised about how sure someone can become of a person's value."
@@ -328,7 +336,18 @@ def _carried(grounds: Grounds) -> list[Point]:
     if not points:
         says = "No public column holds the sensitive values under another name."
         return [Point("values in public columns", "fine", says)]
-    return points
+    first, *others = sorted(points, key=lambda point: (point.grade != "never", -point.weight))
+    if not others:
+        return [first]
+    every = (first, *others)
+    return [
+        replace(
+            first,
+            says=f"{first.says} The same goes for {len(others)} more of the sensitive columns.",
+            columns=tuple(dict.fromkeys(name for point in every for name in point.columns)),
+            fix=tuple(dict.fromkeys(change for point in every for change in point.fix)),
+        )
+    ]
 
 
 def _of(one: Giveaway, said: Dependence) -> list[str]:
@@ -411,7 +430,10 @@ def _vocabulary(grounds: Grounds) -> list[Point]:
     if not seen:
         return [Point("same values in clear", "fine", "No public column holds values of a sensitive one.")]
     names = tuple(one.column for one in seen)
-    says = f"Columns hold values of {listing(grounds.manifest.sensitive_columns)} in clear: {_with_reasons(seen)}."
+    said = [f"{shortened(one.column, 30)} ({one.reason.partition(' of its rows')[0]} of its rows)" for one in seen]
+    more = f" and {len(said) - SAID} more" if len(said) > SAID else ""
+    held = listing(grounds.manifest.sensitive_columns)
+    says = f"Columns hold values of {held} in clear: {', '.join(said[:SAID])}{more}."
     fix = tuple(("drop", name) for name in names)
     return [Point("same values in clear", "decide", says, _numbers(len(names)), names, fix, 1.5)]
 
@@ -467,6 +489,10 @@ def _rows_alone(grounds: Grounds) -> list[Point]:
     if grade == "fine":
         return [Point("rows alone", grade, says, percent(alone), names)]
     kept = [name for name in names if grounds.roles[name].role == "public"]
+    rest = _alone(grounds, kept) if kept else 0.0
+    if len(kept) < len(names) and rest <= ALONE:
+        says = f"Without columns that are to be left out anyway {percent(rest)} of the rows are alone{grounds.of_rows}."
+        return [Point("rows alone", "fine", says, percent(alone), names)]
     made = proposal(grounds.columns, kept, grounds.roles, ALONE, grounds.manifest.rows, [*grounds.dataset.recodes])
     says += f" {made}"
     return [Point("rows alone", grade, says, percent(alone), names, made.changes, 0.4 * alone)]
