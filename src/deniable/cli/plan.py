@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Sequence
 from fractions import Fraction
@@ -23,7 +24,7 @@ from deniable.core.transforms import require_fixed
 from deniable.core.values import percent, probability
 from deniable.owner.risk import asked_table, one_pool
 from deniable.planning.budgets import EpsilonNeeded, epsilon_needed, error_chart, error_curve, read_error
-from deniable.planning.candidates import Chart, belief_chart, lineup_rows, value_rows
+from deniable.planning.candidates import Candidate, Chart, belief_chart, lineup_rows, value_rows
 from deniable.planning.comparison import USUAL, Comparison
 from deniable.planning.outlook import limit_for
 from deniable.planning.planner import Rivals, Strongest, compare, strongest_rho2
@@ -374,11 +375,13 @@ def _show(result: Comparison, explain: str | None, as_json: bool, *, wide: bool)
     for name, refusal in dict.fromkeys((one.name, one.refusal) for one in result.refused):
         console.show(f"\n{name} does not apply: {refusal}")
     passed_over = [one for one in result.withheld if one is not result.recommended]
-    if passed_over:
-        console.show()
+    alike: dict[str, list[Candidate]] = {}
     for candidate in passed_over:
-        console.show(f"Not recommended: {candidate.label}, because {candidate.withheld}.")
-    console.show(f"\nTake {result.recommended.label}. {result.reason}")
+        alike.setdefault(re.sub(r"[0-9.]+|unbounded", "", candidate.withheld), []).append(candidate)
+    for likely, *more in alike.values():
+        likewise = f"; likewise {', '.join(one.label for one in more)}" if more else ""
+        console.show(f"Not recommended: {likely.label}, because {likely.withheld}{likewise}.")
+    console.show(f"Take {result.recommended.label}. {result.reason}")
     if result.recommended.withheld:
         console.show(f"Mind that {result.recommended.withheld}.")
     promised = result.recommended.guarantee
