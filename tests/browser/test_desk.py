@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import runpy
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -324,3 +325,16 @@ def test_axe_finds_nothing(browser: Any, opened: Any, scheme: str, width: int, l
             if step != "published":
                 person.onward()
         person.close()
+
+
+def test_the_pictures_of_the_how_to_can_be_made_anew(tmp_path: Path) -> None:
+    """By the script that made them; every picture is on the page, and all of them are small."""
+    home = Path(__file__).parents[2] / "docs" / "how-to"
+    page = (home / "use-the-desk.md").read_text(encoding="utf-8")
+    runpy.run_path(str(home / "desk" / "make_pictures.py"))["main"](tmp_path)
+    made = {path.name for path in tmp_path.glob("*.png")}
+    kept = {path.name: path.stat().st_size for path in (home / "desk").glob("*.png")}
+    assert made == set(kept)
+    assert {f"step-{step}.png" for step in STEPS} < made
+    assert {name for name in made if f"](desk/{name})" not in page} == set()
+    assert sum(kept.values()) < 600_000

@@ -354,3 +354,30 @@ def test_work_that_is_stopped_leaves_nothing_behind(home: Path, monkeypatch: pyt
         visitor.send("publish", go="publish")
         assert visitor.problem == ""
         assert (home / "release" / "manifest.json").exists()
+
+
+def test_a_series_is_published_again_and_says_who_came_and_went(home: Path) -> None:
+    lines = (home / "people.csv").read_text(encoding="utf-8").splitlines()
+    rows = [f"{place + 1000},{line}" for place, line in enumerate(lines[1:])]
+    (home / "people.csv").write_text("\n".join([f"number,{lines[0]}", *rows]) + "\n", encoding="utf-8")
+    (home / "next.csv").write_text(
+        "\n".join([f"number,{lines[0]}", *rows[100:], "999,29" + rows[5][7:]]) + "\n", encoding="utf-8"
+    )
+    for table, out in (("people.csv", "first"), ("next.csv", "second")):
+        with visit(home, table, "deniable.toml") as (visitor, desk):
+            visitor.wait("table")
+            if out == "second":
+                assert "2,900 known, 1 new, 100 gone" in visitor.text
+            visitor.send("table", go="next")
+            roles = {visitor.role_of("occupation"): "sensitive", visitor.role_of("number"): "row_id"}
+            visitor.send("columns", go="next", **roles)
+            visitor.send("coarsen", go="next")
+            visitor.send("promise", go="next", rho2="10")
+            visitor.send("compare", go="next", mechanism="uniform")
+            visitor.send("look", go="next")
+            despite = "An exercise." if 'name="despite"' in visitor.text else ""
+            visitor.send("publish", go="publish", out=out, series="1", despite=despite)
+            assert visitor.problem == "", out
+            assert desk.published is not None
+            assert "--series series.json" in desk.published.command
+    assert dn.open_release("second").manifest.randomness.series

@@ -19,12 +19,14 @@ import numpy as np
 from deniable import report
 from deniable.analyst.evidence import from_release
 from deniable.core.about import FIELDS, About
-from deniable.core.errors import OptionError, OutputError
+from deniable.core.errors import DeniableError, OptionError, OutputError
 from deniable.desk.desk import Desk, Form, Published
 from deniable.desk.figures import public_of, texts_of
 from deniable.desk.looking import decided_on, looking, shown_decision
 from deniable.desk.texts import Words
 from deniable.desk.work import shown_work
+from deniable.mechanisms import mechanism_named
+from deniable.mechanisms.registry import AUTO
 from deniable.owner.audit import audit
 from deniable.owner.decision import MUST_NOT, Decision
 from deniable.owner.project import Project
@@ -92,7 +94,6 @@ def show_publish(desk: Desk, words: Words, project: Project | None, form: Form |
         "despite": "" if form is None else form.get("despite"),
     }
     places = places_of(desk, Path(given["out"] or "release"))
-    who = next((one.column for one in project.columns if one.role in ("person", "row_id")), "")
     done = None
     if desk.published is not None:
         made = desk.published
@@ -123,9 +124,17 @@ def show_publish(desk: Desk, words: Words, project: Project | None, form: Form |
         "record_file": _shown(places["record"]),
         "series_file": _shown(places["series"]),
         "project_file": _shown(desk.file or Path()),
-        "series": who,
+        "series": series_of(project),
+        "learns": project.mechanism != AUTO and mechanism_named(project.mechanism).learns,
         "verdict": None if decision is None else shown_decision(words, decision),
     }
+
+
+def series_of(project: Project) -> bool:
+    """Whether it can be published again and again: by a named mechanism that learns, or where rows or people have a
+    name."""
+    named = any(one.role in ("person", "row_id") for one in project.columns)
+    return project.mechanism != AUTO and (named or mechanism_named(project.mechanism).learns)
 
 
 def _shown(path: Path) -> str:
@@ -144,6 +153,7 @@ class Order:
     out: Path
     key_file: Path | None
     series: Path | None
+    publications: int | None
     sign: Path | None
     publisher: str
     contact: str
@@ -163,6 +173,7 @@ class Order:
         words = ["deniable", "publish", self.table, "--project", _shown(self.project_file), "--out", _shown(self.out)]
         words += ["--key-file", _shown(self.key_file)] if self.key_file is not None else []
         words += ["--series", _shown(self.series)] if self.series is not None else []
+        words += [] if self.publications is None else ["--publications", str(self.publications)]
         words += ["--sign", _shown(self.sign)] if self.sign is not None else []
         words += ["--publisher", self.publisher] if self.publisher else []
         words += ["--contact", self.contact] if self.contact else []
@@ -175,6 +186,7 @@ class Order:
         """The same in Python."""
         named = {"key_file": self.key_file, "series": self.series, "sign": self.sign}
         lines = [f"    {name}={_shown(path)!r}," for name, path in named.items() if path is not None]
+        lines += [] if self.publications is None else [f"    publications={self.publications},"]
         about = [f"publisher={self.publisher!r}"] if self.publisher else []
         about += [f"contact={self.contact!r}"] if self.contact else []
         about += [f"columns=dn.dictionary({_shown(self.dictionary)!r})"] if self.dictionary is not None else []
@@ -194,6 +206,14 @@ class Order:
                 ")",
             ]
         )
+
+
+def _publications(form: Form, project: Project) -> int | None:
+    """How many publications share the budget of a series; None where its rows are drawn one by one."""
+    given = form.get("publications", "12")
+    if not mechanism_named(project.mechanism).learns:
+        return None
+    return int(given) if given.isdecimal() else 12
 
 
 def act_on_publish(desk: Desk, form: Form, go: str) -> str:
@@ -232,6 +252,7 @@ def act_on_publish(desk: Desk, form: Form, go: str) -> str:
         out=out,
         key_file=None if series is not None else places["key"],
         series=series,
+        publications=_publications(form, project) if series is not None else None,
         sign=sign,
         publisher=form.get("publisher"),
         contact=form.get("contact"),
@@ -266,6 +287,7 @@ def published(
             overwrite=order.overwrite,
             key_file=order.key_file,
             series=order.series,
+            publications=order.publications,
             sign=order.sign,
             about=order.about,
             again=order.again,
@@ -401,7 +423,10 @@ def _people_changed(desk: Desk, words: Words) -> list[tuple[str, str]]:
     who = next((one.column for one in desk.project.columns if one.role in ("person", "row_id")), "")
     if not place.exists() or who not in desk.dataset.names:
         return []
-    now = Series.open(place, None, False).compared(desk.dataset, who)
+    try:
+        now = Series.open(place, None, False).compared(desk.dataset, who)
+    except DeniableError:  # a series of learned releases knows a budget, and nobody
+        return []
     said = words(
         "table.people_changed", known=words.count(now.kept), new=words.count(now.new), gone=words.count(now.gone)
     )
