@@ -157,7 +157,7 @@ def test_every_mechanism_says_by_what_it_promises() -> None:
         ("small-domain", promised(exempt=[0]), "values are left out that the requirement does not exempt"),
         ("small-domain", promised(above=[0]), "values are left out as more frequent than rho1, and none is required"),
         ("designed", promised(above=[0]), "values are left out as more frequent than rho1, and none is required"),
-        ("designed", promised(loose=[[0, 0]]), "a single value that is not there"),
+        ("designed", promised(loose=[[0, 0]]), "single values are left out that no column has"),
         ("small-domain", promised(rho2="3/5"), "rho2 = 1/2 is stated, and 3/5 promised"),
         ("decoys", promised(rho2=None), "no promise is made of it"),
         ("decoys", promised(rho2="1/3"), "rho2 = 1/4 is stated, and 1/3 promised"),
