@@ -51,7 +51,7 @@ def test_what_an_owner_may_ask_gives_the_release_of_one_machine(table: pa.Table,
     assert there.engine.name == "spark"
     assert there.table.equals(here.table)
     assert {**there.manifest.to_dict(), "data": None} == {**here.manifest.to_dict(), "data": None}
-    assert dn.verify(tmp_path / "there", engine="spark").holds
+    assert dn.verify(tmp_path / "there").holds
     where = {named[0]: here.manifest.column_domains[named[0]][0], "sex": "F"}
     mine, theirs = here.count(where), there.count(where)
     assert (mine.value, mine.low, mine.high) == pytest.approx((theirs.value, theirs.low, theirs.high))
