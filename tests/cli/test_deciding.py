@@ -38,6 +38,9 @@ def test_a_column_that_holds_the_value_stops_publishing(run: Any, tmp_path: Path
     assert "It must not be published" in done.stdout
     (fix,) = re.findall(r"All of these fixes:\n  (.*)", done.stdout)
     assert "--drop finer" in fix
+    said = json.loads(run(*words, "--out", out, "--json").stdout)["error"]
+    assert said["type"] == "MustNotBePublished"
+    assert "--drop finer" in said["message"]
     done = run(*words, "--out", out, "--despite", "It is a drill.")
     assert done.returncode == 0, done.stdout
     record = json.loads((tmp_path / "r-decision.json").read_text())

@@ -378,7 +378,9 @@ class Judge:
         if decision.verdict == MUST_NOT:
             for line in decision.lines():
                 console.show(line)
-            raise console.BadNewsError("MustNotBePublished", f"{decision.headline} {NOT_WRITTEN}", decision.exit_code)
+            reasons = [point.in_words() for point in decision.decisions] if console.wants_json(words) else []
+            message = " ".join([decision.headline, *reasons, NOT_WRITTEN])
+            raise console.BadNewsError("MustNotBePublished", message, decision.exit_code)
 
     def record(self, place: Path | None) -> None:
         """Keep what was decided: in the project file, or beside the release where somebody decided something."""

@@ -144,12 +144,13 @@ def roles_of(dataset: Dataset, sensitive: Sequence[str] = ()) -> tuple[Role, ...
 def runs_of(dataset: Dataset, columns: Sequence[str], most: int = SAMPLE) -> pa.Table:
     """Some rows of a table, in runs of consecutive ones that are spread evenly over it."""
     rows = dataset.rows
-    step = 1 if rows is None else max(1, -(-rows // most))
+    share = 1.0 if rows is None else min(1.0, most / max(rows, 1))
     taken, start, kept = [], 0, 0
     for batch in dataset.batches(list(columns)):
         for first in range(0, batch.num_rows, RUN):
             run = batch.slice(first, RUN)
-            if (start + first) // RUN % step == 0 and kept < most:
+            number = (start + first) // RUN
+            if int((number + 1) * share) > int(number * share) and kept < most:
                 taken.append(run)
                 kept += run.num_rows
         start += batch.num_rows
