@@ -1,7 +1,7 @@
 """How often 95 % intervals hold: mechanism x aggregate x method, and counts by their size and that of their group.
 
-Run: python benchmarks/coverage_grid.py [--draws 20] [--rows 6000] [--tables all | made-up | real]. Every table is
-published with every mechanism and fixed keys; a tenth of the releases, two at least, are asked for other aggregates
+Run: python benchmarks/coverage_grid.py [--draws 20] [--rows 6000] [--tables all | made-up | real] [--counts]. A table
+is published with every mechanism and fixed keys; a tenth of the releases, two at least, are asked for other aggregates
 than counts. Counts are asked for every value of the sensitive column by random conditions on one to all public columns,
 so that groups of a few rows and values that nobody of them has are there in numbers; everything else in SQL by groups.
 The coefficient is that of a perturbed condition in a linear model of a public number. In brackets after other
@@ -217,22 +217,22 @@ def published(setting: Setting, name: str, draws: int) -> Iterator[dn.Release]:
         yield dn.publish(setting.table, **made, key=number.to_bytes(32, "big"), shuffle=False)
 
 
-def cells(name: str, settings: list[Setting], draws: int) -> dict[str, dict[str, list[Any]]]:
+def cells(name: str, settings: list[Setting], draws: int, counts_alone: bool) -> dict[str, dict[str, list[Any]]]:
     """Method -> what was asked -> pieces of (held, off, error), over all tables."""
     collected: dict[str, dict[str, list[Any]]] = {}
     for setting in settings:
         column = setting.number if name == NUMBERS else setting.sensitive
         try:
-            releases = list(published(setting, name, max(2, draws // OTHERS)))
+            releases = list(published(setting, name, 1 if counts_alone else max(2, draws // OTHERS)))
         except dn.DeniableError as problem:
             print(f"<!-- {name}: {problem} -->", file=sys.stderr)
             continue
         calibrated = any(part.marginal is not None for part in releases[0].manifest.parts)
         for method in METHODS if calibrated else ("inverse",):
-            asked_for = [questioned(releases, setting, column, METHODS[method])]
+            asked_for = [] if counts_alone else [questioned(releases, setting, column, METHODS[method])]
             if name != NUMBERS:
                 asked_for.append(counted(published(setting, name, draws), setting, METHODS[method]))
-            if method == "inverse":
+            if method == "inverse" and not counts_alone:
                 asked_for.append(coefficients(releases, setting, column))
             for what, piece in (pair for pairs in asked_for for pair in pairs):
                 collected.setdefault(method, {}).setdefault(what, []).append(piece)
@@ -253,6 +253,7 @@ def main() -> int:
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--rows", type=int, default=6_000)
     parser.add_argument("--tables", choices=("all", "made-up", "real"), default="all")
+    parser.add_argument("--counts", action="store_true", help="ask for counts alone")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     settings = [] if given.tables == "real" else made_up(given.rows)
@@ -261,12 +262,12 @@ def main() -> int:
     heads = [name for name in sizes if name not in ("10+ of 1+", "10+ of 5+", "100+ of 1+", "100+ of 5+")]
     tables: list[tuple[list[str], list[str]]] = [(heads, []), ([*AGGREGATES, "coefficient"], [])]
     for name in settings[0].publications():
-        for method, pieces in cells(name, settings, given.draws).items():
+        for method, pieces in cells(name, settings, given.draws, given.counts).items():
             for columns, lines in tables:
                 row = " | ".join(shown(pieces[head]) if head in pieces else "" for head in columns)
                 lines.append(f"| {name} | {method} | {row} |")
             print(f"{name}, {method}", file=sys.stderr, flush=True)
-    for columns, lines in tables:
+    for columns, lines in tables[: 1 if given.counts else 2]:
         print("| mechanism | method | " + " | ".join(columns) + " |\n|---|---|" + "---|" * len(columns))
         print("\n".join(lines) + "\n", flush=True)
     return 0

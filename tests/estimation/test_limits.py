@@ -30,6 +30,16 @@ def singular() -> dn.Release:
     return release
 
 
+def test_publishing_keeps_rare_values_apart_where_they_could_not_be_told_apart():
+    release = dn.publish(confused(), sensitive="d", mechanism=Decoys(c=3, leftovers="drop"), key=KEY)
+    (part,) = release.manifest.parts
+    assert part.groups.kind == "apart"
+    assert np.linalg.cond(np.array(part.mixture), 1) < 1e6
+    assert all(np.isfinite(row["stderr"]) for row in release.group_by("d").to_pylist())
+    known = dn.publish(confused().slice(0, 1300), sensitive="d", mechanism=Decoys(c=4, leftovers="drop"), key=KEY)
+    assert known.manifest.parts[0].groups.kind == "mixed"
+
+
 def test_no_aggregate_is_certain_where_values_cannot_be_told_apart(singular):
     unknown = next(
         value for value in singular.manifest.parts[0].domain if singular.count({"d": value}).stderr == np.inf

@@ -129,7 +129,7 @@ def posteriors(plan: Plan) -> np.ndarray:
     return joint / np.maximum(joint.sum(1, keepdims=True), 1e-300)
 
 
-@pytest.mark.parametrize("grouping", ["mixed", "balanced", "anatomy"])
+@pytest.mark.parametrize("grouping", ["mixed", "apart", "balanced", "anatomy"])
 @pytest.mark.parametrize("c", [2, 3, 5])
 def test_no_published_value_speaks_for_a_value_with_more_than_one_in_c(c, grouping):
     rng = np.random.default_rng(c)
@@ -145,7 +145,7 @@ def test_no_published_value_speaks_for_a_value_with_more_than_one_in_c(c, groupi
         assert np.allclose(np.diag(found)[published.histogram.counts > 0], 1 / c, rtol=1e-9)
 
 
-@pytest.mark.parametrize("grouping", ["mixed", "balanced", "anatomy"])
+@pytest.mark.parametrize("grouping", ["mixed", "apart", "balanced", "anatomy"])
 def test_the_size_that_is_found_meets_the_requirement_in_exact_fractions_and_no_smaller_one_does(grouping):
     """The mixture channel of the plan, recomputed by the audit in whole numbers from the sampler's own thresholds."""
     f = histogram(30, 33, 21, 17, 12, 9, 5, 3, 1, 1)

@@ -29,7 +29,7 @@ from deniable.core.values import LARGEST_WHOLE, Counts, is_fraction, is_probabil
 
 
 Mixture = tuple[tuple[float, ...], ...]
-GroupingKind = Literal["mixed", "balanced", "anatomy"]
+GroupingKind = Literal["mixed", "apart", "balanced", "anatomy"]
 
 
 COUNT_EPSILON = 0.5  # of the noise in each count of a histogram: epsilon 1 for the whole of it

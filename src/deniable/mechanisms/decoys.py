@@ -61,6 +61,11 @@ from deniable.mechanisms.requirement import (
 # lets each value meet few, always the same: then values cannot be told apart in the release
 # (docs/explanation/decoys.md).
 #
+# **Apart.** The same with the rarest values side by side in every line, as many as have G rows together: rows less than
+# G apart never share a group, so none of these values shares one with another. Two values of one row each that share
+# a group have one and the same channel, and nothing can tell them apart; mixed groups of a long list of values have
+# many such pairs.
+#
 # **Anatomy.** One row of each of the c values with the most rows left, group after group, as SPLU 6.1 does it. Let k
 # values have more rows than the c-th largest count v, and T be those at v or v - 1, the ones at v first. Taking T's
 # values round and round, c - k for each group, always takes the most frequent; after |T| / gcd(|T|, c - k) groups all
@@ -171,6 +176,28 @@ def mixed_groups(counts: Counts, c: int) -> tuple[Groups, Counts]:
     >>> sum(h for _, h in groups), left.tolist()
     (3, [0, 1])
     """
+    return _groups_by_lines(counts, c, lambda part, share: _order(len(part), share))
+
+
+def apart_groups(counts: Counts, c: int) -> tuple[Groups, Counts]:
+    """The same with the rarest values side by side in every line.
+
+    >>> groups, left = apart_groups(np.array([4, 3, 2, 2, 1]), 3)
+    >>> sum(h for _, h in groups), left.tolist()
+    (4, [])
+    """
+
+    def order(part: Counts, share: int) -> Counts:
+        mixed, rarest = _order(len(part), share), np.argsort(part, kind="stable")
+        rare = np.zeros(len(part), bool)
+        rare[rarest[np.cumsum(part[rarest]) <= int(part.sum()) // c]] = True
+        return np.concatenate([mixed[rare[mixed]], mixed[~rare[mixed]]])
+
+    return _groups_by_lines(counts, c, order)
+
+
+def _groups_by_lines(counts: Counts, c: int, order: Callable[[Counts, int], Counts]) -> tuple[Groups, Counts]:
+    """Share by share, its rows in a line of some order."""
     over = np.argsort(-counts, kind="stable")[: int(counts.sum()) % c]
     rest = counts.copy()
     rest[over] -= 1
@@ -179,7 +206,7 @@ def mixed_groups(counts: Counts, c: int) -> tuple[Groups, Counts]:
     for share in range(shares, 0, -1):
         total = int(rest.sum()) // c
         part = _rounded(rest, total // share, total)
-        groups += _line(part, _order(len(counts), share), c)
+        groups += _line(part, order(part, share), c)
         rest = rest - part
     return groups, np.sort(over)
 
@@ -237,6 +264,7 @@ def size_for(sizes: range, wanted: Callable[[int], bool], *, smallest: bool) -> 
 # release's own published counts, which estimate the true ones without bias and are out already.
 
 
+SINGULAR = 1e6  # a condition number beyond which rounding decides
 LARGEST_MIXTURE = 1000  # values; a dense channel of more would not fit a manifest that people open
 
 
@@ -248,6 +276,11 @@ def mixture_of(public: Histogram, groups: Grouping) -> Mixture | None:
     empty = ~matrix.any(0)
     matrix[empty, empty] = 1.0
     return tuple(tuple(row) for row in matrix.tolist())
+
+
+def _is_invertible(mixture: Mixture | None) -> bool:
+    """Whether the channel of the whole table can be undone, as it is published, to six digits."""
+    return mixture is not None and bool(np.linalg.cond(np.asarray(mixture), 1) < SINGULAR)
 
 
 def replanned(public: Histogram, groups: Grouping) -> Plan:
@@ -382,7 +415,7 @@ def named(column: str, work: Callable[[], T]) -> T:
 
 Leftovers = Literal["refuse", "drop"]
 DEFAULT_SIZE = 5
-GROUPINGS = {"mixed": mixed_groups, "balanced": balanced_groups, "anatomy": anatomy_groups}
+GROUPINGS = {"mixed": mixed_groups, "apart": apart_groups, "balanced": balanced_groups, "anatomy": anatomy_groups}
 LARGEST_SIZE = 1000  # beyond, a binomial is Poisson's distribution, and c changes nothing about sums
 
 
@@ -397,8 +430,10 @@ class Decoys(Mechanism):
             sums for small ones; 5 where nothing is asked.
         leftovers: the n mod c rows that no group can take: ``"refuse"`` the table, or ``"drop"`` them.
         grouping: ``"mixed"``: every value meets all others, so that counts in parts of the table can be estimated;
-            ``"balanced"``: few kinds of groups, as small-domain randomization makes them; ``"anatomy"``: always of the
-            values with the most rows left, as SPLU forms them. The promises are the same.
+            where the noisy histogram says that some could still not be told apart, as rare values of a long list, these
+            are kept ``"apart"``, which may also be asked for; ``"balanced"``: few kinds of groups, as small-domain
+            randomization makes them; ``"anatomy"``: always of the values with the most rows left, as SPLU forms them.
+            The promises are the same.
 
     A plan of a table with n mod c rows too many has them in its last cell, ``left_out``. That shows what the groups
     will be like; for publishing, these rows are drawn at random and left out *before* the plan is made
@@ -429,7 +464,8 @@ class Decoys(Mechanism):
 
     def plan(self, histogram: Histogram, privacy: Privacy | None, *, public: Histogram | None = None) -> Plan:
         c = self.size(histogram, privacy, public)
-        groups, left = GROUPINGS[self.grouping](histogram.counts, c)
+        grouping = self._told_apart(public, c)
+        groups, left = GROUPINGS[grouping](histogram.counts, c)
         if len(left) and self.leftovers == "refuse":
             raise _left_over(histogram, privacy, public, c, len(left))
         _require_room(len(groups), histogram.m)
@@ -444,10 +480,18 @@ class Decoys(Mechanism):
             tuple(cells),
             _guarantee(c, privacy, not_hidden),
             privacy=privacy,
-            options={"c": c, "grouping": self.grouping, "leftovers": self.leftovers},
-            groups=Grouping(c, self.grouping),
+            options={"c": c, "grouping": grouping, "leftovers": self.leftovers},
+            groups=Grouping(c, grouping),
             left_out=len(cells) - 1 if len(left) else None,
         )
+
+    def _told_apart(self, public: Histogram | None, c: int) -> GroupingKind:
+        """The grouping, by what is public alone: another than the mixed one where that leaves values that nothing
+        tells apart, and the other does not."""
+        if self.grouping != "mixed" or public is None or public.m > LARGEST_MIXTURE:
+            return self.grouping
+        kinds: tuple[GroupingKind, ...] = ("mixed", "apart")
+        return next((kind for kind in kinds if _is_invertible(mixture_of(public, Grouping(c, kind)))), "mixed")
 
     def layout(self, columns: tuple[str, ...]) -> tuple[Need, ...]:
         """Every column a part of its own, grouped independently of the others."""
