@@ -538,6 +538,8 @@ def _resolved(table: CodedTable, question: str) -> tuple[Condition, Bools, dict[
     known = pa.array([value for value in table.domain if value is not None])
     scope = Scope(table, cast(Counter, table), lambda column: known)
     query = parse(question, scope)
+    if scope.notes:  # a value that does not occur is a mistake in a file of questions
+        raise QuestionError(scope.notes[0])
     if not query.is_count or scope.derived:
         raise QuestionError("A pool holds plain counts: SELECT COUNT(*) FROM release WHERE ..")
     condition = Resolver(table, cast(Counter, table)).resolve(query.where)

@@ -193,7 +193,8 @@ class Aggregates:
             what = "how many different values there are" if kind == "distinct" else f"its {kind}imum"
             raise QuestionError(
                 f"{name!r} is sensitive, and every value of it appears by chance: {what} hangs on single rows, which "
-                f"are perturbed. Ask for counts by value, or for QUANTILE_CONT({name}, 0.99) of numbers."
+                f"are perturbed. Of numbers QUANTILE_CONT({name}, 0.99) is answered. Fix: SELECT {name}, COUNT(*) AS n "
+                f"FROM release GROUP BY {name}"
             )
         return Extreme(kind, column, self.narrowed(inside))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,9 @@ from deniable.estimation.published import Published, with_columns
 from deniable.estimation.question import Question
 from deniable.estimation.sql.expressions import Expression, has_aggregate, outermost
 from deniable.estimation.sql.literals import Node, is_literal, literal, shown
-from deniable.estimation.sql.parsing import Item, Query, columns_of, group_column, hopeless_of, parse
+from deniable.estimation.sql.parsing import Item, Query, columns_of, group_column, hopeless_of, parse, read
+from deniable.estimation.sql.reshaping import OverResultsError
+from deniable.estimation.sql.results import Results, is_over_results
 from deniable.estimation.sql.scope import Scope
 from deniable.estimation.sql.values import APART, Scalar, replaced_in, value_of
 
@@ -36,8 +38,25 @@ PLACE = f"{APART}place"
 def sql(published: Published, question: str, tables: Mapping[str, pa.Table], options: Options) -> pa.Table:
     """Answer a question in SQL; every aggregate ``n`` comes with ``n_low`` and ``n_high``, and with ``n_hopeless``, why
     nothing was learned, where that is so of any row shown."""
-    query = parse(question, Scope.of(published), tables)
-    return Answering(published, query, options).table()
+    statement, scope = read(question), Scope.of(published)
+
+    def counted(select: exp.Select) -> pa.Table:
+        return Answering(published, parse(select, Scope.of(published), tables), options).table()
+
+    if not is_over_results(statement):
+        try:
+            return counted(statement)
+        except OverResultsError:
+            pass
+    results = Results(counted, scope.is_column)
+    return with_notes(*results.answer(statement))
+
+
+def with_notes(table: pa.Table, notes: Sequence[str]) -> pa.Table:
+    """A result with what to know before believing it, beside what it says already."""
+    known = (table.schema.metadata or {}).get(NOTE.encode(), b"").decode()
+    said = " ".join(dict.fromkeys([*([known] if known else []), *notes]))
+    return table.replace_schema_metadata({NOTE: said}) if said else table
 
 
 def estimated(expression: Expression) -> Count | Computed | Extreme | Quantile:
@@ -76,7 +95,7 @@ class Answering:
             full = self._adjusted(full)
         shown = self._with_reasons(full)
         note = self._note(full.num_rows < self.rows)
-        return shown if note is None else shown.replace_schema_metadata({NOTE: note})
+        return with_notes(shown, [*self.query.scope.notes, *([] if note is None else [note])])
 
     def _with_reasons(self, full: pa.Table) -> pa.Table:
         """What is shown, with the reasons why nothing was learned beside the estimates that they are of."""

@@ -52,9 +52,12 @@ class Conditions:
         if column is None:
             return None
         if isinstance(node, exp.In) and node.expressions and all(map(is_literal, node.expressions)):
-            return membership(column, [literal(item) for item in node.expressions], negated)
+            listed = [self.scope.as_typed(column, literal(item)) for item in node.expressions]
+            self.scope.occurring(column, [value for value in listed if value is not None])
+            return membership(column, listed, negated)
         if isinstance(node, exp.Between) and is_literal(node.args["low"]) and is_literal(node.args["high"]):
-            return _range(node, column, negated)
+            ends = [self.scope.as_typed(column, literal(node.args[end])) for end in ("low", "high")]
+            return _range(node, column, ends, negated)
         if isinstance(node, exp.Is):
             return _missing(node, column, negated)
         return None
@@ -66,14 +69,15 @@ class Conditions:
         column = self.scope.plain(left)
         if column is None or not is_literal(right):
             return None
-        value = literal(right)
+        value = self.scope.as_typed(column, literal(right))
         if value is None:
             raise QuestionError(f"{shown(node)} is never true: ask for missing values with IS NULL.")
         operator = NEGATED[operator] if negated else operator
-        existing = (value,) if operator in ("==", "!=") else ()
+        if operator in ("==", "!="):
+            self.scope.occurring(column, [value])
         if operator == "==":
-            return Leaf(column, lambda values: among(values, [value]), False, existing)
-        return Leaf(column, lambda values: compare(operator, values, value), False, existing)
+            return Leaf(column, lambda values: among(values, [value]), False)
+        return Leaf(column, lambda values: compare(operator, values, value), False)
 
     def _computed(self, node: Node, negated: bool) -> Predicate:
         """A condition on what is computed from columns: of one column a leaf, of several public ones a new column."""
@@ -110,14 +114,14 @@ def membership(column: str, wanted: list[Any], negated: bool) -> Predicate:
     """column IN (..), or NOT IN."""
     known = tuple(value for value in wanted if value is not None)
     if not negated:
-        return Leaf(column, lambda values: among(values, known), False, known)
+        return Leaf(column, lambda values: among(values, known), False)
     if None in wanted:  # x NOT IN (.., NULL) is never true
-        return Leaf(column, nothing, False, known)
-    return Leaf(column, lambda values: pc.invert(among(values, known)), False, known)
+        return Leaf(column, nothing, False)
+    return Leaf(column, lambda values: pc.invert(among(values, known)), False)
 
 
-def _range(node: exp.Between, column: str, negated: bool) -> Predicate:
-    low, high = literal(node.args["low"]), literal(node.args["high"])
+def _range(node: exp.Between, column: str, ends: list[Any], negated: bool) -> Predicate:
+    low, high = ends
     if low is None or high is None:
         raise QuestionError(f"{shown(node)} is never true: both ends must be values.")
     either_way = bool(node.args.get("symmetric"))

@@ -24,7 +24,7 @@ from deniable.estimation.sql.literals import Node
 from deniable.estimation.sql.reshaping import flattened
 from deniable.estimation.sql.scope import TABLE, Scope
 from deniable.estimation.sql.sources import tables_of
-from deniable.estimation.sql.understood import UNDERSTOOD, require_understood
+from deniable.estimation.sql.understood import UNDERSTOOD, advise, require_understood
 from deniable.estimation.sql.values import APART, Scalar, replaced_in, value_of
 
 DEEPEST = 150  # levels: what reads a question calls itself once or more for each
@@ -69,18 +69,15 @@ class Query:
 
 
 EXAMPLE = "SELECT COUNT(*) AS n FROM release"
-REFUSED: tuple[tuple[type, str], ...] = (
-    (exp.SetOperation, "UNION and the like are not supported: ask one SELECT at a time."),
-    (exp.Window, "Window functions need the order of true rows. Ask for counts, sums or averages by group."),
-)
 
 
-def parse(text: str, scope: Scope, tables: Mapping[str, pa.Table] | None = None) -> Query:
+def parse(question: str | exp.Select, scope: Scope, tables: Mapping[str, pa.Table] | None = None) -> Query:
     """Read one SELECT statement over the release."""
-    written = unfolded(_select(text), scope.lists)
-    for kind, reason in REFUSED:
-        if written.find(kind):
-            raise QuestionError(reason)
+    statement = read(question) if isinstance(question, str) else question
+    if statement.find(exp.SetOperation, exp.Window) or not isinstance(statement, exp.Select):
+        raise QuestionError(f"This takes one SELECT from the release alone, without windows. Fix: write {EXAMPLE}")
+    written = unfolded(statement, scope.lists)
+    advise(written)
     _require_clauses(written)
     require_understood(written)
     scope.tables = {name.lower(): table for name, table in (tables or {}).items()}
@@ -103,7 +100,7 @@ def parse(text: str, scope: Scope, tables: Mapping[str, pa.Table] | None = None)
         sets,
         spelled,
         None if having is None else having.this,
-        tuple(order.expressions) if order is not None else (),
+        _order(order, len(items)),
         _whole_number(select.args.get("limit"), "LIMIT"),
         _whole_number(select.args.get("offset"), "OFFSET") or 0,
         reader,
@@ -111,7 +108,8 @@ def parse(text: str, scope: Scope, tables: Mapping[str, pa.Table] | None = None)
     )
 
 
-def _select(text: str) -> exp.Select:
+def read(text: str) -> Node:
+    """The statement of a question: a SELECT, or several that are put together."""
     if not isinstance(text, str) or not text.strip():
         raise QuestionError(f"The question is empty. Fix: write for example {EXAMPLE}")
     if len(text) > LONGEST:
@@ -127,9 +125,9 @@ def _select(text: str) -> exp.Select:
     if len(statements) != 1:
         raise QuestionError(f"Ask one question at a time: this is {len(statements)} statements.")
     (statement,) = statements
-    if isinstance(statement, exp.SetOperation):
-        raise QuestionError("UNION and the like are not supported: ask one SELECT at a time.")
-    if not isinstance(statement, exp.Select):
+    while isinstance(statement, exp.Subquery) and set(_given(statement)) == {"this"}:
+        statement = statement.this
+    if not isinstance(statement, exp.Select | exp.SetOperation):
         raise QuestionError("A release can only be asked: write SELECT ... FROM release.")
     if any(token.text in ("~", "!~") for token in sqlglot.tokenize(text, dialect="duckdb")):
         raise QuestionError(
@@ -144,7 +142,11 @@ def _select(text: str) -> exp.Select:
     return statement
 
 
-def _depth(statement: exp.Select) -> int:
+def _given(node: Node) -> list[str]:
+    return [name for name, value in node.args.items() if value]
+
+
+def _depth(statement: Node) -> int:
     """How many levels a statement has, counted without recursion."""
     deepest, open_nodes = 0, [(statement, 1)]
     while open_nodes:
@@ -238,7 +240,19 @@ def _ungrouped(name: str, scope: Scope) -> QuestionError:
             f"{name!r} is sensitive: single rows show perturbed values, which say nothing about a person. Ask for "
             f"counts instead: SELECT {name}, COUNT(*) AS n FROM {TABLE} GROUP BY {name}"
         )
-    return QuestionError(f"{name!r} is selected but not grouped by. Fix: add GROUP BY {name}.")
+    return QuestionError(
+        f"{name!r} is selected but not grouped by. Fix: SELECT {name}, COUNT(*) AS n FROM {TABLE} GROUP BY {name}"
+    )
+
+
+def _order(order: Node | None, items: int) -> tuple[Node, ...]:
+    """What is ordered by; ALL is every column that is selected, from the left."""
+    if order is None:
+        return ()
+    (first, *others) = order.expressions
+    if others or first.this.sql().upper() != "ALL":
+        return tuple(order.expressions)
+    return tuple(exp.Ordered(this=exp.Literal.number(place + 1), desc=first.args.get("desc")) for place in range(items))
 
 
 def _whole_number(node: Node | None, clause: str) -> int | None:

@@ -17,6 +17,12 @@ from deniable.estimation.sql.grouping import groupings
 from deniable.estimation.sql.literals import Node, shown
 
 DEEPEST = 20
+
+
+class OverResultsError(QuestionError):
+    """A question that computes with results: ``results`` answers it."""
+
+
 Named = dict[str, exp.Select]
 IsColumn = Callable[[str], bool]  # whether the release has a column of this name
 
@@ -32,7 +38,7 @@ def flattened(select: exp.Select, is_column: IsColumn, known: Named | None = Non
     inner, alias = source.this, source.this.alias_or_name.lower()
     if isinstance(inner, exp.Subquery):
         if not isinstance(inner.this, exp.Select):
-            raise QuestionError(f"{shown(inner)} is not a SELECT: UNION and the like are not supported.")
+            raise OverResultsError(f"{shown(inner)} is not a SELECT.")
         below = flattened(_renamed(inner.this.copy(), inner.args.get("alias")), is_column, known, depth + 1)
     elif isinstance(inner, exp.Table) and inner.name.lower() in known and not inner.db:
         below = known[inner.name.lower()].copy()
@@ -50,7 +56,7 @@ def _with(select: exp.Select, is_column: IsColumn, known: Named, depth: int) -> 
         raise QuestionError("WITH RECURSIVE is not supported: ask one SELECT.")
     for one in clause.expressions:
         if not isinstance(one.this, exp.Select):
-            raise QuestionError(f"WITH {one.alias}: UNION and the like are not supported. Ask one SELECT at a time.")
+            raise OverResultsError(f"WITH {one.alias} is not a SELECT.")
         inner = _renamed(one.this.copy(), one.args.get("alias"))
         named[one.alias.lower()] = flattened(inner, is_column, {**known, **named}, depth + 1)
     return named
@@ -165,7 +171,7 @@ def _results(outer: exp.Select, inner: exp.Select, columns: dict[str, Node], ali
     """An outer query that picks, filters and orders what a subquery has counted."""
     reshapes = not _counts(outer) and not outer.args.get("joins")
     if not reshapes:
-        raise QuestionError(
+        raise OverResultsError(
             "The outer query counts what a subquery has already counted, row by row of its result. Fix: ask the "
             "subquery by itself, and compute with its result."
         )

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from deniable.core.errors import QuestionError, did_you_mean, listing
+from deniable.core.errors import QuestionError, did_you_mean, listing, shortened
 from deniable.core.tally import Counter, Derived
 from deniable.core.transforms import Bins
 from deniable.estimation.intervals import compare_intervals
 from deniable.estimation.mapped import Mapped, name_of
 from deniable.estimation.model.columns import sensitive_values
-from deniable.estimation.predicates import is_text
+from deniable.estimation.predicates import among, comparing, is_text
 from deniable.estimation.published import Layout, Published
 from deniable.estimation.questions import ends_of, is_number
 from deniable.estimation.sql.lists import Lists, lists_of
@@ -25,6 +27,7 @@ from deniable.estimation.sql.lookups import Lookup, Tables, named_in, required_i
 from deniable.estimation.sql.values import Scalar, replaced_in, value_of
 
 TABLE = "release"
+MOST_ALIKE = 20_000  # values among which one that is alike is looked for
 
 
 @dataclass(eq=False)
@@ -40,6 +43,7 @@ class Scope:
         lookups: joined lookup tables, by what the question calls them, in small letters.
         tables: all lookup tables that are given, by name in small letters.
         derived: public columns that the question computes.
+        notes: what to know before believing the result.
     """
 
     manifest: Layout
@@ -51,6 +55,7 @@ class Scope:
     lookups: dict[str, Lookup] = field(default_factory=dict)
     tables: Tables = field(default_factory=dict)
     derived: dict[str, Derived] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, published: Published) -> Scope:
@@ -150,6 +155,34 @@ class Scope:
     def is_column(self, name: str) -> bool:
         """Whether the release or a lookup has a column of this name."""
         return self._own(name) is not None or any(lookup.has(name) for lookup in self.lookups.values())
+
+    def as_typed(self, column: str, value: Any) -> Any:
+        """A value that is written out, by the column's type: '30' is a number where the column has numbers."""
+        kind = self.values(column).type
+        if isinstance(value, str) and is_number(kind):
+            try:
+                return int(value) if pa.types.is_integer(kind) else float(value)
+            except ValueError:
+                return value
+        if isinstance(value, str) and pa.types.is_boolean(kind):
+            return {"true": True, "t": True, "false": False, "f": False}.get(value.lower(), value)
+        return str(value) if is_text(kind) and type(value) is int and not self._intervals(column) else value
+
+    def _intervals(self, column: str) -> bool:
+        """Whether its texts are intervals of numbers, which are compared by their edges."""
+        return compare_intervals("<", self.values(column), -math.inf) is not None
+
+    def occurring(self, column: str, wanted: Sequence[Any]) -> None:
+        """Note the values that do not occur: nobody has them, and they count 0."""
+        values = self.values(column)
+        if not self.sensitive(column) and not is_text(values.type):
+            return
+        for value in wanted:
+            with comparing(column, values.type):
+                occurs = pc.any(among(values, [value])).as_py()
+            if not occurs:
+                near = did_you_mean(value, values.to_pylist() if len(values) < MOST_ALIKE else [])
+                self.notes.append(f"{shortened(value)} is not a value of column {column!r}, so it counts 0.{near}")
 
     def sensitive(self, column: str) -> bool:
         return column in self.manifest.sensitive_columns

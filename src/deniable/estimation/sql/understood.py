@@ -23,6 +23,7 @@ COMPUTED: tuple[Any, ...] = (
         exp.NullSafeEQ,
         exp.NullSafeNEQ,
         exp.RegexpLike,
+        exp.SimilarTo,
         exp.RegexpFullMatch,
         exp.RegexpExtract,
         exp.RegexpReplace,
@@ -94,6 +95,48 @@ UNDERSTOOD: dict[type, frozenset[str]] = {
     exp.Null: frozenset(),
     **{kind: frozenset(kind.arg_types) for kind in COMPUTED},
 }
+# What is computed of results besides: windows over them, and what counts them.
+OVER_RESULTS: tuple[Any, ...] = (
+    *(exp.Window, exp.WindowSpec, exp.Qualify, exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist),
+    *(exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Min, exp.Max, exp.Sum, exp.Avg),
+    *(exp.Count, exp.CountIf, exp.Stddev, exp.StddevSamp, exp.StddevPop, exp.Variance, exp.VariancePop, exp.Median),
+    *(exp.Quantile, exp.Corr, exp.ArgMax, exp.ArgMin, exp.Select, exp.Subquery, exp.Join, exp.Table, exp.Ordered),
+)
+
+# What is not answered in SQL, and what is asked instead.
+MODELS = {
+    "corr": "release.correlation({0!r}, {1!r})",
+    "regr_slope": "release.linear({0!r}, [{1!r}])[{1!r}]",
+    "regr_intercept": "release.linear({0!r}, [{1!r}])['intercept']",
+    "regr_r2": "release.correlation({0!r}, {1!r})",
+    **dict.fromkeys(("covar_pop", "covar_samp"), "release.correlation({0!r}, {1!r})"),
+}
+BY_VALUE = ("mode", "string_agg", "group_concat", "listagg", "array_agg", "list", "any_value", "histogram")
+
+
+def advise(tree: Any) -> None:
+    """Refuse aggregates that have another way to an answer, and name it."""
+    for node in tree.find_all(exp.Func):
+        name = str(node.this).lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
+        columns = [column.name for column in node.find_all(exp.Column)]
+        if name in MODELS and len(columns) == 2:
+            fix = MODELS[name].format(*columns)
+            raise QuestionError(
+                f"{shown(node)} is a model of rows, which Python answers, with where= for conditions. Fix: {fix}"
+            )
+        if name in BY_VALUE and columns:
+            raise QuestionError(
+                f"{shown(node)} needs the values of single rows, which are perturbed where they are sensitive. Fix: "
+                f"SELECT {columns[0]}, COUNT(*) AS n FROM release GROUP BY {columns[0]} ORDER BY n DESC"
+            )
+
+
+def require_over_results(tree: Any) -> None:
+    """The same of what is computed with results; whatever it says is written out again."""
+    for node in tree.walk():
+        named = isinstance(node, exp.Anonymous) and str(node.this).lower() in NAMED
+        if type(node) not in UNDERSTOOD and not isinstance(node, OVER_RESULTS) and not named:
+            raise QuestionError(f"{shown(node)} is not understood, so the question is not answered.")
 
 
 def require_understood(tree: Any) -> None:
