@@ -8,14 +8,14 @@ import pytest
 from benchmarks import house
 
 # room -> files, lines of code
-SIZES = {"core": (170, 28_500), "package": (290, 49_800), "verifier": (25, 3_550)}
+SIZES = {"core": (170, 28_700), "package": (290, 50_600), "verifier": (25, 3_550)}
 # operation -> functions, files, passes over the table
 WALKS = {
     "publish by a named mechanism": house.Walk(268, 43, 2),
     "publish, mechanism left out": house.Walk(285, 44, 3),
     "publish to a folder": house.Walk(396, 50, 2),
     "count": house.Walk(106, 20, 0),
-    "sql": house.Walk(180, 35, 0),
+    "sql": house.Walk(194, 38, 0),
     "verify": house.Walk(236, 28, 0),
 }
 

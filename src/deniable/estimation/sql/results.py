@@ -83,7 +83,7 @@ class Results:
 
     counted: Counted
     is_column: IsColumn
-    _asked: int = 0
+    _selects: int = 0
     _computed: set[str] = field(default_factory=set)  # names of what is computed from estimates
     _notes: list[str] = field(default_factory=list)
 
@@ -105,8 +105,8 @@ class Results:
 
     def _table(self, node: Node, known: Mapping[str, pa.Table], rows: Sequence[exp.CTE]) -> pa.Table:
         """The result of a SELECT or of several; ``rows`` are parts of WITH that only reshape the release's rows."""
-        self._asked += 1
-        if self._asked > MOST:
+        self._selects += 1
+        if self._selects > MOST:
             raise QuestionError(f"The question has more than {MOST} SELECTs. Fix: ask in parts.")
         while isinstance(node, exp.Subquery | exp.Paren):
             node = node.this
@@ -236,7 +236,7 @@ class Results:
         if len(grouped) != 1:
             raise QuestionError("Windows over ROLLUP, CUBE and GROUPING SETS are not understood. Fix: one GROUP BY.")
         groups = {f"g{place}": node.copy() for place, node in enumerate(grouped[0])}
-        found = {node.sql(dialect="duckdb"): name for name, node in groups.items()}
+        of_text = {node.sql(dialect="duckdb"): name for name, node in groups.items()}
         aggregates: dict[str, Node] = {}
         outer = select.copy()
         named = {item.alias.lower() for item in outer.expressions if isinstance(item, exp.Alias)}
@@ -245,7 +245,7 @@ class Results:
         for place, item in enumerate(outer.expressions):
             inner = item.this if isinstance(item, exp.Alias) else item
             name = item.alias_or_name or inner.sql(dialect="duckdb")
-            made = _replaced(inner.copy(), found, aggregates)
+            made = _replaced(inner.copy(), of_text, aggregates)
             if isinstance(made, exp.Column) and made.name.startswith("a") and made.name[1:].isdigit():
                 plain[name] = made.name
             elif _uses_aggregates(made) or any("estimate" in one.meta for one in made.find_all(exp.Paren)):
@@ -254,7 +254,7 @@ class Results:
         for clause in ("having", "qualify", "order"):
             part = outer.args.get(clause)
             if part is not None:
-                outer.set(clause, _replaced(part, found, aggregates, named))
+                outer.set(clause, _replaced(part, of_text, aggregates, named))
         inner = select.copy()
         for clause in ("having", "qualify", "order", "limit", "offset", "distinct"):
             inner.set(clause, None)
