@@ -3,7 +3,7 @@
 (() => {
   const Z = 1.959963984540054, TAIL = 0.025, FEW = 50, LOWER = 0.25, UPPER = 0.5, LAPLACE_TAIL = 0.3, NEARLY = 1e-9;
   const STRAIGHT = 1e-3, CLOSE = 1e-6, ROUNDED = 1e-6;
-  const LEAST = 1, MOST_GROUPS = 200, MOST_WORK = 2e10;
+  const LEAST = 1, MOST_GROUPS = 200, MOST_WORK = 3e9;
   const meta = JSON.parse(document.getElementById("meta").textContent);
   const add = (numbers) => numbers.reduce((sum, one) => sum + one, 0);
 
@@ -515,7 +515,7 @@
 
   // -- Learned releases: what their model may be off by (learned/uncertainty.py, estimation/model/learned.py) -----------
 
-  let model = null;
+  let model = null, spent = 0; // spent: operations of what is shown now, or of one count
 
   const inverted = (matrix, n) => {
     const a = Float64Array.from(matrix), inverse = new Float64Array(n * n);
@@ -669,7 +669,9 @@
     const needed = [...moved.keys()].filter((s) => moved[s] !== 0 && s < model.m);
     const values = [...new Set([...needed, ...model.frequent])].sort((a, b) => a - b);
     const fresh = values.filter((s) => !model.solved.has(s)).length;
-    if (fresh * model.seen ** 3 + sums.length * values.length * model.combinations * model.levels.length > MOST_WORK) return null;
+    const solving = fresh * model.seen ** 2 * (model.width + 2 * model.seen);
+    spent += solving + sums.length * model.combinations * (values.length * model.levels.length + 2 * model.pairs.length);
+    if (spent > MOST_WORK) return null;
     const often = array(meta.often), states = array(meta.sensitive[0].codes);
     const of = sums.map(() => new Float64Array(model.combinations)), counts = sums.map(() => new Float64Array(model.m));
     for (let i = 0; i < meta.packed; i += 1) {
@@ -709,7 +711,11 @@
     return [keys, meta.joint ? severalParts(asked, group, keys.length) : onePart(asked, group, keys.length)];
   };
 
-  const count = (where = {}) => answer(question(where))[1][0];
+  const counted = (where) => answer(question(where))[1][0];
+  const count = (where = {}) => {
+    spent = 0;
+    return counted(where);
+  };
 
   // -- The same question in SQL and in Python ---------------------------------------------------------------------------
 
@@ -1006,14 +1012,14 @@
   const least = () => {
     const where = Object.fromEntries(Object.entries(state.where).filter(([name]) => isSensitive(columnOf(name))));
     if (Object.keys(where).length === 0 || meta.is_learned) return null;
-    const whole = count(where);
+    const whole = counted(where);
     return whole.rows > 0 && Number.isFinite(whole.stderr) ? Math.ceil((4 * Z * Z * perRow(where)) / whole.rows) : null;
   };
 
   const perRow = (where) => {
     const kept = meta.control;
     meta.control = null; // of some rows the histogram says next to nothing
-    const { stderr } = count(where);
+    const { stderr } = counted(where);
     meta.control = kept;
     return stderr * stderr;
   };
@@ -1039,13 +1045,14 @@
   };
 
   const answered = () => {
+    spent = 0;
     for (const now of document.querySelectorAll("details[data-column]")) now.querySelector(".now").textContent = choiceSaid(columnOf(now.dataset.column));
     const [by, groups] = tabulated(), figures = document.getElementById("figures"), shown = document.getElementById("shown");
     const hopeless = groups.filter((one) => one.figure.hopeless).length;
     figures.replaceChildren();
     shown.replaceChildren();
     if (by.length === 0) {
-      const one = count(state.where), words = inWords(one, state.share);
+      const one = counted(state.where), words = inWords(one, state.share);
       const exact = one.low !== null && one.low === one.high;
       const interval = one.low === null ? "interval not computed here" : exact || words.interval === "" ? "exact: public columns are as they were" : `95 %: ${words.interval}`;
       figures.append(element("p", { class: "estimate" }, words.value, element("small", {}, interval)), element("p", {}, `${phrase()}; ${number(one.rows)} rows by public columns.`));
@@ -1061,7 +1068,7 @@
     const names = by.map((column) => column.name);
     document.getElementById("sql").textContent = sqlOf(state.where, names);
     document.getElementById("python").textContent = pythonOf(state.where, names);
-    limits(by.length === 0 ? Number(count(state.where).hopeless) : hopeless, by.length === 0 ? 1 : groups.length);
+    limits(by.length === 0 ? Number(counted(state.where).hopeless) : hopeless, by.length === 0 ? 1 : groups.length);
   };
 
   const copying = (button, source) => {

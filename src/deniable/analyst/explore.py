@@ -394,7 +394,7 @@ def _learned(packed: Packed, ask: Asking, places: Ints) -> dict[str, Any] | None
         "levels": [add(one) for one in codes],
         "look": [add(column) for column in look.T],
         "joint": add(uncertainty.joint),
-        "normal": add(uncertainty.normal),
+        "normal": add(uncertainty.normal.astype(np.float32)),
         "base": add(learner.base),
         "expected": add(np.asarray(uncertainty.expected, np.float64)),
         "size": add(np.asarray(uncertainty.size, np.float64)),
