@@ -1,5 +1,5 @@
-"""Four attackers on learned releases: who compares neighbours, who knows all other rows, who watches what publishing
-reads, and who waits for a rare value to be listed.
+"""Attackers on learned releases: who compares neighbours, who knows all other rows, who lists all outputs, who watches
+what publishing reads, and who waits for a rare value to be listed.
 
 What they compute is written here, from the files or the published tables alone. The only thing of the package that is
 touched is what a test breaks on purpose, to see that the attacker would notice.
@@ -7,6 +7,7 @@ touched is what a test breaks on purpose, to see that the attacker would notice.
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from pathlib import Path
@@ -15,13 +16,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 
 import deniable as dn
 from deniable.learned import ledger as ledgers
 from deniable.learned import measuring
+from deniable.learned.levels import Crossed
 from deniable.mechanisms import Synthetic
 from deniable.tables.dataset import LocalDataset
+from deniable.tables.keys import Keystream, Secret
 
 EPSILON = 1.0
 FALSE_ALARM = 1e-7
@@ -153,6 +156,109 @@ def test_who_knows_all_other_rows_learns_no_more_than_epsilon():
         spreads.append(told.max() - told.min())
         assert spreads[-1] <= float(whole) + 1e-9
     assert max(spreads) > 0.7 * EPSILON  # the attacker sees what there is to see
+
+
+# -- Every output of every look, for tables of two people --------------------------------------------------------------
+
+
+class Given:
+    """Noise that is given, and how likely it is; what lies beyond an edge is heaped on it."""
+
+    def __init__(self, edge: int) -> None:
+        self.edge, self.noise, self.chance = edge, (), 1.0
+
+    def draw(self, source: Any, size: int, epsilon: Fraction, digit: int = 64) -> Any:
+        assert size == len(self.noise)
+        a = math.exp(-float(epsilon))
+        for k in self.noise:
+            self.chance *= a ** abs(k) / (1 + a) * (1 if abs(k) == self.edge else 1 - a)
+        return np.array(self.noise)
+
+
+def outputs(monkeypatch: Any, look: Any, values: tuple[int, ...], size: int, edge: int) -> dict[Any, float]:
+    """Pr[R | T] of what a look at two people's values tells, all noise enumerated."""
+    found: dict[Any, float] = {}
+    given = Given(edge)
+    for module in (measuring, ledgers):
+        monkeypatch.setattr(module, "discrete_laplace", given.draw)
+    for noise in itertools.product(range(-edge, edge + 1), repeat=size):
+        given.noise, given.chance = noise, 1.0
+        told = look(ledgers.Ledger(Keystream(Secret.from_key(bytes(32)), "enumerated")), values)
+        found[told] = found.get(told, 0.0) + given.chance
+    assert math.isclose(sum(found.values()), 1.0)
+    return found
+
+
+COST, DELTA = Fraction(3, 2), Fraction(1, 20)
+
+
+def counts_of(values: tuple[int, ...]) -> Any:
+    return np.bincount(values, minlength=2)
+
+
+def table_look(ledger: Any, values: tuple[int, ...]) -> Any:
+    """Counts of two values at two levels, a person in each; and how far noise moved them at the most."""
+    counts = np.eye(2, dtype=np.int64)[list(values)]
+    crossed = Crossed(np.arange(2, dtype=np.uint64), np.zeros((2, 1), np.int64), sparse.csr_array(counts))
+    told = ledger.table(crossed, measuring.Levels("g", np.arange(2), 2), COST)
+    return int(np.abs(told - counts).max()), tuple(told.ravel().tolist())
+
+
+def largest_look(ledger: Any, values: tuple[int, ...]) -> Any:
+    return ledger.largest(counts_of(values), COST)
+
+
+def listed_look(ledger: Any, values: tuple[int, ...]) -> Any:
+    """Values that nobody has are not there to be listed."""
+    known = np.unique(values)
+    return tuple(known[ledger.listed("ill", counts_of(values)[known], COST, DELTA)].tolist())
+
+
+LOOKS = {"table": (table_look, 4, 3), "largest": (largest_look, 1, 40), "listed": (listed_look, 0, 12)}
+
+
+def excess(monkeypatch: Any, name: str) -> tuple[float, float]:
+    """For neighbours, both ways: the largest Pr[R | T] / Pr[R | T'], and the sum of Pr[R | T] - e^cost Pr[R | T']
+    where that is above 0. What noise reaches only from beyond an edge is no output."""
+    look, size, edge = LOOKS[name]
+    tables = list(itertools.product((0, 1), repeat=2))
+    told = {values: outputs(monkeypatch, look, values, size or len(set(values)), edge) for values in tables}
+    if name == "table":
+        told = {values: {r: p for (far, r), p in found.items() if far < edge} for values, found in told.items()}
+    worst, beyond = 0.0, 0.0
+    for here, there in itertools.permutations(tables, 2):
+        if sum(a != b for a, b in zip(here, there, strict=True)) != 1:
+            continue
+        both = [r for r in told[here] if r in told[there] and (name != "largest" or -30 < r < 30)]
+        worst = max(worst, *(told[here][r] / told[there][r] for r in both))
+        beyond = max(beyond, sum(max(p - math.exp(COST) * told[there].get(r, 0.0), 0.0) for r, p in told[here].items()))
+    return worst, beyond
+
+
+@pytest.mark.parametrize("name", ["table", "largest"])
+def test_every_output_of_a_look_is_within_its_cost_and_some_reach_it(monkeypatch, name):
+    worst, _ = excess(monkeypatch, name)
+    assert worst <= math.exp(COST) * (1 + 1e-9)
+    assert worst > 0.999 * math.exp(COST)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_every_list_is_within_its_cost_but_for_delta(monkeypatch, broken):
+    """Broken by a threshold that is one row too low."""
+    least = measuring.least_listed(COST / 2, DELTA) - broken
+    monkeypatch.setattr(ledgers, "least_listed", lambda epsilon, delta: least)
+    _, beyond = excess(monkeypatch, "listed")
+    assert (beyond > float(DELTA)) is broken
+    assert beyond > float(DELTA) / 4
+
+
+@pytest.mark.parametrize("name", ["table", "largest"])
+def test_a_look_whose_noise_is_a_tenth_too_small_is_seen_in_its_outputs(monkeypatch, name):
+    """Broken where the ledger asks for noise, of each look."""
+    honest = {"table": ledgers.Ledger.table, "largest": ledgers.Ledger.largest}[name]
+    monkeypatch.setattr(ledgers.Ledger, name, lambda self, *told: honest(self, *told[:-1], told[-1] * 11 / 10))
+    worst, _ = excess(monkeypatch, name)
+    assert worst > 1.05 * math.exp(COST)
 
 
 # -- Nothing but the ledger tells of values ----------------------------------------------------------------------------

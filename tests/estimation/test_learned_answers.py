@@ -123,7 +123,7 @@ def test_sums_means_quantiles_and_shares_are_near_the_truth_as_they_say() -> Non
 def test_a_mean_is_surer_than_its_sum() -> None:
     """Numerator and denominator err together: by the model they do, too."""
     total, mean = release(1).sum("income", {"ill": "v3"}), release(1).mean("income", {"ill": "v3"})
-    assert mean.stderr / mean.value < 0.3 * total.stderr / total.value
+    assert mean.stderr / mean.value < 0.4 * total.stderr / total.value
 
 
 def test_conditions_on_public_and_sensitive_columns_may_be_joined() -> None:

@@ -36,7 +36,7 @@ def learned(people: int, seed: int, strength: float = 0.7) -> Learned:
     distinct, of = np.unique(codes, axis=0, return_inverse=True)
     of = of.ravel()
     counts = np.bincount(of * VALUES + values, minlength=len(distinct) * VALUES).reshape(-1, VALUES)
-    columns = [measuring.Levels(f"c{j}", distinct[:, j], size) for j, size in enumerate(SIZES)]
+    columns = [measuring.Levels(f"c{j}", distinct[:, j], size, (j,)) for j, size in enumerate(SIZES)]
     rows = counts.sum(axis=1)
     plan = measuring.default_measure(rows, columns, [True, False, False], VALUES, float(EPSILON))
     costs = measuring.shared(EPSILON, plan.weights)

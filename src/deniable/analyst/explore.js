@@ -547,7 +547,7 @@
   class Model {
     constructor(given) {
       Object.assign(this, given);
-      for (const name of ["place", "rows", "joint", "normal", "base", "expected", "size", "shares", "prior", "noise", "together", "explains"]) {
+      for (const name of ["place", "rows", "joint", "normal", "base", "expected", "size", "prior", "noise", "together", "explains"]) {
         this[name] = array(given[name]);
       }
       this.levels = given.levels.map(array);
@@ -570,20 +570,18 @@
     // The inverse of S, and J tau^2.
     ofValue(s) {
       if (this.solved.has(s)) return this.solved.get(s);
-      const { seen, width, size, m } = this, pi = Math.exp(this.base[s]);
-      const expected = Float64Array.from({ length: width }, (_, k) => (k < this.K ? this.expected[k * m + s] : pi * size[this.K]));
-      const ratio = expected.map((one, k) => one / Math.max(size[k] * pi, 1e-9));
-      const jac = new Float64Array(seen * width), both = new Float64Array(seen * width);
-      for (let i = 0; i < seen; i += 1) {
-        for (let k = 0; k < width; k += 1) {
-          const share = this.shares[i * width + k], at = i * width + k;
-          if (share >= size[i] - 0.5) jac[at] = expected[i];
-          else if (share >= size[k] - 0.5) jac[at] = expected[k];
-          else jac[at] = share * (pi * ratio[i] * ratio[k]);
-          both[at] = jac[at] * this.prior[k];
+      const { seen, width, size, m } = this, shares = this.sharesOf(s);
+      const jac = new Float64Array(seen * width);
+      for (let q = 0; q < this.combinations; q += 1) {
+        const rows = this.rows[q] * shares[q];
+        for (const one of this.levels) {
+          if (one[q] >= seen) continue;
+          for (const other of this.levels) jac[one[q] * width + other[q]] += rows;
+          jac[one[q] * width + this.K] += rows;
         }
       }
-      const share = Float64Array.from({ length: seen }, (_, i) => expected[i] / Math.max(size[i], 1));
+      const both = jac.map((one, at) => one * this.prior[at % width]);
+      const share = Float64Array.from({ length: seen }, (_, i) => this.expected[i * m + s] / Math.max(size[i], 1));
       const covariance = new Float64Array(seen * seen);
       for (let i = 0; i < seen; i += 1) {
         for (let j = 0; j < seen; j += 1) {
@@ -597,7 +595,7 @@
           covariance[i * seen + j] = covariance[j * seen + i] = (covariance[i * seen + j] + covariance[j * seen + i]) / 2;
         }
       }
-      const result = { inverse: inverted(covariance, seen), both, share, shares: this.sharesOf(s) };
+      const result = { inverse: inverted(covariance, seen), both, share, shares };
       this.solved.set(s, result);
       return result;
     }

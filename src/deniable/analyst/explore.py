@@ -398,7 +398,6 @@ def _learned(packed: Packed, ask: Asking, places: Ints) -> dict[str, Any] | None
         "base": add(learner.base),
         "expected": add(np.asarray(uncertainty.expected, np.float64)),
         "size": add(np.asarray(uncertainty.size, np.float64)),
-        "shares": add(uncertainty.share[seen]),
         "prior": add(uncertainty.prior),
         "noise": add(1 / learner.weight),
         "together": add(uncertainty.together),

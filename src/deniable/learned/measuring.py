@@ -8,11 +8,12 @@ fraction: where the first digits of a uniform number do not decide what is drawn
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -26,8 +27,8 @@ LEAST, MOST = Fraction(1, 100_000), Fraction(40)  # epsilon of one entry: 4,600,
 BLOCK = 1 << 20  # entries drawn at a time
 FINE = 26  # levels of an ordered column that are measured; more become bands of about as many rows
 RARE = 12.0  # standard deviations of noise: a level of fewer rows is merged with the other rare ones
-COUNTED_FROM = 0.001  # of the rows: counts below are not what a budget is divided for
-SKEW = 0.7  # the values' shares, rank^-SKEW, that a budget is divided for before anything is known
+JOINED = 0.7  # what it is worth to measure columns together, where rows are KNOWN times noise and root of values
+KNOWN = 700.0
 PIECES = 2**40  # an epsilon is a whole number of them
 
 
@@ -39,7 +40,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Levels:
     """A function g of the public columns: the level of each public combination.
 
@@ -289,12 +290,12 @@ MISFIT_SENSITIVITY = 2
 
 @dataclass(frozen=True)
 class Measure:
-    """What is measured by default: a table for each column, with its part of the budget.
+    """What is measured by default: every column in one table, alone or together with others.
 
     Attributes:
         tables: the levels of every table.
         weights: its part of the budget.
-        smooth: bands of the ordered ones, parameters beside the tables' own that cost nothing.
+        smooth: coarser levels of some tables, parameters beside the tables' own that cost nothing.
     """
 
     tables: list[Levels]
@@ -305,15 +306,13 @@ class Measure:
 def default_measure(
     rows: Counts, columns: Sequence[Levels], ordered: Sequence[bool], values: int, epsilon: float
 ) -> Measure:
-    """One table for every column, chosen and weighed by public columns alone.
+    """What to measure, by public columns alone; each column brings an equal part of the budget to its table.
 
     An ordered column with many levels is measured in bands of about as many rows, which a smooth prior connects; of any
-    other, levels too rare for the noise are merged. Half of the budget goes in equal parts, half to where answers need
-    it: the error of a count is that of its tables, relative variance about 1 / (mu e_c)^2, whose sum over the counts of
-    at least ``COUNTED_FROM`` of the rows is smallest at e_c ~ (sum mu^-2)^(1/3).
+    other, levels too rare for the noise are merged. Then columns with few levels are measured together (``joined``).
     """
     noise = math.sqrt(2) * 2 * len(columns) / epsilon
-    tables, smooth = [], []
+    alone, smooth = [], []
     for column, is_ordered in zip(columns, ordered, strict=True):
         sizes = np.bincount(column.codes, weights=rows, minlength=column.size).astype(np.float64)
         if is_ordered:
@@ -328,12 +327,55 @@ def default_measure(
             merge = rare if rare.sum() > 1 else np.zeros(column.size, dtype=bool)
             table = _merged(column, np.where(merge, 0, np.cumsum(~merge) - (0 if merge.any() else 1)))
         if table.size > 1:
-            tables.append(table)
-    pi = np.arange(1, values + 1) ** -SKEW
-    sizes_of: list[Floats] = [np.bincount(one.codes, rows, one.size).astype(np.float64) for one in tables]
-    needed = np.array([_needed(sizes, pi / pi.sum()) for sizes in sizes_of])
-    weights = 0.5 / max(len(tables), 1) + 0.5 * needed / max(needed.sum(), 1e-300)
-    return Measure(tables, weights.tolist(), smooth)
+            alone.append(table)
+    known = rows.sum() / (KNOWN * noise * math.sqrt(values))
+    groups = joined(rows, alone, JOINED + math.log(max(known, 1e-9)) / 2)
+    smooth += [one for group in groups if len(group) > 1 for one in group]
+    return Measure([together(group) for group in groups], [len(group) / len(alone) for group in groups], smooth)
+
+
+def joined(rows: Counts, alone: Sequence[Levels], allowed: float) -> list[tuple[Levels, ...]]:
+    """Which columns share a table.
+
+    Of k columns measured together in a table of K levels, with k parts of the budget, the count of a level of a column
+    with K_a levels is a sum of K / K_a entries whose noise is a k-th: a variance of K / (K_a k^2) of that of a table of
+    its own. The sum of the logarithms over the columns is (k - 1) ln K - 2 k ln k, below 0 for two columns up to
+    K = 16; and what the columns do together is known besides, which is worth ``allowed`` a time. Among the groups that
+    keep to it, those are joined whose rows spread most evenly over their levels.
+    """
+
+    def spread(group: tuple[Levels, ...]) -> float:
+        k = len(group)
+        return (k - 1) * math.log(math.prod(one.size for one in group)) - 2 * k * math.log(k)
+
+    @cache
+    def evenness(group: tuple[Levels, ...]) -> float:
+        share = np.bincount(together(group).codes, weights=rows) / max(rows.sum(), 1)
+        return -float((share * np.log(np.maximum(share, 1e-300))).sum())
+
+    groups: list[tuple[Levels, ...]] = [(one,) for one in alone]
+    while True:
+        pairs = [
+            (one, other)
+            for one, other in itertools.combinations(groups, 2)
+            if spread(one + other) - spread(one) - spread(other) <= allowed
+        ]
+        if not pairs:
+            return groups
+        one, other = max(pairs, key=lambda pair: evenness(pair[0] + pair[1]))
+        groups = [group for group in groups if group not in (one, other)] + [one + other]
+
+
+def together(columns: Sequence[Levels]) -> Levels:
+    """The levels of some columns together."""
+    if len(columns) == 1:
+        return columns[0]
+    codes = np.zeros(len(columns[0].codes), dtype=np.int64)
+    for column in columns:
+        codes = codes * column.size + column.codes
+    name = " x ".join(column.name for column in columns)
+    size = math.prod(column.size for column in columns)
+    return Levels(name, codes, size, tuple(place for column in columns for place in column.columns))
 
 
 def _merged(column: Levels, to: Ints) -> Levels:
@@ -346,9 +388,3 @@ def bands(sizes: Floats, most: int) -> Ints:
         return np.arange(len(sizes))
     middle = (np.cumsum(sizes) - sizes / 2) / max(sizes.sum(), 1)
     return np.unique((middle * most).astype(np.int64), return_inverse=True)[1].astype(np.int64)
-
-
-def _needed(sizes: Floats, pi: Floats) -> float:
-    mu = sizes[:, None] * pi
-    above = mu >= COUNTED_FROM * sizes.sum()
-    return float(((sizes / sizes.sum())[:, None] * np.where(above, mu, np.inf) ** -2.0).sum()) ** (1 / 3)

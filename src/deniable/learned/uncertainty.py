@@ -66,15 +66,17 @@ class Uncertainty:
         rows = design.rows.astype(np.float64)
         self.expected, self.joint, _ = learner.sums(fitted.theta, keep=False)
         self.normal = self._logarithms()
-        strong = sorted(np.argsort(-fitted.tau[: len(learner.tables)], kind="stable")[:PAIRED].tolist())
         effects, n = [], np.arange(len(rows))
-        self.pairs: list[tuple[int, int, float]] = []  # of tables, and the effect of their cells
-        for i, j in itertools.combinations(strong, 2):
-            one, two = learner.tables[i], learner.tables[j]
+        together = [set(table.columns) for table in learner.tables]
+        self.pairs: list[tuple[int, int, float]] = []  # of levels, and the effect of their cells
+        for (i, effect), (j, its) in itertools.combinations(self._columns(), 2):
+            one, two = design.levels[i], design.levels[j]
+            if any({*one.columns, *two.columns} <= columns for columns in together):
+                continue
             kinds, codes = np.unique(one.codes * two.size + two.codes, return_inverse=True)
-            effect = fitted.tau[i] * fitted.tau[j] * math.sqrt(interaction)
-            self.pairs.append((i, j, effect))
-            effects.append(sparse.csr_array((np.full(len(rows), effect), (codes.ravel(), n)), (len(kinds), len(rows))))
+            both = effect * its * math.sqrt(interaction)
+            self.pairs.append((i, j, both))
+            effects.append(sparse.csr_array((np.full(len(rows), both), (codes.ravel(), n)), (len(kinds), len(rows))))
         # cells of pairs x combinations
         self.cells = sparse.vstack(effects).tocsr() if effects else sparse.csr_array((0, len(rows)))
         count, width = len(rows), len(design.levels)
@@ -87,12 +89,24 @@ class Uncertainty:
         self.of_levels = (self.cells @ weighed).tocsc()[:, learner.seen]  # cells x measured levels: rows shared
         self.together = (self.of_levels.T @ self.of_levels).toarray()
         self.size = np.append(learner.size, rows.sum())
-        share = np.concatenate([learner.share, learner.size[:, None]], axis=1)
-        self.share = np.concatenate([share, self.size[None, :]], axis=0)  # rows that two levels share
         self.prior = np.append(np.repeat(fitted.tau**2, np.diff(design.offsets)), ANY_SHARE**2)
-        measured = self.share[np.ix_(learner.seen, learner.seen)]
-        self.explains = np.linalg.pinv(measured, hermitian=True)
+        self.explains = np.linalg.pinv(learner.share[np.ix_(learner.seen, learner.seen)], hermitian=True)
         self._solved: dict[int, tuple[Floats, Floats]] = {}
+
+    def _columns(self) -> list[tuple[int, float]]:
+        """Where the finest levels of each column stand, and the standard deviation of its effect: the largest ones."""
+        of: dict[tuple[int, ...], list[int]] = {}
+        for place, levels in enumerate(self.learner.design.levels):
+            of.setdefault(levels.columns, []).append(place)
+        known = [
+            (
+                max(places, key=lambda place: self.learner.design.levels[place].size),
+                math.hypot(*self.fitted.tau[places]),
+            )
+            for columns, places in of.items()
+            if len(columns) == 1
+        ]
+        return sorted(known, key=lambda part: -part[1])[:PAIRED]
 
     def _logarithms(self) -> Floats:
         """log Z of every public combination."""
@@ -159,7 +173,8 @@ class Uncertainty:
         """The inverse of S, and J tau^2: what entries and parameters share."""
         if s not in self._solved:
             learner = self.learner
-            jac = self._jacobian(s)
+            weighed = sparse.diags_array(learner.design.rows * self.shares_of(s)) @ self.member
+            jac = (self.member.T @ weighed).toarray()[learner.seen]  # how entries move with theta: M(g and k)
             share = self.expected[learner.seen, s] / np.maximum(self.size[learner.seen], 1)
             both = jac * self.prior
             covariance = both @ jac.T
@@ -172,14 +187,3 @@ class Uncertainty:
                 self._solved.clear()
             self._solved[s] = solved
         return self._solved[s]
-
-    def _jacobian(self, s: int) -> Floats:
-        """How the entries of measured tables at one value move with theta, M(g and k): where the columns of two levels
-        are taken to be independent given the value."""
-        size, seen = self.size, self.learner.seen
-        expected = np.append(self.expected[:, s], np.exp(self.learner.base[s]) * size[-1])
-        share = self.share[seen]
-        ratio = expected / np.maximum(size * np.exp(self.learner.base[s]), 1e-9)
-        jac = share * (np.exp(self.learner.base[s]) * ratio[seen, None] * ratio[None, :])
-        inside, around = share >= size[seen][:, None] - 0.5, share >= size[None, :] - 0.5
-        return np.where(inside, expected[seen][:, None], np.where(around, expected[None, :], jac))

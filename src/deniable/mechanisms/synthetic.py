@@ -335,7 +335,7 @@ def learn(
 ) -> tuple[Learned, Dealt]:
     """Measure, learn, deal: what is published of the model, and what each public combination gets."""
     sizes = [coding.size for coding in codings]
-    columns = [Levels(one.column, crossed.codes[:, i], one.size, (i,)) for i, one in enumerate(codings)]
+    columns = [_dense(Levels(one.column, crossed.codes[:, i], one.size, (i,))) for i, one in enumerate(codings)]
     rows, m = crossed.rows, crossed.counts.shape[1]
     left = budget.epsilon - ledger.epsilon
     plan = _measure(mechanism, rows, columns, [one.ordered for one in codings], m, left)
@@ -362,7 +362,7 @@ def _measure(
     else:
         place = {column.name: number for number, column in enumerate(columns)}
         named = [[columns[place[name]] for name in names if name in place] for names in mechanism.tables]
-        tables = [_crossed_levels(some) for some in named if some]
+        tables = [measuring.together(some) for some in named if some]
         plan = measuring.Measure(tables, [1.0] * len(tables), [])
     if plan.tables:
         return plan
@@ -414,16 +414,6 @@ def plan_of(
         not_protected=(PUBLIC_COLUMNS, DISTRIBUTION, LOOKS, NOT_MEASURED, *([EXEMPT_ROWS] if exempt else [])),
     )
     return Plan(mechanism.name, (part,), privacy, guarantee, mechanism.options)
-
-
-def _crossed_levels(columns: Sequence[Levels]) -> Levels:
-    """Levels of some columns together."""
-    codes = np.zeros(len(columns[0].codes), dtype=np.int64)
-    for column in columns:
-        codes = codes * column.size + column.codes
-    size = int(codes.max(initial=0)) + 1
-    name = " x ".join(column.name for column in columns)
-    return Levels(name, codes, size, tuple(place for column in columns for place in column.columns))
 
 
 def _dense(levels: Levels) -> Levels:
