@@ -118,6 +118,15 @@ def test_people_for_whom_a_question_was_not_asked_do_not_count() -> None:
         assert not {"values in public columns", "not covered"} & named, str(release.decision)
 
 
+def test_a_copy_of_the_value_is_not_taken_for_rows_of_one_person() -> None:
+    draw = np.random.default_rng(6)
+    code = np.array(people(6)["code"].to_pylist())
+    copy = np.where(draw.random(ROWS) < 0.9, code, draw.choice(CODES, ROWS))
+    number = [CODES.index(value) for value in copy]
+    (point,) = decision(people(6, ward=number)).open
+    assert (point.part, point.columns, point.grade) == ("values in public columns", ("ward",), "never")
+
+
 def test_as_many_are_asked_for_as_one_decides_at_once() -> None:
     points = [Point(f"part {place}", "decide", "So it is.", weight=place) for place in range(9)]
     made = decision_of([*points, Point("worst", "never", "Never.")])

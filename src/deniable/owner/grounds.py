@@ -201,6 +201,9 @@ class Grounds:
         codes = self.codes(self.sensitive[0])
         if agreement(group, codes) < EQUAL:
             return None
+        known = (self.columns.encoded(name).codes.astype(np.int64) for name in self.public)
+        if any(agreement(column, codes) > EQUAL / 2 for column in known):  # a column tells the value: that is why
+            return None
         whole = combined([group, codes], self.rows)
         return whole, np.bincount(whole)
 
