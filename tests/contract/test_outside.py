@@ -105,5 +105,5 @@ def test_without_the_package_its_promise_is_of_an_unknown_kind(home: Path) -> No
 def test_plan_compares_it_and_its_command_is_one_of_ours(home: Path) -> None:
     table = home / "people.csv"
     table.write_text("sex,job\n" + "F,a\nM,b\nF,c\nM,a\n" * 250)
-    assert "fair-coin" in run("-m", "deniable", "plan", table, "--sensitive", "job", "--rho2", "2/3", "--wide").stdout
+    assert "fair-coin" in run("-m", "deniable", "plan", table, "--sensitive", "job", "--rho2", "2/3").stdout
     assert "as many as there are rows" in run("-m", "deniable", "warner").stdout
