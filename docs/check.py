@@ -22,7 +22,8 @@ CODE = re.compile(r"^```.*?^```|^    .*?$", re.MULTILINE | re.DOTALL)
 
 def pages() -> list[Path]:
     """Every page of the documentation."""
-    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+    pages = sorted((ROOT / "docs").rglob("*.md"))
+    return [*sorted(ROOT.glob("*.md")), *(page for page in pages if "vectors" not in page.parts)]  # READMEs of releases
 
 
 def maker(name: str) -> ModuleType:
