@@ -300,13 +300,26 @@ class Desk:
     def histogram(self, project: Project) -> Histogram:
         """How many rows have each sensitive value, as it is published; of several columns each combination."""
         assert self.figures is not None
+        own = [(one.column, one.recode) for one in project.columns if one.role == "sensitive"]
+        key = (self.table, "histogram", tuple(own), project.rare)
+        if key not in self.kept:
+            self.kept[key] = self._counted(project)
+        counts: Histogram = self.kept[key]
+        return counts
+
+    def _counted(self, project: Project) -> Histogram:
+        assert self.figures is not None
         made = [self.figures.coarse_codes(project, name) for name in project.sensitive]
         values: list[list[Hashable]] = [[*encoded.values.to_pylist(), None] for encoded, _ in made]
         codes = made[0][1].astype("int64")
         for encoded, more in made[1:]:
             codes = codes * (len(encoded.values) + 1) + more
         counts: dict[Hashable, int] = {}
-        known, rows = np.unique(codes, return_counts=True)
+        rows = np.bincount(codes) if len(made) == 1 else np.zeros(0, np.int64)  # of one column a value is a small code
+        known = np.flatnonzero(rows)
+        rows = rows[known]
+        if len(made) > 1:
+            known, rows = np.unique(codes, return_counts=True)
         for code, number in zip(known.tolist(), rows.tolist(), strict=True):
             places = []
             for own in reversed(values):

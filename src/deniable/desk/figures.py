@@ -159,8 +159,9 @@ class Figures:
 
     # -- Who is found -------------------------------------------------------------------------------------------------
 
-    def alone(self, maps: Mapping[str, Ints]) -> Alone:
-        """How many people are alone in these columns; ``maps``: column -> for each code the one that it becomes."""
+    def alone(self, maps: Mapping[str, Ints], *, by_column: bool = True) -> Alone:
+        """How many people are alone in these columns; ``maps``: column -> for each code the one that it becomes;
+        ``by_column``: and how many would be, were one of them not known."""
         rng = np.random.default_rng(SEED)
         words = {name: rng.integers(0, 2**64, int(place.max(initial=0)) + 1, np.uint64) for name, place in maps.items()}
         people = self.held if self.held <= PEOPLE else PEOPLE
@@ -174,9 +175,13 @@ class Figures:
         start = (self.held - rows) // 2
         within = chosen[(chosen >= start) & (chosen < start + rows)]
         whole = (start, start + rows)
-        among = share if rows == self.held else float((self._sizes(maps, words, within, whole) == 1).mean())
+        among = (
+            share
+            if rows == self.held or not by_column
+            else float((self._sizes(maps, words, within, whole) == 1).mean())
+        )
         without = {}
-        for name in list(maps)[:MOST_BY_COLUMN] if len(maps) > 1 else ():
+        for name in list(maps)[:MOST_BY_COLUMN] if by_column and len(maps) > 1 else ():
             others = {other: place for other, place in maps.items() if other != name}
             without[name] = float((self._sizes(others, words, within, whole) == 1).mean())
         return Alone(share, error, float((sizes < 5).mean()), without, among, rows, self.held)

@@ -341,8 +341,8 @@ def show_coarsen(desk: Desk, words: Words, project: Project | None, form: Form |
     public = [name for name in public_of(project) if name in figures.columns]
     recodes = {one.column: one.recode for one in project.columns}
     listed = [one.column for one in project.columns if one.role in ("public", "drop") and one.column in figures.columns]
-    before = _alone(desk, project, dict.fromkeys(listed, ""), None)
-    now = _alone(desk, project, {name: recodes[name] for name in public}, project.rare)
+    before = _alone(desk, dict.fromkeys(listed, ""), None, by_column=False)
+    now = _alone(desk, {name: recodes[name] for name in public}, project.rare)
     rows = []
     for place, one in enumerate(project.columns):
         if one.column not in listed:
@@ -388,15 +388,16 @@ def _has_missing(desk: Desk, name: str) -> int:
     return int(bool((column.codes == len(column.values)).any()))
 
 
-def _alone(desk: Desk, project: Project, recodes: Mapping[str, str], rare: int | None) -> Alone:
+def _alone(desk: Desk, recodes: Mapping[str, str], rare: int | None, *, by_column: bool = True) -> Alone:
     """Kept for the last few questions: the same page is looked at again and again."""
     assert desk.figures is not None
-    key = (desk.table, tuple(sorted(recodes.items())), rare)
+    key = (desk.table, tuple(sorted(recodes.items())), rare, by_column)
     if key not in desk.kept:
         while len(desk.kept) > 50:
             desk.kept.pop(next(iter(desk.kept)))
         desk.kept[key] = desk.figures.alone(
-            {name: desk.figures.coarse(name, how, rare).codes for name, how in recodes.items()}
+            {name: desk.figures.coarse(name, how, rare).codes for name, how in recodes.items()},
+            by_column=by_column,
         )
     made: Alone = desk.kept[key]
     return made
