@@ -34,8 +34,8 @@ from deniable.publishing.recoding import RecodeLike, Rows
 from deniable.publishing.request import Publication, Request
 from deniable.publishing.series import Series, require_own_draws, said_of_looks
 from deniable.release.commit import Commit
-from deniable.release.folder import finish_folder, release_folder
-from deniable.release.release import Release, open_release
+from deniable.release.folder import finish_folder, read_manifest, release_folder
+from deniable.release.release import Release
 from deniable.tables import Engine
 from deniable.tables.base import CELL, Job, Progress, no_progress
 from deniable.tables.encoding import require_readable_csv
@@ -174,7 +174,7 @@ def publish(
     made = (
         Release(manifest, table=table, engine=publication.engine)
         if out is None
-        else open_release(out, engine=publication.engine)
+        else Release(read_manifest(Path(out)), folder=Path(out), engine=publication.engine)
     )
     return advice.given_with(made)
 

@@ -47,7 +47,7 @@ from deniable.release.database import write_database
 from deniable.release.folder import require_shape, unchanged_file
 from deniable.release.published import with_channels
 from deniable.release.sign import files_of_key, signer_of
-from deniable.release.verify import verify
+from deniable.release.verify import require_sound, verify
 from deniable.tables import Engine, engine_named
 from deniable.tables.base import Dataset
 from deniable.tables.lineups import code_table, coded_part
@@ -585,9 +585,11 @@ class Release(Questions, Modelling):
     @cached_property
     def _counter(self) -> Counter:
         data = self.manifest.data
-        if self._table is None and self.folder is not None and data is not None and data.format == "parquet":
-            return self.engine.counter(self._file_of_rows(), self.manifest)
-        return self.engine.counter(self.table, self.manifest)
+        from_file = self._table is None and self.folder is not None and data is not None and data.format == "parquet"
+        rows = self._file_of_rows() if from_file else self.table
+        if self.folder is not None:
+            require_sound(self.folder, rows=True)
+        return self.engine.counter(rows, self.manifest)
 
     def save(
         self, out: str | os.PathLike[str], *, overwrite: bool = False, format: str = "parquet", sign: Any | None = None
@@ -686,6 +688,9 @@ def _installed(name: str) -> Any:
 def open_release(path: str | os.PathLike[str], *, engine: str | Engine = "local") -> Release:
     """The release in a folder; its rows are read when they are needed.
 
+    Nothing is answered from a release that would not verify: it is refused when it is opened for what its manifest
+    shows (a signature included), and by the first question for what its rows show.
+
     Args:
         path: the folder.
         engine: what reads and counts the rows: a name, or an object.
@@ -699,4 +704,6 @@ def open_release(path: str | os.PathLike[str], *, engine: str | Engine = "local"
     <Release of 300 rows, disease by uniform>
     """
     folder = Path(path)
-    return Release(folders.read_manifest(folder), folder=folder, engine=engine)
+    opened = Release(folders.read_manifest(folder), folder=folder, engine=engine)
+    require_sound(folder, rows=False)
+    return opened

@@ -57,16 +57,36 @@ def verify(release: str | os.PathLike[str] | Release, *, signed_by: Any | None =
     return _raise_where_it_fails(certificate, "this release")
 
 
+def require_sound(folder: Path, *, rows: bool) -> None:
+    """Refuse answers from a release that would not verify.
+
+    Args:
+        folder: of the release.
+        rows: whether its rows are looked at, as they are before the first question.
+    """
+    failures = _certified(folder, None, rows=rows).failures
+    if failures:
+        raise VerificationError(
+            f"{str(folder)!r} would not verify, so answers from it would mean nothing ({failures[0].what}: "
+            f"{failures[0].detail}). Fix: get the release again from whoever published it; `deniable verify {folder}` "
+            "says what else differs."
+        )
+
+
 def _verified(folder: Path, trusted: str | None) -> Certificate:
     try:
-        certificate = deniable_verify.verify(folder, signed_by=trusted)
+        return _raise_where_it_fails(_certified(folder, trusted, rows=True), str(folder))
     except deniable_verify.NoReleaseError:
         folders.manifest_text(folder)  # says what there is instead
         raise ManifestError(f"{str(folder)!r} is not a release that can be read.") from None
-    if not certificate.failures:
-        checks = [_readme_check(folder) if check.what == "README" else check for check in certificate.checks]
-        certificate = replace(certificate, checks=tuple(checks))
-    return _raise_where_it_fails(certificate, str(folder))
+
+
+def _certified(folder: Path, trusted: str | None, *, rows: bool) -> Certificate:
+    certificate = deniable_verify.verify(folder, signed_by=trusted, rows=rows)
+    if certificate.failures:
+        return certificate
+    checks = [_readme_check(folder) if check.what == "README" else check for check in certificate.checks]
+    return replace(certificate, checks=tuple(checks))
 
 
 def _readme_check(folder: Path) -> Check:
