@@ -168,3 +168,13 @@ def test_beliefs_without_a_release_are_compared_with_rho2_whichever_mechanism_co
     _show_informed({"redraw": Informed(unlimited, unlimited, 9), "uniform": Informed(limited, limited, 9)})
     last = capsys.readouterr().out.splitlines()[-2].split()
     assert last == ["no", "release", "20", "%", "15", "%", "10", "%", "0", "%"]
+
+
+def test_a_budget_is_a_requirement(patients: Path) -> None:
+    words = ["evaluate", str(patients), "--sensitive", "disease", "--drop", "name", "--mechanism", "uniform"]
+    done = CliRunner().invoke(app, [*words, "--epsilon", "1", "--draws", "1", "--workers", "1", "--json", "--quiet"])
+    assert done.exit_code == 0, done.output
+    assert 0.2 < json.loads(done.stdout)["results"][0]["rho2"] < 0.24, "a belief of 10 % becomes at most 23.2 %"
+    both = CliRunner().invoke(app, [*words, "--epsilon", "1", "--rho2", "1/3"])
+    assert both.exit_code == 2
+    assert "--epsilon excludes" in both.output

@@ -31,6 +31,7 @@ def evaluate(
     sensitive: Annotated[str, typer.Option(metavar="COLUMN", help="The column to perturb.")],
     rho2: options.Rho2 = None,
     rho1: options.Rho1 = None,
+    epsilon: options.Epsilon = None,
     adversary: options.Adversary = "frequency",
     requirements: options.Requirements = None,
     exempt: options.Exempt = None,
@@ -87,10 +88,10 @@ def evaluate(
         reports.refuse_inside(resume)
     binned, given = options.bins_of(bins), options.one_or_many(files)
     recoding = options.recoding_of(recode, rare, suppress)
-    required = options.Required(rho2, rho1, adversary, requirements, exempt=exempt)
+    required = options.Required(rho2, rho1, adversary, requirements, exempt=exempt, epsilon=epsilon)
     privacy = required.privacy(given, [sensitive], binned)
     if privacy is None:
-        raise OptionError("Nothing is required. Fix: --rho2 1/6, or --requirements FILE.")
+        raise OptionError("Nothing is required. Fix: --rho2 1/6, --epsilon 1, or --requirements FILE.")
     table = CodedTable.read(
         as_read(given, sensitive, tuple(drop or ()), binned, recoding), sensitive, drop=tuple(drop or ())
     )
