@@ -68,7 +68,7 @@ def test_columns_that_were_perturbed_together_are_not_learned_from_together():
         TreeClassifier().fit(release, target="rich")
     assert auc(TreeClassifier().fit(release, target="rich", columns=["age"]), frame[["age", "rich"]], "rich") >= 0.5
     refused = dn.publish(frame, sensitive="job", mechanism="redraw", key=bytes(32))
-    with pytest.raises(dn.DeniableError, match="cannot be (inverted|told apart)"):
+    with pytest.raises(dn.DeniableError, match="cannot be told apart"):
         NaiveBayesClassifier().fit(refused, target="rich")
 
 
