@@ -93,9 +93,9 @@ def test_psycopg_asks_it_with_parameters_and_transactions(served: Served) -> Non
         assert connection.execute(born, binary=True).fetchall() == served.rows(born)
         with pytest.raises(psycopg.Error, match="There is no column"):
             connection.execute("SELECT diseas FROM release")
-        with pytest.raises(psycopg.Error):
-            connection.execute("SELECT COUNT(*) FROM release WHERE disease = %s", ("flu'; DROP",))
         connection.rollback()
+        strange = "SELECT COUNT(*) AS n FROM release WHERE disease = %s"
+        assert connection.execute(strange, ("flu'; DROP",)).fetchall()[0][0] == 0  # a text, and nobody's value
         with connection.cursor() as cursor:
             cursor.execute("SELECT * FROM release LIMIT 0")
             assert [column.name for column in cursor.description][:3] == ["sex", "region", "town"]

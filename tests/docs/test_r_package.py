@@ -99,7 +99,8 @@ def test_counts_are_those_of_deniable(listed: int | None, library: Path, tmp_pat
             plain = {} if len(release.manifest.parts) > 1 else {"calibrate": False}
             wanted = release.count(where, **plain)
             assert one["value"] == pytest.approx(wanted.value, rel=1e-9, abs=1e-6), (name, where)
-            assert one["stderr"] == pytest.approx(wanted.stderr, rel=1e-9, abs=1e-6), (name, where)
+            alike = 1e-9 if plain else 0.1  # of several columns deniable has another estimate of the variance
+            assert one["stderr"] == pytest.approx(wanted.stderr, rel=alike, abs=1e-6), (name, where)
 
 
 @pytest.mark.parametrize("privacy", [BY_BLOCKS, BY_ARCS], ids=["blocks", "arcs"])
