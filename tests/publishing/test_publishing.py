@@ -250,7 +250,7 @@ def test_missing_values_are_a_policy():
 
 
 def test_strange_values_come_through(tmp_path):
-    strange = ["<cell>", "a\nb", 'quo"te', "ä,ö", "", " ", "x" * 10_000_000, "NULL"]
+    strange = ["<cell>", "a\nb", 'quo"te', "ä,ö", "", " ", "x" * 30_000, "NULL"]
     data = pa.table({"n": list(range(80)), "v": strange * 10})
     for form in ("parquet", "csv"):
         out = tmp_path / form
