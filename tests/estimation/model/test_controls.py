@@ -101,6 +101,8 @@ def test_the_histogram_of_each_column_is_used() -> None:
     assert sum(with_it["value"].to_pylist()) == pytest.approx(ROWS, abs=5)
     joint = {"job": "j0", "ill": "i0"}
     assert release.count(joint).stderr < 0.95 * release.count(joint, calibrate=False).stderr
+    nobody = release.sql("SELECT town, COUNT(*) AS n FROM release WHERE pay < 0 AND job = 'j0' GROUP BY town")
+    assert nobody.num_rows == 0
     bare = dn.publish(table(), mechanism=Retention({"job": dn.Replace(0.5), "ill": dn.Replace(0.5)}), key=bytes(32))
     with pytest.raises(dn.DeniableError, match="needs the noisy histograms"):
         bare.count(joint, calibrate=True)

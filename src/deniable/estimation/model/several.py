@@ -275,7 +275,11 @@ class Patterns(Weighed):
         known = self._known
         assert known is not None
         rows = np.zeros((len(self.keys), len(self.truth)))
-        np.add.at(rows, self.rows.group, tally.reshape(len(tally), len(self.truth), -1).sum(axis=-1))
+        np.add.at(
+            rows,
+            self.rows.group,
+            tally.reshape(len(tally), len(self.truth), tally.shape[1] // len(self.truth)).sum(axis=-1),
+        )
 
         def added(weights: Floats, label: int | None) -> Floats:
             often = weights.reshape(len(self.truth), -1) @ known.shown
