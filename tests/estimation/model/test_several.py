@@ -329,3 +329,12 @@ def test_a_question_that_the_noise_drowns_is_answered_with_a_warning():
     with pytest.warns(NoisyQuestionWarning, match="6 perturbed columns together magnify"):
         found = release.count(dict.fromkeys(table.column_names, "a"))
     assert found.hopeless
+
+
+def test_columns_with_histograms_answer_conditions_that_no_row_satisfies():
+    rng = np.random.default_rng(1)
+    table = pa.table({"age": rng.integers(1, 9, N), "job": rng.choice(list("abc"), N), "ill": rng.choice(list("xyz"), N)})
+    own = {"job": Replace(coin=0.5, replacing="identity"), "ill": Replace(coin=0.6, replacing="identity")}
+    release = dn.publish(table, mechanism=Retention(own), marginals=True, key=KEY)
+    count = release.count({"age": dn.between(50, 60), "job": "a", "ill": "x"})
+    assert (count.value, count.low, count.high) == (0, 0, 0)
