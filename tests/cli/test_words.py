@@ -17,6 +17,7 @@ Run = Callable[..., CompletedProcess[str]]
 # What someone at a terminal would have to translate: a parameter with its value, as Python has them.
 SOURCES = "".join(path.read_text(encoding="utf-8") for path in Path(PACKAGE).rglob("*.py") if path.name != "errors.py")
 NAMED = set(re.findall(r"(?<!\w)option\(['\"](\w+)['\"](?!, (?:True|False))", SOURCES))
+NAMED -= {"error"}  # which is written like that inside of --small-sums, too
 FLAGS = set(re.findall(r"(?<!\w)option\(['\"](\w+)['\"], (True|False)", SOURCES))
 PYTHON = re.compile(
     rf"(?<!['\w-])(?:{'|'.join((*NAMED, *dict(FLAGS)))})=(?!=)"

@@ -57,8 +57,7 @@ def asked_in(folder: Path) -> dict[str, Any]:
 def require_same(folder: Path, release: dn.Release, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     n, stderr = duckdb.connect().execute(recipe(folder)).fetchone()
-    one = len(release.manifest.parts) == 1
-    answer = release.count(asked_in(folder), **({"calibrate": False} if one else {}))
+    answer = release.count(asked_in(folder), calibrate=False)
     assert n == pytest.approx(answer.value, rel=1e-9, abs=1e-6)
     if release.manifest.parts[0].swapped is None:
         assert stderr == pytest.approx(answer.stderr, rel=1e-9, abs=1e-6)
@@ -185,7 +184,7 @@ def require_database(release: dn.Release, file: Path) -> None:
     (part, *_), con = release.manifest.parts, duckdb.connect(str(file), read_only=True)
     column = part.columns[0]
     chosen = [value for value in release.manifest.column_domains[column] if value is not None][1:3]
-    options = {"calibrate": False} if len(release.manifest.parts) == 1 else {}
+    options = {"calibrate": False}
     sql = f"""SELECT sex, SUM(w), stderr(w), COUNT(*) FROM weighed("{column}_in" := $1) GROUP BY sex ORDER BY sex"""
     for sex, n, stderr, rows in con.execute(sql, [chosen]).fetchall():
         answer = release.count({column: chosen, "sex": sex}, **options)
@@ -214,8 +213,7 @@ def test_several_conditions_weigh_by_their_product(tmp_path):
         jobs = ["nurse", "clerk"]
         sql = "SELECT SUM(w), stderr(w) FROM weighed(disease_in := ['flu'], job_in := $1)"
         n, stderr = con.execute(sql, [jobs]).fetchone()
-        options = {"calibrate": False} if len(release.manifest.parts) == 1 else {}
-        answer = release.count({"disease": "flu", "job": jobs}, **options)
+        answer = release.count({"disease": "flu", "job": jobs}, calibrate=False)
         assert (n, stderr) == (pytest.approx(answer.value, abs=1e-6), pytest.approx(answer.stderr, abs=1e-6))
 
 
