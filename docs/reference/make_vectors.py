@@ -136,6 +136,10 @@ GOOD: dict[str, Good] = {
     "retention-swapped": Good({"mechanism": mechanisms.Retention({"job": dn.Replace(coin=0.5, replacing="swapping")})}),
     "items": Good({"sensitive": "ills", "mechanism": mechanisms.Items(most=2), "privacy": FREQUENCY}, listed),
     "synthetic": Good(of_job("synthetic", dn.Privacy(epsilon=2), domain=JOBS), lambda: people(3_000)),
+    "synthetic-a-table-for-each-column": Good(
+        of_job(mechanisms.Synthetic(tables=(("sex",), ("town",))), dn.Privacy(epsilon=2), domain=JOBS),
+        lambda: people(3_000),
+    ),
     "synthetic-list-by-threshold": Good(of_job("synthetic", dn.Privacy(epsilon=4))),
 }
 
@@ -451,7 +455,7 @@ BAD: dict[str, Bad] = {
     "shares-of-other-tables": Bad("synthetic", "shares", other_shares),
     "parameters-of-other-tables": Bad("synthetic", "learning", other_parameters),
     "rows-that-are-not-the-models": Bad("synthetic", "dealing", rows_of_a_group),
-    "rows-that-follow-something-else": Bad("synthetic", "groups", rows_of_pairs),
+    "rows-that-follow-something-else": Bad("synthetic-a-table-for-each-column", "groups", rows_of_pairs),
 }
 PUBLISHED_BAD = {"a-public-copy": ("public columns", of_job("uniform"), copied)}  # as a careless owner makes it
 
