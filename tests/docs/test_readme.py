@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import runpy
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from typer.testing import CliRunner
 import deniable as dn
 from deniable.cli.main import app
 
-README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
 MOST_WORDS = 450
 
 
@@ -60,6 +62,24 @@ def test_its_rows_are_those_of_that_release(people: pa.Table) -> None:
     columns = [people[name].to_pylist()[:5] for name in ("age", "gender", "education", "occupation")]
     after = published["occupation"].to_pylist()[:5]
     assert rows == [tuple(map(str, row)) for row in zip(*columns, after, strict=True)]
+
+
+def test_its_picture_shows_the_figures_of_the_page() -> None:
+    made = runpy.run_path(str(ROOT / "docs" / "assets" / "make_errors.py"))
+    assert (ROOT / "docs" / "assets" / "errors.svg").read_text("utf-8") == made["picture"]()
+    alternative = re.search(r"!\[([^\]]+)\]", README).group(1)  # type: ignore[union-attr]
+    by_promise = {}
+    for name, promise, error in made["rows"]():
+        by_promise.setdefault(promise, {})[name] = f"{100 * error:.2g}"
+    field, weak = by_promise["rows, delta 1e-9"].values(), list(by_promise["frequencies only"].values())
+    strong = by_promise["any attacker"]
+    for words in (
+        f"any attacker, {strong.pop('learned releases')} %",
+        f"of the field {' to '.join(field)} %",
+        f"frequencies only {weak[0]} to {weak[-1]} %",
+        f"against any attacker {' and '.join(strong.values())} %",
+    ):
+        assert words in alternative
 
 
 def test_it_is_read_in_a_minute() -> None:
