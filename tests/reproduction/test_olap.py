@@ -124,7 +124,7 @@ def test_adult_s_figures() -> None:
     zero = {k: olap.independence(bits[:, :k]) for k in (1, 2, 3, 4)}
     assert olap.never_worse(found.values(), 1.01)
     assert all(line[1].mean < line[0].mean / 2 for (coin, _), line in found.items() if coin >= 0.3)
-    two, three = (olap.against_coin("x", found, k, zero[k]) for k in (2, 3))
+    two, three = (olap.against_coin(f"OLAP Figure {k + 2}", found, k, zero[k]) for k in (2, 3))
     assert "age, fnlwgt of Adult" in two.about
     assert "age, fnlwgt, hours_per_week of Adult" in three.about
     assert two.agrees

@@ -247,8 +247,9 @@ def plan(
     Nothing is published. The histogram of the sensitive column is looked at; with --pool all rows. The result describes
     the original table: it is for its owner.
 
-    Examples: deniable plan patients.csv --sensitive disease --rho2 1/6, and how strong a promise an error allows:
-    deniable plan patients.csv --sensitive disease --error "1% within 5%"
+    How strong a promise an error allows: --error "1% within 5%".
+
+    Example: deniable plan patients.csv --sensitive disease --rho2 1/6
     """
     _require_places([chart, beliefs_chart, cells_chart], files)
     table, binned = options.one_or_many(files), options.bins_of(bins)

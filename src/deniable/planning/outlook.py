@@ -41,7 +41,7 @@ def learned_error(count: float, columns: int, epsilon: float) -> float:
     """The relative error to expect of a count of so many rows from a learned release.
 
     >>> round(learned_error(600, 7, 0.875), 3)
-    0.037
+    0.035
     """
     entry, apart = ENTRY * max(columns, 1) / epsilon, ASSOCIATION * count
     noise = 1 / (1 / entry**2 + 1 / apart**2)
@@ -52,7 +52,7 @@ def least_row_error(count: float, rho2: float, epsilon: float) -> float:
     """The same of rows that are perturbed one by one, at least, at an epsilon against any attacker.
 
     >>> round(least_row_error(600, 1 / 6, 3), 3)
-    0.101
+    0.105
     """
     draws = 0.0 if math.isinf(epsilon) else 4 * math.exp(epsilon) / math.expm1(epsilon) ** 2
     return NORMAL_MEAN * math.sqrt((draws / SHARE + 1 / rho2) / count)

@@ -476,7 +476,7 @@ class Release(Questions, Modelling):
     >>> release
     <Release of 1,000 rows, disease by uniform>
     >>> release.count({"sex": "F", "disease": "flu"})  # in the table there are 300
-    <Estimate 318 (95 %: 260 to 379)>
+    <Estimate 318 (95 %: 260 to 378)>
     >>> release.sql("SELECT disease, COUNT(*) AS n FROM release GROUP BY disease").column_names
     ['disease', 'n', 'n_low', 'n_high']
     """

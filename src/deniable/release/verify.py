@@ -39,7 +39,7 @@ def verify(release: str | os.PathLike[str] | Release, *, signed_by: Any | None =
     ...     how = {"mechanism": "uniform", "privacy": dn.Privacy(rho2="1/2")}
     ...     _ = dn.publish(table, sensitive="disease", out=f"{home}/release", **how)
     ...     dn.verify(f"{home}/release")
-    <Certificate: all 19 checks hold, 2 more cannot be made>
+    <Certificate: all 21 checks hold, 2 more cannot be made>
     """
     trusted = None if signed_by is None else known_fingerprint(signed_by)
     if isinstance(release, str | os.PathLike):
