@@ -14,6 +14,7 @@ import pytest
 
 import deniable as dn
 from deniable.release import weights as chapter
+from deniable_verify import weights as verified
 from tests.golden.cases import CASES
 from tests.release.test_coded_lineups import BY_ARCS, BY_BLOCKS, published
 
@@ -88,18 +89,19 @@ RELEASES = [
 @pytest.mark.parametrize("listed", [None, 1], ids=["listed", "compact"])
 def test_counts_are_those_of_deniable(listed: int | None, library: Path, tmp_path: Path, monkeypatch: Any) -> None:
     if listed is not None:
-        monkeypatch.setattr(chapter, "LISTED", listed)
-        monkeypatch.setattr(chapter, "LISTED_SETS", listed)
+        for where in (chapter, verified):  # a release is verified before its first answer
+            monkeypatch.setattr(where, "LISTED", listed)
+            monkeypatch.setattr(where, "LISTED_SETS", listed)
     for name, kind in RELEASES if listed is None else [RELEASES[1], RELEASES[3], RELEASES[6], RELEASES[8]]:
         folder = tmp_path / name.replace(" ", "_")
         release = CASES[name].publish(out=folder, format="csv")
         questions = QUESTIONS[kind]
         got = answered(library, folder, [(where, "NULL") for where, _ in questions])
         for (_, where), (one,) in zip(questions, got, strict=True):
-            plain = {} if len(release.manifest.parts) > 1 else {"calibrate": False}
-            wanted = release.count(where, **plain)
+            wanted = release.count(where, calibrate=False)
             assert one["value"] == pytest.approx(wanted.value, rel=1e-9, abs=1e-6), (name, where)
-            alike = 1e-9 if plain else 0.1  # of several columns deniable has another estimate of the variance
+            # Of several columns deniable has another estimate of the variance.
+            alike = 1e-9 if len(release.manifest.parts) == 1 else 0.1
             assert one["stderr"] == pytest.approx(wanted.stderr, rel=alike, abs=1e-6), (name, where)
 
 
@@ -107,7 +109,8 @@ def test_counts_are_those_of_deniable(listed: int | None, library: Path, tmp_pat
 def test_line_ups_that_are_shown_by_codes_are_read(
     privacy: Any, library: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(chapter, "LISTED_SETS", 1)
+    for where in (chapter, verified):
+        monkeypatch.setattr(where, "LISTED_SETS", 1)
     release = published(20, "value", privacy, out=tmp_path / "r", format="csv")
     column = release.manifest.sensitive_columns[0]
     values = [value for value in release.manifest.parts[0].domain[:4] if value is not None]
