@@ -250,7 +250,8 @@ class Questions(ABC):
         Args:
             columns: a mapping of k columns to conditions: the 2^k combinations of what holds and what does not; or a
                 list of columns: all combinations of their values.
-            where, method, calibrate, confidence: as for ``count``.
+            where, method, calibrate, confidence: as for ``count``; combinations of conditions are never calibrated, so
+                that they add up.
         """
         options = Options(method, calibrate, confidence)
         if isinstance(columns, Mapping):
