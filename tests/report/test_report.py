@@ -95,6 +95,13 @@ def test_names_and_values_stay_text_in_html(hostile: Any, way: str, audience: st
     assert "\u202e" not in text
 
 
+def test_what_cannot_be_told_apart_is_said_to_be(hostile: Any) -> None:
+    text = report.render(made(hostile, "redraw", "analyst"), "md")
+    assert "nothing was learned: these values cannot be told apart in this release" in text
+    assert "cannot be predicted: these values cannot be told apart in this release" in text
+    assert "nothing was learned" not in report.render(made(hostile, "uniform", "analyst"), "md")
+
+
 @pytest.mark.parametrize("audience", report.AUDIENCES)
 def test_a_page_asks_nothing_of_the_network(hostile: Any, audience: str) -> None:
     text = page_of(hostile, "uniform", audience)
@@ -249,8 +256,13 @@ def test_a_broken_release_is_called_broken(hostile: Any, tmp_path: Path) -> None
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     manifest["guarantee"]["gamma"] = "101/100"
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    text = report.render(report.document(tmp_path), "md")
-    assert "does not hold what it promises" in text
+    with pytest.raises(dn.VerificationError, match="would not verify, so answers from it would mean nothing"):
+        report.document(tmp_path)
+    (tmp_path / "manifest.json").write_bytes((hostile().folder / "manifest.json").read_bytes())
+    (data,) = tmp_path.glob("data.*")
+    data.write_bytes(data.read_bytes() + b"x")
+    with pytest.raises(dn.DeniableError):
+        report.document(tmp_path)
 
 
 def test_without_the_extra_html_says_what_to_install(hostile: Any, monkeypatch: pytest.MonkeyPatch) -> None:

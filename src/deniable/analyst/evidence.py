@@ -21,6 +21,8 @@ from deniable.core.part import Part
 from deniable.core.privacy import Privacy
 from deniable.core.text import shown
 from deniable.core.values import Floats
+from deniable.estimation.answers import NUMBERS, WHY
+from deniable.estimation.limits import UNKNOWN
 from deniable.lab import rival_candidates
 from deniable.planning.budgets import error_curve
 from deniable.planning.planner import compare
@@ -170,11 +172,13 @@ LEAST_ROWS = 10
 
 @dataclass(frozen=True)
 class Estimates:
-    """The estimated histogram of one part: rows (value, estimate, low, high), and errors (share, error, line)."""
+    """The estimated histogram of one part: rows (value, estimate, low, high), and errors (share, error, line); of
+    ``lost`` values nothing was learned, since they cannot be told from others."""
 
     columns: tuple[str, ...]
     rows: tuple[dict[str, Any], ...]
     errors: tuple[dict[str, Any], ...]
+    lost: int = 0
     unpredicted: str = "the release has too few rows"  # why there are no errors, where there are none
 
     @property
@@ -278,27 +282,28 @@ def labels(domain: Sequence[Any], most: int = 40) -> list[str]:
 
 def _estimates(release: Release, part: Part) -> Estimates | None:
     try:
-        named, *numbers = _counted(release, part, calibrate=None)
+        named, estimated, stderr, low, high = _counted(release, part, calibrate=None)
         raw_stderr = _counted(release, part, calibrate=False)[2]
     except DeniableError:  # a mechanism that nothing can be estimated from
         return None
-    estimated, _, low, high = numbers
     order = np.argsort(-estimated, kind="stable")
     rows = tuple(
         {"value": named[i], "estimate": float(estimated[i]), "low": float(low[i]), "high": float(high[i])}
         for i in order
     )
     noise = None if part.marginal is None else part.marginal.variance
-    return Estimates(part.columns, rows, tuple(_errors(estimated, raw_stderr, noise, release.manifest.rows)))
+    errors = tuple(_errors(estimated, raw_stderr, noise, release.manifest.rows))
+    lost = int(np.isinf(stderr).sum())
+    return Estimates(part.columns, rows, errors, lost, UNKNOWN if lost == len(rows) else Estimates.unpredicted)
 
 
 def _counted(release: Release, part: Part, calibrate: bool | None) -> tuple[list[Any], Floats, Floats, Floats, Floats]:
     """The values of a part, their estimated counts, standard errors and intervals. Groups of a column that is called
     like one of these numbers are refused, so they are counted by conditions: slower, and the same."""
-    if {"value", "stderr", "value_low", "value_high"}.isdisjoint(part.columns):
+    if {*NUMBERS, WHY}.isdisjoint(part.columns):
         table = release.group_by(part.columns, calibrate=calibrate)
         keys = list(zip(*(table[name].to_pylist() for name in part.columns), strict=True))
-        value, stderr, low, high = (table.column(place).to_numpy() for place in (-4, -3, -2, -1))
+        value, stderr, low, high = (table[name].to_numpy() for name in NUMBERS)
         return [key[0] if len(key) == 1 else key for key in keys], value, stderr, low, high
     whole: list[Any] = [value if len(part.columns) > 1 else (value,) for value in part.domain]
     wheres = [dict(zip(part.columns, value, strict=True)) for value in whole]

@@ -12,6 +12,7 @@ from deniable.analyst.evidence import Estimates, Evidence, labels
 from deniable.core.text import shown
 from deniable.core.transforms import said
 from deniable.core.values import percent
+from deniable.estimation.limits import UNKNOWN
 from deniable.report import charts
 from deniable.report.page import Block, Bullets, Code, Document, Facts, Figure, Heading, Note, Section, Text
 from deniable.report.tables import Kind, Table, share
@@ -138,13 +139,20 @@ def histogram_blocks(one: Estimates, truth: Sequence[int] = ()) -> list[Block]:
         body = [(*row, true) for row, true in zip(body, truth, strict=True)]
     table = Table.of("Estimated rows of each value, with 95 % intervals, as the release answers them.", columns, body)
     more = f" The {BARS} most frequent of {len(one.rows):,} values." if len(one.rows) > BARS else ""
+    hopeless = Note(
+        "warning",
+        "hopeless",
+        f"Of {one.lost:,} of {len(one.rows):,} values of {one.name} nothing was learned: {UNKNOWN}. Their intervals "
+        "hold everything that is possible.",
+    )
     return [
+        *([hopeless] if one.lost else []),
         Figure(
             f"How many rows hold each value of {one.name}",
             f"Estimated from the release; the lines are 95 % intervals.{more}",
             partial(charts.histogram_with_intervals, drawn, "estimated rows"),
             table,
-        )
+        ),
     ]
 
 
