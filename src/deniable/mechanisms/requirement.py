@@ -139,8 +139,8 @@ def require_covered(histogram: Histogram, protected: Bools) -> None:
 def nothing_covered() -> RequirementError:
     """The error for a requirement that covers no value."""
     return RequirementError(
-        "No value is protected: every value of the table is exempt, or more frequent than rho1. Fix: name fewer values "
-        f"in {option('exempt', '')}, raise rho1, or leave it out."
+        "No value is protected: every value of the table is exempt, or may be more frequent than rho1. Fix: name fewer "
+        f"values in {option('exempt', '')}, raise rho1, or leave it out."
     )
 
 
@@ -506,8 +506,9 @@ def beyond_rho1(
 ) -> tuple[int, ...]:
     """Positions of values that are not covered, being more frequent than rho1; ``sure`` has each value's posterior.
 
-    From the noisy histogram: those that a margin brings above rho1 and, by ``bound``, their posterior above rho2. The
-    margin is the first of a short list with which no true posterior of the others is above it.
+    Refused where that leaves none. From the noisy histogram: those that a margin brings above rho1 and, by ``bound``,
+    their posterior above rho2. The margin is the first of a short list with which no true posterior of the others is
+    above it.
     """
     named, most = named_values(histogram, privacy)
     if most is None or privacy.rho2 is None:
@@ -522,7 +523,10 @@ def beyond_rho1(
         return above_rho1
 
     masks = chain((near(margin) & _above(bound(margin), privacy.rho2) for margin in margins), map(near, margins))
-    return tuple(np.flatnonzero(next(mask for mask in masks if not (open_ended & ~mask).any())).tolist())
+    beyond = next(mask for mask in masks if not (open_ended & ~mask).any())
+    if named.any() and not (named & ~beyond).any():
+        raise nothing_covered()
+    return tuple(np.flatnonzero(beyond).tolist())
 
 
 def _above(sure: Sequence[Fraction], rho2: Fraction) -> Bools:
