@@ -311,6 +311,8 @@ def default_measure(
     An ordered column with many levels is measured in bands of about as many rows, which a smooth prior connects; of any
     other, levels too rare for the noise are merged. Then columns with few levels are measured together (``joined``).
     """
+    if not columns:
+        return Measure([], [], [])
     noise = math.sqrt(2) * 2 * len(columns) / epsilon
     alone, smooth = [], []
     for column, is_ordered in zip(columns, ordered, strict=True):
