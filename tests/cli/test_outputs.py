@@ -90,7 +90,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_is_read(
     page.mkdir()
     folder.mkdir()
     for words in (
-        *(("plan", absent, *ASKED, f"--{kind}chart", page) for kind in ("", "beliefs-", "risk-", "cells-")),
+        *(("plan", absent, *ASKED, f"--{kind}chart", page) for kind in ("", "beliefs-", "cells-")),
         ("evaluate", absent, *ASKED, "--out", page),
         ("audit", absent, release, "--out", page),
         ("report", release, "--original", absent, "--format", "md", "--out", page),

@@ -137,7 +137,7 @@ def test_several_sensitive_columns_and_exempt_values(patients: Path, run, tmp_pa
             "RequirementError",
             "rho1 = 1/3 must be smaller",
         ),
-        (("--sensitive", "disease"), "RequirementError", "or --rho2 1/6"),
+        (("--sensitive", "disease"), "RequirementError", "--rho2 1/3: how sure an attacker may become; or --epsilon 1"),
         (("--sensitive", "disease", "--rho1", "1/5"), "RequirementError", "rho2 is missing"),
         (("--sensitive", "disease", "--rho2", "0"), "RequirementError", "rho2 = 0 is not allowed"),
         (("--sensitive", "disease", "--rho2", "1"), "RequirementError", "strictly between 0 and 1"),
