@@ -140,7 +140,7 @@ def histogram_blocks(one: Estimates, truth: Sequence[int] = ()) -> list[Block]:
     table = Table.of("Estimated rows of each value, with 95 % intervals, as the release answers them.", columns, body)
     more = f" The {BARS} most frequent of {len(one.rows):,} values." if len(one.rows) > BARS else ""
     hopeless = Note(
-        "warning",
+        "caution",
         "hopeless",
         f"Of {one.lost:,} of {len(one.rows):,} values of {one.name} nothing was learned: {UNKNOWN}. Their intervals "
         "hold everything that is possible.",
