@@ -115,35 +115,53 @@ class Lock:
     def on(cls, target: Path, patience: float) -> Lock | None:
         """The lock on a target, waited for; refused where another run keeps it for longer."""
         path, until = target.parent / f".{target.name}.lock", time.monotonic() + patience
-        while True:
-            try:
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            except OSError:  # nothing can be written there, so that nothing can be forgotten
-                return None
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.path.samestat(os.fstat(descriptor), os.stat(path)):
-                    return cls(path, descriptor)
-            except FileNotFoundError:
-                pass  # its holder has just removed it: a lock that nobody else would find is none
-            except OSError as problem:
-                if problem.errno in NO_LOCKS:
-                    os.close(descriptor)
+        descriptor = -1
+        try:
+            while True:
+                try:
+                    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                except OSError:  # nothing can be written there, so that nothing can be forgotten
                     return None
-                if time.monotonic() >= until:
-                    os.close(descriptor)
-                    raise OutputError(
-                        f"Another run is writing {str(target)!r} at this moment. Fix: wait until it is done, and then "
-                        "run this again."
-                    ) from None
-                time.sleep(0.02)
-            os.close(descriptor)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                        return cls(path, descriptor)
+                except FileNotFoundError:
+                    pass  # its holder has just removed it: a lock that nobody else would find is none
+                except OSError as problem:
+                    if problem.errno in NO_LOCKS:
+                        os.close(descriptor)
+                        return None
+                    if time.monotonic() >= until:
+                        os.close(descriptor)
+                        raise OutputError(
+                            f"Another run is writing {str(target)!r} at this moment. Fix: wait until it is done, and "
+                            "then run this again."
+                        ) from None
+                    time.sleep(0.02)
+                os.close(descriptor)
+        except KeyboardInterrupt:  # between opening and locking: nobody else would remove what was made
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+            _unlocked(path)
+            raise
 
     def release(self) -> None:
         """Let go."""
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
         os.close(self.descriptor)
+
+
+def _unlocked(path: Path) -> None:
+    """Remove a lock that nobody holds."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+        finally:
+            os.close(descriptor)
 
 
 @dataclass(eq=False)
