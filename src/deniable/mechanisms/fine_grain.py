@@ -37,6 +37,7 @@ from deniable.mechanisms.requirement import (
     needs_values,
     nothing_covered,
     own_limits,
+    require_some_within,
     require_values,
     shares_told,
     upper_counts,
@@ -460,4 +461,5 @@ def _promise(
         return PerValue(own_limits(histogram, requirements))
     if privacy.adversary == "any-prior":  # one (rho1, rho2) for all, which tells no count: exact
         return PerValue(tuple((histogram.position(value), *pair) for value, pair in requirements.items()))
+    require_some_within(histogram, privacy, above)
     return frequency_promise(histogram, privacy, above, loose)

@@ -506,10 +506,25 @@ def beyond_rho1(
 ) -> tuple[int, ...]:
     """Positions of values that are not covered, being more frequent than rho1; ``sure`` has each value's posterior.
 
-    Refused where that leaves none. From the noisy histogram: those that a margin brings above rho1 and, by ``bound``,
-    their posterior above rho2. The margin is the first of a short list with which no true posterior of the others is
-    above it.
+    From the noisy histogram: those that a margin brings above rho1 and, by ``bound``, their posterior above rho2. The
+    margin is the first of a short list with which no true posterior of the others is above it. Refused where that
+    leaves no value.
     """
+    beyond = _beyond(histogram, privacy, public, sure, bound)
+    require_some_within(histogram, privacy, beyond)
+    return beyond
+
+
+def require_some_within(histogram: Histogram, privacy: Privacy, beyond: tuple[int, ...]) -> None:
+    """Refuse a promise to whoever knows frequencies that margins leave to no value."""
+    named, _ = named_values(histogram, privacy)
+    if beyond and np.isin(np.flatnonzero(named), beyond).all():
+        raise nothing_covered()
+
+
+def _beyond(
+    histogram: Histogram, privacy: Privacy, public: Histogram | None, sure: Sequence[Fraction], bound: Bound
+) -> tuple[int, ...]:
     named, most = named_values(histogram, privacy)
     if most is None or privacy.rho2 is None:
         return ()
@@ -523,10 +538,7 @@ def beyond_rho1(
         return above_rho1
 
     masks = chain((near(margin) & _above(bound(margin), privacy.rho2) for margin in margins), map(near, margins))
-    beyond = next(mask for mask in masks if not (open_ended & ~mask).any())
-    if named.any() and not (named & ~beyond).any():
-        raise nothing_covered()
-    return tuple(np.flatnonzero(beyond).tolist())
+    return tuple(np.flatnonzero(next(mask for mask in masks if not (open_ended & ~mask).any())).tolist())
 
 
 def _above(sure: Sequence[Fraction], rho2: Fraction) -> Bools:
@@ -537,7 +549,8 @@ def _above(sure: Sequence[Fraction], rho2: Fraction) -> Bools:
 def beyond_rho1_at(
     histogram: Histogram, privacy: Privacy, public: Histogram | None, gammas: Sequence[Fraction | None]
 ) -> tuple[int, ...]:
-    """The same where posteriors are bounded by values' amplifications alone; none against any prior."""
+    """The same where posteriors are bounded by values' amplifications alone, which promise something to whoever
+    believes less than a frequency, however few values are left; none against any prior."""
     if privacy.adversary == "any-prior":
         return ()
 
@@ -553,7 +566,7 @@ def beyond_rho1_at(
     def bound(margin: int) -> list[Fraction]:
         return posteriors(histogram.counts if public is None else public.counts + margin)
 
-    return beyond_rho1(histogram, privacy, public, posteriors(histogram.counts), bound)
+    return _beyond(histogram, privacy, public, posteriors(histogram.counts), bound)
 
 
 def bound_by(channel: Channel, public: Histogram | None, rows: int) -> Bound:
