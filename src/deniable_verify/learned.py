@@ -8,7 +8,7 @@ and theta is where
     F = sum (M - Y)^2 / (2 V) + sum theta^2 / (2 tau^2)
 
 cannot fall further: with g its gradient and H = J' V^-1 J + tau^-2 the curvature of its first part and its second, the
-fall that twelve steps of conjugate gradients find, g' H^-1 g / 2, is at most F / 100 + 1/2. What was learned from other
+fall that twelve steps of conjugate gradients find, g' H^-1 g / 2, is at most F / 200 + 1/2. What was learned from other
 tables, exact ones say, is off by the noise of these, ten to a thousand times as much.
 """
 
@@ -33,7 +33,7 @@ Ints = npt.NDArray[np.int64]
 UNIT = 2.0**-16  # of parameters
 MOST_LEVELS = 2**16
 NUMBERS = ("table", "level", "value", "count", "theta")
-STEPS, FALL, LEAST_FALL = 12, 1 / 100, 0.5
+STEPS, FALL, LEAST_FALL = 12, 1 / 200, 0.5
 RARE, FLOOR = 2.0, 0.3  # standard deviations of noise
 LEAST_TAU, MOST_TAU = 0.01, 3.0
 FURTHEST, SPREAD, ROOM, SMALL = 48.0, 0.75, 50.0, 4.0  # rows by which dealing leaves the model

@@ -228,7 +228,7 @@ def test_odd_releases_pass(tmp_path: Path) -> None:
 def test_a_promise_that_noise_leaves_to_no_value_is_refused(one: int, tmp_path: Path) -> None:
     """Every value of these few rows may be more frequent than rho1: such a release was made, and did not verify."""
     _, rows, options = odd_release(np.random.default_rng([2, one]), tmp_path)
-    with pytest.raises(DeniableError, match="No value is protected"):
+    with pytest.raises(DeniableError, match=r"No value is protected|leaves no room"):
         dn.publish(rows, **options)
 
 

@@ -8,11 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+import deniable as dn
 from deniable.core.learned import Dealt
+from deniable.lab import made_up
 from deniable.learned import dealing, measuring, model
 from deniable.tables.keys import Keystream, Secret
 
 SIZES, VALUES, EPSILON = (12, 2, 5), 8, Fraction(1)
+LARGE = ((300_000, 3), (1_000_000, 1), (1_000_000, 3))  # people and epsilon
 
 
 class Learned(NamedTuple):
@@ -119,3 +122,22 @@ def test_a_small_table_tells_nothing_and_says_so() -> None:
     small = learned(300, 4)
     assert np.isfinite(small.fitted.theta).all()
     assert small.fitted.known.sum() < 0.2 * learned(40_000, 4).fitted.known.sum()
+
+
+# Counts that are large beside their noise: from far away, a descent that is not led there ends anywhere.
+@pytest.mark.parametrize(
+    ("people", "epsilon"), [(50_000, 12), *(pytest.param(*large, marks=pytest.mark.long) for large in LARGE)]
+)
+def test_what_many_rows_or_a_large_epsilon_tell_is_learned_to_the_end(people: int, epsilon: int) -> None:
+    table, strongest = made_up.census(people), dn.Privacy(epsilon=epsilon)
+    release = dn.publish(
+        table, sensitive="occupation", privacy=strongest, mechanism="synthetic", epsilon_limit=None, key=bytes(32)
+    )
+    dn.verify(release)
+    for column in ("education", "workclass"):
+        true = table.group_by([column, "occupation"]).aggregate([([], "count_all")]).to_pandas()
+        given = release.table.group_by([column, "occupation"]).aggregate([([], "count_all")]).to_pandas()
+        both = true.merge(given, on=[column, "occupation"], how="left").fillna(0)
+        often = both["count_all_x"] >= people / 200
+        off = (both["count_all_x"] - both["count_all_y"]).abs() / both["count_all_x"]
+        assert off[often].mean() < 0.02

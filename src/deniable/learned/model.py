@@ -2,10 +2,14 @@
 
     Pr[s | q] = e^(o_s + sum_c theta_c[g_c(q), s]) / Z_q,    M[g, s] = sum of n_q Pr[s | q] over q in g
 
-theta minimises  sum_g,s (M[g, s] - Y[g, s])^2 / (2 V_g)  +  sum_c |theta_c|^2 / (2 tau_c^2):  noisy tables Y with
+theta minimises  F = sum_g,s (M[g, s] - Y[g, s])^2 / (2 V_g)  +  sum_c |theta_c|^2 / (2 tau_c^2):  noisy tables Y with
 variances V_g, a variance tau_c^2 for every block of parameters, found by empirical Bayes. A block is a measured table,
 or bands of an ordered one: sums of coarse and fine parameters are a smooth prior, and cost no budget. The curvature at
 each value, K x K numbers from how many rows levels share, scales the steps, gives tau, and is the posterior covariance.
+
+F has valleys that lead nowhere, and entries of five orders of size. So the descent starts where a convex problem ends,
+M - Y + V theta = 0 (of all models whose tables are about Y, the one nearest to independence), which is solved for more
+noise than there is first, and then for less and less of it.
 """
 
 from __future__ import annotations
@@ -13,14 +17,16 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from deniable.core.errors import OptionError
 from deniable.core.values import Floats, Ints
 from deniable.learned.measuring import Levels
 
@@ -30,10 +36,12 @@ JOINT = 4096  # joint levels of a pack, at most
 CURVED = 100_000_000  # numbers of curvature kept, 4 bytes each; of a larger model its diagonal
 KEPT = 200_000_000  # probabilities kept from one pass to the next, 4 bytes each; more are computed twice
 ROUNDED = 2.0**-16  # theta is published in multiples of it
-START, LEAST, MOST = 0.4, 0.01, 3.0  # tau
-STAGES = ((0.3, 12), (0.1, 12), (0.03, 12), (0.01, 12), (0.0, 30))  # share of an entry that is forgiven; steps at most
-ENOUGH = 2e-4  # of the objective: a smaller descent ends a stage
-TRIES = 5
+START, LEAST, MOST = 1.0, 0.01, 3.0  # tau
+NEARER, NEAREST, STEADY = 3, 8, 0.05  # Newton steps under more noise than there is, and under as much; rest, by value
+TURNS, POLISH = 10, 20  # Gauss-Newton steps while tau is found, and after that
+COARSE, FINELY, EXACT = 15, 30, 0.1  # conjugate gradients of each; the share of a gradient that is left
+REST, RESTLESS, LITTLE = 1 / 400, 1 / 200, 50  # of F and a little: what it may still fall by at rest, or at all
+TRIES = 6
 RARE = 2.0  # standard deviations of an entry: a value of fewer rows is learned together with the other rare ones
 
 
@@ -102,14 +110,21 @@ class Fitted:
         theta: K x m parameters, rounded as they are published.
         tau: of each block.
         known: how many parameters of each block the tables tell about, sum of 1 - posterior / prior variance.
-        evaluations: how often the tables were summed.
     """
 
     base: Floats
     theta: Floats
     tau: Floats
     known: Floats
-    evaluations: int
+
+
+class Point(NamedTuple):
+    """Parameters, the tables that they make, and what the way back needs."""
+
+    theta: Floats
+    expected: Floats
+    joint: Single
+    kept: list[Single]
 
 
 class Learner:
@@ -135,15 +150,12 @@ class Learner:
         self.K, self.m = int(self.design.offsets[-1]), self.noisy.shape[1]
         self.base = np.log(_first_shares(noisy, variances))
         self.variance = np.repeat(1 / self.weight[:, None], self.m, axis=1)
-        self.now = 1 / self.variance
-        self.evaluations = 0
         self.share = self.design.overlap()
         self.size = np.diag(self.share).copy()
 
     def sums(self, theta: Floats, *, keep: bool = True) -> tuple[Floats, Single, list[Single]]:
         """M of every level, and what the way back needs: parameters of joint levels, and rows times Pr[s | q]."""
         design, m = self.design, self.m
-        self.evaluations += 1
         joint = (design.stands @ theta).astype(np.float32)
         total = np.zeros(joint.shape)
         kept: list[Single] = []
@@ -184,13 +196,23 @@ class Learner:
         jac = np.where(inside, expected[self.seen, s][:, None], np.where(around, expected[None, :, s], jac))
         return jac * (1 - np.minimum(expected[self.seen, s] / np.maximum(size[self.seen], 1), 0.9))[:, None]
 
-    def curvature(self, expected: Floats, tau: Floats) -> Single:
-        """m x K x K inverses of the Gauss-Newton curvature, J' W J + 1 / tau^2; m x K where these are too many."""
+    def jacobians(self, at: Point) -> Iterator[Floats]:
+        """How the entries of measured tables at each value move with theta at that value, M(g and k) less squares."""
+        design, seen = self.design, self.seen
+        looked, z = design.look.T.tocsr(), np.concatenate(at.kept).T
+        for mine in z:
+            rows = sparse.diags_array(mine * (1 - mine / np.maximum(design.rows, 1)))
+            yield (design.stood[seen] @ (looked @ rows @ design.look) @ design.stands).toarray()
+
+    def curvature(self, at: Point, tau: Floats) -> Single:
+        """m x K x K inverses of the Gauss-Newton curvature at each value, J' W J + 1 / tau^2; where these are too many,
+        m x K of its diagonal, about."""
         precision = np.repeat(1 / tau**2, np.diff(self.design.offsets))
-        whole = self.m * self.K**2 <= CURVED
+        whole = self.m * self.K**2 <= CURVED and bool(at.kept)
         inverse = np.empty((self.m, self.K, self.K) if whole else (self.m, self.K), dtype=np.float32)
-        for s in range(self.m):
-            jac = self.jacobian(s, expected) * np.sqrt(self.now[:, s : s + 1])
+        every = self.jacobians(at) if whole else (self.jacobian(s, at.expected) for s in range(self.m))
+        for s, jac in enumerate(every):
+            jac /= np.sqrt(self.variance[:, s : s + 1])
             if whole:
                 h = jac.T @ jac
                 h[np.diag_indices(self.K)] += precision
@@ -216,22 +238,27 @@ class Learner:
         return dataclasses.replace(fitted, base=self.base, theta=fitted.theta[:, column])
 
     def _fit(self) -> Fitted:
-        """The descent: weights that forgive a share of each entry at first, and then less and less, since a fit by
-        least squares whose entries span five orders of size goes nowhere from far away."""
+        """The descent, by Gauss and Newton. After each of the first steps tau is found anew."""
         off = self.design.offsets
         tau = np.full(len(self.design.levels), START)
-        theta = np.zeros((self.K, self.m))
-        expected = self.sums(theta)[0]
-        inverse: Single = np.zeros(0, dtype=np.float32)
-        for turn, (forgiven, steps) in enumerate(STAGES):
-            self.now = 1 / (self.variance + (forgiven * expected[self.seen]) ** 2)
-            if turn:
-                squares = np.add.reduceat((theta**2).sum(axis=1), off[:-1])
-                tau = np.clip(np.sqrt(squares / np.maximum(self._known(inverse, tau), 1e-3)), LEAST, MOST)
-            inverse = self.curvature(expected, tau)
-            theta, expected = self._descend(theta, np.repeat(1 / tau**2, np.diff(off))[:, None], inverse, steps)
-        theta = np.round(theta / ROUNDED) * ROUNDED
-        return Fitted(self.base, theta, tau, self._known(inverse, tau), self.evaluations)
+        at = self._convex()
+        for _ in range(TURNS):
+            inverse = self.curvature(at, tau)
+            at, _ = self._step(at, tau, inverse, COARSE)
+            squares = np.add.reduceat((at.theta**2).sum(axis=1), off[:-1])
+            tau = np.clip(np.sqrt(squares / np.maximum(self._known(inverse, tau), 1e-3)), LEAST, MOST)
+        for _ in range(POLISH):
+            before, inverse = at, self.curvature(at, tau)
+            at, fall = self._step(at, tau, inverse, FINELY)
+            if fall <= REST or at is before:
+                break
+        if fall > RESTLESS:
+            raise OptionError(
+                f"The model of these noisy tables does not come to rest: it could still be {fall:.0%} nearer to them. "
+                "Fix: a smaller epsilon, or fewer public columns (drop=.., or tables=.. of some of them)."
+            )
+        theta = np.round(at.theta / ROUNDED) * ROUNDED
+        return Fitted(self.base, theta, tau, self._known(inverse, tau))
 
     def _known(self, inverse: Any, tau: Floats) -> Floats:
         off = self.design.offsets
@@ -239,47 +266,104 @@ class Learner:
         remaining = left / np.repeat(tau**2, np.diff(off))
         return np.add.reduceat(self.m - remaining, off[:-1])
 
-    def _descend(self, theta: Floats, precision: Floats, inverse: Any, steps: int) -> tuple[Floats, Floats]:
-        """A few steps of L-BFGS, scaled by the curvature, each shortened until it descends."""
+    def _at(self, theta: Floats) -> Point:
+        return Point(theta, *self.sums(theta))
 
-        def value_of(theta: Floats) -> tuple[float, Floats, Floats, tuple[Single, list[Single]]]:
-            expected, joint, kept = self.sums(theta)
-            pull: Floats = np.zeros((self.K, self.m))
-            miss = expected[self.seen] - self.noisy
-            pull[self.seen] = self.now * miss
-            value = 0.5 * float((pull[self.seen] * miss).sum() + (precision * theta * theta).sum())
-            return value, expected, pull, (joint, kept)
-
-        value, expected, pull, way = value_of(theta)
-        gradient = self.back(pull, *way) + precision * theta
-        pairs: list[tuple[Floats, Floats, float]] = []
-        for step in range(steps):
-            d, along = gradient.copy(), []
-            for s, y, rho in reversed(pairs):
-                along.append(rho * float((s * d).sum()))
-                d -= along[-1] * y
-            d = _scaled(d, inverse)
-            for (s, y, rho), a in zip(pairs, reversed(along), strict=True):
-                d += s * (a - rho * float((y * d).sum()))
-            slope, length = float((d * gradient).sum()), 1.0
-            for _ in range(TRIES):
-                after = theta - length * d
-                new, expected_then, pull, way = value_of(after)
-                if new <= value - 1e-4 * length * slope:
+    def _convex(self) -> Point:
+        """theta of measured tables with M - Y + V theta = 0, the lowest point of a convex function, by Newton's method:
+        for V times a power of ten first under which theta is small, and from there for smaller ones."""
+        seen, at = self.seen, self._at(np.zeros((self.K, self.m)))
+        most = max((self.size[seen, None] * np.exp(self.base) / self.variance).max(), 1)
+        for power in range(math.ceil(math.log10(most)), -1, -1):
+            slack = 10.0**power * self.variance
+            for _ in range(NEARER if power else NEAREST):
+                rest = at.expected[seen] - self.noisy + slack * at.theta[seen]
+                inverse = self._spread(at.expected[seen], slack)
+                toward = _solved(partial(self._slackened, at, slack), rest, inverse, FINELY)
+                slope, length = float((toward * rest).sum()), 1.0
+                for _ in range(TRIES):
+                    theta = at.theta.copy()
+                    theta[seen] -= length * toward
+                    after = self._at(theta)
+                    then = float((toward * (after.expected[seen] - self.noisy + slack * theta[seen])).sum())
+                    if then >= -0.9 * slope:  # not far beyond the lowest point on the way
+                        break
+                    length *= max(slope / (slope - then), 0.1)
+                at = after
+                if slope <= STEADY * self.m:
                     break
-                length = max(0.5 * slope * length**2 / max(new - value + slope * length, 1e-300), 0.1 * length)
-            else:
-                break
-            done = value - new < ENOUGH * value or step == steps - 1
-            theta, value, expected, s = after, new, expected_then, after - theta
-            if done:
-                break
-            new_gradient = self.back(pull, *way) + precision * theta
-            y = new_gradient - gradient
-            product, gradient = float((s * y).sum()), new_gradient
-            if product > 0:
-                pairs.append((s, y, 1 / product))
-        return theta, expected
+        return at
+
+    def _spread(self, expected: Floats, slack: Floats) -> Single:
+        """Inverses of the convex problem's curvature at each value: what two levels share, by the root of
+        p_g (1 - p_g) p_k (1 - p_k), and the slack. Of its diagonal where these are too many."""
+        k, size = len(self.seen), self.size[self.seen, None]
+        share = np.clip(expected / np.maximum(size, 1), 0, 1)
+        spread = share * np.maximum(1 - share, 0.05)
+        if self.m * k**2 > CURVED:
+            return (1 / (size * spread + slack + 1e-6)).T.astype(np.float32)
+        inverse = np.empty((self.m, k, k), dtype=np.float32)
+        for s, root in enumerate(np.sqrt(spread).T):
+            h = self.share[:k, :k] * np.outer(root, root)
+            h[np.diag_indices(k)] += slack[:, s] + 1e-6
+            inverse[s] = np.linalg.inv(h)
+        return inverse
+
+    def _moved(self, at: Point, by: Floats) -> Floats:
+        """How expected entries move with theta; since it is symmetric, also theta's gradient from that of entries."""
+        every = np.zeros((self.K, self.m))
+        every[: len(by)] = by
+        return self.back(every, at.joint, at.kept)[: len(by)]
+
+    def _slackened(self, at: Point, slack: Floats, by: Floats) -> Floats:
+        return self._moved(at, by) + slack * by
+
+    def _step(self, at: Point, tau: Floats, inverse: Single, most: int) -> tuple[Point, float]:
+        """One step of Gauss and Newton, shortened until it descends, and by which part of itself F was to fall."""
+        seen, precision = self.seen, np.repeat(1 / tau**2, np.diff(self.design.offsets))[:, None]
+
+        def pulled(misses: Floats) -> Floats:
+            pull = np.zeros((self.K, self.m))
+            pull[seen] = misses / self.variance
+            return self._moved(at, pull)
+
+        def value_of(point: Point) -> float:
+            misses = (point.expected[seen] - self.noisy) ** 2 / self.variance
+            return 0.5 * float(misses.sum() + (precision * point.theta**2).sum())
+
+        value, gradient = value_of(at), pulled(at.expected[seen] - self.noisy) + precision * at.theta
+        toward = _solved(lambda by: pulled(self._moved(at, by)[seen]) + precision * by, gradient, inverse, most)
+        slope, length = float((toward * gradient).sum()), 1.0
+        for _ in range(TRIES):
+            after = self._at(at.theta - length * toward)
+            lower = value_of(after)
+            if lower <= value - 1e-4 * length * slope:
+                return after, slope / 2 / (value + LITTLE)
+            length = max(0.5 * slope * length**2 / max(lower - value + slope * length, 1e-300), 0.1 * length)
+        return at, slope / 2 / (value + LITTLE)
+
+
+def _solved(curved: Callable[[Floats], Floats], gradient: Floats, inverse: Single, most: int) -> Floats:
+    """A curvature's inverse times a gradient, by conjugate gradients until a tenth of the gradient is left."""
+    found, rest = np.zeros_like(gradient), gradient
+    along = _centred(_scaled(rest, inverse))
+    first = product = float((rest * along).sum())
+    for _ in range(most):
+        if product <= EXACT**2 * first:
+            break
+        bent = curved(along)
+        length = product / float((along * bent).sum())
+        found, rest = found + length * along, rest - length * bent
+        scaled = _centred(_scaled(rest, inverse))
+        before, product = product, float((rest * scaled).sum())
+        along = scaled + product / before * along
+    return found
+
+
+def _centred(theta: Floats) -> Floats:
+    """A level's parameters but for what they have in common, which moves nothing and is 0 where F is least."""
+    centred: Floats = theta - theta.mean(axis=1, keepdims=True)
+    return centred
 
 
 def _scaled(direction: Floats, inverse: Single) -> Floats:
