@@ -1,4 +1,4 @@
-"""What the planner predicts of learned releases, and what choosing costs: python -m benchmarks.outlook [TABLE ..]
+"""What the planner predicts of learned releases, and what choosing costs: python benchmarks/outlook.py [TABLE ..]
 
 For each table, number of rows, of public columns and epsilon: mean relative errors of counts of one or two conditions
 and a value, counted in the published rows, by size, beside what `deniable.planning.outlook` predicts. Then the time of
@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from synthetic_peers import TABLES
 
 import deniable as dn
-from benchmarks.synthetic_peers import TABLES
 from deniable.planning.outlook import learned_error
 
 SIZES = (10, 30, 100, 300, 1000, 3000, 10_000)

@@ -19,7 +19,6 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,13 +108,11 @@ class Fitted:
         base: o_s, the logarithm of each value's share.
         theta: K x m parameters, rounded as they are published.
         tau: of each block.
-        known: how many parameters of each block the tables tell about, sum of 1 - posterior / prior variance.
     """
 
     base: Floats
     theta: Floats
     tau: Floats
-    known: Floats
 
 
 class Point(NamedTuple):
@@ -153,8 +150,8 @@ class Learner:
         self.share = self.design.overlap()
         self.size = np.diag(self.share).copy()
 
-    def sums(self, theta: Floats, *, keep: bool = True) -> tuple[Floats, Single, list[Single]]:
-        """M of every level, and what the way back needs: parameters of joint levels, and rows times Pr[s | q]."""
+    def at(self, theta: Floats, *, keep: bool = True) -> Point:
+        """The tables that some parameters make."""
         design, m = self.design, self.m
         joint = (design.stands @ theta).astype(np.float32)
         total = np.zeros(joint.shape)
@@ -165,20 +162,21 @@ class Learner:
             total += looked @ z
             if keep:
                 kept.append(z)
-        return design.stood @ total, joint, kept
+        return Point(theta, design.stood @ total, joint, kept)
 
-    def back(self, pull: Floats, joint: Single, kept: list[Single]) -> Floats:
-        """The gradient of theta from that of M."""
-        design = self.design
-        joint_pull = (design.stands @ pull).astype(np.float32)
-        gradient = np.zeros(joint.shape)
+    def moved(self, at: Point, by: Floats) -> Floats:
+        """How expected entries move with theta, of as many levels as ``by`` is given for; since that is symmetric, also
+        theta's gradient from that of entries."""
+        design, stands = self.design, self.design.stands[:, : len(by)]
+        joint_by = (stands @ by).astype(np.float32)
+        total = np.zeros(at.joint.shape)
         for place, (first, last, look, looked) in enumerate(design.chunks):
-            z = kept[place] if kept else self._expected(first, last, look, joint)
-            g = look @ joint_pull
+            z = at.kept[place] if at.kept else self._expected(first, last, look, at.joint)
+            g = look @ joint_by
             g -= (np.einsum("qs,qs->q", z, g) / np.maximum(design.rows[first:last], 1))[:, None]
             g *= z
-            gradient += looked @ g
-        return design.stood @ gradient
+            total += looked @ g
+        return design.stood @ total
 
     def _expected(self, first: int, last: int, look: Any, joint: Single) -> Single:
         z = shares(look, joint, self.base)
@@ -238,15 +236,18 @@ class Learner:
         return dataclasses.replace(fitted, base=self.base, theta=fitted.theta[:, column])
 
     def _fit(self) -> Fitted:
-        """The descent, by Gauss and Newton. After each of the first steps tau is found anew."""
+        """The descent, by Gauss and Newton. After each of the first steps tau is found anew, from how many of a block's
+        parameters the tables tell about: the sum of 1 - posterior / prior variance."""
         off = self.design.offsets
         tau = np.full(len(self.design.levels), START)
         at = self._convex()
         for _ in range(TURNS):
             inverse = self.curvature(at, tau)
             at, _ = self._step(at, tau, inverse, COARSE)
+            left = np.einsum("skk->k", inverse) if inverse.ndim == 3 else inverse.sum(axis=0)
+            known = np.add.reduceat(self.m - left / np.repeat(tau**2, np.diff(off)), off[:-1])
             squares = np.add.reduceat((at.theta**2).sum(axis=1), off[:-1])
-            tau = np.clip(np.sqrt(squares / np.maximum(self._known(inverse, tau), 1e-3)), LEAST, MOST)
+            tau = np.clip(np.sqrt(squares / np.maximum(known, 1e-3)), LEAST, MOST)
         for _ in range(POLISH):
             before, inverse = at, self.curvature(at, tau)
             at, fall = self._step(at, tau, inverse, FINELY)
@@ -258,84 +259,64 @@ class Learner:
                 "Fix: a smaller epsilon, or fewer public columns (drop=.., or tables=.. of some of them)."
             )
         theta = np.round(at.theta / ROUNDED) * ROUNDED
-        return Fitted(self.base, theta, tau, self._known(inverse, tau))
-
-    def _known(self, inverse: Any, tau: Floats) -> Floats:
-        off = self.design.offsets
-        left = np.einsum("skk->k", inverse) if inverse.ndim == 3 else inverse.sum(axis=0)
-        remaining = left / np.repeat(tau**2, np.diff(off))
-        return np.add.reduceat(self.m - remaining, off[:-1])
-
-    def _at(self, theta: Floats) -> Point:
-        return Point(theta, *self.sums(theta))
+        return Fitted(self.base, theta, tau)
 
     def _convex(self) -> Point:
         """theta of measured tables with M - Y + V theta = 0, the lowest point of a convex function, by Newton's method:
         for V times a power of ten first under which theta is small, and from there for smaller ones."""
-        seen, at = self.seen, self._at(np.zeros((self.K, self.m)))
-        most = max((self.size[seen, None] * np.exp(self.base) / self.variance).max(), 1)
+        at = self.at(np.zeros((self.K, self.m)))
+        most = max((self.size[self.seen, None] * np.exp(self.base) / self.variance).max(), 1)
         for power in range(math.ceil(math.log10(most)), -1, -1):
-            slack = 10.0**power * self.variance
             for _ in range(NEARER if power else NEAREST):
-                rest = at.expected[seen] - self.noisy + slack * at.theta[seen]
-                inverse = self._spread(at.expected[seen], slack)
-                toward = _solved(partial(self._slackened, at, slack), rest, inverse, FINELY)
-                slope, length = float((toward * rest).sum()), 1.0
-                for _ in range(TRIES):
-                    theta = at.theta.copy()
-                    theta[seen] -= length * toward
-                    after = self._at(theta)
-                    then = float((toward * (after.expected[seen] - self.noisy + slack * theta[seen])).sum())
-                    if then >= -0.9 * slope:  # not far beyond the lowest point on the way
-                        break
-                    length *= max(slope / (slope - then), 0.1)
-                at = after
+                at, slope = self._newton(at, 10.0**power * self.variance)
                 if slope <= STEADY * self.m:
                     break
         return at
 
-    def _spread(self, expected: Floats, slack: Floats) -> Single:
-        """Inverses of the convex problem's curvature at each value: what two levels share, by the root of
-        p_g (1 - p_g) p_k (1 - p_k), and the slack. Of its diagonal where these are too many."""
-        k, size = len(self.seen), self.size[self.seen, None]
-        share = np.clip(expected / np.maximum(size, 1), 0, 1)
+    def _newton(self, at: Point, slack: Floats) -> tuple[Point, float]:
+        """One step to where M - Y + slack theta = 0, and its slope. Scaled by the curvature at each value, about: what
+        two levels share, by the root of p_g (1 - p_g) p_k (1 - p_k)."""
+        seen, k, size = self.seen, len(self.seen), self.size[self.seen, None]
+        share = np.clip(at.expected[seen] / np.maximum(size, 1), 0, 1)
         spread = share * np.maximum(1 - share, 0.05)
         if self.m * k**2 > CURVED:
-            return (1 / (size * spread + slack + 1e-6)).T.astype(np.float32)
-        inverse = np.empty((self.m, k, k), dtype=np.float32)
-        for s, root in enumerate(np.sqrt(spread).T):
-            h = self.share[:k, :k] * np.outer(root, root)
-            h[np.diag_indices(k)] += slack[:, s] + 1e-6
-            inverse[s] = np.linalg.inv(h)
-        return inverse
-
-    def _moved(self, at: Point, by: Floats) -> Floats:
-        """How expected entries move with theta; since it is symmetric, also theta's gradient from that of entries."""
-        every = np.zeros((self.K, self.m))
-        every[: len(by)] = by
-        return self.back(every, at.joint, at.kept)[: len(by)]
-
-    def _slackened(self, at: Point, slack: Floats, by: Floats) -> Floats:
-        return self._moved(at, by) + slack * by
+            inverse: Single = (1 / (size * spread + slack + 1e-6)).T.astype(np.float32)
+        else:
+            inverse = np.empty((self.m, k, k), dtype=np.float32)
+            for s, root in enumerate(np.sqrt(spread).T):
+                h = self.share[:k, :k] * np.outer(root, root)
+                h[np.diag_indices(k)] += slack[:, s] + 1e-6
+                inverse[s] = np.linalg.inv(h)
+        rest = at.expected[seen] - self.noisy + slack * at.theta[seen]
+        toward = _solved(lambda by: self.moved(at, by)[seen] + slack * by, rest, inverse, FINELY)
+        slope, length = float((toward * rest).sum()), 1.0
+        for _ in range(TRIES):
+            theta = at.theta.copy()
+            theta[seen] -= length * toward
+            after = self.at(theta)
+            then = float((toward * (after.expected[seen] - self.noisy + slack * theta[seen])).sum())
+            if then >= -0.9 * slope:  # not far beyond the lowest point on the way
+                break
+            length *= max(slope / (slope - then), 0.1)
+        return after, slope
 
     def _step(self, at: Point, tau: Floats, inverse: Single, most: int) -> tuple[Point, float]:
         """One step of Gauss and Newton, shortened until it descends, and by which part of itself F was to fall."""
         seen, precision = self.seen, np.repeat(1 / tau**2, np.diff(self.design.offsets))[:, None]
 
-        def pulled(misses: Floats) -> Floats:
-            pull = np.zeros((self.K, self.m))
-            pull[seen] = misses / self.variance
-            return self._moved(at, pull)
-
         def value_of(point: Point) -> float:
             misses = (point.expected[seen] - self.noisy) ** 2 / self.variance
             return 0.5 * float(misses.sum() + (precision * point.theta**2).sum())
 
-        value, gradient = value_of(at), pulled(at.expected[seen] - self.noisy) + precision * at.theta
-        toward = _solved(lambda by: pulled(self._moved(at, by)[seen]) + precision * by, gradient, inverse, most)
+        value = value_of(at)
+        gradient = self.moved(at, (at.expected[seen] - self.noisy) / self.variance) + precision * at.theta
+        variance = self.variance
+        toward = _solved(
+            lambda by: self.moved(at, self.moved(at, by)[seen] / variance) + precision * by, gradient, inverse, most
+        )
         slope, length = float((toward * gradient).sum()), 1.0
         for _ in range(TRIES):
-            after = self._at(at.theta - length * toward)
+            after = self.at(at.theta - length * toward)
             lower = value_of(after)
             if lower <= value - 1e-4 * length * slope:
                 return after, slope / 2 / (value + LITTLE)
@@ -345,32 +326,29 @@ class Learner:
 
 def _solved(curved: Callable[[Floats], Floats], gradient: Floats, inverse: Single, most: int) -> Floats:
     """A curvature's inverse times a gradient, by conjugate gradients until a tenth of the gradient is left."""
-    found, rest = np.zeros_like(gradient), gradient
-    along = _centred(_scaled(rest, inverse))
+    result, rest = np.zeros_like(gradient), gradient
+    along = _scaled(rest, inverse)
     first = product = float((rest * along).sum())
     for _ in range(most):
         if product <= EXACT**2 * first:
             break
         bent = curved(along)
         length = product / float((along * bent).sum())
-        found, rest = found + length * along, rest - length * bent
-        scaled = _centred(_scaled(rest, inverse))
+        result, rest = result + length * along, rest - length * bent
+        scaled = _scaled(rest, inverse)
         before, product = product, float((rest * scaled).sum())
         along = scaled + product / before * along
-    return found
-
-
-def _centred(theta: Floats) -> Floats:
-    """A level's parameters but for what they have in common, which moves nothing and is 0 where F is least."""
-    centred: Floats = theta - theta.mean(axis=1, keepdims=True)
-    return centred
+    return result
 
 
 def _scaled(direction: Floats, inverse: Single) -> Floats:
-    """A gradient times the inverse curvature of each value."""
+    """A gradient times the inverse curvature of each value, less what a level's parameters have in common: that moves
+    nothing, and is 0 where F is least."""
     if inverse.ndim == 2:
-        return direction * inverse.T
-    return np.matmul(inverse, direction.T[:, :, None].astype(np.float32))[:, :, 0].T.astype(np.float64)
+        scaled: Floats = direction * inverse.T
+    else:
+        scaled = np.matmul(inverse, direction.T[:, :, None].astype(np.float32))[:, :, 0].T.astype(np.float64)
+    return scaled - scaled.mean(axis=1, keepdims=True)
 
 
 def shares(look: Any, joint: Single, base: Floats) -> Single:

@@ -64,7 +64,7 @@ class Uncertainty:
         self.learner, self.fitted = learner, fitted
         design = learner.design
         rows = design.rows.astype(np.float64)
-        self.expected, self.joint, _ = learner.sums(fitted.theta, keep=False)
+        _, self.expected, self.joint, _ = learner.at(fitted.theta, keep=False)
         self.normal = self._logarithms()
         effects, n = [], np.arange(len(rows))
         together = [set(table.columns) for table in learner.tables]

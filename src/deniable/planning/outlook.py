@@ -27,7 +27,7 @@ from deniable.learned.measuring import least_listed
 from deniable.mechanisms.synthetic import LARGEST_COST, LIST_SHARE, largest_margin
 
 NORMAL_MEAN = math.sqrt(2 / math.pi)
-ENTRY, ASSOCIATION, CHANCE, MISFIT = 3.1, 0.4, 0.16, 0.003
+ENTRY, ASSOCIATION, CHANCE, MISFIT = 3.1, 0.4, 0.1, 0.002
 SHARE = 0.05  # of the rows that a question looks at has its value
 LISTED = 0.01  # of the rows: a value of so many must be listed, or learning says too little of it
 LEAST_EPSILON = 0.1  # of a person, that anything is learned from
@@ -41,7 +41,7 @@ def learned_error(count: float, columns: int, epsilon: float) -> float:
     """The relative error to expect of a count of so many rows from a learned release.
 
     >>> round(learned_error(600, 7, 0.875), 3)
-    0.035
+    0.034
     """
     entry, apart = ENTRY * max(columns, 1) / epsilon, ASSOCIATION * count
     noise = 1 / (1 / entry**2 + 1 / apart**2)

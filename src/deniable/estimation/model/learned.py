@@ -77,7 +77,7 @@ class Model:
         learner.base = np.asarray(learned.base * ROUNDED, np.float64)
         tau = np.array(learned.tau)
         all_theta = np.asarray(np.concatenate(theta) * ROUNDED, np.float64)
-        fitted = Fitted(learner.base, all_theta, tau, np.zeros(len(tau)))
+        fitted = Fitted(learner.base, all_theta, tau)
         return cls(learned.codings, key[order], Uncertainty(learner, fitted))
 
     def places(self, codes: Ints) -> Ints:
