@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from deniable.core.errors import OptionError
 from deniable.core.values import Floats, Ints
@@ -220,19 +221,21 @@ class Learner:
         return inverse
 
     def fit(self) -> Fitted:
-        """The model. Values too rare for any table to tell of share their parameters: no table is summed for them."""
+        """The model. Values too rare for any table to tell of share their parameters: no table is summed for them. One
+        thread does it all: several add up in another order, and the same key is to give the same release."""
         counts = np.exp(self.base) * self.design.rows.sum()
         rare = counts < RARE / math.sqrt(self.weight.max())
-        if rare.sum() < 2:
-            return self._fit()
-        column = np.where(rare, int((~rare).sum()), np.cumsum(~rare) - 1)
-        together = np.zeros((self.m, int(column.max()) + 1))
-        together[np.arange(self.m), column] = 1
-        pooled = copy.copy(self)
-        pooled.m = together.shape[1]
-        pooled.noisy, pooled.variance = self.noisy @ together, self.variance @ together
-        pooled.base = np.log(np.exp(self.base) @ together)
-        fitted = pooled._fit()
+        learner, column = self, np.arange(self.m)
+        if rare.sum() > 1:
+            learner = copy.copy(self)
+            column = np.where(rare, int((~rare).sum()), np.cumsum(~rare) - 1)
+            together = np.zeros((self.m, int(column.max()) + 1))
+            together[np.arange(self.m), column] = 1
+            learner.m = together.shape[1]
+            learner.noisy, learner.variance = self.noisy @ together, self.variance @ together
+            learner.base = np.log(np.exp(self.base) @ together)
+        with threadpool_limits(1, user_api="blas"):
+            fitted = learner._fit()
         return dataclasses.replace(fitted, base=self.base, theta=fitted.theta[:, column])
 
     def _fit(self) -> Fitted:
