@@ -26,7 +26,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "publish": (
         "publish:publish",
-        "Publish a table: perturb its sensitive columns so that every value stays deniable.",
+        "Publish a table with sensitive values that are learned or perturbed, so that each stays deniable.",
+    ),
+    "desk": (
+        "desk:desk",
+        "Publish a table in seven steps, on a page that this machine serves to itself: from the table to a signed "
+        "release.",
     ),
     "verify": (
         "verify:verify",
@@ -90,11 +95,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "collect": (
         "collect:app",
         "Ask people in private: check a survey, serve it, try it with made-up respondents.",
-    ),
-    "desk": (
-        "desk:desk",
-        "Publish a table in seven steps, on a page that this machine serves to itself: from the table to a signed "
-        "release.",
     ),
     "doctor": ("doctor:doctor", "Say what this machine has, and what is missing for what."),
     "demo": ("demo:demo", "Make up a census, publish it, verify the release and ask it questions."),

@@ -222,7 +222,7 @@ def publish(
     quiet: console.Quiet = False,
     as_json: console.AsJson = False,
 ) -> None:
-    """Publish a table: perturb its sensitive columns so that every value stays deniable.
+    """Publish a table with sensitive values that are learned or perturbed, so that each stays deniable.
 
     Without a key file the key is made by the operating system, kept in memory and forgotten. Nothing is written
     unless the whole release is. Exit code 0: it may be given away. 3: written, and something is to be decided first.
