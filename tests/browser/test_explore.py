@@ -1,19 +1,12 @@
-"""The page of `deniable explore` in a real browser: it computes what deniable computes, and asks no network.
-
-Needs Chromium (``chromium`` on the PATH) and the package playwright; the check for accessibility also needs axe-core
-(DENIABLE_AXE). What is missing is skipped, with the reason.
-"""
+"""The page of `deniable explore` in a real browser: it computes what deniable computes, and asks no network."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
 import io
-import os
 import random
-import shutil
 import warnings
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,11 +20,6 @@ from tests.estimation.test_learned_answers import release as learned
 from tests.golden.cases import CASES
 from tests.release.test_coded_lineups import BY_ARCS, BY_BLOCKS, published
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright: pip install playwright")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: no program 'chromium' is on the PATH")
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync")  # fmt: skip
 SHOWN = [
     "uniform", "small-domain", "small-domain, variance and fine-grain", "fine-grain", "designed", "identity", "lineup",
     "lineup, any prior", "lineup, codes", "decoys", "decoys, sums", "redraw", "pram", "retention",
@@ -99,35 +87,15 @@ def as_asked(meta: dict[str, Any], where: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield started
-        started.close()
-
-
 @pytest.fixture
-def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    contexts = []
-
-    def start(
-        release: dn.Release, *, width: int = 1280, scheme: str = "light", columns: Any = None, **options: Any
-    ) -> Any:
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.complaints, page.asked = [], []
-        page.on("console", lambda message: page.complaints.append(message.text))
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.on("request", lambda request: page.asked.append(request.url))
+def opened(tab: Any, tmp_path: Path) -> Any:
+    def start(release: dn.Release, *, width: int = 1280, columns: Any = None, **options: Any) -> Any:
+        page = tab(width, **options)
         page.goto(explore.write(release, tmp_path / "page.html", columns).as_uri())
         page.evaluate("deniable.ready")
         return page
 
-    yield start
-    for context in contexts:
-        context.close()
+    return start
 
 
 @pytest.mark.parametrize(
@@ -174,7 +142,7 @@ def pick(page: Any, column: str, value: str) -> None:
 def test_whoever_opens_it_is_answered(opened: Any) -> None:
     release = released("small-domain")
     page = opened(release)
-    assert page.asked == [page.url]
+    assert [url for _, url, _ in page.asked] == [page.url]
     assert page.locator("#figures .estimate").inner_text().startswith("3,600")
     pick(page, "disease", "flu")
     pick(page, "sex", "F")
@@ -245,18 +213,13 @@ def test_the_policy_stops_the_network_evaluation_and_foreign_scripts(opened: Any
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(375, "light"), (1280, "dark")])
-def test_it_fits_phones_and_axe_finds_nothing(width: int, scheme: str, opened: Any) -> None:
+def test_it_fits_phones_and_axe_finds_nothing(width: int, scheme: str, opened: Any, violations: Any) -> None:
     page = opened(released("small-domain"), width=width, scheme=scheme, bypass_csp=True)
-    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     for rows, columns in (("", ""), ("region", ""), ("disease", "sex")):
         page.locator("#by-rows").select_option(rows)
         page.locator("#by-columns").select_option(columns)
         assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
-        axe = os.environ.get("DENIABLE_AXE", "")
-        if Path(axe).is_file():
-            page.add_script_tag(path=axe)
-            found = page.evaluate("axe.run()")["violations"]
-            assert [(rule["id"], rule["nodes"][0]["html"]) for rule in found] == []
+        assert violations(page) == []
 
 
 def test_it_is_asked_by_keys_alone(opened: Any) -> None:

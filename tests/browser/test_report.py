@@ -1,14 +1,8 @@
-"""The report in a real browser: it sorts, prints, fits a phone, follows light and dark, and asks no network.
-
-Needs Chromium (``chromium`` on the PATH) and the package playwright; the check for accessibility also needs axe-core:
-the environment variable DENIABLE_AXE names its file axe.min.js. What is missing is skipped, with the reason.
-"""
+"""The report in a real browser: it sorts, prints, fits a phone, follows light and dark, and asks no network."""
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +18,6 @@ from deniable.mechanisms import Designed
 from deniable.owner.audit import audit
 from deniable.planning.pools import CodedTable, sdr_pool
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright: pip install playwright")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: no program 'chromium' is on the PATH")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 HOSTILE = ("<script>document.title='broken'</script>", "<cell>", "a & b", "long " * 30, "x", "y", "z", "w" * 90, "flu")
 SCHEMES = ("light", "dark")
 WIDTHS = (1200, 360)
@@ -82,33 +63,16 @@ def evaluation(table: pa.Table) -> report.page.Document:
     return report.evaluation_report([result.to_dict()], "<script>.csv")
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield started
-        started.close()
-
-
 @pytest.fixture
-def opened(browser: Any, pages: dict[str, Path]) -> Iterator[Opened]:
-    """Open a report; what the page complains about, and what it asks for, is in ``page.complaints`` and ``.asked``."""
-    contexts = []
+def opened(tab: Any, pages: dict[str, Path]) -> Opened:
+    """Open a report."""
 
-    def start(audience: str, *, width: int = 1200, scheme: str = "light", **options: Any) -> Any:
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.complaints, page.asked = [], []
-        page.on("console", lambda message: page.complaints.append(message.text))
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.on("request", lambda request: page.asked.append(request.url))
+    def start(audience: str, *, width: int = 1200, **options: Any) -> Any:
+        page = tab(width, **options)
         page.goto(pages[audience].as_uri())
         return page
 
-    yield start
-    for context in contexts:
-        context.close()
+    return start
 
 
 @pytest.mark.parametrize("audience", PAGES)
@@ -213,12 +177,6 @@ def test_tables_are_whole_without_scripts(opened: Opened) -> None:
 @pytest.mark.parametrize("audience", PAGES)
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", WIDTHS)
-def test_axe_finds_nothing(opened: Opened, audience: str, scheme: str, width: int) -> None:
-    axe = os.environ.get("DENIABLE_AXE", "")
-    if not Path(axe).is_file():
-        pytest.skip("needs axe-core: set DENIABLE_AXE to its axe.min.js")
+def test_axe_finds_nothing(opened: Opened, violations: Any, audience: str, scheme: str, width: int) -> None:
     page = opened(audience, width=width, scheme=scheme, bypass_csp=True)  # the page's own policy forbids axe, rightly
-    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    page.add_script_tag(path=axe)
-    found = page.evaluate("axe.run()")["violations"]
-    assert [(rule["id"], rule["impact"], rule["nodes"][0]["html"]) for rule in found] == []
+    assert violations(page) == []

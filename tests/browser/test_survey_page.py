@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,8 @@ from deniable.collection.client import sent
 from tests.collection.serving import TOKEN, Server, new_id, serving
 from tests.collection.surveys import EVERY_KIND, answers, responses_of
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright: pip install playwright")
 pytest.importorskip("fastapi", reason="needs the extra 'collect'")
-CHROMIUM = shutil.which("chromium")
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: no program 'chromium' is on the PATH"),
-]
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
+pytestmark = pytest.mark.long
 RESPONSES = responses_of()
 PHONE = 390
 TRUTH = {
@@ -56,38 +46,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield started
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield started
-        started.close()
-
-
 @pytest.fixture
-def opened(browser: Any, server: Server) -> Iterator[Opened]:
-    contexts = []
-
+def opened(tab: Any, server: Server) -> Opened:
     def start(
         path: str = f"/#{RESPONSES.fingerprint}",
         *,
         width: int = PHONE,
-        scheme: str = "light",
         key: bytes | None = None,
         document: str | None = None,
-        context: Any = None,
         **options: Any,
     ) -> Any:
-        if context is None:
-            context = browser.new_context(
-                viewport={"width": width, "height": 844}, color_scheme=scheme, **{"locale": "en-GB", **options}
-            )
-            contexts.append(context)
-        page = context.new_page()
-        page.complaints, page.asked = [], []
-        page.on("console", lambda message: page.complaints.append(message.text))
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.on("request", lambda request: page.asked.append((request.method, request.url, request.post_data)))
+        page = tab(width, **{"locale": "en-GB", **options})
         if key is not None:
             fixed = f"crypto.getRandomValues = (out) => {{ out.set({list(key)}); return out; }};"
             page.add_init_script(fixed)
@@ -96,9 +65,7 @@ def opened(browser: Any, server: Server) -> Iterator[Opened]:
         page.goto(server.url + path)
         return page
 
-    yield start
-    for context in contexts:
-        context.close()
+    return start
 
 
 def fill_in(page: Any) -> None:
@@ -267,36 +234,28 @@ def test_it_speaks_the_readers_language_and_can_be_worked_by_keyboard(opened: Op
     assert "your answer" in picture.get_attribute("aria-label")
 
 
-def axe_in(page: Any) -> list[Any]:
-    axe = os.environ.get("DENIABLE_AXE", "")
-    if not Path(axe).is_file():
-        pytest.skip("needs axe-core: set DENIABLE_AXE to its axe.min.js")
-    page.add_script_tag(path=axe)
-    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    found = page.evaluate("axe.run()")["violations"]
-    return [(rule["id"], rule["impact"], rule["nodes"][0]["html"]) for rule in found]
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [PHONE, 1200])
-def test_axe_finds_nothing_on_any_step(opened: Opened, server: Server, scheme: str, width: int) -> None:
+def test_axe_finds_nothing_on_any_step(
+    opened: Opened, violations: Any, server: Server, scheme: str, width: int
+) -> None:
     page = opened(scheme=scheme, width=width, bypass_csp=True, service_workers="block")
     page.locator("#form").wait_for()
-    assert axe_in(page) == []
+    assert violations(page) == []
     page.get_by_role("button", name="Show what will be sent").click()
-    assert axe_in(page) == []
+    assert violations(page) == []
     fill_in(page)
-    assert axe_in(page) == []
+    assert violations(page) == []
     page.get_by_role("button", name="Send").click()
     page.get_by_text("This was sent.").wait_for()
-    assert axe_in(page) == []
+    assert violations(page) == []
     alarm = opened(scheme=scheme, width=width, bypass_csp=True, service_workers="block", document=tampered("public"))
     alarm.locator("#alarm").wait_for()
-    assert axe_in(alarm) == []
+    assert violations(alarm) == []
     results = signed_in(opened, server, width=width, scheme=scheme, bypass_csp=True)
     results.locator("#cross button").click()
     results.locator("#cross-table table").wait_for()
-    assert axe_in(results) == []
+    assert violations(results) == []
 
 
 def signed_in(opened: Opened, server: Server, **options: Any) -> Any:
