@@ -17,7 +17,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -42,6 +42,7 @@ TURNS, POLISH = 10, 20  # Gauss-Newton steps while tau is found, and after that
 COARSE, FINELY, EXACT = 15, 30, 0.1  # conjugate gradients of each; the share of a gradient that is left
 REST, RESTLESS, LITTLE = 1 / 400, 1 / 200, 50  # of F and a little: what it may still fall by at rest, or at all
 TRIES = 6
+CLEAR = 10.0  # square of an entry by its variance
 RARE = 2.0  # standard deviations of an entry: a value of fewer rows is learned together with the other rare ones
 
 
@@ -184,33 +185,22 @@ class Learner:
         z *= self.design.rows[first:last, None]
         return z
 
-    def jacobian(self, s: int, expected: Floats) -> Floats:
-        """How the entries of measured tables at one value move with theta, M(g and k) (1 - M(g) / n_g), where the
-        columns of two levels are taken to be independent given the value."""
-        size, share = self.size, self.share[self.seen]
-        pi = np.exp(self.base[s])
-        ratio = expected[:, s] / np.maximum(size * pi, 1e-9)
-        jac = share * (pi * ratio[self.seen, None] * ratio[None, :])
-        inside, around = share >= size[self.seen][:, None] - 0.5, share >= size[None, :] - 0.5
-        jac = np.where(inside, expected[self.seen, s][:, None], np.where(around, expected[None, :, s], jac))
-        return jac * (1 - np.minimum(expected[self.seen, s] / np.maximum(size[self.seen], 1), 0.9))[:, None]
-
-    def jacobians(self, at: Point) -> Iterator[Floats]:
-        """How the entries of measured tables at each value move with theta at that value, M(g and k) less squares."""
-        design, seen = self.design, self.seen
-        looked, z = design.look.T.tocsr(), np.concatenate(at.kept).T
-        for mine in z:
-            rows = sparse.diags_array(mine * (1 - mine / np.maximum(design.rows, 1)))
-            yield (design.stood[seen] @ (looked @ rows @ design.look) @ design.stands).toarray()
-
     def curvature(self, at: Point, tau: Floats) -> Single:
         """m x K x K inverses of the Gauss-Newton curvature at each value, J' W J + 1 / tau^2; where these are too many,
-        m x K of its diagonal, about."""
-        precision = np.repeat(1 / tau**2, np.diff(self.design.offsets))
+        m x K of its diagonal, about. J says how entries at a value move with theta at that value, M(g and k) less
+        squares: summed over combinations where an entry stands out of its noise, and ``_apart`` where none does."""
+        design, seen, rows = self.design, self.seen, np.maximum(self.design.rows, 1)
+        precision = np.repeat(1 / tau**2, np.diff(design.offsets))
         whole = self.m * self.K**2 <= CURVED and bool(at.kept)
         inverse = np.empty((self.m, self.K, self.K) if whole else (self.m, self.K), dtype=np.float32)
-        every = self.jacobians(at) if whole else (self.jacobian(s, at.expected) for s in range(self.m))
-        for s, jac in enumerate(every):
+        looked, z = design.look.T.tocsr(), np.concatenate(at.kept).T if whole else None
+        stands_out = (at.expected[seen] ** 2 / self.variance).max(axis=0) > CLEAR
+        for s in range(self.m):
+            if z is not None and stands_out[s]:
+                moved = looked @ sparse.diags_array(z[s] * (1 - z[s] / rows)) @ design.look
+                jac = (design.stood[seen] @ moved @ design.stands).toarray()
+            else:
+                jac = self._apart(s, at.expected)
             jac /= np.sqrt(self.variance[:, s : s + 1])
             if whole:
                 h = jac.T @ jac
@@ -219,6 +209,16 @@ class Learner:
             else:
                 inverse[s] = 1 / (np.einsum("gk,gk->k", jac, jac) + precision)
         return inverse
+
+    def _apart(self, s: int, expected: Floats) -> Floats:
+        """J of one value, about: M(g and k) (1 - M(g) / n_g), the columns of two levels taken to be independent."""
+        size, share = self.size, self.share[self.seen]
+        pi = np.exp(self.base[s])
+        ratio = expected[:, s] / np.maximum(size * pi, 1e-9)
+        jac = share * (pi * ratio[self.seen, None] * ratio[None, :])
+        inside, around = share >= size[self.seen][:, None] - 0.5, share >= size[None, :] - 0.5
+        jac = np.where(inside, expected[self.seen, s][:, None], np.where(around, expected[None, :, s], jac))
+        return jac * (1 - np.minimum(expected[self.seen, s] / np.maximum(size[self.seen], 1), 0.9))[:, None]
 
     def fit(self) -> Fitted:
         """The model. Values too rare for any table to tell of share their parameters: no table is summed for them. One
