@@ -53,14 +53,9 @@ def count_many(
         if every_value:
             raise QuestionError("every_value=True is for one sensitive column. Fix: group_by the columns you mean.")
         return _one_by_one(published, wheres, options)
-    resolver = ask.resolver()
-    masks, sets = [], np.zeros((len(wheres), ask.states.m), bool)
-    for i, where in enumerate(wheres):
-        public, mask = resolver.conjunction(conjunction(where))
-        if every_value and not mask.all():
-            raise QuestionError("With every_value=True the conditions may name public columns only.")
-        masks.append(public)
-        sets[i] = mask
+    masks, sets = ask.resolver().conjunctions(wheres)
+    if every_value and not sets.all():
+        raise QuestionError("With every_value=True the conditions may name public columns only.")
     tally = ask.counter.conjunctions(masks)
     numbers = every_value_of(ask, tally, options) if every_value else _own_values(ask, tally, sets, options)
     return Counts(numbers.value, np.sqrt(numbers.variance), *interval(numbers, options.z))
