@@ -467,8 +467,8 @@ def page(release: Release, columns: Sequence[str] | None = None) -> str:
 def _lead(release: Release) -> str:
     names = shown(perturbed_names(release.manifest.parts), 200)
     return (
-        f"{release.manifest.rows:,} rows. The values of {names} were changed at random, so no row says what a person's "
-        "value was; how many people have it is estimated here, with an interval."
+        f"{release.manifest.rows:,} rows. What they show of {names} is perturbed: how many people have a value is "
+        "estimated here, with an interval."
     )
 
 
