@@ -103,7 +103,7 @@ def public_mask(counter: Counter, leaf: Leaf) -> Bools:
     return np.append(leaf.holds(values), leaf.missing)
 
 
-def _asked(where: Where | None) -> Where:
+def _mapping(where: Where | None) -> Where:
     """What is asked for, refused where it is no mapping."""
     conjunction({} if isinstance(where, Mapping) else where)
     return where or {}
@@ -144,7 +144,7 @@ class Resolver:
         masks, sets = [], np.ones((len(wheres), self.m), bool)
         for own, where in zip(sets, wheres, strict=True):
             public: list[CodeMask] = []
-            for column, condition in _asked(where).items():
+            for column, condition in _mapping(where).items():
                 key = (column, type(condition), condition if isinstance(condition, str | int) else id(condition))
                 if key not in known:  # with the condition, so that no other object has its id
                     known[key] = (*self._conjunction(conjunction({column: condition})), condition)

@@ -88,8 +88,8 @@ class Block:
     def shown(self, numbers: Floats, weights: Floats) -> Floats:
         """Numbers of originals [kinds, combinations, size] as rows show them, where there are rows [filled, size]."""
         kind, shown = self.counts.tocoo().coords
-        each: Floats = (np.ascontiguousarray(numbers.transpose(0, 2, 1)) @ weights).transpose(0, 2, 1)[kind, shown]
-        return each
+        by_shown: Floats = (np.ascontiguousarray(numbers.transpose(0, 2, 1)) @ weights).transpose(0, 2, 1)[kind, shown]
+        return by_shown
 
 
 class Expanded:
