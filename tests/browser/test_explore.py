@@ -144,6 +144,10 @@ def test_whoever_opens_it_is_answered(opened: Any) -> None:
     page = opened(release)
     assert [url for _, url, _ in page.asked] == [page.url]
     assert page.locator("#figures .estimate").inner_text().startswith("3,600")
+    every = release.histogram()
+    assert page.locator("#shown rect").count() == page.locator("#shown tbody tr").count() == len(every)
+    first, counted = page.locator("#shown tbody tr").first.inner_text().split("\t")[:2]
+    assert counted == f"{release.count({'disease': first}).value:,.0f}"
     pick(page, "disease", "flu")
     pick(page, "sex", "F")
     wanted = release.count({"disease": "flu", "sex": "F"})

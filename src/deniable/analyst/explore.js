@@ -927,8 +927,7 @@
   };
 
   // The groups of a question, public or sensitive, each with its figure.
-  const tabulated = () => {
-    const by = [state.rows, state.columns].filter((name, i, all) => name !== "" && all.indexOf(name) === i).map(columnOf);
+  const tabulated = (by) => {
     const hidden = by.filter(isSensitive), open = by.filter((column) => !isSensitive(column));
     let combinations = [{}];
     for (const column of hidden) {
@@ -947,7 +946,7 @@
       });
     }
     groups.sort((a, b) => a.order.reduce((decided, one, i) => decided || (one === b.order[i] ? 0 : one - b.order[i]), 0));
-    return [by, groups];
+    return groups;
   };
 
   const HOPELESS = "nothing learned";
@@ -1031,7 +1030,7 @@
     if (hopeless > 0) items.push(`${hopeless === groups ? "What is asked above" : `${number(hopeless)} of the ${number(groups)} groups above`}: ${REASON}`);
     const few = least();
     if (few !== null && few > 0) items.push(`For the values chosen above, anything about fewer than about ${number(few)} rows.`);
-    items.push("What any one person's value is: rows were changed so that nobody can tell.");
+    items.push("What any one person's value is. How sure someone may become of it, What is promised says.");
     items.push("Sums, averages, medians, models, and conditions joined by OR: ask them by deniable query, or in Python.");
     for (const [name, why] of meta.left_out) items.push(`The column ${name}: ${why}.`);
     document.getElementById("limits").replaceChildren(element("ul", {}, ...items.map((text) => element("li", {}, text))));
@@ -1045,7 +1044,8 @@
   const answered = () => {
     spent = 0;
     for (const now of document.querySelectorAll("details[data-column]")) now.querySelector(".now").textContent = choiceSaid(columnOf(now.dataset.column));
-    const [by, groups] = tabulated(), figures = document.getElementById("figures"), shown = document.getElementById("shown");
+    const by = [state.rows, state.columns].filter((name, i, all) => name !== "" && all.indexOf(name) === i).map(columnOf);
+    const groups = tabulated(by), figures = document.getElementById("figures"), shown = document.getElementById("shown");
     const hopeless = groups.filter((one) => one.figure.hopeless).length;
     figures.replaceChildren();
     shown.replaceChildren();
@@ -1055,6 +1055,11 @@
       const interval = one.low === null ? "interval not computed here" : exact || words.interval === "" ? "exact: public columns are as they were" : `95 %: ${words.interval}`;
       figures.append(element("p", { class: "estimate" }, words.value, element("small", {}, interval)), element("p", {}, `${phrase()}; ${number(one.rows)} rows by public columns.`));
       if (one.hopeless) figures.append(note("caution", HOPELESS, REASON));
+      const first = Object.keys(state.where).some((name) => isSensitive(columnOf(name))) ? undefined : groupable().find(isSensitive);
+      if (first !== undefined) {
+        const each = tabulated([first]);
+        shown.append(element("h3", {}, `For each ${first.name}`), bars(first.name, each), listed([first], each));
+      }
     } else {
       const many = groups.length > MOST_GROUPS ? ` The first ${MOST_GROUPS} are shown.` : "";
       const kept = groups.slice(0, MOST_GROUPS);

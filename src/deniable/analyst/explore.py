@@ -28,11 +28,11 @@ from deniable.core.part import Part, perturbed_names
 from deniable.core.tally import Counter
 from deniable.core.text import shown
 from deniable.core.values import Ints
-from deniable.estimation.asking import Asking, Options, asking, level_column
+from deniable.estimation.asking import Asking, Options, asking
 from deniable.estimation.calibration import Control
 from deniable.estimation.model.columns import PerturbedColumn
 from deniable.estimation.model.conditions import control_of, is_joint, often_of, perturbed_column, totals_of
-from deniable.estimation.model.learned import FREQUENT, model_of
+from deniable.estimation.model.learned import COMBINATION, FREQUENT, model_of
 from deniable.estimation.model.lineups import LineUpStates
 from deniable.estimation.questions import is_number, sensitive_part
 from deniable.release.folder import write_file
@@ -410,17 +410,10 @@ def _learned(packed: Packed, ask: Asking, places: Ints) -> dict[str, Any] | None
 
 def _combinations(ask: Asking) -> Ints:
     """Which combination of levels each row has; one more for rows whose values were not learned."""
-    learned, model, counter = ask.learned, model_of(ask), ask.by_level
-    assert learned is not None
-    names = [level_column(coding) for coding in learned.codings]
-    rows = counter.coded(names, ask.exempt)
-    codes = np.empty(rows.keys.shape, np.int64)
-    for place, name in enumerate(names):
-        codes[:, place] = counter.distinct(name).to_numpy(zero_copy_only=False)[rows.keys[:, place]]
+    model = model_of(ask)
+    rows, known = model.counter.coded([COMBINATION], ask.exempt), model.counter.distinct(COMBINATION)
     inside = rows.patterns == 2 ** len(ask.exempt) - 1
-    places = np.full(len(codes), len(model.keys), np.int64)
-    places[inside] = model.places(codes[inside])
-    return places
+    return np.where(inside, known.to_numpy(zero_copy_only=False)[rows.keys[:, 0]], len(model.keys))
 
 
 # -- The page ----------------------------------------------------------------------------------------------------------
@@ -467,8 +460,8 @@ def page(release: Release, columns: Sequence[str] | None = None) -> str:
 def _lead(release: Release) -> str:
     names = shown(perturbed_names(release.manifest.parts), 200)
     return (
-        f"{release.manifest.rows:,} rows. The values of {names} were changed at random, so no row says what a person's "
-        "value was; how many people have it is estimated here, with an interval."
+        f"{release.manifest.rows:,} rows. What they show of {names} is perturbed: how many people have a value is "
+        "estimated here, with an interval."
     )
 
 

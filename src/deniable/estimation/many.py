@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.core.errors import QuestionError
-from deniable.core.tally import Block
-from deniable.estimation.aggregates import Count, LinearMethod, count_of
+from deniable.core.tally import Block, CodeMask
+from deniable.estimation.aggregates import LinearMethod, count_of
 from deniable.estimation.answering import answer, interval
 from deniable.estimation.asking import Asking, Options, asking
 from deniable.estimation.model.conditions import is_joint
+from deniable.estimation.model.learned import pooled
 from deniable.estimation.model.one_part import SET_ENTRIES, SingleValues, ValueSets
 from deniable.estimation.model.weighed import Answers
 from deniable.estimation.predicates import Where, conjunction
@@ -43,9 +44,7 @@ def count_many(
     With ``every_value`` the conditions name public columns only, and each is answered for every sensitive value.
     """
     ask = asking(published)
-    if ask.learned is not None and every_value:
-        return _every_value_one_by_one(published, wheres, options)
-    if options.four_state or is_joint(published.manifest) or ask.learned is not None:
+    if options.four_state or is_joint(published.manifest):
         if every_value and options.four_state:
             raise QuestionError(
                 f"every_value=True does not go with method = {options.method!r}. Fix: group_by the column."
@@ -53,16 +52,17 @@ def count_many(
         if every_value:
             raise QuestionError("every_value=True is for one sensitive column. Fix: group_by the columns you mean.")
         return _one_by_one(published, wheres, options)
-    resolver = ask.resolver()
-    masks, sets = [], np.zeros((len(wheres), ask.states.m), bool)
-    for i, where in enumerate(wheres):
-        public, mask = resolver.conjunction(conjunction(where))
-        if every_value and not mask.all():
-            raise QuestionError("With every_value=True the conditions may name public columns only.")
-        masks.append(public)
-        sets[i] = mask
+    masks, sets = ask.resolver().conjunctions(wheres)
+    if every_value and not sets.all():
+        raise QuestionError("With every_value=True the conditions may name public columns only.")
     tally = ask.counter.conjunctions(masks)
-    numbers = every_value_of(ask, tally, options) if every_value else _own_values(ask, tally, sets, options)
+    if ask.learned is not None:
+        numbers = _modelled(ask, masks, tally, None if every_value else sets, options)
+        numbers = numbers if every_value else numbers.first_label()
+    elif every_value:
+        numbers = every_value_of(ask, tally, options)
+    else:
+        numbers = _own_values(ask, tally, sets, options)
     return Counts(numbers.value, np.sqrt(numbers.variance), *interval(numbers, options.z))
 
 
@@ -72,17 +72,23 @@ def _one_by_one(published: Published, wheres: Sequence[Where | None], options: O
     return Counts(*(np.array(column, dtype=np.float64) for column in columns))
 
 
-def _every_value_one_by_one(published: Published, wheres: Sequence[Where | None], options: Options) -> Counts:
-    """By the values of all sensitive columns, which are the labels."""
-    manifest = asking(published).manifest
-    rows = []
-    for where in wheres:
-        grouped = answer(published, Question(conjunction(where), manifest.sensitive_columns, options=options))
-        if len(grouped.labels) < len(manifest.domain):
-            raise QuestionError("With every_value=True the conditions may name public columns only.")
-        rows.append(grouped.by_aggregate[Count()])
-    numbers = Answers.joined(rows, axis=0)
-    return Counts(numbers.value, np.sqrt(numbers.variance), *interval(numbers, options.z))
+def _modelled(
+    ask: Asking, masks: Sequence[list[CodeMask]], tally: Floats, sets: Bools | None, options: Options
+) -> Answers:
+    """Questions to a learned release, each with its own value set or with every value (None); those on the same rows
+    share what is known of these."""
+    keys = [tuple((column, id(mask)) for column, mask in own) for own in masks]
+    first = {key: i for i, key in reversed(list(enumerate(keys)))}
+    rows = np.sort(list(first.values()))
+    group, method = np.searchsorted(rows, [first[key] for key in keys]), linear_method(options)
+    parts, order = [], []
+    for part, counted in pooled(ask, [masks[i] for i in rows], tally[rows]):
+        members = np.flatnonzero((group >= part.start) & (group < part.stop))
+        asks = [np.eye(ask.states.m, dtype=bool)] if sets is None else list(np.unique(sets[members], axis=0)[:, None])
+        for own in asks:
+            order.append(members if sets is None else members[(sets[members] == own).all(axis=1)])
+            parts.append(count_of(counted(own), method=method).at(group[order[-1]] - part.start))
+    return Answers.joined(parts, axis=0).at(np.argsort(np.concatenate(order)))
 
 
 def every_value_of(ask: Asking, tally: Floats, options: Options) -> Answers:
@@ -111,7 +117,7 @@ def _own_values(ask: Asking, tally: Floats, sets: Bools, options: Options) -> An
         members = np.flatnonzero(inverse.reshape(-1) == number)
         order.append(members)
         parts.append(value_sets_of(ask, tally[members], mask[None, :], options))
-    return Answers.joined(parts, axis=0).first_label(np.argsort(np.concatenate(order)))
+    return Answers.joined(parts, axis=0).at(np.argsort(np.concatenate(order))).first_label()
 
 
 def linear_method(options: Options) -> LinearMethod:

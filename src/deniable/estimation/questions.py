@@ -7,7 +7,7 @@ mixture of public and sensitive conditions is a tally by class and state, and we
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from deniable.core.errors import QuestionError, did_you_mean, listing
 from deniable.core.tally import CodeMask
 from deniable.estimation.mapped import Grouped, Mapped
-from deniable.estimation.predicates import And, Leaf, Predicate, require_known
+from deniable.estimation.predicates import And, Leaf, Predicate, Where, conjunction, require_known
 from deniable.estimation.published import Bools, Counter, Floats, Ints, Layout
 
 MOST_ENTRIES = 2**26  # patterns x values
@@ -103,6 +103,12 @@ def public_mask(counter: Counter, leaf: Leaf) -> Bools:
     return np.append(leaf.holds(values), leaf.missing)
 
 
+def _mapping(where: Where | None) -> Where:
+    """What is asked for, refused where it is no mapping."""
+    conjunction({} if isinstance(where, Mapping) else where)
+    return where or {}
+
+
 Truth = Callable[[Bools], Bools]  # bits of patterns [patterns, k] -> holds [patterns, m]
 
 
@@ -132,11 +138,25 @@ class Resolver:
         classes, distinct = _classes(sets)
         return Resolved(tuple(leaves), classes, distinct[:, 0], distinct[:, 1:].swapaxes(0, 1))
 
-    def conjunction(self, predicate: Predicate) -> tuple[list[CodeMask], Bools]:
-        """A plain conjunction as public leaves and one value set, for pools of questions."""
+    def conjunctions(self, wheres: Sequence[Where | None]) -> tuple[list[list[CodeMask]], Bools]:
+        """Pools of questions, each as public leaves and one value set; a condition that many have is resolved once."""
+        known: dict[tuple[str, type, Hashable], tuple[list[CodeMask], Bools, object]] = {}
+        masks, sets = [], np.ones((len(wheres), self.m), bool)
+        for own, where in zip(sets, wheres, strict=True):
+            public: list[CodeMask] = []
+            for column, condition in _mapping(where).items():
+                key = (column, type(condition), condition if isinstance(condition, str | int) else id(condition))
+                if key not in known:  # with the condition, so that no other object has its id
+                    known[key] = (*self._conjunction(conjunction({column: condition})), condition)
+                public += known[key][0]
+                own &= known[key][1]
+            masks.append(public)
+        return masks, sets
+
+    def _conjunction(self, predicate: And) -> tuple[list[CodeMask], Bools]:
         public: list[CodeMask] = []
         chosen: Bools = np.ones(self.m, bool)
-        for leaf in predicate.parts if isinstance(predicate, And) else (predicate,):
+        for leaf in predicate.parts:
             assert isinstance(leaf, Leaf)
             require_column(self.manifest, leaf.column)
             if leaf.column in self.manifest.sensitive_columns:

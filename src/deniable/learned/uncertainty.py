@@ -87,6 +87,7 @@ class Uncertainty:
         self.member = sparse.csr_array((np.ones(codes.size), codes.ravel(), starts), shape)
         weighed = sparse.diags_array(rows) @ self.member
         self.of_levels = (self.cells @ weighed).tocsc()[:, learner.seen]  # cells x measured levels: rows shared
+        self.in_cells = self.cells.T.tocsr()
         self.together = (self.of_levels.T @ self.of_levels).toarray()
         self.size = np.append(learner.size, rows.sum())
         self.prior = np.append(np.repeat(fitted.tau**2, np.diff(design.offsets)), ANY_SHARE**2)
@@ -131,7 +132,7 @@ class Uncertainty:
             of: what each public combination adds to each sum of each group [groups x sums, combinations].
             groups: how many groups.
         """
-        in_cells = (of @ self.cells.T).tocsr()
+        in_cells = of @ self.in_cells
         shared = (in_cells @ self.of_levels).toarray()
         at = (of @ self.member).toarray()
         number = of.shape[0] // max(groups, 1)
@@ -164,8 +165,9 @@ class Uncertainty:
         share = self.expected[seen, s] / np.maximum(self.size[seen], 1)
         total, rows = e[:, :, -1], sums.at[:, :, -1]
         mean = np.divide(total, rows, out=np.zeros_like(total), where=np.abs(rows) > 0)
-        cov = e @ both.T + e[:, :, seen] + share * mean[:, :, None] * sums.shared
-        known = (cov @ inverse) @ cov.transpose(0, 2, 1)
+        flat = e.reshape(-1, e.shape[-1])  # one product for all groups
+        cov = (flat @ both.T).reshape(*e.shape[:2], -1) + e[:, :, seen] + share * mean[:, :, None] * sums.shared
+        known = (cov.reshape(-1, len(inverse)) @ inverse).reshape(cov.shape) @ cov.transpose(0, 2, 1)
         own = (e * self.prior) @ e.transpose(0, 2, 1) + mean[:, :, None] * mean[:, None, :] * sums.cells
         return total, own - known
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable.core.errors import ColumnError, OptionError, QuestionError, TableError, did_you_mean, listing, option
+from deniable.core.errors import ColumnError, OptionError, TableError, did_you_mean, listing, option
 from deniable.core.histogram import Histogram
 from deniable.core.tally import Derived
 from deniable.core.values import LARGEST_WHOLE, Codes, Ints
@@ -396,15 +396,18 @@ def coded_columns(dataset: Dataset, names: Sequence[str], progress: Progress = n
 
 def derived_column(column: Derived, sources: Sequence[Encoded]) -> Encoded:
     """A column computed from others: each combination of their values is computed once."""
-    sizes = [source.size for source in sources]
-    if math.prod(sizes) > 2**62:
-        raise QuestionError(f"{column.name!r} is computed from columns with too many values. Fix: use fewer columns.")
     if len(sources) == 1:
-        occurs = np.bincount(sources[0].codes, minlength=sizes[0]) > 0
-        used, place = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[sources[0].codes]
+        occurs = np.bincount(sources[0].codes, minlength=sources[0].size) > 0
+        digits, place = [np.flatnonzero(occurs)], (np.cumsum(occurs) - 1)[sources[0].codes]
     else:
-        used, place = np.unique(mixed([source.codes for source in sources], sizes), return_inverse=True)
-    digits = np.unravel_index(used, sizes)
+        key, radix = np.zeros(len(sources[0].codes), np.int64), 1
+        for source in sources:
+            if radix * source.size > 2**62:
+                used, key = np.unique(key, return_inverse=True)
+                radix = len(used)
+            key, radix = key * source.size + source.codes, radix * source.size
+        _, first, place = np.unique(key, return_index=True, return_inverse=True)
+        digits = [source.codes[first] for source in sources]
     arrays = [
         source.values.take(pa.array(digit, mask=digit == len(source.values)))
         for source, digit in zip(sources, digits, strict=True)

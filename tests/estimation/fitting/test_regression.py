@@ -84,6 +84,35 @@ def test_rows_that_were_kept_give_the_model_of_the_originals():
     assert r.stderr < 1e-9
 
 
+@pytest.mark.parametrize("made", ["uniform", "small-domain", "line-ups", "decoys"])
+def test_distinct_rows_give_what_single_rows_do(made):
+    table = TABLE.slice(0, 300)
+    release = dn.publish(table, key=KEY, shuffle=False, **MADE[made])
+    values = sorted(set(table["state"].to_pylist()))
+    weights = [release.weights({"state": value}) for value in values]
+    theta, slopes, scores = np.zeros(3), np.zeros((3, 3)), np.zeros(3)
+    rows = list(zip(release.table["age"].to_pylist(), release.table["kilos"].to_pylist(), *weights, strict=True))
+    for age, kilos, *own in rows:
+        for value, weight in zip(values, own, strict=True):
+            x = np.array([1.0, age, value == "ill"])
+            slopes += weight * np.outer(x, x)
+            scores += weight * kilos * x
+    theta = np.linalg.solve(slopes, scores)
+    meat = np.zeros((3, 3))
+    for age, kilos, *own in rows:
+        star = np.zeros(3)
+        for value, weight in zip(values, own, strict=True):
+            x = np.array([1.0, age, value == "ill"])
+            psi = x * (kilos - x @ theta)
+            star += weight * psi
+            meat -= weight * np.outer(psi, psi)
+        meat += np.outer(star, star)
+    model = release.linear("kilos", ["age", {"state": "ill"}], confidence=1e-9)  # z = 0: no direction is in doubt
+    assert model.coefficients == pytest.approx(theta, rel=1e-9)
+    inverse = np.linalg.inv(slopes)
+    assert model.covariance == pytest.approx(inverse @ meat @ inverse, rel=1e-8)
+
+
 def test_public_columns_alone_have_robust_errors_of_the_population():
     own = columns_of(TABLE)
     x, y = design(own["age"], own["sex"] == "M"), own["kilos"]
@@ -142,9 +171,9 @@ def test_errors_are_those_of_all_tables_that_could_be_published():
         model = Model.of(other, y, x, condition_atoms(other, {"state": ["a", "b"]}), "logit")
         truth = [domain.index(value) for value in table["state"].to_pylist()]
         chance.append(np.prod([matrix[domain.index(s), t] for s, t in zip(shown, truth, strict=True)]))
-        totals.append(model._total(theta))
+        totals.append(model._slopes(theta)[0])
         errors.append(model._sums(theta).randomization)
-        slopes.append(model._slopes(theta)[0])
+        slopes.append(model._slopes(theta)[1])
     chance, totals = np.array(chance), np.array(totals)
     mean = chance @ totals
     inside = np.array([1.0, 1, 0, 1])

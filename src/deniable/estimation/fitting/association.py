@@ -19,7 +19,7 @@ from deniable.core.errors import QuestionError, counted
 from deniable.estimation.asking import Options
 from deniable.estimation.estimate import Estimate
 from deniable.estimation.fitting.design import Named, Variable, categories, condition_atoms, numeric, said
-from deniable.estimation.fitting.expanded import Combination, Expanded
+from deniable.estimation.fitting.expanded import Block, Expanded
 from deniable.estimation.fitting.model import number_of
 from deniable.estimation.fitting.sums import summed
 from deniable.estimation.predicates import Where
@@ -61,16 +61,15 @@ class _Pair:
         self.inside = Variable("where", condition_atoms(published, where))
         self.rows = Expanded(published, [atom for v in (*one, *other, self.inside) for atom in v.atoms])
 
-    def at(self, combination: Combination) -> tuple[Floats, Floats, Floats]:
-        """Which kinds of rows count, and both groups' numbers [kinds, variables]."""
-        size, numbers = len(self.rows.counts), combination.numbers
+    def at(self, block: Block) -> tuple[Floats, Floats, Floats]:
+        """Which originals count, and both groups' numbers [kinds, combinations, variables]."""
         left, right = (
-            np.stack([(number_of(v, numbers, size) - v.centre) / v.scale for v in side], axis=1)
+            np.stack([(number_of(v, block) - v.centre) / v.scale for v in side], axis=-1)
             for side in (self.one, self.other)
         )
-        known: Bools = ~np.isnan(np.concatenate([left, right], axis=1)).any(axis=1)
-        kept = np.where(known, number_of(self.inside, numbers, size), 0.0)
-        return kept, np.where(known[:, None], left, 0.0), np.where(known[:, None], right, 0.0)
+        known: Bools = ~np.isnan(np.concatenate([left, right], axis=-1)).any(axis=-1)
+        kept = np.where(known, number_of(self.inside, block), 0.0)
+        return kept, np.where(known[..., None], left, 0.0), np.where(known[..., None], right, 0.0)
 
 
 def correlation(
@@ -79,10 +78,10 @@ def correlation(
     """Pearson's correlation of two columns of numbers, or conditions as 0 and 1."""
     pair = _Pair(published, [numeric(published, one)], [numeric(published, other)], where)
 
-    def powers(combination: Combination) -> Floats:
-        kept, left, right = pair.at(combination)
-        x, y = left[:, 0], right[:, 0]
-        return np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1) * kept[:, None]
+    def powers(block: Block) -> Floats:
+        kept, left, right = pair.at(block)
+        x, y = left[..., 0], right[..., 0]
+        return np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=-1) * kept[..., None]
 
     n, x, y, xx, yy, xy = summed(pair.rows, powers, 6).total
     variances = (xx / n - (x / n) ** 2, yy / n - (y / n) ** 2) if n > 0 else (0.0, 0.0)
@@ -94,10 +93,10 @@ def correlation(
     means, deviations = (x / n, y / n), np.sqrt(variances)
     r = float((xy / n - means[0] * means[1]) / (deviations[0] * deviations[1]))
 
-    def influence(combination: Combination) -> Floats:
-        kept, left, right = pair.at(combination)
-        u, v = (left[:, 0] - means[0]) / deviations[0], (right[:, 0] - means[1]) / deviations[1]
-        return ((u * v - r * (u * u + v * v) / 2) * kept)[:, None]
+    def influence(block: Block) -> Floats:
+        kept, left, right = pair.at(block)
+        u, v = (left[..., 0] - means[0]) / deviations[0], (right[..., 0] - means[1]) / deviations[1]
+        return ((u * v - r * (u * u + v * v) / 2) * kept)[..., None]
 
     sums = summed(pair.rows, influence, 1)
     variance = sums.covariance(population)[0, 0] / n**2
@@ -116,9 +115,9 @@ def chi_square(published: Published, one: Named, other: Named, where: Where | No
         )
     pair = _Pair(published, left, right, where)
 
-    def single(combination: Combination) -> Floats:
-        kept, first, second = pair.at(combination)
-        return np.concatenate([np.ones((len(kept), 1)), first, second], axis=1) * kept[:, None]
+    def single(block: Block) -> Floats:
+        kept, first, second = pair.at(block)
+        return np.concatenate([np.ones((*kept.shape, 1)), first, second], axis=-1) * kept[..., None]
 
     counted = summed(pair.rows, single, 1 + len(left) + len(right)).total
     n = float(counted[0])
@@ -126,10 +125,10 @@ def chi_square(published: Published, one: Named, other: Named, where: Where | No
         raise QuestionError("By the estimate no row satisfies the condition. Fix: ask about more rows.")
     shares, others = counted[1 : 1 + len(left)] / n, counted[1 + len(left) :] / n
 
-    def together(combination: Combination) -> Floats:
-        kept, first, second = pair.at(combination)
-        product = (first - shares)[:, :, None] * (second - others)[:, None, :]
-        return product.reshape(len(kept), size) * kept[:, None]
+    def together(block: Block) -> Floats:
+        kept, first, second = pair.at(block)
+        product = (first - shares)[..., :, None] * (second - others)[..., None, :]
+        return product.reshape(*kept.shape, size) * kept[..., None]
 
     sums = summed(pair.rows, together, size)
     scale = 1 / np.sqrt(np.maximum(np.diag(sums.everything), 1e-300))

@@ -14,7 +14,7 @@ direction (perturbed regressors), it is made smaller there by 1 - g, g = z^2 Var
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,7 +23,7 @@ from scipy.special import expit
 
 from deniable.core.errors import QuestionError, listing
 from deniable.estimation.fitting.design import Atom, Variable
-from deniable.estimation.fitting.expanded import Combination, Expanded
+from deniable.estimation.fitting.expanded import Block, Expanded
 from deniable.estimation.fitting.sums import Sums, summed
 from deniable.estimation.published import Floats, Published
 
@@ -49,11 +49,11 @@ class Fit:
     rows: float
 
 
-def number_of(variable: Variable, numbers: dict[Atom, Floats | float], rows: int) -> Floats:
-    """A variable of every kind of row; not a number where one of its atoms is missing."""
-    value: Floats = np.ones(rows)
+def number_of(variable: Variable, block: Block) -> Floats:
+    """A variable of originals [kinds, combinations]; not a number where one of its atoms is missing."""
+    value: Floats = np.ones(block.shape)
     for atom in variable.atoms:
-        value = value * numbers[atom]
+        value = value * block.numbers[atom]
     return value
 
 
@@ -93,7 +93,7 @@ class Model:
         start = np.zeros(len(self.regressors) + 1)
         self._require_rows()
         theta = self._newton(start) if self.kind == "linear" else self._logit(start)
-        slopes, rows = self._slopes(theta)
+        _, slopes, rows = self._slopes(theta)
         values, vectors = self._directions(slopes)
         doubt = self._doubt(theta, values, vectors, z)
         if (doubt >= 1).any():
@@ -105,23 +105,22 @@ class Model:
 
     # -- sums over rows and what their originals may have been ---------------------------------------------------------
 
-    def at(self, combination: Combination) -> tuple[Floats, Floats, Floats]:
-        """Which kinds of rows are in the model, x and y, at one combination of levels."""
-        rows = len(self.rows.counts)
-        columns = [np.ones(rows)]
+    def at(self, block: Block) -> tuple[Floats, Floats, Floats]:
+        """Which originals are in the model, x and y [kinds, combinations, ..]."""
+        columns = [np.ones(block.shape)]
         for one in self.regressors:
-            columns.append((number_of(one, combination.numbers, rows) - one.centre) / one.scale)
-        x, y = np.stack(columns, axis=1), number_of(self.outcome, combination.numbers, rows)
-        kept = number_of(self.inside, combination.numbers, rows)
-        known = ~(np.isnan(x).any(axis=1) | np.isnan(y))
-        return np.where(known, kept, 0.0), np.where(known[:, None], x, 0.0), np.where(known, y, 0.0)
+            columns.append((number_of(one, block) - one.centre) / one.scale)
+        x, y = np.stack(columns, axis=-1), number_of(self.outcome, block)
+        known = ~(np.isnan(x).any(axis=-1) | np.isnan(y))
+        kept = np.where(known, number_of(self.inside, block), 0.0)
+        return kept, np.where(known[..., None], x, 0.0), np.where(known, y, 0.0)
 
     def _sums(self, theta: Floats) -> Sums:
         """sum psi* and M."""
 
-        def score(combination: Combination) -> Floats:
-            kept, x, y = self.at(combination)
-            return x * (kept * (y - self._mean(x @ theta)))[:, None]
+        def score(block: Block) -> Floats:
+            kept, x, y = self.at(block)
+            return x * (kept * (y - self._mean(x @ theta)))[..., None]
 
         return summed(self.rows, score, len(theta))
 
@@ -134,31 +133,25 @@ class Model:
         mean = expit(linear)
         return mean * (1 - mean)
 
-    def _blocks(self, theta: Floats) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
-        """Weight of each kind of row in the model, x, psi / x, and the slope of the mean."""
-        for combination in self.rows:
-            kept, x, y = self.at(combination)
-            linear = x @ theta
-            yield combination.weight, x, kept * (y - self._mean(linear)), kept * self._steepness(linear)
-
-    def _slopes(self, theta: Floats) -> tuple[Floats, float]:
-        """A = -d/dtheta sum psi*, and how many rows the model is about."""
+    def _slopes(self, theta: Floats) -> tuple[Floats, Floats, float]:
+        """sum psi*, A = -d/dtheta of it, and how many rows the model is about."""
         size = len(self.regressors) + 1
-        total, rows, counts = np.zeros((size, size)), 0.0, self.rows.counts
-        for combination in self.rows:
-            kept, x, _ = self.at(combination)
-            own = counts * combination.weight * kept
-            total += (x * (own * self._steepness(x @ theta))[:, None]).T @ x
+        total, slopes, rows = np.zeros(size), np.zeros((size, size)), 0.0
+        for block in self.rows:
+            kept, x, y = self.at(block)
+            own, flat, linear = (block.rows * kept).ravel(), x.reshape(-1, size), (x @ theta).ravel()
+            total += (own * (y.ravel() - self._mean(linear))) @ flat
+            slopes += (flat * (own * self._steepness(linear))[:, None]).T @ flat
             rows += float(own.sum())
-        return total, rows
+        return total, slopes, rows
 
     def _require_rows(self) -> None:
         """Refuse a model of no row, or of an outcome that is the same in all of them."""
-        counts, rows, held = self.rows.counts, 0.0, 0.0
-        for combination in self.rows:
-            kept, _, y = self.at(combination)
-            rows += float((counts * combination.weight) @ kept)
-            held += float((counts * combination.weight) @ (kept * y))
+        rows, held = 0.0, 0.0
+        for block in self.rows:
+            kept, _, y = self.at(block)
+            rows += float((block.rows * kept).sum())
+            held += float((block.rows * kept * y).sum())
         if rows <= 0:
             raise QuestionError(
                 "By the estimate no row is left for this model: rows in which a column of it is missing are left out, "
@@ -170,13 +163,6 @@ class Model:
                 f"By the estimate the outcome {self.outcome.name!r} holds in {share} of the rows of this model: there "
                 "is nothing to explain. Fix: another outcome, or more rows."
             )
-
-    def _total(self, theta: Floats) -> Floats:
-        """sum psi*."""
-        total = np.zeros(len(theta))
-        for weight, x, left, _ in self._blocks(theta):
-            total += (self.rows.counts * weight * left) @ x
-        return total
 
     # -- solving -------------------------------------------------------------------------------------------------------
 
@@ -202,12 +188,13 @@ class Model:
 
     def _doubt(self, theta: Floats, values: Floats, vectors: Floats, z: float) -> Floats:
         """g of each direction: how far the perturbation may have moved its eigenvalue."""
-        star, own = np.zeros((len(self.rows.counts), len(values))), np.zeros(len(values))
-        for weight, x, _, steep in self._blocks(theta):
-            size = (x @ vectors) ** 2 * steep[:, None]
-            star += size * weight[:, None]
-            own += (self.rows.counts * weight) @ size**2
-        variance = np.maximum(self.rows.counts @ star**2 - own, 0.0)
+        variance = np.zeros(len(values))
+        for block in self.rows:
+            kept, x, _ = self.at(block)
+            size = (x @ vectors) ** 2 * (kept * self._steepness(x @ theta))[..., None]
+            variance += block.counts.data @ block.shown(size, block.weights) ** 2
+            variance -= np.einsum("kc,kcs->s", block.rows, size**2)
+        variance = np.maximum(variance, 0.0)
         return z**2 * variance / values**2
 
     def _logit(self, theta: Floats) -> Floats:
@@ -234,8 +221,9 @@ class Model:
 
     def _newton(self, theta: Floats) -> Floats:
         """Newton's step, which leads a linear model from zero to its coefficients."""
-        values, vectors = self._directions(self._slopes(theta)[0])
-        return (vectors / values) @ (vectors.T @ self._total(theta))
+        total, slopes, _ = self._slopes(theta)
+        values, vectors = self._directions(slopes)
+        return (vectors / values) @ (vectors.T @ total)
 
     def _back(self) -> Floats:
         """From scaled regressors to the columns' own units."""

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.estimation.fitting.expanded import Combination, Expanded
+from deniable.estimation.fitting.expanded import Block, Expanded
 from deniable.estimation.published import Floats
 
-Score = Callable[[Combination], Floats]  # what every kind of row adds at one combination of levels [kinds, size]
+Score = Callable[[Block], Floats]  # what originals add to sums [kinds, combinations, size]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +41,16 @@ class Sums:
 
 def summed(rows: Expanded, score: Score, size: int) -> Sums:
     """Add a function of the originals up over all rows."""
-    counts = rows.counts
-    star, own = np.zeros((len(counts), size)), np.zeros((size, size))
-    for combination in rows:
-        psi = score(combination)
-        star += psi * combination.weight[:, None]
-        own += (psi * (counts * combination.weight)[:, None]).T @ psi
-    meat = (star * counts[:, None]).T @ star + _pairs_of(rows, score, size)
-    return Sums(counts @ star, meat - own, meat)
+    total, meat, own = np.zeros(size), np.zeros((size, size)), np.zeros((size, size))
+    for block in rows:
+        psi = score(block)
+        star = block.shown(psi, block.weights)
+        flat, weight = psi.reshape(-1, size), block.rows.ravel()
+        total += weight @ flat
+        own += (flat * weight[:, None]).T @ flat
+        meat += (star * block.counts.data[:, None]).T @ star
+    meat += _pairs_of(rows, score, size)
+    return Sums(total, meat - own, meat)
 
 
 def _pairs_of(rows: Expanded, score: Score, size: int) -> Floats:
@@ -70,24 +72,19 @@ def _of_column(
     coin: float,
     among: int,
 ) -> Floats:
-    moving = masses > 0
     whole, own = np.zeros((len(masses), size)), np.zeros((len(masses), size))
-    mean = np.zeros((len(rows.counts), size))
-    weights = np.zeros((len(masses), len(rows.counts)))
-    for combination in rows:
-        level = combination.places[place]
-        if not moving[level]:
-            continue
-        others = np.ones(len(rows.counts))
-        for other, factor in enumerate(combination.factors):
-            others = others if other == place else others * factor
-        t = score(combination) * others[:, None]
-        weights[level] = combination.factors[place]
-        whole[level] += rows.counts @ t
-        own[level] += (rows.counts * weights[level]) @ t
-        mean += masses[level] * t
-    own -= (weights * rows.counts) @ mean  # from t to t~
-    centred = np.where(moving[:, None], whole - masses @ whole, 0.0)
+    level = rows.places[place]
+    for block in rows:
+        t, others = score(block), block.without(place)
+        mean = block.shown(t, others * masses[level][:, None])
+        shown, rows_shown = block.counts.indices, block.counts.data
+        for one in range(len(masses)):
+            at = np.flatnonzero(level == one)
+            here = t[:, at].reshape(-1, size)
+            whole[one] += (block.counts @ others[at].T).ravel() @ here
+            own[one] += block.rows[:, at].ravel() @ here
+            own[one] -= (block.factors[place][at[0], shown] * rows_shown) @ mean  # from t to t~
+    centred = np.where((masses > 0)[:, None], whole - masses @ whole, 0.0)
     first = own.T @ centred
     second = (centred * masses[:, None]).T @ centred
     joined = coin * (1 - coin) * (first + first.T) + (1 - coin) ** 2 * second

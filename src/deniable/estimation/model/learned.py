@@ -13,17 +13,18 @@ values together, and the same for a set as for the others.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import pyarrow as pa
 from scipy import sparse
 
 from deniable.core.learned import ROUNDED, Coding, Learned
-from deniable.core.tally import Block, CodeMask, Counter
+from deniable.core.tally import Block, CodeMask, Counter, Derived
 from deniable.core.values import Bools, Floats, Ints, Words
 from deniable.estimation.asking import Asking, level_column
 from deniable.estimation.limits import Cumulants
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from deniable.estimation.model.weighed import Answers
 
 FREQUENT = 32  # values whose variances stand for those of all others together
+COMBINATION = "combination of levels"
+POOLED = 512  # conjunctions at a time
 LEAST = 1.0  # rows that a value may have in a group where none is published, if it has as many elsewhere
 
 
@@ -49,11 +52,13 @@ class Model:
         codings: how public columns are read.
         keys: of the combinations of levels that rows have, rising.
         uncertainty: of its counts.
+        counter: of the rows, with a column that says which combination each has.
     """
 
     codings: tuple[Coding, ...]
     keys: Words
     uncertainty: Uncertainty
+    counter: Counter
 
     @classmethod
     def of(cls, learned: Learned, counter: Counter, exempt: Sequence[CodeMask]) -> Model:
@@ -78,11 +83,14 @@ class Model:
         tau = np.array(learned.tau)
         all_theta = np.asarray(np.concatenate(theta) * ROUNDED, np.float64)
         fitted = Fitted(learner.base, all_theta, tau)
-        return cls(learned.codings, key[order], Uncertainty(learner, fitted))
+        key = key[order]
 
-    def places(self, codes: Ints) -> Ints:
-        """The combination of levels [rows, codings]."""
-        return np.searchsorted(self.keys, keys_of(codes, [coding.size for coding in self.codings]))
+        def places(*levels: pa.Array) -> pa.Array:
+            own = np.stack([column.to_numpy(zero_copy_only=False) for column in levels], axis=1)
+            return pa.array(np.searchsorted(key, keys_of(own, learned.sizes)))
+
+        combined = counter.with_columns([Derived(COMBINATION, tuple(names), places)])
+        return cls(learned.codings, key, Uncertainty(learner, fitted), combined)
 
 
 _models: WeakKeyDictionary[Learned, Model] = WeakKeyDictionary()
@@ -135,11 +143,10 @@ class SpreadRows:
         self, ask: Asking, public: Sequence[str], leaves: Sequence[CodeMask], classes: Ints, values: Sequence[str]
     ) -> None:
         self.ask, self.model = ask, model_of(ask)
-        names = _levels(self.model.codings)
-        masks = [*leaves, *ask.exempt]
-        blocks = list(ask.by_level.tally([*public, *names], masks, _kept(classes, ask.exempt), values))
+        masks, counter = [*leaves, *ask.exempt], self.model.counter
+        blocks = list(counter.tally([*public, COMBINATION], masks, _kept(classes, ask.exempt), values))
         keys = np.concatenate([block.keys for block in blocks])
-        self.place = self.model.places(_codes(ask.by_level, names, keys[:, len(public) :]))
+        self.place = counter.distinct(COMBINATION).to_numpy(zero_copy_only=False)[keys[:, -1]]
         self.keys, group = np.unique(keys[:, : len(public)], axis=0, return_inverse=True)
         self.group = group.reshape(-1)
         columns = [np.concatenate([block.counts for block in blocks])]
@@ -151,7 +158,7 @@ class SpreadRows:
     def sets_of(self, block: Block, sets: Bools | Floats) -> ModelledSets:
         """Value sets over a block of groups, whose errors are computed once for all of them."""
         if self._errors is None or self._errors.block is not block:
-            self._errors = Errors(self, block)
+            self._errors = Errors(self.model.uncertainty, block, self.sums(block.keys))
         return ModelledSets(self.ask, block, sets, self._errors)
 
     def sums(self, keys: Ints) -> Sums:
@@ -169,6 +176,48 @@ class SpreadRows:
         return self.model.uncertainty.sums(of, len(keys))
 
 
+def pooled(
+    ask: Asking, questions: Sequence[Sequence[CodeMask]], tally: Floats
+) -> Iterator[tuple[slice, Callable[[Bools], ModelledSets]]]:
+    """Conjunctions of public conditions, some at a time, and what counts value sets [sets, m] among their rows.
+
+    Args:
+        ask: the release.
+        questions, tally: the conjunctions, and their rows by state.
+    """
+    uncertainty = model_of(ask).uncertainty
+    for start in range(0, len(questions), POOLED):
+        part = slice(start, start + POOLED)
+        of, rows = _combined(ask, questions[part]), tally[part]
+        block = Block(np.zeros((len(rows), 0), np.int64), rows[:, None, :])
+        errors = Errors(uncertainty, block, uncertainty.sums(of, len(rows)))
+        yield part, partial(_sets_of, ask, block, errors)
+
+
+def _sets_of(ask: Asking, block: Block, errors: Errors, sets: Bools) -> ModelledSets:
+    return ModelledSets(ask, block, sets[:, None, :], errors)
+
+
+def _combined(ask: Asking, questions: Sequence[Sequence[CodeMask]]) -> sparse.csr_array:
+    """The rows of conjunctions by combination of levels; those on the same columns are counted together."""
+    model = model_of(ask)
+    by_columns: dict[tuple[str, ...], list[int]] = {}
+    for i, masks in enumerate(questions):
+        by_columns.setdefault(tuple(sorted({column for column, _ in masks})), []).append(i)
+    entries = []
+    for columns, members in by_columns.items():
+        for block in model.counter.tally([*columns, COMBINATION], ask.exempt, _kept(np.zeros(1, np.int64), ask.exempt)):
+            place = model.counter.distinct(COMBINATION).to_numpy(zero_copy_only=False)[block.keys[:, -1]]
+            for i in members:
+                inside = np.ones(len(place), bool)
+                for column, mask in questions[i]:
+                    inside &= mask[block.keys[:, columns.index(column)]]
+                at = np.flatnonzero(inside)
+                entries.append((np.full(len(at), i), place[at], block.counts[at, 0, 0]))
+    question, place, rows = (np.concatenate(column) for column in zip(*entries, strict=True))
+    return sparse.csr_array((rows, (question, place)), (len(questions), len(model.keys)))
+
+
 def _places(wanted: Ints, known: Ints) -> Ints:
     """Where each known group stands among those that are wanted; -1 where it does not."""
     place = {tuple(key): i for i, key in enumerate(wanted.tolist())}
@@ -179,15 +228,16 @@ class Errors:
     """The errors of a block of public groups, value by value, for all labels and conditions of a question.
 
     Args:
-        rows: of the question.
+        uncertainty: of the model.
         block: the groups.
+        sums: over their rows; elements are tallies by class, tallies outside.
     """
 
-    def __init__(self, rows: SpreadRows, block: Block) -> None:
-        self.block, self.uncertainty = block, rows.model.uncertainty
+    def __init__(self, uncertainty: Uncertainty, block: Block, sums: Sums) -> None:
+        self.block, self.uncertainty = block, uncertainty
         self.m, self.classes = self.uncertainty.learner.m, block.counts.shape[1]
         self.counts = block.counts[..., : self.m]  # without values that are published as missing
-        self.sums = rows.sums(block.keys)
+        self.sums = sums
         self.share = np.exp(self.uncertainty.learner.base)
         self.frequent = np.argsort(-self.share, kind="stable")[:FREQUENT]
         self._known: dict[int, tuple[Floats, Floats]] = {}

@@ -52,9 +52,13 @@ class Answers:
         """Of some groups, the first; None: of all."""
         return self if groups is None else self._changed(lambda column: column[:groups].copy())
 
-    def first_label(self, groups: Ints) -> Answers:
-        """Of some groups, at the first label alone."""
-        return self._changed(lambda column: column[groups, 0])
+    def at(self, groups: Ints) -> Answers:
+        """Of some groups."""
+        return self._changed(lambda column: column[groups])
+
+    def first_label(self) -> Answers:
+        """At the first label alone."""
+        return self._changed(lambda column: column[:, 0])
 
     def spread(self, rows: Ints, labels: Ints) -> Answers:
         """At other groups and labels, given where each of them stands here; 0 where it is not (-1)."""
