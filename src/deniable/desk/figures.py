@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from deniable.core.values import Codes, Floats, Ints
 from deniable.owner.project import Project
@@ -35,9 +37,11 @@ BY_COLUMN = 8_000_000  # codes that are looked at to say what each column adds: 
 CELLS = 500_000_000  # codes that are held: of larger tables some rows, in runs
 LEARNT_FROM = 20_000  # rows that someone learns from
 SURE = 1.96  # standard errors of an interval of 95 %
-BITS = 22  # of the key, by which rows are passed over that nobody has
+BITS = 20  # of the key, by which rows are passed over that nobody has
+BLOCK = 2**16  # rows
 BARS = 20
 MOST_BY_COLUMN = 40  # columns
+Keys = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -91,9 +95,7 @@ class Figures:
     def begun(cls, dataset: Dataset, progress: Progress) -> Figures:
         """A sample, and the number of rows."""
         names = [name for name in dataset.names if name]
-        progress(0, dataset.rows, "rows")
-        sample = Columns(runs_of(dataset, names))
-        progress(0, dataset.rows, "rows")
+        sample = Columns(runs_of(dataset, names, progress=progress))
         rows = dataset.rows
         if rows is None:
             rows = 0
@@ -109,7 +111,7 @@ class Figures:
             return
         if self.rows * (len(wanted) + len(self.columns)) > CELLS:
             most = CELLS // (len(wanted) + len(self.columns))
-            some = runs_of(dataset, wanted, most)
+            some = runs_of(dataset, wanted, most, progress)
             dataset = engine_named("local").open(some)
         self.columns.update(coded_columns(dataset, wanted, progress))
         self.held = min(len(self.columns[name].codes) for name in self.columns)
@@ -162,47 +164,58 @@ class Figures:
     def alone(self, maps: Mapping[str, Ints], *, by_column: bool = True) -> Alone:
         """How many people are alone in these columns; ``maps``: column -> for each code the one that it becomes;
         ``by_column``: and how many would be, were one of them not known."""
-        rng = np.random.default_rng(SEED)
-        words = {name: rng.integers(0, 2**64, int(place.max(initial=0)) + 1, np.uint64) for name, place in maps.items()}
-        people = self.held if self.held <= PEOPLE else PEOPLE
-        chosen = np.sort(rng.choice(self.held, people, replace=False)) if people < self.held else np.arange(people)
-        if not maps or not people:
+        if not maps or not self.held:
             return Alone(0.0, 0.0, 0.0, {}, 0.0, 0, self.held)
-        sizes = self._sizes(maps, words, chosen, None)
+        rng = np.random.default_rng(SEED)
+        words = {
+            name: rng.integers(0, 2**64, int(place.max(initial=0)) + 1, np.uint64)[place] for name, place in maps.items()
+        }
+        people = min(self.held, PEOPLE)
+        chosen = np.sort(rng.choice(self.held, people, replace=False)) if people < self.held else np.arange(people)
+        sizes = self._sizes(words, chosen, (0, self.held))[""]
         share = float((sizes == 1).mean())
         error = 0.0 if people == self.held else SURE * math.sqrt(max(share * (1 - share), 1 / people) / people)
         rows = min(self.held, max(BY_COLUMN // max(len(maps), 1), people))
         start = (self.held - rows) // 2
-        within = chosen[(chosen >= start) & (chosen < start + rows)]
-        whole = (start, start + rows)
-        among = (
-            share
-            if rows == self.held or not by_column
-            else float((self._sizes(maps, words, within, whole) == 1).mean())
-        )
-        without = {}
-        for name in list(maps)[:MOST_BY_COLUMN] if by_column and len(maps) > 1 else ():
-            others = {other: place for other, place in maps.items() if other != name}
-            without[name] = float((self._sizes(others, words, within, whole) == 1).mean())
+        among, without = share, {}
+        if by_column:
+            within = chosen[(chosen >= start) & (chosen < start + rows)]
+            left_out = ("", *(list(maps)[:MOST_BY_COLUMN] if len(maps) > 1 else ()))
+            found = self._sizes(words, within, (start, start + rows), left_out)
+            without = {name: float((some == 1).mean()) for name, some in found.items()}
+            among = without.pop("")
         return Alone(share, error, float((sizes < 5).mean()), without, among, rows, self.held)
 
     def _sizes(
-        self, maps: Mapping[str, Ints], words: Mapping[str, Any], chosen: Ints, scope: tuple[int, int] | None
-    ) -> Ints:
-        """For each of some rows, how many rows agree with it in all columns."""
-        start, end = scope or (0, self.held)
-        keys = np.zeros(end - start, dtype=np.uint64)
-        for name, place in maps.items():
-            keys += words[name][place][self.columns[name].codes[start:end]]
-        own = keys[chosen - start]
-        known, back = np.unique(own, return_inverse=True)
-        seen = np.zeros(2**BITS, dtype=bool)
-        seen[known & np.uint64(2**BITS - 1)] = True
-        near = keys[seen[keys & np.uint64(2**BITS - 1)]]
-        place = np.minimum(np.searchsorted(known, near), len(known) - 1)
-        rows = np.bincount(place[known[place] == near], minlength=len(known))
-        sizes: Ints = rows[back]
-        return sizes
+        self, words: Mapping[str, Keys], chosen: Ints, scope: tuple[int, int], left_out: Sequence[str] = ("",)
+    ) -> dict[str, Ints]:
+        """For each of some rows, how many rows agree with it in all columns but the one that is left out; "": in all.
+
+        Rows are taken by blocks that stay in a processor's cache, which is four times as fast as all at once.
+        """
+
+        def words_of(name: str, rows: Any) -> Keys:
+            return words[name][self.columns[name].codes[rows]]
+
+        def keys(rows: Any) -> dict[str, Keys]:
+            whole = words_of(first, rows)
+            for name in others:
+                whole += words_of(name, rows)
+            return {name: whole - words_of(name, rows) if name else whole for name in left_out}
+
+        first, *others = words
+        known = {name: np.unique(own, return_inverse=True) for name, own in keys(chosen).items()}
+        counts = {name: np.zeros(len(own), np.int64) for name, (own, _) in known.items()}
+        seen = {name: np.zeros(2**BITS, dtype=bool) for name in known}
+        low = np.uint64(2**BITS - 1)
+        for name, (own, _) in known.items():
+            seen[name][own & low] = True
+        for start in range(*scope, BLOCK):
+            for name, some in keys(slice(start, min(start + BLOCK, scope[1]))).items():
+                near = some[seen[name][some & low]]
+                place = pc.index_in(pa.array(near), pa.array(known[name][0])).drop_null()
+                counts[name] += np.bincount(place.to_numpy(), minlength=len(counts[name]))
+        return {name: counts[name][back] for name, (_, back) in known.items()}
 
     def given_away(self, project: Project) -> dict[str, Any] | None:
         """What public columns say of the sensitive one without any release, as ``deniable risk`` computes it, of a

@@ -341,8 +341,8 @@ def show_coarsen(desk: Desk, words: Words, project: Project | None, form: Form |
     public = [name for name in public_of(project) if name in figures.columns]
     recodes = {one.column: one.recode for one in project.columns}
     listed = [one.column for one in project.columns if one.role in ("public", "drop") and one.column in figures.columns]
-    before = _alone(desk, dict.fromkeys(listed, ""), None, by_column=False)
     now = _alone(desk, {name: recodes[name] for name in public}, project.rare)
+    before = _alone(desk, dict.fromkeys(listed, ""), None, by_column=False)
     rows = []
     for place, one in enumerate(project.columns):
         if one.column not in listed:
@@ -359,7 +359,7 @@ def show_coarsen(desk: Desk, words: Words, project: Project | None, form: Form |
                 "recode": one.recode,
                 "offers": [(how, recode_in_words(words, how)) for how in offered],
                 "before": words.count(len(figures.columns[one.column].values)),
-                "after": words.count(len(np.unique(coarse.codes)) - 1 + _has_missing(desk, one.column)),
+                "after": words.count(int((np.bincount(coarse.codes) > 0).sum()) - 1 + _has_missing(desk, one.column)),
                 "without": words.percent(now.without[one.column], 2) if one.column in now.without else "",
             }
         )
@@ -391,7 +391,8 @@ def _has_missing(desk: Desk, name: str) -> int:
 def _alone(desk: Desk, recodes: Mapping[str, str], rare: int | None, *, by_column: bool = True) -> Alone:
     """Kept for the last few questions: the same page is looked at again and again."""
     assert desk.figures is not None
-    key = (desk.table, tuple(sorted(recodes.items())), rare, by_column)
+    full = (desk.table, tuple(sorted(recodes.items())), rare)
+    key = full if by_column or full in desk.kept else (*full, "whole")
     if key not in desk.kept:
         while len(desk.kept) > 50:
             desk.kept.pop(next(iter(desk.kept)))
@@ -472,7 +473,7 @@ def offers(desk: Desk, name: str) -> list[str]:
         kept = [width for width in dict.fromkeys(widths) if width > 1 or not whole]
         return [f"bands:{width:.15g}" for width in kept]
     if is_text(kind) and len(values) > 2:
-        lengths = {len(str(value)) for value in values.to_pylist()[:2000]}
+        lengths = {len(str(value)) for value in values[:2000].to_pylist()}
         if 1 < max(lengths) <= LONGEST_PREFIX:
             return [f"prefix:{length}" for length in range(max(lengths) - 1, 0, -1)]
     return []

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from deniable.core.errors import TableError, no_column, shortened
 from deniable.core.values import Bools, Codes, Ints, percent
 from deniable.tables import Engine, engine_named
-from deniable.tables.base import Dataset
+from deniable.tables.base import Dataset, Progress, no_progress
 from deniable.tables.encoding import Encoded, encode, is_askable, is_number, is_text, plain_type
 from deniable.tables.inspection import all_different, is_day, what_people
 
@@ -141,7 +141,9 @@ def roles_of(dataset: Dataset, sensitive: Sequence[str] = ()) -> tuple[Role, ...
     return Columns(runs_of(dataset, [name for name in dataset.names if name])).roles(sensitive)
 
 
-def runs_of(dataset: Dataset, columns: Sequence[str], most: int = SAMPLE) -> pa.Table:
+def runs_of(
+    dataset: Dataset, columns: Sequence[str], most: int = SAMPLE, progress: Progress = no_progress
+) -> pa.Table:
     """Some rows of a table, in runs of consecutive ones that are spread evenly over it."""
     rows = dataset.rows
     share = 1.0 if rows is None else min(1.0, most / max(rows, 1))
@@ -154,6 +156,7 @@ def runs_of(dataset: Dataset, columns: Sequence[str], most: int = SAMPLE) -> pa.
                 taken.append(run)
                 kept += run.num_rows
         start += batch.num_rows
+        progress(start, rows, "rows")
     schema = pa.schema([dataset.schema.field(name) for name in columns])
     return pa.Table.from_batches(taken, schema)
 
