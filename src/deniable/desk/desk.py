@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import secrets
 import threading
@@ -39,6 +40,7 @@ PROJECT = "deniable.toml"
 SHARES = (0.1, 0.01, 0.001)  # of the rows, whose counts are said to be off by so much
 PATIENCE = 1.2  # seconds that a page waits for work before it shows its progress
 MOST_FILES = 200
+FEW_CODES = 2**16  # of values or combinations, that are counted each in a place of its own
 PREVIEW = 10
 
 
@@ -171,7 +173,7 @@ class Desk:
     def open(self, table: str) -> None:
         """Begin with a table; the project file beside it is taken up where it fits the table."""
         dataset = engine_named("local").open(table)
-        for name in ("read", "compare", "look", "publish"):
+        for name in ("read", "changes", "compare", "look", "publish"):
             self.bench.forget(name)
         self.table, self.dataset, self.figures, self.project = table, dataset, None, None
         self.published, self.reached = None, 0
@@ -233,7 +235,7 @@ class Desk:
                 made = made.completed(figures.sample.rows)
             names = [one.column for one in made.columns if one.role in ("public", "sensitive")]
             figures.read(dataset, [name for name in names if name in dataset.names], progress)
-            with self.lock:
+            if self.dataset is dataset:  # without the lock: a page may hold it while it waits for this
                 self.figures = figures
                 if self.project is None or not self.is_fitting:
                     self.project = made
@@ -315,10 +317,11 @@ class Desk:
         for encoded, more in made[1:]:
             codes = codes * (len(encoded.values) + 1) + more
         counts: dict[Hashable, int] = {}
-        rows = np.bincount(codes) if len(made) == 1 else np.zeros(0, np.int64)  # of one column a value is a small code
-        known = np.flatnonzero(rows)
-        rows = rows[known]
-        if len(made) > 1:
+        if math.prod(map(len, values)) <= max(len(codes), FEW_CODES):  # no sort of all rows
+            rows = np.bincount(codes)
+            known = np.flatnonzero(rows)
+            rows = rows[known]
+        else:
             known, rows = np.unique(codes, return_counts=True)
         for code, number in zip(known.tolist(), rows.tolist(), strict=True):
             places = []

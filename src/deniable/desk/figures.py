@@ -30,7 +30,7 @@ from deniable.owner.roles import Columns, runs_of
 from deniable.publishing.recoding import as_steps
 from deniable.tables import engine_named
 from deniable.tables.base import Dataset, Progress
-from deniable.tables.encoding import Encoded, coded_columns, encode, is_askable, is_number
+from deniable.tables.encoding import Encoded, coded_columns, encode, is_askable, is_number, smallest
 
 PEOPLE = 10_000  # who are looked for among all rows
 BY_COLUMN = 8_000_000  # codes that are looked at to say what each column adds: of larger tables some rows
@@ -153,11 +153,15 @@ class Figures:
         counts: Ints = np.bincount(column.codes, minlength=column.size)
         return counts
 
+    def coarse_of(self, project: Project, name: str) -> Encoded:
+        """How a column's values are published, and for each of its codes the one that it becomes."""
+        recode = next((one.recode for one in project.columns if one.column == name), "")
+        return self.coarse(name, recode, project.rare)
+
     def coarse_codes(self, project: Project, name: str) -> tuple[Encoded, Codes]:
         """How a column's values are published, and the code of each row."""
-        recode = next((one.recode for one in project.columns if one.column == name), "")
-        made = self.coarse(name, recode, project.rare)
-        return made, made.codes[self.columns[name].codes]
+        made = self.coarse_of(project, name)
+        return made, smallest(made.codes, made.size)[self.columns[name].codes]
 
     # -- Who is found -------------------------------------------------------------------------------------------------
 
@@ -167,9 +171,7 @@ class Figures:
         if not maps or not self.held:
             return Alone(0.0, 0.0, 0.0, {}, 0.0, 0, self.held)
         rng = np.random.default_rng(SEED)
-        words = {
-            name: rng.integers(0, 2**64, int(place.max(initial=0)) + 1, np.uint64)[place] for name, place in maps.items()
-        }
+        words = {name: rng.integers(0, 2**64, int(place.max()) + 1, np.uint64)[place] for name, place in maps.items()}
         people = min(self.held, PEOPLE)
         chosen = np.sort(rng.choice(self.held, people, replace=False)) if people < self.held else np.arange(people)
         sizes = self._sizes(words, chosen, (0, self.held))[""]

@@ -379,7 +379,7 @@ def last_release(desk: Desk) -> Release | None:
     return open_release(max(folders)[1]) if folders else None
 
 
-def since_last(desk: Desk, words: Words) -> list[tuple[str, str]]:
+def since_last(desk: Desk, words: Words, progress: Progress) -> list[tuple[str, str]]:
     """What is different in this table: rows, values of public columns, people; as far as what was published tells."""
     assert desk.dataset is not None
     if desk.project is None or not desk.is_read or desk.figures is None:
@@ -396,26 +396,29 @@ def since_last(desk: Desk, words: Words) -> list[tuple[str, str]]:
         listed.append((words("table.rows_changed"), then_now))
         for name in public_of(desk.project):
             if name in release.manifest.public_columns and name in desk.figures.columns:
+                progress(0, None, "comparing")
                 listed += _values_changed(desk, words, release, name)
-    return [*listed, *_people_changed(desk, words)]
+    return [*listed, *_people_changed(desk, words, progress)]
 
 
 def _values_changed(desk: Desk, words: Words, release: Release, name: str) -> list[tuple[str, str]]:
     """Values of a column of categories that are new, or gone."""
     assert desk.project is not None
     assert desk.figures is not None
-    made, codes = desk.figures.coarse_codes(desk.project, name)
-    before = {str(value) for value in release.counter().distinct(name).to_pylist() if value is not None}
-    there = np.unique(codes)
+    made = desk.figures.coarse_of(desk.project, name)
+    there = np.unique(made.codes)
+    if is_number(made.values.type) or len(there) > MOST_VALUES:
+        return []
     texts = texts_of(made.values)
     now = {texts[place] for place in there if place < len(texts)}
-    if is_number(made.values.type) or max(len(before), len(now)) > MOST_VALUES:
+    before = {str(value) for value in release.counter().distinct(name).to_pylist() if value is not None}
+    if len(before) > MOST_VALUES:
         return []
     changes = (("new_values", now - before), ("gone_values", before - now))
     return [(words(f"table.{key}", column=name), words.listing(sorted(some))) for key, some in changes if some]
 
 
-def _people_changed(desk: Desk, words: Words) -> list[tuple[str, str]]:
+def _people_changed(desk: Desk, words: Words, progress: Progress) -> list[tuple[str, str]]:
     """Who is known, new and gone, where the last publication was of a series."""
     assert desk.project is not None
     assert desk.dataset is not None
@@ -424,7 +427,7 @@ def _people_changed(desk: Desk, words: Words) -> list[tuple[str, str]]:
     if not place.exists() or who not in desk.dataset.names:
         return []
     try:
-        now = Series.open(place, None, False).compared(desk.dataset, who)
+        now = Series.open(place, None, False).compared(desk.dataset, who, progress)
     except DeniableError:  # a series of learned releases knows a budget, and nobody
         return []
     said = words(

@@ -29,10 +29,11 @@ from deniable.desk.figures import Alone, Bar, public_of
 from deniable.desk.looking import act_on_look, show_look
 from deniable.desk.releasing import act_on_publish, show_publish, since_last
 from deniable.desk.texts import LANGUAGES, Words
-from deniable.desk.work import shown_work
+from deniable.desk.work import Work, shown_work
 from deniable.owner.project import TEMPLATES, Project
 from deniable.owner.proposals import coarser
 from deniable.owner.roles import ROLES
+from deniable.tables.base import Progress
 from deniable.tables.encoding import is_number, is_text, plain_type
 
 CLASSES = (40, 20, 10, 5)  # of numbers, that bands are offered for
@@ -181,7 +182,8 @@ def show_table(desk: Desk, words: Words, project: Project | None, form: Form | N
     if desk.dataset is None:
         given = "" if form is None else form.get("path")
         return {"files": desk.tables(), "given": given, "open": False}
-    work = shown_work(words, desk.soon(desk.read()))
+    work = None if desk.is_read else shown_work(words, desk.soon(desk.read()))
+    changes = changed(desk, words) if desk.known and desk.is_read else None
     dataset, rows = desk.dataset, desk.preview()
     names = [name for name in dataset.names if name][:SHOWN_COLUMNS]
     size = Path(desk.table).stat().st_size if Path(desk.table).is_file() else 0
@@ -193,15 +195,14 @@ def show_table(desk: Desk, words: Words, project: Project | None, form: Form | N
         (words("table.project"), str(desk.file)),
     ]
     preview = [[_cell(value) for value in row.values()] for row in rows.select(names).to_pylist()]
-    changes = what_changed(desk, words) if desk.known else None
     return {
         "open": True,
         "facts": facts,
         "names": [(name, str(plain_type(dataset.schema.field(name).type))) for name in names],
         "preview": preview,
         "hidden": len(dataset.names) - len(names),
-        "work": work,
-        "changes": changes,
+        "work": work or (None if changes is None else shown_work(words, changes)),
+        "changes": None if changes is None else changes.result,
         "files": desk.tables(),
         "given": desk.table,
         "ready": work is None,
@@ -215,7 +216,13 @@ def _cell(value: object) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def what_changed(desk: Desk, words: Words) -> list[tuple[str, str]]:
+def changed(desk: Desk, words: Words) -> Work:
+    """The work that finds what changed since the project was made."""
+    key = (desk.revision, words.language)
+    return desk.soon(desk.bench.start("changes", key, lambda progress: what_changed(desk, words, progress)))
+
+
+def what_changed(desk: Desk, words: Words, progress: Progress) -> list[tuple[str, str]]:
     """A table beside the project that was made for an earlier one: columns, and values that were not there."""
     assert desk.dataset is not None
     assert desk.project is not None
@@ -225,7 +232,7 @@ def what_changed(desk: Desk, words: Words) -> list[tuple[str, str]]:
         (words("table.new_columns"), words.listing([name for name in now if name not in before], 12)),
         (words("table.gone_columns"), words.listing([name for name in before if name not in now], 12)),
     ]
-    return [*listed, *since_last(desk, words)]
+    return [*listed, *since_last(desk, words, progress)]
 
 
 # -- 2. Columns --------------------------------------------------------------------------------------------------------

@@ -141,9 +141,7 @@ def roles_of(dataset: Dataset, sensitive: Sequence[str] = ()) -> tuple[Role, ...
     return Columns(runs_of(dataset, [name for name in dataset.names if name])).roles(sensitive)
 
 
-def runs_of(
-    dataset: Dataset, columns: Sequence[str], most: int = SAMPLE, progress: Progress = no_progress
-) -> pa.Table:
+def runs_of(dataset: Dataset, columns: Sequence[str], most: int = SAMPLE, progress: Progress = no_progress) -> pa.Table:
     """Some rows of a table, in runs of consecutive ones that are spread evenly over it."""
     rows = dataset.rows
     share = 1.0 if rows is None else min(1.0, most / max(rows, 1))

@@ -32,7 +32,7 @@ from deniable.publishing.ledger import Looks, among, composed, distinct, packed,
 from deniable.publishing.parts import COST, Prepared, as_required, noisy_marginal, prepared, require_kept, with_room
 from deniable.publishing.request import Publication
 from deniable.release.commit import Commit
-from deniable.tables.base import Dataset, PartJob
+from deniable.tables.base import Dataset, PartJob, Progress, no_progress
 from deniable.tables.encoding import in_order
 from deniable.tables.keys import Keystream, Secret, stored
 
@@ -369,21 +369,23 @@ class Series:
         planned = PlannedPart(columns=part.columns, grid=grid, requirement=part.requirement)
         return PartJob(planned, scan.encoder.with_range(grid), scan.rows)
 
-    def compared(self, dataset: Dataset, who: str) -> Compared:
+    def compared(self, dataset: Dataset, who: str, progress: Progress = no_progress) -> Compared:
         """A table beside the publications before it; nothing is taken in.
 
         Args:
             dataset: the table.
             who: the column that names the row or the person.
+            progress: told how many rows were looked at.
         """
         exact, plain = self.keys.subkey("people"), self.keys.subkey("spellings")
-        columns = [batch.column(who) for batch in dataset.batches([who])]
-        words, spellings = (
-            np.concatenate([np.zeros(0, np.uint64), *(of(keys, ids) for ids in columns)])
-            for keys, of in ((exact, Keystream.words_of), (plain, words_of_spellings))
-        )
+        words, spellings, rows = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)], 0
+        for batch in dataset.batches([who]):
+            words.append(exact.words_of(batch.column(who)))
+            spellings.append(words_of_spellings(plain, batch.column(who)))
+            rows += batch.num_rows
+            progress(rows, dataset.rows, "comparing")
         before = self.looks[0].words if self.looks else Looks.none().words
-        return Present(words, spellings, ()).compared(distinct(before), self.spellings)
+        return Present(np.concatenate(words), np.concatenate(spellings), ()).compared(distinct(before), self.spellings)
 
     # -- the ledger ----------------------------------------------------------------------------------------------------
 
