@@ -9,7 +9,7 @@ import csv
 import hashlib
 import io
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ from deniable.tables.encoding import is_number
 
 SERIES = "series.json"
 MOST_FOLDERS, MOST_VALUES = 500, 500  # beside the project file; of a column, that are compared
+PIECE_ROWS = 2**17  # of a release, that are read at once
 
 
 # -- Publish -----------------------------------------------------------------------------------------------------------
@@ -394,28 +395,44 @@ def since_last(desk: Desk, words: Words, progress: Progress) -> list[tuple[str, 
             "table.then_now", before=words.count(release.manifest.rows), now=words.count(desk.figures.rows)
         )
         listed.append((words("table.rows_changed"), then_now))
-        for name in public_of(desk.project):
-            if name in release.manifest.public_columns and name in desk.figures.columns:
-                progress(0, None, "comparing")
-                listed += _values_changed(desk, words, release, name)
+        listed += _values_changed(desk, words, release, progress)
     return [*listed, *_people_changed(desk, words, progress)]
 
 
-def _values_changed(desk: Desk, words: Words, release: Release, name: str) -> list[tuple[str, str]]:
-    """Values of a column of categories that are new, or gone."""
+def _values_changed(desk: Desk, words: Words, release: Release, progress: Progress) -> list[tuple[str, str]]:
+    """Values of columns of categories that are new, or gone."""
     assert desk.project is not None
     assert desk.figures is not None
-    made = desk.figures.coarse_of(desk.project, name)
-    there = np.unique(made.codes)
-    if is_number(made.values.type) or len(there) > MOST_VALUES:
-        return []
-    texts = texts_of(made.values)
-    now = {texts[place] for place in there if place < len(texts)}
-    before = {str(value) for value in release.counter().distinct(name).to_pylist() if value is not None}
-    if len(before) > MOST_VALUES:
-        return []
-    changes = (("new_values", now - before), ("gone_values", before - now))
-    return [(words(f"table.{key}", column=name), words.listing(sorted(some))) for key, some in changes if some]
+    now: dict[str, set[str]] = {}
+    for name in public_of(desk.project):
+        if name in release.manifest.public_columns and name in desk.figures.columns:
+            made = desk.figures.coarse_of(desk.project, name)
+            there = np.unique(made.codes)
+            if not is_number(made.values.type) and len(there) <= MOST_VALUES:
+                texts = texts_of(made.values)
+                now[name] = {texts[place] for place in there if place < len(texts)}
+    key = (desk.file, "values", *now)
+    if key not in desk.kept:
+        desk.kept[key] = _values_of(release, list(now), progress)
+    changes = [
+        (key, name, some)
+        for name, before in desk.kept[key].items()
+        if len(before) <= MOST_VALUES
+        for key, some in (("new_values", now[name] - before), ("gone_values", before - now[name]))
+    ]
+    return [(words(f"table.{key}", column=name), words.listing(sorted(some))) for key, name, some in changes if some]
+
+
+def _values_of(release: Release, names: Sequence[str], progress: Progress) -> dict[str, set[str]]:
+    """Which values columns of a release have: public ones are read as they stand there, and nothing is estimated."""
+    values: dict[str, set[str]] = {name: set() for name in names}
+    rows = 0
+    for batch in release.batches(names, PIECE_ROWS) if names else ():
+        for name in names:
+            values[name].update(text for text in texts_of(batch.column(name).unique().drop_null()))
+        rows += batch.num_rows
+        progress(rows, release.manifest.rows, "comparing")
+    return values
 
 
 def _people_changed(desk: Desk, words: Words, progress: Progress) -> list[tuple[str, str]]:
