@@ -90,6 +90,14 @@ def test_of_a_large_table_the_stated_error_holds() -> None:
     assert abs(seen.few - exact) < 4 * (exact * (1 - exact) / live.PEOPLE) ** 0.5 + 1e-9
 
 
+def test_while_a_sample_is_taken_it_is_said_how_far_it_is() -> None:
+    said: list[tuple[int, int | None]] = []
+    dataset = engine_named("local").open(table_of(300_000))
+    Figures.begun(dataset, lambda done, total, what: said.append((done, total)))
+    assert 0 < said[0][0] < said[-1][0] == 300_000
+    assert {total for _, total in said} == {300_000}
+
+
 def test_of_a_table_that_is_too_large_runs_of_rows_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "CELLS", 30_000)
     figures = read(table_of(20_000))

@@ -14,12 +14,15 @@ import time
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 from urllib import parse
 
 import pytest
 
 import deniable as dn
+from deniable.desk import desk as desk_module
 from deniable.desk.desk import STEPS, Desk
+from deniable.desk.figures import Figures
 from deniable.lab import made_up
 from tests.desk.visitor import Visitor, serving
 
@@ -266,6 +269,48 @@ def test_work_can_be_stopped_and_begun_again(home: Path, monkeypatch: pytest.Mon
         visitor.wait("look?again=1")
         assert "Ten questions" in visitor.text
         assert not (home / "release").exists()
+
+
+def test_looking_for_people_shows_progress_and_can_be_stopped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = threading.Event()
+    own = Figures.alone
+
+    def slow(figures: Figures, maps: Any, progress: Any) -> Any:
+        while not held.wait(0.02):
+            progress(1, 10, "alone")
+        return own(figures, maps, progress)
+
+    monkeypatch.setattr(Figures, "alone", slow)
+    monkeypatch.setattr(desk_module, "PATIENCE", 0.1)
+    with visit(home) as (visitor, desk):
+        visitor.wait("table")
+        visitor.send("table", go="next")
+        sent = {**visitor.fields(visitor.text), visitor.role_of("occupation"): "sensitive", "go": "next"}
+        visitor._open("/columns", parse.urlencode(sent).encode())
+        assert "Looking for people among all rows: 1 of 10" in visitor.text
+        assert visitor.figures_of("are alone") == []
+        visitor._open("/stop/alone?back=coarsen", b"")
+        desk.bench.wait(desk.bench.get("alone"), 10)  # type: ignore[arg-type]
+        assert "Stopped" in visitor.page("coarsen")
+        held.set()
+        visitor.page("coarsen?again=1")
+        visitor.wait("coarsen")
+        assert len(visitor.figures_of("are alone")) == 2
+
+
+def test_a_page_that_waits_for_the_table_lets_it_be_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()
+    own = Figures.read
+
+    def later(figures: Figures, *words: Any) -> None:
+        begun.wait(30)
+        own(figures, *words)
+
+    monkeypatch.setattr(Figures, "read", later)
+    monkeypatch.setattr(desk_module, "PATIENCE", 60.0)
+    with visit(home) as (visitor, _):
+        threading.Timer(0.3, begun.set).start()
+        assert 'data-state="running"' not in visitor.page("table")
 
 
 def test_what_is_proposed_is_taken_up_and_leaves_few_alone(home: Path) -> None:

@@ -173,7 +173,7 @@ class Desk:
     def open(self, table: str) -> None:
         """Begin with a table; the project file beside it is taken up where it fits the table."""
         dataset = engine_named("local").open(table)
-        for name in ("read", "changes", "compare", "look", "publish"):
+        for name in ("read", "changes", "alone", "compare", "look", "publish"):
             self.bench.forget(name)
         self.table, self.dataset, self.figures, self.project = table, dataset, None, None
         self.published, self.reached = None, 0

@@ -29,7 +29,7 @@ from deniable.owner.risk import risk
 from deniable.owner.roles import Columns, runs_of
 from deniable.publishing.recoding import as_steps
 from deniable.tables import engine_named
-from deniable.tables.base import Dataset, Progress
+from deniable.tables.base import Dataset, Progress, no_progress
 from deniable.tables.encoding import Encoded, coded_columns, encode, is_askable, is_number, smallest
 
 PEOPLE = 10_000  # who are looked for among all rows
@@ -165,31 +165,34 @@ class Figures:
 
     # -- Who is found -------------------------------------------------------------------------------------------------
 
-    def alone(self, maps: Mapping[str, Ints], *, by_column: bool = True) -> Alone:
-        """How many people are alone in these columns; ``maps``: column -> for each code the one that it becomes;
-        ``by_column``: and how many would be, were one of them not known."""
+    def alone(self, maps: Mapping[str, Ints], progress: Progress = no_progress) -> Alone:
+        """How many people are alone in these columns, and how many would be, were one of them not known; ``maps``:
+        column -> for each code the one that it becomes."""
         if not maps or not self.held:
             return Alone(0.0, 0.0, 0.0, {}, 0.0, 0, self.held)
         rng = np.random.default_rng(SEED)
         words = {name: rng.integers(0, 2**64, int(place.max()) + 1, np.uint64)[place] for name, place in maps.items()}
         people = min(self.held, PEOPLE)
         chosen = np.sort(rng.choice(self.held, people, replace=False)) if people < self.held else np.arange(people)
-        sizes = self._sizes(words, chosen, (0, self.held))[""]
+        sizes = self._sizes(words, chosen, (0, self.held), ("",), progress)[""]
         share = float((sizes == 1).mean())
         error = 0.0 if people == self.held else SURE * math.sqrt(max(share * (1 - share), 1 / people) / people)
         rows = min(self.held, max(BY_COLUMN // max(len(maps), 1), people))
         start = (self.held - rows) // 2
-        among, without = share, {}
-        if by_column:
-            within = chosen[(chosen >= start) & (chosen < start + rows)]
-            left_out = ("", *(list(maps)[:MOST_BY_COLUMN] if len(maps) > 1 else ()))
-            found = self._sizes(words, within, (start, start + rows), left_out)
-            without = {name: float((some == 1).mean()) for name, some in found.items()}
-            among = without.pop("")
+        within = chosen[(chosen >= start) & (chosen < start + rows)]
+        left_out = ("", *(list(maps)[:MOST_BY_COLUMN] if len(maps) > 1 else ()))
+        found = self._sizes(words, within, (start, start + rows), left_out, progress)
+        without = {name: float((some == 1).mean()) for name, some in found.items()}
+        among = without.pop("")
         return Alone(share, error, float((sizes < 5).mean()), without, among, rows, self.held)
 
     def _sizes(
-        self, words: Mapping[str, Keys], chosen: Ints, scope: tuple[int, int], left_out: Sequence[str] = ("",)
+        self,
+        words: Mapping[str, Keys],
+        chosen: Ints,
+        scope: tuple[int, int],
+        left_out: Sequence[str],
+        progress: Progress,
     ) -> dict[str, Ints]:
         """For each of some rows, how many rows agree with it in all columns but the one that is left out; "": in all.
 
@@ -213,6 +216,7 @@ class Figures:
         for name, (own, _) in known.items():
             seen[name][own & low] = True
         for start in range(*scope, BLOCK):
+            progress(start - scope[0], scope[1] - scope[0], "alone")
             for name, some in keys(slice(start, min(start + BLOCK, scope[1]))).items():
                 near = some[seen[name][some & low]]
                 place = pc.index_in(pa.array(near), pa.array(known[name][0])).drop_null()

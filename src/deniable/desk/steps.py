@@ -348,8 +348,11 @@ def show_coarsen(desk: Desk, words: Words, project: Project | None, form: Form |
     public = [name for name in public_of(project) if name in figures.columns]
     recodes = {one.column: one.recode for one in project.columns}
     listed = [one.column for one in project.columns if one.role in ("public", "drop") and one.column in figures.columns]
-    now = _alone(desk, {name: recodes[name] for name in public}, project.rare)
-    before = _alone(desk, dict.fromkeys(listed, ""), None, by_column=False)
+    coarser_now = {name: recodes[name] for name in public}
+    work = alone(desk, dict.fromkeys(listed, ""), coarser_now, project.rare)
+    if work.state == "failed":
+        raise OptionError(work.problem)
+    before, now = work.result if work.state == "done" else (None, None)
     rows = []
     for place, one in enumerate(project.columns):
         if one.column not in listed:
@@ -367,19 +370,20 @@ def show_coarsen(desk: Desk, words: Words, project: Project | None, form: Form |
                 "offers": [(how, recode_in_words(words, how)) for how in offered],
                 "before": words.count(len(figures.columns[one.column].values)),
                 "after": words.count(int((np.bincount(coarse.codes) > 0).sum()) - 1 + _has_missing(desk, one.column)),
-                "without": words.percent(now.without[one.column], 2) if one.column in now.without else "",
+                "without": words.percent(now.without[one.column], 2) if now and one.column in now.without else "",
             }
         )
     shown = form.get("shown") if form is not None else ""
     if shown not in figures.columns:
         shown = next((name for name in public if recodes[name]), public[0] if public else "")
     return {
+        "computing": shown_work(words, work),
         "rows": rows,
         "rare": project.rare or "",
         "wanted": [(share, words.percent(float(share))) for share in ALONE],
-        "facts": _alone_facts(words, before, now),
+        "facts": _alone_facts(words, before, now) if before and now else [],
         "among": words("coarsen.among", share=words.percent(now.among, 2), n=words.count(now.rows))
-        if now.rows < now.of
+        if now and now.rows < now.of
         else "",
         "given": _given_away(desk, words, project),
         "shown": shown,
@@ -395,20 +399,25 @@ def _has_missing(desk: Desk, name: str) -> int:
     return int(bool((column.codes == len(column.values)).any()))
 
 
-def _alone(desk: Desk, recodes: Mapping[str, str], rare: int | None, *, by_column: bool = True) -> Alone:
-    """Kept for the last few questions: the same page is looked at again and again."""
-    assert desk.figures is not None
-    full = (desk.table, tuple(sorted(recodes.items())), rare)
-    key = full if by_column or full in desk.kept else (*full, "whole")
-    if key not in desk.kept:
-        while len(desk.kept) > 50:
-            desk.kept.pop(next(iter(desk.kept)))
-        desk.kept[key] = desk.figures.alone(
-            {name: desk.figures.coarse(name, how, rare).codes for name, how in recodes.items()},
-            by_column=by_column,
-        )
-    made: Alone = desk.kept[key]
-    return made
+def alone(desk: Desk, before: Mapping[str, str], now: Mapping[str, str], rare: int | None) -> Work:
+    """The work that looks for people who are alone, as the table is and as it would be published: among all rows, for
+    in a sample of them many more are. Kept for the last few questions: the same page is looked at again and again."""
+    figures, asked = desk.figures, ((tuple(before.items()), None), (tuple(now.items()), rare))
+    assert figures is not None
+
+    def run(progress: Progress) -> list[Alone]:
+        found = []
+        for recodes, fewest in asked:
+            made = desk.kept.get((desk.table, recodes, fewest))
+            if made is None:
+                while len(desk.kept) > 50:
+                    desk.kept.pop(next(iter(desk.kept)))
+                maps = {name: figures.coarse(name, how, fewest).codes for name, how in recodes}
+                made = desk.kept[desk.table, recodes, fewest] = figures.alone(maps, progress)
+            found.append(made)
+        return found
+
+    return desk.soon(desk.bench.start("alone", (desk.table, asked), run))
 
 
 def _alone_facts(words: Words, before: Alone, now: Alone) -> list[tuple[str, str, str, str]]:
