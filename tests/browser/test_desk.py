@@ -209,11 +209,12 @@ def test_the_whole_way_by_mouse(browser: Any, opened: Any, kind: str, width: int
         person.close()
 
 
-@pytest.mark.parametrize("kind", ["csv", LONG])
-def test_the_whole_way_by_keyboard_alone(browser: Any, opened: Any, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["csv", "spss", LONG])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_whole_way_by_keyboard_alone(browser: Any, opened: Any, kind: str, width: int) -> None:
     desk, sensitive = opened(kind)
     with desk as served:
-        person = Person(browser, served, width=375 if kind == "csv" else 1280)
+        person = Person(browser, served, width=width)
         for step in STEPS:
             assert person.step == step
             if step == "columns":
