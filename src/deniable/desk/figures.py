@@ -181,8 +181,8 @@ class Figures:
         start = (self.held - rows) // 2
         within = chosen[(chosen >= start) & (chosen < start + rows)]
         left_out = ("", *(list(maps)[:MOST_BY_COLUMN] if len(maps) > 1 else ()))
-        found = self._sizes(words, within, (start, start + rows), left_out, progress)
-        without = {name: float((some == 1).mean()) for name, some in found.items()}
+        by_left_out = self._sizes(words, within, (start, start + rows), left_out, progress)
+        without = {name: float((some == 1).mean()) for name, some in by_left_out.items()}
         among = without.pop("")
         return Alone(share, error, float((sizes < 5).mean()), without, among, rows, self.held)
 

@@ -402,22 +402,22 @@ def _has_missing(desk: Desk, name: str) -> int:
 def alone(desk: Desk, before: Mapping[str, str], now: Mapping[str, str], rare: int | None) -> Work:
     """The work that looks for people who are alone, as the table is and as it would be published: among all rows, for
     in a sample of them many more are. Kept for the last few questions: the same page is looked at again and again."""
-    figures, asked = desk.figures, ((tuple(before.items()), None), (tuple(now.items()), rare))
+    figures, questions = desk.figures, ((tuple(before.items()), None), (tuple(now.items()), rare))
     assert figures is not None
 
     def run(progress: Progress) -> list[Alone]:
-        found = []
-        for recodes, fewest in asked:
+        results = []
+        for recodes, fewest in questions:
             made = desk.kept.get((desk.table, recodes, fewest))
             if made is None:
                 while len(desk.kept) > 50:
                     desk.kept.pop(next(iter(desk.kept)))
                 maps = {name: figures.coarse(name, how, fewest).codes for name, how in recodes}
                 made = desk.kept[desk.table, recodes, fewest] = figures.alone(maps, progress)
-            found.append(made)
-        return found
+            results.append(made)
+        return results
 
-    return desk.soon(desk.bench.start("alone", (desk.table, asked), run))
+    return desk.soon(desk.bench.start("alone", (desk.table, questions), run))
 
 
 def _alone_facts(words: Words, before: Alone, now: Alone) -> list[tuple[str, str, str, str]]:
