@@ -316,6 +316,7 @@ def test_a_page_that_waits_for_the_table_lets_it_be_read(home: Path, monkeypatch
         assert 'data-state="running"' not in visitor.text
 
 
+@pytest.mark.long
 def test_pages_of_a_table_of_thirty_times_the_rows_take_little_longer(home: Path) -> None:
     """What they say rests on samples, on values and their counts, and on two quick passes over codes."""
     small = made_up.census(100_000)

@@ -141,6 +141,10 @@ def test_many_counts_are_the_same_one_by_one() -> None:
     assert many.low.tolist() == pytest.approx([one.low for one in single])
     every = release(1).count_many([{"sex": "F"}, {"town": "k"}], every_value=True)
     assert every.value[0].tolist() == [release(1).count({"sex": "F", "ill": name}).value for name in NAMES]
+    assert [release(1).count_many([], every_value=each).value.shape for each in (False, True)] == [
+        (0,),
+        (0, len(NAMES)),
+    ]
 
 
 def test_an_opened_release_answers_alike(tmp_path: Path) -> None:

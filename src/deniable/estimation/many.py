@@ -52,6 +52,9 @@ def count_many(
         if every_value:
             raise QuestionError("every_value=True is for one sensitive column. Fix: group_by the columns you mean.")
         return _one_by_one(published, wheres, options)
+    if not wheres:
+        nothing = np.zeros((0, ask.states.m) if every_value else 0)
+        return Counts(nothing, nothing, nothing, nothing)
     masks, sets = ask.resolver().conjunctions(wheres)
     if every_value and not sets.all():
         raise QuestionError("With every_value=True the conditions may name public columns only.")
