@@ -130,6 +130,14 @@ def noticed(mutant: Mutant, tests: list[str], copied: Path) -> bool:
     place.write_text(mutant.source, "utf-8")
     for cached in place.parent.glob(f"__pycache__/{place.stem}.*"):
         cached.unlink()
+    try:
+        return fails(tests, copied)
+    finally:
+        place.write_text(sound, "utf-8")
+
+
+def fails(tests: list[str], copied: Path) -> bool:
+    """Whether tests fail, or never end, with the package as it is in a folder."""
     words = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not long", *tests]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     try:
@@ -138,8 +146,6 @@ def noticed(mutant: Mutant, tests: list[str], copied: Path) -> bool:
         )  # type: ignore[call-overload]
     except subprocess.TimeoutExpired:
         return True
-    finally:
-        place.write_text(sound, "utf-8")
     return bool(done.returncode)
 
 
@@ -164,6 +170,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         copied = Path(folder) / "src"
         shutil.copytree(ROOT / "src", copied, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        for tests in {tuple(tests) for _, tests in chosen}:
+            if fails([*tests], copied):  # of which every mutant would be said to be noticed
+                print(f"fails without a mutant, too: {' '.join(tests)}")
+                return 1
         for mutant, tests in chosen:
             if time.monotonic() > until:
                 break
