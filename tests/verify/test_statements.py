@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from deniable.core.promise import KINDS, OTHER_KINDS
 from deniable.mechanisms import MECHANISMS
 from deniable.mechanisms.retention import Retention
 from deniable_verify import verify_tables
+from deniable_verify.manifest import problems
 from deniable_verify.promises import mechanisms
 
 Change = Callable[[dict[str, Any]], Any]
@@ -203,3 +206,166 @@ def test_a_mechanism_from_elsewhere_may_promise_by_any_kind_that_covers_what_it_
     assert failures(manifest) == ""
     instead("per-value", limits=[[place, "1/4", "1/2"] for place in range(8)])(manifest)
     assert failures(manifest) == ""
+
+
+# -- What contradicts itself: every sentence of ``problems``, and what just fits ------------------------------------------
+
+GOOD = Path(__file__).parents[2] / "docs" / "reference" / "vectors" / "good"
+
+
+def vector(name: str) -> dict[str, Any]:
+    return json.loads((GOOD / name / "manifest.json").read_text("utf-8"))
+
+
+def at(*path: Any, be: Any) -> Change:
+    """Something else in one place."""
+
+    def change(manifest: dict[str, Any]) -> None:
+        inner: Any = manifest
+        for step in path[:-1]:
+            inner = inner[step]
+        inner[path[-1]] = be
+
+    return change
+
+
+def of_part(*path: Any, be: Any) -> Change:
+    return at("parts", 0, *path, be=be)
+
+
+def second(manifest: dict[str, Any]) -> None:
+    """A second part, of a column of its own."""
+    manifest["columns"].append({"name": "more", "type": "string", "role": "sensitive"})
+    manifest["parts"].append(manifest["parts"][0] | {"columns": ["more"]})
+
+
+def alone(manifest: dict[str, Any]) -> None:
+    """Nothing but the column of its only part."""
+    manifest["columns"] = manifest["columns"][-1:]
+
+
+MORE, TWICE, PARTS = "more rows or columns", "a column is named twice", "not about its sensitive"
+COUNTED, NOISE, MIXED = "one count per value", "none that a release can have", "not a probability distribution"
+NUMBER, OWN_NUMBER, SHAPE = "no probability, or no ratio", "own requirement is no", "a row and a column per value"
+CELLS, NO_CELLS, OUTSIDE, DECOYS = "no column 'cell'", "rows are of several cells", "outside the release", "group of dec"
+VALUE, RANGE, FEW = "not of its column's type", "does not go from a number", "fewer points than two"
+ITEMS, ITEM, FIELDS, WIDTH = "and others are not", "something else than a column", "other fields", "a width of nothing"
+EVEN = [[1 / 8] * 8] * 8
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("uniform", at("rows", be=2**48), ""),
+        ("uniform", at("rows", be=2**48 + 1), MORE),
+        ("uniform", lambda m: m["columns"].append(m["columns"][0]), TWICE),
+        ("uniform", lambda m: m["parts"].append(m["parts"][0]), TWICE),
+        ("uniform", at("columns", 0, "role", be="sensitive"), PARTS),
+        ("uniform", second, ""),
+        ("small-domain", second, CELLS),
+        ("small-domain", lambda m: m["columns"].pop(), CELLS),
+        ("small-domain", of_part("cells_published", be=False), NO_CELLS),
+        ("uniform", at("columns", 0, "role", be="cell"), NO_CELLS),
+        ("uniform", lambda m: m["parts"][0]["cells"].append(m["parts"][0]["cells"][0]), NO_CELLS),
+        ("uniform", at("data", "file", be="../x"), OUTSIDE),
+        ("uniform", at("data", "file", be="x" * 100), ""),
+        ("uniform", at("data", "file", be="x" * 101), OUTSIDE),
+        ("uniform", at("data", "file", be="weights.parquet"), "two things"),
+        ("uniform", at("data", "file", be="README.md"), "two things"),
+        *[("uniform", at("guarantee", name, be=be), NUMBER) for name in ("rho1", "rho2") for be in ("0", "5/4", "x")],
+        ("uniform", at("guarantee", "rho2", be="1"), ""),
+        ("uniform", at("guarantee", "gamma", be="1"), ""),
+        ("uniform", at("guarantee", "gamma", be="99/100"), NUMBER),
+        ("uniform", at("privacy", "epsilon", be="x"), NUMBER),
+        ("uniform", at("privacy", "rho1", be="0"), NUMBER),
+        ("uniform", at("privacy", "per_value", be=[["a", "0", "1/2"]]), NUMBER),
+        ("uniform", at("privacy", "per_value", be=[["a", "1/4", "3/2"]]), NUMBER),
+        ("decoys-small-sums", at("privacy", "small_sums", "error", be="0"), NUMBER),
+        ("decoys-small-sums", at("privacy", "large_sums", be={"error": "2", "above": 9, "at_most": "1/2"}), NUMBER),
+        ("uniform", of_part("types", be=["string"] * 2), "one type per column"),
+        ("uniform", of_part("mixture", be=EVEN), "nothing, or more than one thing"),
+        ("uniform", of_part("cells", be=[]), "nothing, or more than one thing"),
+        ("uniform", both(of_part("domain", be=[]), of_part("marginal", be=None)), "a domain is empty"),
+        ("uniform", lambda m: m["parts"][0]["marginal"]["counts"].pop(), COUNTED),
+        ("uniform", of_part("marginal", "counts", 0, be=-(2**53)), ""),
+        ("uniform", of_part("marginal", "counts", 0, be=-(2**53) - 1), COUNTED),
+        ("uniform", of_part("marginal", "epsilon", be=1e-6), ""),
+        ("uniform", of_part("marginal", "epsilon", be=9e-7), NOISE),
+        ("uniform", of_part("marginal", "epsilon", be=1e6), ""),
+        ("uniform", of_part("marginal", "epsilon", be=1.1e6), NOISE),
+        ("uniform", of_part("marginal", "variance", be=1e15), ""),
+        ("uniform", of_part("marginal", "variance", be=1.1e15), NOISE),
+        ("decoys", of_part("mixture", be=EVEN), ""),
+        ("decoys", of_part("mixture", be=EVEN[1:]), SHAPE),
+        ("decoys", of_part("mixture", be=[*EVEN[1:], [1 / 8] * 7]), SHAPE),
+        ("decoys", of_part("mixture", be=[*EVEN[1:], [1 / 8 + 2e-4, *[1 / 8] * 7]]), MIXED),
+        ("decoys", of_part("mixture", be=[*EVEN[1:], [1 / 8 - 2e-4, *[1 / 8] * 7]]), MIXED),
+        ("decoys", of_part("mixture", be=[*EVEN[1:], [1 / 8 + 9e-5, *[1 / 8] * 7]]), ""),
+        ("decoys", of_part("swapped", be=9), "swapped without a channel"),
+        ("decoys", of_part("groups", "c", be=2**20), ""),
+        ("decoys", of_part("groups", "c", be=2**20 + 1), DECOYS),
+        ("decoys-small-sums", of_part("domain", be=[["a"], ["b"]]), ""),
+        ("decoys-small-sums", of_part("domain", be=[["a"]]), DECOYS),
+        ("uniform-of-bins", of_part("bins", be={"job": {"edges": [1, 2], "open_ends": False}}), "bins are of a column"),
+        ("uniform-of-bins", of_part("bins", "age", "edges", be=[18.0, 40.0, 40.0, 90.0]), "bins do not rise"),
+        *[("retention", of_part("requirement", name, be="0"), OWN_NUMBER) for name in ("rho1", "rho2")],
+        ("retention", of_part("requirement", "s", be="x"), OWN_NUMBER),
+        ("line-ups", of_part("columns", be=["job", "town"]), PARTS),
+        ("retention", at("parts", 1, "domain", be=[[1]]), "a range of numbers lists values"),
+        ("uniform", of_part("domain", 0, be=[1]), VALUE),
+        ("uniform", of_part("domain", 0, be=["a", "a"]), VALUE),
+        ("uniform", of_part("domain", 0, be=["b"]), "stands in the domain twice"),
+        ("retention", at("parts", 1, "range", "low", be="0"), RANGE),
+        ("retention", at("parts", 1, "range", "low", be=0.5), RANGE),
+        ("retention", at("parts", 1, "range", "step", be=0.5), RANGE),
+        ("retention", at("parts", 1, "range", "high", be=1), ""),
+        ("retention", at("parts", 1, "range", "high", be=0), FEW),
+        ("retention", at("parts", 1, "range", "high", be=2**24 - 1), ""),
+        ("retention", at("parts", 1, "range", "high", be=2**24), FEW),
+        ("retention", at("parts", 1, "range", "kind", be="date"), RANGE),
+        ("items", of_part("item", be=None), ITEMS),
+        ("items", of_part("item", "list", be="others"), ITEMS),
+        ("items", of_part("item", "item", be="w"), ITEM),
+        ("items", of_part("types", be=["string"]), VALUE),
+        ("items", of_part("domain", be=[[True], [False]]), ITEM),
+        ("items", of_part("cells", 0, "values", be=[1, 0]), ITEM),
+        ("items", lambda m: [part["item"].update(most=3) for part in m["parts"]], ""),
+        ("items", lambda m: [part["item"].update(most=4) for part in m["parts"]], "than there are"),
+        ("uniform", at("labels", be={"none": [["a", "A"]]}), "it labels or recodes"),
+        ("uniform", at("labels", be={"job": [["a", "A"], ["b", "B"]]}), ""),
+        ("uniform", at("labels", be={"job": [["a", "A"], ["a", "B"]]}), "one code twice"),
+        ("uniform", at("about", "columns", be={"none": "x"}), "it describes a column"),
+        ("items", at("about", "columns", be={"ills": "x"}), ""),
+        ("uniform", at("about", "date", be="2025-02-30"), "on a day that there was not"),
+        ("uniform-recoded", at("recoded", "age", 0, "width", be=0), WIDTH),
+        ("uniform-recoded", at("recoded", "age", be=[{"kind": "snap", "grid": 1}]), ""),
+        ("uniform-recoded", at("recoded", "age", be=[{"kind": "snap", "grid": 0}]), WIDTH),
+        ("uniform-recoded", at("recoded", "age", be=[{"kind": "snap", "limit": 1}]), FIELDS),
+        ("small-domain", at("recoded", be={"cell": [{"kind": "snap", "grid": 1}]}), "it labels or recodes"),
+    ],
+)
+def test_a_manifest_that_contradicts_itself_is_told_by_what(name: str, change: Change, words: str) -> None:
+    manifest = vector(name)
+    assert list(problems(manifest)) == []
+    change(manifest)
+    found = next(problems(manifest), "")
+    assert (words in found) if words else not found, found
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "limit", "size"),
+    [
+        ("uniform", None, "MOST_COLUMNS", 3),
+        ("uniform", alone, "MOST_COLUMNS", 1),
+        ("uniform", None, "LARGEST_GRID", 8),
+        ("decoys", None, "LARGEST_MIXTURE", 8),
+    ],
+)
+def test_sizes_are_limited(monkeypatch: pytest.MonkeyPatch, name: str, change: Any, limit: str, size: int) -> None:
+    manifest = vector(name)
+    if change is not None:
+        change(manifest)
+    monkeypatch.setattr(f"deniable_verify.manifest.{limit}", size)
+    assert list(problems(manifest)) == []
+    monkeypatch.setattr(f"deniable_verify.manifest.{limit}", size - 1)
+    assert list(problems(manifest))
