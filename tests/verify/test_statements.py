@@ -247,7 +247,12 @@ def alone(manifest: dict[str, Any]) -> None:
 MORE, TWICE, PARTS = "more rows or columns", "a column is named twice", "not about its sensitive"
 COUNTED, NOISE, MIXED = "one count per value", "none that a release can have", "not a probability distribution"
 NUMBER, OWN_NUMBER, SHAPE = "no probability, or no ratio", "own requirement is no", "a row and a column per value"
-CELLS, NO_CELLS, OUTSIDE, DECOYS = "no column 'cell'", "rows are of several cells", "outside the release", "group of dec"
+CELLS, NO_CELLS, OUTSIDE, DECOYS = (
+    "no column 'cell'",
+    "rows are of several cells",
+    "outside the release",
+    "group of dec",
+)
 VALUE, RANGE, FEW = "not of its column's type", "does not go from a number", "fewer points than two"
 ITEMS, ITEM, FIELDS, WIDTH = "and others are not", "something else than a column", "other fields", "a width of nothing"
 EVEN = [[1 / 8] * 8] * 8
