@@ -330,7 +330,7 @@ def test_the_belief_that_cells_are_said_to_cover_is_the_strongest_that_stays_at_
     assert f"a belief of up to {min(strongest):.4g} stays below 0.5" in detail
 
 
-# -- The numbers themselves, against what defines them ---------------------------------------------------------------------
+# -- The numbers themselves, against what defines them -----------------------------------------------------------------
 
 
 def test_whether_odds_of_an_epsilon_stay_within_a_factor_is_decided_to_the_last_digit() -> None:
@@ -507,9 +507,7 @@ def test_arcs_that_make_no_whole_sets_are_no_design(arcs: list[int]) -> None:
 @pytest.mark.parametrize(("rows", "c"), [(4, 3), (10, 100), (334, 3)])
 @pytest.mark.parametrize("error", [Fraction(1, 2), Fraction(1, 10), Fraction(1)])
 @pytest.mark.parametrize("strictly", [True, False])
-def test_how_often_a_sum_is_missed_is_the_tail_of_a_binomial(
-    rows: int, c: int, error: Fraction, strictly: bool
-) -> None:
+def test_sums_are_missed_as_often_as_a_binomial_has_tails(rows: int, c: int, error: Fraction, strictly: bool) -> None:
     n, missed = c * rows, Fraction(0)
     for k in range(n + 1):
         if abs(k - rows) > error * rows or (not strictly and abs(k - rows) == error * rows):

@@ -208,7 +208,7 @@ def test_a_mechanism_from_elsewhere_may_promise_by_any_kind_that_covers_what_it_
     assert failures(manifest) == ""
 
 
-# -- What contradicts itself: every sentence of ``problems``, and what just fits ------------------------------------------
+# -- What contradicts itself: every sentence of ``problems``, and what just fits ---------------------------------------
 
 GOOD = Path(__file__).parents[2] / "docs" / "reference" / "vectors" / "good"
 
