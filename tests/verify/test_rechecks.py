@@ -6,6 +6,7 @@ import copy
 import math
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -444,6 +445,12 @@ DESIGNS = [
 ]
 
 
+def likelihoods(design: dict[str, Any], line: Any) -> list[Fraction]:
+    """P(S | x) of a set for every value, up to one factor."""
+    (members, blind, draws), coin = line, Fraction(design["truth"], FULL)
+    return [(1 - coin) * blind + coin * dict(zip(members, draws, strict=True)).get(x, 0) for x in range(5)]
+
+
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("slack", [0, 3])
 def test_what_sets_tell_at_the_least_is_what_their_draws_say(design: dict[str, Any], slack: int) -> None:
@@ -452,9 +459,7 @@ def test_what_sets_tell_at_the_least_is_what_their_draws_say(design: dict[str, A
     assert lineups.is_design(design, 5)
     surest, left = [Fraction(0)] * 5, [1 - coin]
     for members, blind, draws in lineups.lines(design):
-        likely = [(1 - coin) * blind] * 5
-        for x, own in zip(members, draws, strict=True):
-            likely[x] += coin * own
+        likely = likelihoods(design, (members, blind, draws))
         for x in range(5):
             fewest = [max(f - slack, 0) if y == x else f + slack for y, f in enumerate(counts)]
             seen = sum(f * p for f, p in zip(fewest, likely, strict=True))
@@ -464,6 +469,10 @@ def test_what_sets_tell_at_the_least_is_what_their_draws_say(design: dict[str, A
         outside = (1 - coin) * blind * sum(f + slack for f in counts)
         left.append(outside / (outside + inside))
     assert lineups.surest_at_least(design, counts, slack) == surest
+    if not slack:
+        shown = [likelihoods(design, line) for line in lineups.lines(design)]
+        sets = [[f * p / sum(map(mul, counts, one)) for f, p in zip(counts, one, strict=True)] for one in shown]
+        assert lineups.surest(design, counts) == [max(sure) for sure in zip(*sets, strict=True)]
     assert lineups.stays_at_most(design, counts, slack) == min(left[1:])
 
 

@@ -6,6 +6,7 @@ import copy
 import json
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -255,7 +256,13 @@ CELLS, NO_CELLS, OUTSIDE, DECOYS = (
 )
 VALUE, RANGE, FEW = "not of its column's type", "does not go from a number", "fewer points than two"
 ITEMS, ITEM, FIELDS, WIDTH = "and others are not", "something else than a column", "other fields", "a width of nothing"
+LEVELS, TAU, LEDGER = "a table of the model", "a tau that none", "a cost that is none"
+SEEN, TABLES, GAPS = "sees a column twice", "not every table", "numbered without gaps"
 EVEN = [[1 / 8] * 8] * 8
+
+
+def learned(*path: Any, be: Any) -> Change:
+    return of_part("learned", *path, be=be)
 
 
 @pytest.mark.parametrize(
@@ -346,6 +353,31 @@ EVEN = [[1 / 8] * 8] * 8
         ("uniform-recoded", at("recoded", "age", be=[{"kind": "snap", "grid": 1}]), ""),
         ("uniform-recoded", at("recoded", "age", be=[{"kind": "snap", "grid": 0}]), WIDTH),
         ("uniform-recoded", at("recoded", "age", be=[{"kind": "snap", "limit": 1}]), FIELDS),
+        ("synthetic", learned("codings", 1, "column", be="sex"), SEEN),
+        ("synthetic", learned("codings", 1, "type", be="int64"), SEEN),
+        ("synthetic", at("tables", be=None), TAU),
+        ("synthetic", both(at("tables", be=None), at("data", be=None)), ""),
+        ("synthetic", learned("tau", be=[0.1, 0.1]), TABLES),
+        ("synthetic", learned("tau", be=[0.01, 3.0, 3.0]), ""),
+        ("synthetic", learned("tau", be=[0.01, 3.0, 3.1]), TAU),
+        ("synthetic", learned("tau", be=[0.009, 3.0, 3.0]), TAU),
+        ("synthetic", learned("tables", 0, "epsilon", be=None), "do not come first"),
+        ("synthetic", learned("tables", 2, "epsilon", be="1"), "do not come first"),
+        ("synthetic", learned("tables", 1, "epsilon", be="1"), ""),
+        ("synthetic", learned("tables", 1, "columns", be=[2]), LEVELS),
+        ("synthetic", learned("tables", 1, "columns", be=[-1]), LEVELS),
+        ("synthetic", learned("tables", 0, "columns", be=[1, 1]), LEVELS),
+        ("synthetic", learned("tables", 1, "places", be=[0, 1]), LEVELS),
+        ("synthetic", learned("tables", 1, "places", be=[0, 2, -1]), GAPS),
+        ("synthetic", learned("tables", 1, "places", be=[1, 2, -1]), GAPS),
+        ("synthetic", learned("tables", 1, "places", be=[0, 0, -1]), ""),
+        ("synthetic", learned("spent", 0, "epsilon", be="0"), LEDGER),
+        ("synthetic", learned("spent", 0, "epsilon", be="1/0"), LEDGER),
+        ("synthetic", learned("spent", 0, "delta", be="-1/9"), LEDGER),
+        ("synthetic", learned("spent", 0, "delta", be="1"), LEDGER),
+        ("synthetic", learned("spent", 0, "delta", be="8/9"), ""),
+        ("synthetic", learned("tables", 0, "epsilon", be="0"), LEDGER),
+        ("synthetic", of_part("marginal", be={"counts": [1] * 8, "epsilon": 1.0, "variance": 2.0}), "stands beside it"),
         ("small-domain", at("recoded", be={"cell": [{"kind": "snap", "grid": 1}]}), "it labels or recodes"),
     ],
 )
@@ -374,3 +406,110 @@ def test_sizes_are_limited(monkeypatch: pytest.MonkeyPatch, name: str, change: A
     assert list(problems(manifest)) == []
     monkeypatch.setattr(f"deniable_verify.manifest.{limit}", size - 1)
     assert list(problems(manifest))
+
+
+def fails_of(manifest: dict[str, Any]) -> list[str]:
+    """The checks of a manifest by itself that fail, but for what follows in words."""
+    return [check.what for check in verify_tables(manifest, {}).failures if check.what != "sentence"]
+
+
+def plus(path: tuple[Any, ...], percent: int) -> Change:
+    """A number, or a fraction, so many per cent larger."""
+
+    def change(manifest: dict[str, Any]) -> None:
+        inner: Any = manifest
+        for step in path[:-1]:
+            inner = inner[step]
+        before = inner[path[-1]]
+        number = Fraction(before) * (100 + percent) / 100
+        inner[path[-1]] = str(number) if isinstance(before, str) else float(number)
+
+    return change
+
+
+def sums_of(promised: Any, needed: Any) -> Change:
+    return both(of_part("promise", "small_sums", be=promised), at("privacy", "small_sums", be=needed))
+
+
+ODDS, SMALL_SUMS = ("parts", 0, "promise"), {"error": "3/10", "below": 2, "at_least": "1/2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "fails"),
+    [
+        # the ledger of a learned release
+        *[("synthetic", of_part("promise", name, be=be), ["ledger"]) for name, be in (("together", 0), ("number", 0))],
+        ("synthetic", of_part("promise", "number", be=2), ["ledger"]),
+        ("synthetic", both(of_part("promise", "number", be=2), of_part("promise", "publications", be=2)), ["ledger"]),
+        ("synthetic", of_part("promise", "together", be=2), ["ledger"]),
+        ("synthetic", plus((*ODDS, "gamma"), -1), ["ledger"]),
+        ("synthetic", plus((*ODDS, "epsilon"), 1), ["spent"]),
+        ("synthetic", of_part("promise", "delta", be="1/9"), ["spent"]),
+        ("synthetic", of_part("promise", "listed", be="threshold"), ["list of values"]),
+        ("synthetic", of_part("promise", "listed", be="by heart"), ["list of values"]),
+        ("synthetic", learned("other", be=True), ["list of values"]),
+        ("synthetic", learned("tables", 1, "epsilon", be="1"), ["tables"]),
+        ("synthetic", learned("spent", 0, "what", be="edges"), ["tables", "edges"]),
+        ("synthetic-list-by-threshold", of_part("promise", "listed", be="declared"), ["list of values"]),
+        ("synthetic-list-by-threshold", learned("other", be=False), []),
+        ("synthetic-list-by-threshold", learned("spent", 0, "delta", be="1/9"), ["spent"]),
+        ("synthetic", both(of_part("promise", "rho1", be="1/9"), of_part("promise", "rho2", be="1/2")), []),
+        ("synthetic", both(of_part("promise", "rho1", be="1/8"), of_part("promise", "rho2", be="1/2")), ["posterior"]),
+        ("synthetic", of_part("promise", "rho2", be="1/2"), ["posterior"]),
+        ("synthetic", at("privacy", "epsilon", be="2"), []),
+        ("synthetic", at("privacy", "epsilon", be="19/10"), ["budget"]),
+        # noise, bins, the seed, the software, the whole release
+        ("uniform", plus(("parts", 0, "marginal", "variance"), 1), ["noisy histogram"]),
+        ("uniform", plus(("parts", 0, "marginal", "variance"), 100), []),
+        ("uniform", plus(("parts", 0, "marginal", "variance"), 99_900), []),
+        ("uniform", plus(("parts", 0, "marginal", "variance"), 100_000), ["noisy histogram"]),
+        ("uniform", plus(("parts", 0, "marginal", "variance"), -100), ["noisy histogram"]),
+        ("uniform-of-bins", of_part("bins", "age", "open_ends", be=True), ["bins"]),
+        ("uniform-of-bins", of_part("bins", "age", "edges", 1, be=41.0), ["bins"]),
+        ("uniform", at("randomness", "seed", be=1), ["randomness"]),
+        ("uniform", at("randomness", "source", be="seed"), ["randomness"]),
+        ("uniform", both(at("randomness", "seed", be=1), at("randomness", "source", be="seed")), []),
+        ("uniform", at("software", "version", be="0.1.1"), ["software"]),
+        ("uniform", at("software", "name", be="other"), ["software"]),
+        ("uniform", at("guarantee", "epsilon", be=None), ["epsilon"]),
+        ("uniform", at("guarantee", "gamma", be=None), ["epsilon"]),
+        ("uniform", both(at("guarantee", "gamma", be=None), at("guarantee", "epsilon", be=None)), []),
+        ("uniform", at("guarantee", "epsilon", be=1.0986), ["epsilon"]),
+        ("uniform", plus(("guarantee", "gamma"), 1), ["epsilon"]),
+        ("uniform", plus(("guarantee", "gamma"), -1), ["amplification", "epsilon"]),
+        # requirements
+        ("uniform", at("privacy", be=None), []),
+        ("uniform", at("privacy", "rho1", be="1/5"), []),
+        ("uniform", at("privacy", "rho1", be="1/3"), ["promise", "rho1"]),
+        ("uniform", at("privacy", "rho2", be="3/5"), []),
+        ("uniform", at("privacy", "rho2", be="2/5"), ["promise", "rho2"]),
+        ("uniform-any-prior", at("privacy", "adversary", be="frequency"), []),
+        ("decoys-small-sums", sums_of(SMALL_SUMS, SMALL_SUMS), []),
+        ("decoys-small-sums", sums_of(None, SMALL_SUMS), ["promise", "required small sums"]),
+        ("decoys-small-sums", of_part("groups", "c", be=3), ["decoy groups"]),
+        ("retention-swapped", of_part("swapped", be=1501), ["swapped rows of 'job'"]),
+        ("retention", at("parts", 0, "requirement", "rho1", be="1/5"), []),
+        ("retention", at("parts", 0, "requirement", "rho1", be="1/3"), ["promise", "requirement of 'job'"]),
+        ("retention", at("parts", 0, "requirement", "rho2", be="3/5"), []),
+        ("retention", at("parts", 0, "requirement", "rho2", be="2/5"), ["promise", "requirement of 'job'"]),
+        ("retention", at("parts", 0, "requirement", "s", be="2"), ["requirement of 'job'"]),
+        ("retention", at("parts", 0, "requirement", be=None), []),
+        # channels that are none
+        ("uniform", of_part("cells", 0, "values", 0, be=8), ["channels"]),
+        ("uniform", of_part("cells", 0, "values", 0, be=1), ["channels"]),
+        ("uniform", of_part("cells", 0, "replace", 0, be=0), ["channels"]),
+        ("uniform", lambda m: m["parts"][0]["cells"][0]["keep"].pop(), ["channels"]),
+        # single values and frequent ones that a promise leaves out
+        ("designed-two-columns", of_part("promise", "loose", 0, be=[0, 7]), ["single values", "promise"]),
+        ("designed-two-columns", lambda m: m["parts"][0]["promise"]["loose"].pop(0), ["single values"]),
+        ("designed-two-columns", of_part("promise", "loose", 0, be=[0, 8]), ["promise"]),
+        ("designed-two-columns", of_part("promise", "loose", 0, be=[2, 0]), ["promise"]),
+        ("uniform-frequent-values", of_part("promise", "above", be=[]), ["left out"]),
+        ("uniform-frequent-values", lambda m: m["parts"][0]["promise"]["above"].append(7), ["left out"]),
+    ],
+)
+def test_of_other_numbers_these_checks_fail_and_no_others(name: str, change: Change, fails: list[str]) -> None:
+    manifest = vector(name)
+    assert fails_of(manifest) == []
+    change(manifest)
+    assert fails_of(manifest) == fails
