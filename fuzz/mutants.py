@@ -116,10 +116,13 @@ def mutants_of(path: Path, root: Path) -> list[Mutant]:
             start = offsets[node.lineno - 1] + node.col_offset
             end = offsets[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
             for change in changes(node):
-                after = f"({ast.unparse(ast.fix_missing_locations(copy.deepcopy(change)))})"
-                source = (data[:start] + after.encode() + data[end:]).decode()
+                before = ast.unparse(node)
+                after = ast.unparse(ast.fix_missing_locations(copy.deepcopy(change)))
+                if after == before:  # a check that says that it holds
+                    continue
+                source = (data[:start] + f"({after})".encode() + data[end:]).decode()
                 where = path.relative_to(root).as_posix()
-                made.append(Mutant(where, function.name, node.lineno, ast.unparse(node), after[1:-1], source))
+                made.append(Mutant(where, function.name, node.lineno, before, after, source))
     return made
 
 

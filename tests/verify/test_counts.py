@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,22 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable_verify import Check
-from deniable_verify.counts import Noise, by_chance, counts_check, possible_check
+from deniable_verify import Check, lineups
+from deniable_verify.counts import (
+    Known,
+    Noise,
+    Sums,
+    _bundles,
+    _length,
+    _reached,
+    _single,
+    _sums,
+    by_chance,
+    channels_of,
+    counts_check,
+    estimate,
+    possible_check,
+)
 from deniable_verify.folder import Rows
 from deniable_verify.rows import tally
 
@@ -154,3 +169,178 @@ def test_many_values_are_compared_in_bundles_and_every_two_come_apart() -> None:
     counts = part["marginal"]["counts"]
     counts[3], counts[259] = counts[259], counts[3]
     assert not checked(part, shown.tolist()).holds
+
+
+# -- Sums, their variances and the noise, against what defines them ----------------------------------------------------
+
+
+WEIGHED = np.array([[1.0, 0, 0], [0, 2, -1], [0.5, 1, 3]])
+TOLD = Known(np.array([40.0, 25, 10]), np.array([44.0, 29, 14]), Noise(1, 1, ((0.0, 1.0),)))
+OBSERVED = np.array([30.0, 30, 15])
+
+
+def matrix(cell: Part) -> np.ndarray:
+    """P[y][x]."""
+    keep, replace = np.array(cell["keep"]) / FULL, np.array(cell["replace"]) / FULL
+    return np.diag(keep) + np.outer(replace, 1 - keep)
+
+
+def uneven() -> Part:
+    """Coins and replacements that differ, in the order of another domain."""
+    part = kept(0.5, (40, 25, 10))
+    part["cells"][0] |= {"values": [2, 0, 1], "keep": [FULL // 2, FULL // 4, FULL // 8]}
+    part["cells"][0]["replace"] = [FULL // 2, FULL // 4, FULL // 4]
+    return part
+
+
+def in_order(part: Part) -> np.ndarray:
+    """The same channel, by places in the domain."""
+    (cell,), made = part["cells"], np.zeros((3, 3))
+    made[np.ix_(cell["values"], cell["values"])] = matrix(cell)
+    return made
+
+
+def same_sums(sums: Sums, shown: np.ndarray, p: np.ndarray, weights: np.ndarray, known: Known) -> None:
+    """Every number of sums in which a row that shows y counts weights[y], of which values show y with p[y, x]."""
+    means = weights @ p
+    variances = (weights**2 @ p - means**2) @ known.most
+    centred = means - means.mean(axis=1, keepdims=True)
+    assert sums.off == pytest.approx(weights @ shown - means @ known.counts)
+    assert sums.variance == pytest.approx(variances, abs=1e-9)
+    assert sums.width == pytest.approx(np.ptp(weights, axis=1))
+    assert sums.carries == pytest.approx(np.sqrt((centred**2).sum(axis=1)))
+
+
+def test_sums_of_published_counts_and_of_estimates() -> None:
+    part = uneven()
+    p = in_order(part)
+    counted, estimated = _sums(part, WEIGHED, OBSERVED, TOLD)
+    same_sums(counted, OBSERVED, p, WEIGHED, TOLD)
+    same_sums(estimated, OBSERVED, p, WEIGHED @ np.linalg.inv(p), TOLD)
+
+
+def test_sums_by_a_matrix_of_the_whole_table() -> None:
+    part = uneven() | {"cells": [], "mixture": in_order(uneven()).tolist()}
+    p = np.array(part["mixture"])
+    counted, estimated = _sums(part, WEIGHED, OBSERVED, TOLD)
+    same_sums(counted, OBSERVED, p, WEIGHED, TOLD)
+    same_sums(estimated, OBSERVED, p, WEIGHED @ np.linalg.inv(p), TOLD)
+    flat = part | {"mixture": [[1 / 3] * 3] * 3}
+    assert len(list(_sums(flat, WEIGHED, OBSERVED, TOLD))) == 1  # nothing to invert
+
+
+def test_sums_of_groups_and_of_swapped_values_have_the_means_of_the_table() -> None:
+    """Of groups a count varies by itself at most, of swapped values by nothing; neither is inverted."""
+    for change, spread in (({"cells": [], "groups": {"c": 2}}, 1.0), ({"swapped": 75}, 0.0)):
+        (sums,) = _sums(uneven() | change, WEIGHED, OBSERVED, TOLD)
+        same_sums(
+            replace(sums, variance=np.zeros(3), width=np.ptp(WEIGHED, axis=1)), OBSERVED, np.eye(3), WEIGHED, TOLD
+        )
+        assert sums.variance == pytest.approx(spread * (WEIGHED**2 @ TOLD.most))
+        assert sums.width == pytest.approx(spread * np.ptp(WEIGHED, axis=1))
+
+
+def test_a_channel_that_keeps_nothing_of_a_value_is_not_inverted() -> None:
+    part = uneven()
+    part["cells"][0]["keep"][1] = 0
+    assert len(list(_sums(part, WEIGHED, OBSERVED, TOLD))) == 1
+
+
+def test_sums_of_cells_are_bounded_by_every_way_to_put_values_into_them() -> None:
+    """Two cells of two and three values; the rows of each cell are known, and those of each value."""
+    cells = [
+        {"values": [0, 2], "keep": [FULL // 2, FULL // 4], "replace": [FULL // 2, FULL // 2]},
+        {"values": [2, 0, 1], "keep": [FULL // 2, FULL // 4, FULL // 8], "replace": [FULL // 2, FULL // 4, FULL // 4]},
+    ]
+    part = uneven() | {"cells": cells, "cells_published": True}
+    shown = np.array([12.0, 20, 10, 30, 3])
+    (sums,) = _sums(part, WEIGHED, shown, TOLD)
+    seen, worst, back = (
+        np.zeros(3),
+        np.zeros(3),
+        [WEIGHED[:, cell["values"]] @ np.linalg.inv(matrix(cell)) for cell in cells],
+    )
+    for weights, o in zip(back, (shown[:2], shown[2:]), strict=True):
+        seen += weights @ o
+    assert sums.off == pytest.approx(seen - WEIGHED @ TOLD.counts)
+    assert sums.width == pytest.approx(np.max([np.ptp(weights, axis=1) for weights in back], axis=0))
+    varies = [w**2 @ matrix(cell) - WEIGHED[:, cell["values"]] ** 2 for w, cell in zip(back, cells, strict=True)]
+    for first in range(33):  # rows of value 0 in the first cell, of 32; the others are of value 2
+        inside = np.array([first, 32 - first])
+        rest = np.array([max(14 - inside[1], 0), min(44 - first, 43), 29])
+        rest[2] = max(43 - rest[0] - rest[1], 0)
+        if inside[1] <= 14 and rest.sum() == 43:
+            worst = np.maximum(worst, varies[0] @ inside + varies[1] @ rest)
+    assert (sums.variance >= worst - 1e-9).all()
+    assert (sums.variance <= 1.5 * worst + 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        {"values": 3, "size": 2, "truth": FULL // 2, "orders": 2, "seed": 1},
+        {"arcs": [FULL // 2, FULL // 4, FULL // 4], "truth": FULL // 4, "orders": 2, "seed": 1},
+    ],
+)
+def test_sums_of_sets(design: Part) -> None:
+    """A row adds the weights of the members of its set."""
+    lines = list(lineups.lines(design))
+    coin, p = design["truth"] / FULL, np.zeros((len(lines), 3))
+    members = np.zeros((3, len(lines)))
+    for number, (inside, blind, draws) in enumerate(lines):
+        p[number] = (1 - coin) * blind
+        p[number, list(inside)] += coin * np.array(draws)
+        members[list(inside), number] = 1
+    p /= 2**40 * design["orders"]
+    assert p.sum(axis=0) == pytest.approx(np.ones(3))
+    shown = np.arange(1.0, len(lines) + 1)
+    (sums,) = _sums({"lineups": design}, WEIGHED, shown, TOLD)
+    same_sums(sums, shown, p, WEIGHED @ members, TOLD)
+    weights = np.vstack([np.eye(3), [1, 0, -1]])
+    counted, estimated = _sums({"lineups": design}, weights, shown, TOLD)
+    same_sums(counted, shown, p, weights @ members, TOLD)
+    same_sums(estimated, shown, p, weights @ np.linalg.inv(members @ p) @ members, TOLD)
+
+
+@pytest.mark.parametrize(("count", "epsilon", "often"), [(1, 0.5, 3.0), (7, 2.0, 20.0)])
+def test_the_reach_of_noise_is_the_least_that_any_moment_gives(count: int, epsilon: float, often: float) -> None:
+    z = np.arange(-2_000, 2_001)
+    chances = math.tanh(epsilon / 2) * np.exp(-epsilon * np.abs(z))
+    t = epsilon * np.arange(1, 200) / 200
+    moments = np.array([math.log((chances * np.exp(one * z)).sum()) for one in t])
+    assert _reached(count, epsilon, often) == pytest.approx(((count * moments + often) / t).min(), rel=1e-6)
+    assert _single(9, count, epsilon, often) == math.floor(_reached(count, epsilon, often + math.log(18))) + 1
+    short = np.abs(z) <= 40
+    squares = epsilon / 40 * np.arange(1, 200) / 200
+    moments = np.array([math.log((chances[short] * np.exp(one * z[short] ** 2)).sum()) for one in squares])
+    length = math.sqrt(((9 * np.maximum(moments, 0) + often) / squares).min())
+    assert _length(9, 1, epsilon, 40, often) == pytest.approx(length, rel=1e-6)
+
+
+def test_shells_of_noise_share_its_rarity() -> None:
+    noise = Noise.of(marginal((0,) * 5), math.log(50), 3.0)
+    apart = math.log(100)
+    assert [rarity for rarity, _ in noise.shells] == pytest.approx(np.arange(8) * apart / 8)
+    for (_, length), rarity in zip(noise.shells, np.arange(1, 9) * apart / 8, strict=True):
+        single = _single(5, 1, 0.5, rarity + math.log(2))
+        assert length == pytest.approx(_length(5, 1, 0.5, single, rarity + math.log(2)) + 3)
+    assert noise.single == _single(5, 1, 0.5, apart + math.log(2))
+    assert noise.total == pytest.approx(_reached(5, 0.5, apart + math.log(2)) + 3)
+
+
+def test_estimates_and_what_a_row_adds_to_them() -> None:
+    """P^-1 o; the sum of squares of its columns over the rows; the largest of its entries that differ."""
+    (channel,) = channels_of(uneven())
+    inverse = np.linalg.inv(matrix(uneven()["cells"][0]))
+    estimates, squares, width = estimate(channel, OBSERVED)
+    assert estimates == pytest.approx(inverse @ OBSERVED)
+    assert squares == pytest.approx(inverse**2 @ OBSERVED)
+    assert (width >= np.ptp(inverse, axis=1) - 1e-9).all()
+    assert width == pytest.approx(
+        np.diag(inverse) - np.array([np.delete(row, x).min() for x, row in enumerate(inverse)]), rel=0.5
+    )
+
+
+@pytest.mark.parametrize(("m", "bundles"), [(257, 256), (2**16, 256), (2**17, 128), (2**20, 16), (2**24, 16)])
+def test_bundles(m: int, bundles: int) -> None:
+    assert _bundles(m) == bundles

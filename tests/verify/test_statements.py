@@ -15,12 +15,15 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
+from deniable.core.manifest import Manifest
 from deniable.core.promise import KINDS, OTHER_KINDS
+from deniable.core.sentence import sentence_of as written
 from deniable.mechanisms import MECHANISMS
 from deniable.mechanisms.retention import Retention
 from deniable_verify import verify_tables
 from deniable_verify.manifest import problems
 from deniable_verify.promises import mechanisms
+from deniable_verify.sentence import sentence_of
 
 Change = Callable[[dict[str, Any]], Any]
 OWN = dict.fromkeys("abcdef", ("1/5", "2/5"))
@@ -513,3 +516,62 @@ def test_of_other_numbers_these_checks_fail_and_no_others(name: str, change: Cha
     assert fails_of(manifest) == []
     change(manifest)
     assert fails_of(manifest) == fails
+
+
+FREQUENT = of_part("promise", "above", be=[0, 1])
+NAMED_VALUES = of_part("promise", "exempt", be=list(range(7)))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        *[(name, at("name", be="x")) for name in sorted(path.name for path in GOOD.iterdir())],
+        ("designed", of_part("promise", "exempt", be=[1])),
+        ("designed", NAMED_VALUES),
+        ("designed", both(NAMED_VALUES, of_part("promise", "exempt", be=list(range(6))))),
+        ("designed", both(of_part("promise", "exempt", be=[1]), of_part("marginal", be=None))),
+        ("designed", both(FREQUENT, of_part("promise", "rho1", be="1/4"), of_part("promise", "exempt", be=[7]))),
+        ("designed", of_part("promise", "per_value", be=[[0, "1/4", "1/2"], [3, "1/9", "1/2"]])),
+        ("uniform", both(FREQUENT, of_part("promise", "rho1", be="1/10"))),
+        ("uniform", of_part("promise", "rho2", be="99999/100000")),
+        ("uniform", of_part("marginal", be=None)),
+        ("uniform", of_part("marginal", "epsilon", be=0.001)),
+        ("uniform", of_part("cells", 0, "keep", be=[2**32 - 1] * 8)),
+        ("uniform", of_part("cells", 0, "keep", be=[2**32] * 8)),
+        ("uniform", of_part("cells", 0, "keep", be=[2**31, *[2**30] * 7])),
+        ("uniform", of_part("requirement", be={"rho1": "1/4", "rho2": "1/2", "adversary": "frequency", "s": None})),
+        ("uniform", of_part("swapped", be=9)),
+        ("fine-grain", of_part("promise", "limits", be=[[0, "1/4", "2/5"]])),
+        ("fine-grain", of_part("promise", "limits", be=[[0, "1/4", "2/5"], [1, "1/5", "2/5"]])),
+        ("fine-grain-any-prior", of_part("promise", "limits", 0, be=[0, "1/5", "2/5"])),
+        ("small-domain", both(of_part("promise", "exempt", be=[3]), FREQUENT, of_part("promise", "rho1", be="1/9"))),
+        ("line-ups", of_part("promise", "exempt", be=[2, 5])),
+        ("line-ups", both(FREQUENT, of_part("promise", "rho1", be="1/9"))),
+        ("line-ups", of_part("promise", "gamma", be="9")),
+        ("line-ups", of_part("lineups", "truth", be=2**32)),
+        ("line-ups", of_part("lineups", "truth", be=2**31)),
+        ("line-ups", of_part("promise", "per_value", be=[[0, "1/4", "1/2"]])),
+        ("line-ups-any-prior", of_part("promise", "per_value", be=[[0, "1/4", "1/2"]])),
+        ("line-ups-any-prior", of_part("lineups", "size", be=1)),
+        ("decoys", of_part("promise", "c", be=2)),
+        ("decoys", second),
+        ("items", lambda m: [part["promise"].update(rho1="1/9", rho2="1/2") for part in m["parts"]]),
+        ("items", lambda m: [part["promise"].update(rho1=None, rho2=None) for part in m["parts"]]),
+        ("retention", at("parts", 1, "range", "keep", be=2**32 - 1)),
+        ("retention", at("parts", 0, "cells", 0, "keep", 0, be=5)),
+        ("synthetic", of_part("promise", "together", be=3)),
+        ("synthetic", both(of_part("promise", "publications", be=4), of_part("promise", "number", be=3))),
+        ("synthetic", both(of_part("promise", "rho1", be="1/9"), of_part("promise", "rho2", be="1/2"))),
+        ("synthetic", of_part("promise", "listed", be="table")),
+        ("synthetic-list-by-threshold", of_part("promise", "delta", be="12345/10000000")),
+        ("designed-two-columns", of_part("promise", "loose", be=[[0, x] for x in range(8)])),
+        ("designed-two-columns", of_part("promise", "loose", be=[[1, 2]])),
+        ("designed-two-columns", both(of_part("promise", "loose", be=[]), of_part("promise", "exempt", be=[1, 20]))),
+        ("designed-two-columns", of_part("domain", 0, be=["a very long value, of more than forty letters", "A"])),
+    ],
+)
+def test_the_sentence_is_the_one_that_the_publisher_makes_of_the_same_numbers(name: str, change: Change) -> None:
+    raw = vector(name)
+    change(raw)
+    manifest = Manifest.from_dict(raw)
+    assert sentence_of(raw) == written(manifest.parts, raw["guarantee"]["adversary"])
