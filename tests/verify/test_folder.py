@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import shutil
@@ -19,8 +20,10 @@ import deniable_verify
 from deniable.learned.levels import level_codes
 from deniable.learned.measuring import Levels, laplace_variance
 from deniable.learned.model import Learner
+from deniable_verify import Certificate, Check, lineups
+from deniable_verify.checks import printable
 from deniable_verify.reading import content_of, json_of, misfits
-from deniable_verify.rows import fits
+from deniable_verify.rows import States, fits
 
 GOOD = Path(__file__).parents[2] / "docs" / "reference" / "vectors" / "good"
 DISEASES = ["a", "b", "c", "d", "e"]
@@ -280,3 +283,150 @@ def test_a_recoded_column_holds_what_its_step_gives(step: dict[str, Any], given:
     assert fits(pa.array([*given, None]), step)
     for value in never:
         assert not fits(pa.array([value]), step)
+
+
+# -- What rows show ----------------------------------------------------------------------------------------------------
+
+
+def on_grid(column: pa.Array, *, gone: str = "value", **scope: Any) -> bool:
+    """Whether a column's values are points of a range."""
+    known = {"kind": "number", "low": 0, "high": 10, "step": 1, "keep": 1, "missing": False} | scope
+    part = {"columns": ["x"], "range": known, "lineups": None, "cells_published": False, "domain": [], "missing": gone}
+    try:
+        shown = States(part, pa.schema([("x", column.type)])).of({"x": column})
+    except deniable_verify.DamagedError:
+        return False
+    return shown.tolist() == [0] * len(column)
+
+
+@pytest.mark.parametrize(
+    ("column", "scope", "right"),
+    [
+        (pa.array([0, 5, 10]), {}, True),
+        (pa.array([-1]), {}, False),
+        (pa.array([11]), {}, False),
+        (pa.array([3.0]), {}, True),
+        (pa.array([3.1]), {}, False),
+        (pa.array([0.3, 0.7, 9.9]), {"step": 0.1}, True),
+        (pa.array([0.35]), {"step": 0.1}, False),
+        (pa.array([0.3 + 2e-7]), {"step": 0.1}, False),
+        (pa.array([0.3, 0.7], pa.float32()), {"step": 0.1}, True),
+        (pa.array([0.3001], pa.float32()), {"step": 0.1}, False),
+        (pa.array([1, 4, 7]), {"low": 1, "step": 3}, True),
+        (pa.array([2]), {"low": 1, "step": 3}, False),
+        (pa.array([1, None]), {}, False),
+        (pa.array([1, None]), {"missing": True}, True),
+        (pa.array([datetime.date(2024, 3, 1)]), {"kind": "date", "low": "2024-02-28", "high": "2024-03-01"}, True),
+        (pa.array([datetime.date(2024, 3, 2)]), {"kind": "date", "low": "2024-02-28", "high": "2024-03-01"}, False),
+        (pa.array([datetime.date(2024, 2, 27)]), {"kind": "date", "low": "2024-02-28", "high": "2024-03-01"}, False),
+    ],
+)
+def test_numbers_and_dates_are_points_of_their_range(column: pa.Array, scope: dict[str, Any], right: bool) -> None:
+    assert on_grid(column, **scope) is right
+
+
+def test_a_missing_number_that_is_exempt_is_no_point_and_no_fault() -> None:
+    assert on_grid(pa.array([1, None]), gone="exempt")
+    assert not on_grid(pa.array([1, 12]), gone="exempt")
+
+
+def shown_in(table: pa.Table, **part: Any) -> list[int] | str:
+    """The states of rows, or what is wrong with one."""
+    whole = {"range": None, "lineups": None, "cells_published": False, "missing": "value", "cells": []} | part
+    try:
+        columns = {name: table[name].combine_chunks() for name in table.column_names}
+        return States(whole, table.schema).of(columns).tolist()
+    except deniable_verify.DamagedError as damage:
+        return str(damage)
+
+
+NONE = pa.array([None], pa.int64())
+WORDS = {"columns": ["w"], "domain": [["b"], ["a"], ["c"]]}
+PAIRS = {"columns": ["w", "n"], "domain": [["a", 1], ["b", 1], ["b", None], ["a", 2]]}
+IN_CELLS = {"cells_published": True, "cells": [{"values": [0, 2]}, {"values": [1]}]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "part", "states"),
+    [
+        ({"w": ["c", "a", "b"]}, WORDS, [2, 1, 0]),
+        ({"w": ["c", "d"]}, WORDS, "'w'"),
+        ({"w": ["c", None]}, WORDS, "'w'"),
+        ({"w": ["c", None]}, WORDS | {"missing": "exempt"}, [2, 3]),
+        ({"w": ["c", None]}, WORDS | {"domain": [[None], ["c"]]}, [1, 0]),
+        ({"w": ["a", "b", "b"], "n": [2, None, 1]}, PAIRS, [3, 2, 1]),
+        ({"w": ["a"], "n": NONE}, PAIRS, "'w'"),
+        ({"w": ["a"], "n": [3]}, PAIRS, "'n'"),
+        ({"w": NONE.cast(pa.string()), "n": [1]}, PAIRS | {"missing": "exempt"}, "'w'"),
+        ({"w": ["a", "c", "b"], "cell": [1, 0, 0]}, WORDS | IN_CELLS, [2, 1, 0]),
+        ({"w": ["a"], "cell": [0]}, WORDS | IN_CELLS, "'w'"),
+        ({"w": ["a"], "cell": [2]}, WORDS | IN_CELLS, "'cell'"),
+        ({"w": ["a"], "cell": [-1]}, WORDS | IN_CELLS, "'cell'"),
+        ({"w": ["a", None], "cell": [1, None]}, WORDS | IN_CELLS | {"missing": "exempt"}, [2, 3]),
+        ({"w": ["a"], "cell": NONE}, WORDS | IN_CELLS, "'cell'"),
+    ],
+)
+def test_every_row_shows_a_value_of_its_domain(
+    columns: dict[str, list[Any]], part: dict[str, Any], states: list[int] | str
+) -> None:
+    found = shown_in(pa.table(columns), **part)
+    assert found == states if isinstance(states, list) else f"a value of {states} that" in found
+
+
+SETS = {"columns": ["w"], "domain": [["b"], ["a"], ["c"]]}
+BLOCKS = {"values": 3, "size": 2, "truth": 2**31, "orders": 1, "seed": 1}
+
+
+def test_rows_of_sets_show_their_numbers() -> None:
+    kind, names = pa.list_(pa.string()), ["b", "a", "c"]
+    members = [[names[x] for x in line.members] for line in lineups.lines(BLOCKS)]
+    part = SETS | {"lineups": BLOCKS}
+    assert shown_in(pa.table({"w": pa.array([*members, members[1][::-1]], kind)}), **part) == [0, 1, 2, 1]
+    for wrong in (["a", "a"], ["a", "d"], ["a"], ["a", "b", "c"], None):
+        assert "'w'" in shown_in(pa.table({"w": pa.array([members[0], wrong], kind)}), **part)
+    exempt = part | {"missing": "exempt"}
+    assert shown_in(pa.table({"w": pa.array([None, members[2]], kind)}), **exempt) == [3, 2]
+
+
+def test_rows_of_codes_show_their_numbers() -> None:
+    design = {"values": 20, "size": 17, "truth": 2**31, "orders": 2, "seed": 1}
+    part = {"columns": ["w"], "domain": [[f"v{x}"] for x in range(20)], "lineups": design}
+    codes = lineups.sets_of(design).codes
+    column = pa.array([codes[3], codes[-1]], pa.int32())
+    assert shown_in(pa.table({"w": column}), **part) == [3, len(codes) - 1]
+    for wrong in (-1, int(codes[-1]) + 1):
+        assert "'w'" in shown_in(pa.table({"w": pa.array([wrong], pa.int32())}), **part)
+
+
+@pytest.mark.parametrize("values", [[1, 2, 3, 4, 5, 6], [datetime.date(2024, 1, day) for day in range(1, 7)]])
+def test_line_ups_of_numbers_and_dates_hold(values: list[Any]) -> None:
+    table = pa.table({"when": values * 100})
+    release = dn.publish(table, sensitive="when", privacy=dn.Privacy(rho2="1/2"), mechanism="lineup", key=bytes(32))
+    assert dn.verify(release).holds
+
+
+def test_a_certificate_prints_what_fails_and_how_many_there_are() -> None:
+    holds, unsure = Check("one", True, "fine"), Check("two", None, "no file\x1b[31m", required=False)
+    fails = [Check(f"{'long ' * n}name", False, "<b>") for n in range(6)]
+    assert repr(Certificate((holds,))) == "<Certificate: all 1 checks hold>"
+    assert repr(Certificate((unsure, holds))) == "<Certificate: all 1 checks hold, 1 more cannot be made>"
+    assert repr(Certificate((holds, *fails[:4]))) == (
+        "<Certificate: 4 of 5 checks fail: name, long name, long long name, long long long name>"
+    )
+    assert repr(Certificate((*fails[:5],))).endswith(", long long long long…>")
+    assert repr(Certificate((*fails,))).endswith("long…, ..>")
+    assert str(Certificate((unsure, holds, fails[0]))).splitlines() == [
+        r"--   two: NOT CHECKED: no file\x1b[31m",
+        "ok   one: fine",
+        "FAIL name: <b>",
+    ]
+    assert [Certificate(some).exit_code for some in ((holds,), (unsure,), (holds, fails[0]))] == [0, 0, 1]
+    assert Certificate((Check("two", None, ""),)).exit_code == 3
+    page = Certificate((holds, unsure, fails[0]))._repr_html_()
+    assert page.index("FAILS") < page.index("not checked") < page.index("holds</td>")
+    assert "&lt;b&gt;" in page
+    assert "more checks" not in page
+    assert "<p>1 more checks are not shown.</p>" in Certificate((holds,) * 31)._repr_html_()
+    assert "more checks" not in Certificate((holds,) * 30)._repr_html_()
+    assert printable("x" * 600) == "x" * 600
+    assert printable("x" * 601) == "x" * 598 + ".."

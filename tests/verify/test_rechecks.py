@@ -33,6 +33,7 @@ from deniable_verify.numbers import (
     rounded_up,
 )
 from deniable_verify.promises import OWN, promise_of
+from deniable_verify.promises.cells import _beliefs
 from deniable_verify.promises.decoys import miss
 from deniable_verify.promises.relative_prior import swapped_coin
 
@@ -523,3 +524,23 @@ def test_sums_are_missed_as_often_as_a_binomial_has_tails(rows: int, c: int, err
             missed += Fraction(math.comb(n, k) * (c - 1) ** (n - k), c**n)
     found = miss(rows, c, error, strictly=strictly)
     assert found == missed if n <= 1000 else abs(found - missed) < Fraction(1, 10**12)
+
+
+@pytest.mark.parametrize("below", [1, 2, 3, 4])
+def test_small_sums_are_held_to_the_count_that_is_missed_least(honest: dict[str, dict[str, Any]], below: int) -> None:
+    missed = [miss(rows, 4, Fraction(3, 10), strictly=True) for rows in range(1, 6)]
+    least = min(missed[:below])
+    for chance, holds in ((least, True), (least * Fraction(1001, 1000), False)):
+        manifest = copy.deepcopy(honest["decoys"])
+        manifest["parts"][0]["marginal"] = None
+        manifest["parts"][0]["promise"]["small_sums"] = {"error": "3/10", "below": below, "at_least": str(chance)}
+        assert (broken(manifest) == []) is holds
+
+
+@pytest.mark.parametrize("rho2", [Fraction(1, 2), Fraction(1, 5)])
+def test_the_strongest_belief_in_a_value_is_the_one_that_its_own_rows_raise_to_the_bound(rho2: Fraction) -> None:
+    for x, belief in enumerate(_beliefs(CELL, rho2)):
+        least = min(SHOWN[x][k] for k in range(3) if k != x)
+        assert belief * SHOWN[x][x] == rho2 * (belief * SHOWN[x][x] + (1 - belief) * least)
+    assert _beliefs({"keep": [FULL], "replace": [FULL]}, rho2) == [rho2]
+    assert _beliefs({"keep": [FULL, FULL], "replace": [FULL // 2, FULL // 2]}, rho2) == [0, 0]

@@ -506,6 +506,7 @@ ODDS, SMALL_SUMS = ("parts", 0, "promise"), {"error": "3/10", "below": 2, "at_le
         ("designed-two-columns", of_part("promise", "loose", 0, be=[0, 7]), ["single values", "promise"]),
         ("designed-two-columns", lambda m: m["parts"][0]["promise"]["loose"].pop(0), ["single values"]),
         ("designed-two-columns", of_part("promise", "loose", 0, be=[0, 8]), ["promise"]),
+        ("designed-two-columns", of_part("marginal", be=None), []),
         ("designed-two-columns", of_part("promise", "loose", 0, be=[2, 0]), ["promise"]),
         ("uniform-frequent-values", of_part("promise", "above", be=[]), ["left out"]),
         ("uniform-frequent-values", lambda m: m["parts"][0]["promise"]["above"].append(7), ["left out"]),
