@@ -13,22 +13,28 @@ import pytest
 import deniable as dn
 from deniable_verify import Check, lineups
 from deniable_verify.counts import (
+    NODES,
+    SCALES,
+    WEIGHTS,
     Known,
     Noise,
     Sums,
     _bundles,
+    _least,
     _length,
     _reached,
     _single,
     _sums,
+    _whole,
     by_chance,
     channels_of,
+    counts_by_rows,
     counts_check,
     estimate,
     possible_check,
 )
 from deniable_verify.folder import Rows
-from deniable_verify.rows import tally
+from deniable_verify.rows import _as_truth, tally
 
 Part = dict[str, Any]
 FULL = 2**32
@@ -338,3 +344,56 @@ def test_estimates_and_what_a_row_adds_to_them() -> None:
 @pytest.mark.parametrize(("m", "bundles"), [(257, 256), (2**16, 256), (2**17, 128), (2**20, 16), (2**24, 16)])
 def test_bundles(m: int, bundles: int) -> None:
     assert _bundles(m) == bundles
+
+
+def test_evidence_of_all_values_together_is_an_average_over_alternatives() -> None:
+    """Without noise: the mean over scales of products over values of the mean of exp(u o - e (e^u - 1))."""
+    part = uneven()
+    whole, counts = _whole(part), np.array([40.0, 25, 10])
+    assert whole is not None
+    expected, chances = in_order(part) @ counts, WEIGHTS / WEIGHTS.sum()
+    by_scale = []
+    for scale in SCALES:
+        u = np.sqrt(scale / expected)[:, None] * NODES
+        each = (chances * np.exp(u * OBSERVED[:, None] - expected[:, None] * np.expm1(u))).sum(axis=1)
+        by_scale.append(each.prod())
+    assert _least(whole, OBSERVED, counts, 0.0) == pytest.approx(math.log(np.mean(by_scale)))
+
+
+@pytest.mark.parametrize("length", [1.0, 5.0])
+def test_noise_of_a_length_takes_no_more_evidence_away_than_it_can(length: float) -> None:
+    """No counts within the length of the noisy ones leave less than is said."""
+    whole, counts = _whole(uneven()), np.array([40.0, 25, 10])
+    assert whole is not None
+    said, rng = _least(whole, OBSERVED * 2, counts * 2, length), np.random.default_rng(1)
+    found = []
+    for _ in range(200):
+        off = rng.normal(size=3)
+        off -= off.mean()
+        off *= length / np.linalg.norm(off)
+        found.append(_least(whole, OBSERVED * 2, counts * 2 + off, 0.0))
+    assert said <= min(found) + 1e-9
+    assert said > min(found) - 0.2
+
+
+def test_rows_of_a_value_that_is_never_kept_tell_no_counts() -> None:
+    part = uneven()
+    part["cells"][0]["keep"][1] = 0
+    counts, slack = counts_by_rows(part, OBSERVED)
+    assert counts.tolist() == [0, 0, 0]
+    assert slack == math.inf
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_public_column_is_the_truth_of_as_many_rows_as_show_it_so(share: float) -> None:
+    part, rows = uneven(), np.array([30_000.0, 20_000, 10_000])
+    p, table = in_order(part), np.zeros((4, 4))
+    shown = p @ (rows / rows.sum())
+    for value in range(3):  # rows whose public value is the true one, and rows of which it says nothing
+        table[value, :3] = rows[value] * (share * p[:, value] + (1 - share) * shown)
+    assert _as_truth(part, table) == pytest.approx(share, abs=1e-9)
+    assert _as_truth(part, table / 1_000) is None  # too few rows to tell
+    assert _as_truth(part | {"cells": part["cells"] * 2}, table) is None
+    never = copy.deepcopy(part)
+    never["cells"][0]["keep"][0] = 0
+    assert _as_truth(never, table) is None

@@ -20,10 +20,13 @@ import deniable_verify
 from deniable.learned.levels import level_codes
 from deniable.learned.measuring import Levels, laplace_variance
 from deniable.learned.model import Learner
-from deniable_verify import Certificate, Check, lineups
+from deniable_verify import Certificate, Check, lineups, markdown
 from deniable_verify.checks import printable
+from deniable_verify.folder import array_of
+from deniable_verify.learned import Model
 from deniable_verify.reading import content_of, json_of, misfits
-from deniable_verify.rows import States, fits
+from deniable_verify.rows import States, _shares_values, fits
+from deniable_verify.signature import P, _point
 
 GOOD = Path(__file__).parents[2] / "docs" / "reference" / "vectors" / "good"
 DISEASES = ["a", "b", "c", "d", "e"]
@@ -428,5 +431,64 @@ def test_a_certificate_prints_what_fails_and_how_many_there_are() -> None:
     assert "more checks" not in page
     assert "<p>1 more checks are not shown.</p>" in Certificate((holds,) * 31)._repr_html_()
     assert "more checks" not in Certificate((holds,) * 30)._repr_html_()
+    assert markdown("a\x1b<b> & *c*\n\u200b") == r"a\\x1b&lt;b&gt; &amp; \*c\*\\n\\u200b"
     assert printable("x" * 600) == "x" * 600
     assert printable("x" * 601) == "x" * 598 + ".."
+
+
+@pytest.mark.parametrize("name", ["data", "weights"])
+def test_a_file_that_is_gone_is_named(copy: Path, name: str) -> None:
+    (copy / f"{name}.parquet").unlink()
+    (check,) = deniable_verify.verify(copy).failures
+    assert (check.what, check.detail) == (name, f"{name}.parquet is missing, or no plain file")
+
+
+def test_lists_of_dates_are_read_from_their_texts() -> None:
+    kind = pa.list_(pa.date32())
+    days = [datetime.date(2024, 1, day) for day in range(1, 5)]
+    texts = [[str(days[0]), str(days[1])], None, [], [str(days[2]), str(days[3])]]
+    assert array_of(texts, kind).to_pylist() == [days[:2], [], [], days[2:]]
+    assert array_of([str(days[0]), None], pa.date32()).to_pylist() == [days[0], None]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "alike"),
+    [
+        (("string", "string"), True),
+        (("string", "large_string"), True),
+        (("int64", "int64"), True),
+        (("int64", "string"), False),
+        (("bool", "bool"), False),
+    ],
+)
+def test_columns_of_one_kind_may_be_copies(kinds: tuple[str, str], alike: bool) -> None:
+    schema = pa.schema([("public", kinds[0]), ("w", kinds[1])])
+    values = {"int64": [1, 2, 3], "bool": [True, False, None]}.get(kinds[1], ["a", "b", "c"])
+    part = {"columns": ["w"], "domain": [[value] for value in values], "range": None, "cells_published": False}
+    assert _shares_values(schema, "public", States(part, schema)) is alike
+    few = part | {"domain": part["domain"][:2]}
+    assert not _shares_values(schema, "public", States(few, schema))
+
+
+def test_rare_values_are_one_value_of_a_model() -> None:
+    model = object.__new__(Model)
+    model.rows, model.variance = np.array([600.0, 400]), np.array([4.0, 9])
+    model.base = np.log([0.997, 0.001, 0.002])  # of 1,000 rows: 2 standard deviations of noise are 4
+    model.theta, model.noisy = np.array([[1.0, 5, 5], [2, 6, 6]]), np.array([[9.0, 1, 2], [8, 3, 4]])
+    theta, base, noisy, variance = model.together()
+    assert theta.tolist() == [[1, 5], [2, 6]]
+    assert np.exp(base) == pytest.approx([0.997, 0.003])
+    assert noisy.tolist() == [[9, 3], [8, 7]]
+    assert variance.tolist() == [[4, 8], [9, 18]]
+    model.theta[0, 1] = 4
+    with pytest.raises(ValueError, match="do not share"):
+        model.together()
+    model.base = np.log([0.5, 0.499, 0.001])  # one alone is itself
+    assert [numbers.tolist() for numbers in model.together()[::2]] == [model.theta.tolist(), model.noisy.tolist()]
+
+
+def test_points_of_the_curve_are_written_in_one_way() -> None:
+    assert _point((P - 1).to_bytes(32, "little"))[:2] == (0, P - 1)
+    for number in (P, P + 1, (P - 1) | 1 << 255, 2):  # y is no less than P; x is 0 and odd; no x at all
+        with pytest.raises(ValueError, match="no point"):
+            _point(number.to_bytes(32, "little"))

@@ -19,7 +19,8 @@ from deniable.core.promise import KINDS, OTHER_KINDS, to_dict
 from deniable.mechanisms import SmallDomain
 from deniable.mechanisms.retention import Retention
 from deniable_verify import Check, lineups
-from deniable_verify.coverage import at_least, noise_slack, surest_at_least
+from deniable_verify.coverage import _pays_for_histogram, at_least, noise_slack, surest_at_least
+from deniable_verify.lineups import _draws_before
 from deniable_verify.numbers import (
     FULL,
     belief_after,
@@ -35,6 +36,7 @@ from deniable_verify.numbers import (
 from deniable_verify.promises import OWN, promise_of
 from deniable_verify.promises.cells import _beliefs
 from deniable_verify.promises.decoys import miss
+from deniable_verify.promises.items import row_amplification
 from deniable_verify.promises.relative_prior import swapped_coin
 
 N = 40_000
@@ -544,3 +546,50 @@ def test_the_strongest_belief_in_a_value_is_the_one_that_its_own_rows_raise_to_t
         assert belief * SHOWN[x][x] == rho2 * (belief * SHOWN[x][x] + (1 - belief) * least)
     assert _beliefs({"keep": [FULL], "replace": [FULL]}, rho2) == [rho2]
     assert _beliefs({"keep": [FULL, FULL], "replace": [FULL // 2, FULL // 2]}, rho2) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("rho1", "rho2", "gamma", "epsilon", "pays"),
+    [
+        ("1/4", "9/10", "100", 1.09, True),  # odds grow by 27 at most, and rows take 3 of them: e^(2 epsilon) <= 9
+        ("1/4", "9/10", "100", 1.10, False),
+        ("1/4", "9/10", "9", 0.54, True),
+        ("1/4", "9/10", "9", 0.56, False),
+        ("1/4", "1", "9", 0.54, True),
+        ("1/4", "1", "9", 0.56, False),
+        (None, "9/10", "100", 0.1, False),
+        ("1/4", "9/10", None, 0.1, False),
+    ],
+)
+def test_rows_and_the_noisy_histogram_stay_within_what_is_stated_together(
+    rho1: str | None, rho2: str, gamma: str | None, epsilon: float, pays: bool
+) -> None:
+    stated = {"rho1": rho1, "rho2": rho2, "gamma": gamma}
+    cell = {"values": [0, 1], "keep": [FULL // 2] * 2, "replace": [FULL // 2] * 2}
+    part = {"swapped": None, "range": None, "cells": [cell], "marginal": {"epsilon": epsilon}}
+    assert _pays_for_histogram(stated, part) is pays
+    assert not _pays_for_histogram(stated, part | {"swapped": 9})
+
+
+def test_draws_before_an_offset_are_counted_up() -> None:
+    offset, arc = np.arange(5), np.full(5, 3)
+    assert _draws_before(offset, arc).tolist() == [0, -(-(2**40) // 3), -(-(2**41) // 3), 2**40, 2**40]
+
+
+def test_an_item_that_nobody_is_ever_shown_with_tells_nothing() -> None:
+    never = {"cells": [{"keep": [FULL // 2, 0], "replace": [FULL, 0]}], "item": {"most": 1}}
+    assert row_amplification([never]) == 1
+    always = {"cells": [{"keep": [FULL, FULL // 2], "replace": [FULL // 2, FULL // 2]}], "item": {"most": 1}}
+    assert row_amplification([always]) is None
+
+
+@pytest.mark.parametrize(("more", "holds"), [(Fraction(0), True), (Fraction(-1, 10**9), False)])
+@pytest.mark.parametrize("kind", ["amplification", "frequency"])
+def test_a_belief_may_be_as_sure_as_is_promised_and_no_surer(
+    honest: dict[str, dict[str, Any]], kind: str, more: Fraction, holds: bool
+) -> None:
+    manifest = copy.deepcopy(honest[kind])
+    part = manifest["parts"][0]
+    part["promise"] |= {"rho1": None if kind == "frequency" else "1/1000", "above": []}
+    part["promise"]["rho2"] = str(max(surest_at_least(part).values()) + more)
+    assert (broken(manifest) == []) is holds

@@ -434,6 +434,7 @@ def sums_of(promised: Any, needed: Any) -> Change:
     return both(of_part("promise", "small_sums", be=promised), at("privacy", "small_sums", be=needed))
 
 
+UNBOUNDED = ["part amplification", "posterior", "left out", "amplification"]
 ODDS, SMALL_SUMS = ("parts", 0, "promise"), {"error": "3/10", "below": 2, "at_least": "1/2"}
 
 
@@ -502,6 +503,12 @@ ODDS, SMALL_SUMS = ("parts", 0, "promise"), {"error": "3/10", "below": 2, "at_le
         ("uniform", of_part("cells", 0, "values", 0, be=1), ["channels"]),
         ("uniform", of_part("cells", 0, "replace", 0, be=0), ["channels"]),
         ("uniform", lambda m: m["parts"][0]["cells"][0]["keep"].pop(), ["channels"]),
+        (
+            "uniform",
+            of_part("cells", 0, "keep", 0, be=2**32),
+            ["part amplification", "posterior", "left out", "amplification"],
+        ),
+        ("retention-swapped", of_part("swapped", be=1), ["no breach in 'job'"]),
         # single values and frequent ones that a promise leaves out
         ("designed-two-columns", of_part("promise", "loose", 0, be=[0, 7]), ["single values", "promise"]),
         ("designed-two-columns", lambda m: m["parts"][0]["promise"]["loose"].pop(0), ["single values"]),
@@ -519,6 +526,7 @@ def test_of_other_numbers_these_checks_fail_and_no_others(name: str, change: Cha
     assert fails_of(manifest) == fails
 
 
+LONG = ("x" * 38, "x" * 39)
 FREQUENT = of_part("promise", "above", be=[0, 1])
 NAMED_VALUES = of_part("promise", "exempt", be=list(range(7)))
 
@@ -533,6 +541,10 @@ NAMED_VALUES = of_part("promise", "exempt", be=list(range(7)))
         ("designed", both(of_part("promise", "exempt", be=[1]), of_part("marginal", be=None))),
         ("designed", both(FREQUENT, of_part("promise", "rho1", be="1/4"), of_part("promise", "exempt", be=[7]))),
         ("designed", of_part("promise", "per_value", be=[[0, "1/4", "1/2"], [3, "1/9", "1/2"]])),
+        *[
+            ("designed", both(of_part("promise", "exempt", be=[0]), of_part("domain", 0, be=["x" * n])))
+            for n in (38, 39)
+        ],
         ("uniform", both(FREQUENT, of_part("promise", "rho1", be="1/10"))),
         ("uniform", of_part("promise", "rho2", be="99999/100000")),
         ("uniform", of_part("marginal", be=None)),
