@@ -418,6 +418,7 @@ def test_a_certificate_prints_what_fails_and_how_many_there_are() -> None:
     )
     assert repr(Certificate((*fails[:5],))).endswith(", long long long long…>")
     assert repr(Certificate((*fails,))).endswith("long…, ..>")
+    assert repr(Certificate((*fails,))).count("…") == 1
     assert str(Certificate((unsure, holds, fails[0]))).splitlines() == [
         r"--   two: NOT CHECKED: no file\x1b[31m",
         "ok   one: fine",

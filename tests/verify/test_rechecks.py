@@ -354,41 +354,41 @@ def test_whether_odds_of_an_epsilon_stay_within_a_factor_is_decided_to_the_last_
 
 
 @pytest.mark.parametrize(
-    ("shown", "words"),
+    ("function", "numbers", "result"),
     [
-        (percent(Fraction(1)), "100 %"),
-        (percent(Fraction(2)), "200 %"),
-        (percent(1 / 3), "33.3 %"),
-        (percent(1 / 3, 6), "33.3333 %"),
-        (percent(Fraction(99_999, 100_000)), "99.999 %"),
-        (percent(0.55, 1), "60 %"),
-        (percent(0.95, 1), "95 %"),
-        (percent(1e-7), "1e-05 %"),
-        (factor(Fraction(1)), "1"),
-        (factor(Fraction(1001, 1000)), "1.01"),
-        (factor(Fraction(10, 3)), "3.34"),
-        (factor(Fraction(100, 3)), "33.4"),
-        (factor(Fraction(1001)), "1,010"),
-        (rounded_up(Fraction(1, 3), 2), Fraction(34, 100)),
-        (rounded_up(Fraction(1, 2), 3), Fraction(1, 2)),
-        (rounded_up(Fraction(1, 900), 2), Fraction(12, 10_000)),
-        (rounded_up(Fraction(1, 10), 1), Fraction(1, 10)),
-        (rounded_up(Fraction(0), 3), 0),
-        (belief_after(Fraction(1, 4), Fraction(3)), Fraction(1, 2)),
-        (range_amplification(FULL, 3), None),
-        (range_amplification(FULL // 4, 3), 1 + Fraction(FULL, 3 * (FULL // 3))),
-        (swapped_coin(FULL // 2, 1), 1),
-        (swapped_coin(FULL // 2, 2), Fraction(3, 4)),
-        (swapped_coin(FULL // 2, 3), Fraction(11, 16)),
-        (swapped_coin(FULL // 2, 4097), Fraction(4097, 8192)),
-        (swapped_coin(FULL, 2), 1),
-        (grid({"kind": "number", "low": 0, "high": 1, "step": 0.1}), (0, Fraction(1, 10), 11)),
-        (grid({"kind": "date", "low": "2024-02-28", "high": "2024-03-01", "step": 1}), (738_944, 1, 3)),
-        (points({"kind": "integer", "low": 1, "high": 9, "step": 2, "missing": True}), 6),
+        (percent, [Fraction(1)], "100 %"),
+        (percent, [Fraction(2)], "200 %"),
+        (percent, [1 / 3], "33.3 %"),
+        (percent, [1 / 3, 6], "33.3333 %"),
+        (percent, [Fraction(99_999, 100_000)], "99.999 %"),
+        (percent, [0.55, 1], "60 %"),
+        (percent, [0.95, 1], "95 %"),
+        (percent, [1e-7], "1e-05 %"),
+        (factor, [Fraction(1)], "1"),
+        (factor, [Fraction(1001, 1000)], "1.01"),
+        (factor, [Fraction(10, 3)], "3.34"),
+        (factor, [Fraction(100, 3)], "33.4"),
+        (factor, [Fraction(1001)], "1,010"),
+        (rounded_up, [Fraction(1, 3), 2], Fraction(34, 100)),
+        (rounded_up, [Fraction(1, 2), 3], Fraction(1, 2)),
+        (rounded_up, [Fraction(1, 900), 2], Fraction(12, 10_000)),
+        (rounded_up, [Fraction(1, 10), 1], Fraction(1, 10)),
+        (rounded_up, [Fraction(0), 3], 0),
+        (belief_after, [Fraction(1, 4), Fraction(3)], Fraction(1, 2)),
+        (range_amplification, [FULL, 3], None),
+        (range_amplification, [FULL // 4, 3], 1 + Fraction(FULL, 3 * (FULL // 3))),
+        (swapped_coin, [FULL // 2, 1], 1),
+        (swapped_coin, [FULL // 2, 2], Fraction(3, 4)),
+        (swapped_coin, [FULL // 2, 3], Fraction(11, 16)),
+        (swapped_coin, [FULL // 2, 4097], Fraction(4097, 8192)),
+        (swapped_coin, [FULL, 2], 1),
+        (grid, [{"kind": "number", "low": 0, "high": 1, "step": 0.1}], (0, Fraction(1, 10), 11)),
+        (grid, [{"kind": "date", "low": "2024-02-28", "high": "2024-03-01", "step": 1}], (738_944, 1, 3)),
+        (points, [{"kind": "integer", "low": 1, "high": 9, "step": 2, "missing": True}], 6),
     ],
 )
-def test_numbers_come_out_as_they_are_defined(shown: Any, words: Any) -> None:
-    assert shown == words
+def test_numbers_come_out_as_they_are_defined(function: Any, numbers: list[Any], result: Any) -> None:
+    assert function(*numbers) == result
 
 
 @pytest.mark.parametrize("written", ["9" * 300, "-7/8", "0" * 2_000, "1/1"])
@@ -536,6 +536,14 @@ def test_small_sums_are_held_to_the_count_that_is_missed_least(honest: dict[str,
         manifest = copy.deepcopy(honest["decoys"])
         manifest["parts"][0]["marginal"] = None
         manifest["parts"][0]["promise"]["small_sums"] = {"error": "3/10", "below": below, "at_least": str(chance)}
+        assert (broken(manifest) == []) is holds
+
+
+def test_large_sums_are_held_to_their_chance(honest: dict[str, dict[str, Any]]) -> None:
+    reached = miss(50, 4, Fraction(1, 10), strictly=False)
+    for chance, holds in ((reached, True), (reached * Fraction(999, 1000), False)):
+        manifest = copy.deepcopy(honest["decoys"])
+        manifest["parts"][0]["promise"]["large_sums"] = {"error": "1/10", "above": 50, "at_most": str(chance)}
         assert (broken(manifest) == []) is holds
 
 
