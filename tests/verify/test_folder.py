@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,9 +21,17 @@ import deniable_verify
 from deniable.learned.levels import level_codes
 from deniable.learned.measuring import Levels, laplace_variance
 from deniable.learned.model import Learner
-from deniable_verify import Certificate, Check, lineups, markdown
+from deniable_verify import (
+    Certificate,
+    Check,
+    lineup_table_check,
+    lineups,
+    markdown,
+    model_table_check,
+    weight_table_check,
+)
 from deniable_verify.checks import printable
-from deniable_verify.folder import array_of
+from deniable_verify.folder import Rows, array_of
 from deniable_verify.learned import Model
 from deniable_verify.reading import content_of, json_of, misfits
 from deniable_verify.rows import States, _shares_values, fits
@@ -493,3 +502,52 @@ def test_points_of_the_curve_are_written_in_one_way() -> None:
     for number in (P, P + 1, (P - 1) | 1 << 255, 2):  # y is no less than P; x is 0 and odd; no x at all
         with pytest.raises(ValueError, match="no point"):
             _point(number.to_bytes(32, "little"))
+
+
+def rows_of(name: str, file: str) -> Rows:
+    table = pq.read_table(GOOD / name / f"{file}.parquet")
+    return Rows(table.schema, table.num_rows, table=table)
+
+
+def other(rows: Rows, column: str, change: Any) -> Rows:
+    """The same table with another column."""
+    table = rows.table
+    assert table is not None
+    place = table.column_names.index(column)
+    table = table.set_column(place, column, change(table[column]))
+    return Rows(table.schema, table.num_rows, table=table)
+
+
+def beside(check: Any, name: str, **tables: Rows) -> list[bool | None]:
+    raw = json.loads((GOOD / name / "manifest.json").read_text())
+    return [one.holds for one in check(raw, {"data": rows_of(name, "data"), **tables})]
+
+
+def test_tables_beside_the_rows_are_there_where_they_say_something_and_nowhere_else() -> None:
+    codes, numbers = rows_of("line-ups-by-codes", "lineups"), rows_of("synthetic", "tables")
+    weights = rows_of("uniform", "weights")
+    assert beside(lineup_table_check, "line-ups-by-codes", lineups=codes) == [True]
+    assert beside(lineup_table_check, "line-ups-by-codes") == [False]
+    assert beside(lineup_table_check, "line-ups-by-codes", lineups=weights) == [False]
+    moved = other(codes, "place", lambda column: pc.add(column, pa.scalar(1, pa.int32())))
+    assert beside(lineup_table_check, "line-ups-by-codes", lineups=moved) == [False]
+    assert beside(lineup_table_check, "uniform", lineups=codes) == [False]
+    assert beside(lineup_table_check, "uniform") == []
+    assert beside(model_table_check, "synthetic", tables=numbers) == [True]
+    assert beside(model_table_check, "synthetic") == [None]
+    assert beside(model_table_check, "synthetic", tables=weights) == [False]
+    halves = other(numbers, "count", lambda column: column.cast(pa.float64()))
+    assert beside(model_table_check, "synthetic", tables=halves) == [False]
+    noisier = other(numbers, "value", lambda column: pc.add(column, 1))
+    assert beside(model_table_check, "synthetic", tables=noisier) == [False]
+    assert beside(model_table_check, "uniform", tables=numbers) == [False]
+    assert beside(model_table_check, "uniform") == []
+    assert beside(weight_table_check, "uniform", weights=weights) == [True]
+    assert beside(weight_table_check, "uniform") == [False]
+    assert beside(weight_table_check, "uniform", weights=codes) == [False]
+    larger = other(weights, "w", lambda column: pc.multiply(column, 1.00001))
+    assert beside(weight_table_check, "uniform", weights=larger) == [False]
+    nearly = other(weights, "w", lambda column: pc.multiply(column, 1.0000001))
+    assert beside(weight_table_check, "uniform", weights=nearly) == [True]
+    assert beside(weight_table_check, "redraw", weights=weights) == [False]
+    assert beside(weight_table_check, "redraw") == []

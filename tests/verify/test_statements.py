@@ -259,9 +259,9 @@ CELLS, NO_CELLS, OUTSIDE, DECOYS = (
 )
 VALUE, RANGE, FEW = "not of its column's type", "does not go from a number", "fewer points than two"
 ITEMS, ITEM, FIELDS, WIDTH = "and others are not", "something else than a column", "other fields", "a width of nothing"
-LEVELS, TAU, LEDGER = "a table of the model", "a tau that none", "a cost that is none"
+LEVELS, TAU, LEDGER = "of columns that it does not see", "a tau that none", "a cost that is none"
 SEEN, TABLES, GAPS = "sees a column twice", "not every table", "numbered without gaps"
-EVEN = [[1 / 8] * 8] * 8
+EVEN, SAME = [[1 / 8] * 8] * 8, [0] * 16
 
 
 def learned(*path: Any, be: Any) -> Change:
@@ -369,8 +369,12 @@ def learned(*path: Any, be: Any) -> Change:
         ("synthetic", learned("tables", 1, "epsilon", be="1"), ""),
         ("synthetic", learned("tables", 1, "columns", be=[2]), LEVELS),
         ("synthetic", learned("tables", 1, "columns", be=[-1]), LEVELS),
-        ("synthetic", learned("tables", 0, "columns", be=[1, 1]), LEVELS),
-        ("synthetic", learned("tables", 1, "places", be=[0, 1]), LEVELS),
+        (
+            "synthetic",
+            both(learned("tables", 0, "columns", be=[1, 1]), learned("tables", 0, "places", be=[0] * 16)),
+            LEVELS,
+        ),
+        ("synthetic", learned("tables", 1, "places", be=[0, 1]), "the level of each combination"),
         ("synthetic", learned("tables", 1, "places", be=[0, 2, -1]), GAPS),
         ("synthetic", learned("tables", 1, "places", be=[1, 2, -1]), GAPS),
         ("synthetic", learned("tables", 1, "places", be=[0, 0, -1]), ""),
