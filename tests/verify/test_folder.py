@@ -36,6 +36,7 @@ from deniable_verify.learned import Model
 from deniable_verify.reading import content_of, json_of, misfits
 from deniable_verify.rows import States, _shares_values, fits
 from deniable_verify.signature import P, _point
+from deniable_verify.weights import Cell, _cells_of, _compact, _scores, weights_table
 
 GOOD = Path(__file__).parents[2] / "docs" / "reference" / "vectors" / "good"
 DISEASES = ["a", "b", "c", "d", "e"]
@@ -551,3 +552,96 @@ def test_tables_beside_the_rows_are_there_where_they_say_something_and_nowhere_e
     assert beside(weight_table_check, "uniform", weights=nearly) == [True]
     assert beside(weight_table_check, "redraw", weights=weights) == [False]
     assert beside(weight_table_check, "redraw") == []
+
+
+# -- Weights -----------------------------------------------------------------------------------------------------------
+
+
+def channel(keep: list[float], share: list[float]) -> tuple[Cell, np.ndarray]:
+    """Coins and replacements, and P[y][x] of them."""
+    coins, drawn = np.array(keep), np.array(share)
+    return Cell(None, np.arange(len(keep)), coins, drawn), np.diag(coins) + np.outer(drawn, 1 - coins)
+
+
+@pytest.mark.parametrize("keep", [[0.5, 0.25, 0.125], [0.5, 0.0, 0.125], [1.0, 1.0, 1.0], [0.5, 1.0, 0.25]])
+def test_weights_turn_the_channel_round(keep: list[float]) -> None:
+    cell, p = channel(keep, [0.5, 0.25, 0.25])
+    assert cell.weights() @ p == pytest.approx(np.eye(3))
+    if min(keep) > 0:
+        short = _compact(cell, {})
+        assert np.diag(short["own"]) - np.outer(short["share"], short["rest"]) == pytest.approx(cell.weights())
+    assert channel([0.3], [1.0])[0].weights().tolist() == [[1]]
+    assert [numbers.tolist() for numbers in _compact(channel([0.3], [1.0])[0], {}).values()] == [[1], [0], [0]]
+
+
+def coins(*cells: tuple[list[int], list[int]]) -> dict[str, Any]:
+    listed = [{"values": list(range(len(k))), "keep": k, "replace": w} for k, w in cells]
+    several = len(cells) > 1
+    return {"domain": [["a"], ["b"]], "range": None, "cells": listed, "cells_published": several, "mixture": None}
+
+
+HALF = 2**31
+
+
+def test_channels_that_cannot_be_turned_round_have_no_weights() -> None:
+    fair, zero, never = ([HALF] * 2, [HALF] * 2), ([0, HALF], [HALF] * 2), ([0, HALF], [0, 2 * HALF])
+    for cells, number in (([fair], 1), ([zero], 1), ([fair, zero], 2)):
+        made = _cells_of(coins(*cells))
+        assert isinstance(made, list)
+        assert len(made) == number
+        assert [cell.number for cell in made] == ([None] if number == 1 else [0, 1])
+    assert _cells_of(coins(never)) is None
+    assert _cells_of(coins(([0, 0], [HALF] * 2))) is None
+    assert _cells_of(coins(fair, never)) is None
+    assert _cells_of(coins(fair, fair) | {"cells_published": False}) is None
+    assert _cells_of(coins() | {"mixture": [[0.5, 0.5], [0.5, 0.5]]}) is None
+    matrix = np.array([[0.75, 0.5], [0.25, 0.5]])
+    assert _cells_of(coins() | {"mixture": (3 * matrix).tolist()}) == pytest.approx(np.linalg.inv(matrix))
+    (learned,) = _cells_of(coins() | {"learned": {}})  # type: ignore[misc]
+    assert (learned.keep.tolist(), learned.replace.tolist()) == ([1, 1], [0.5, 0.5])
+    scope = {"kind": "integer", "low": 1, "high": 3, "step": 1, "keep": HALF, "missing": False}
+    (drawn,) = _cells_of(coins() | {"range": scope})  # type: ignore[misc]
+    assert drawn.replace * 2**32 == pytest.approx([2**32 // 3 + 1, 2**32 // 3, 2**32 // 3], abs=1)
+    assert (drawn.replace.sum(), drawn.keep.tolist()) == (1, [0.5] * 3)
+    assert _cells_of(coins() | {"range": scope | {"keep": 0}}) is None
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        {"values": 4, "size": 2, "truth": HALF, "orders": 4, "seed": 1},
+        {"arcs": [3 * (HALF // 2)] * 2 + [HALF // 2] * 2, "truth": HALF, "orders": 64, "seed": 1},
+    ],
+)
+def test_scores_of_line_ups_estimate_every_value(design: dict[str, Any]) -> None:
+    """sum over S of P(S | x) sum of the scores of its members = 1 at x, and 0 elsewhere."""
+    m, scores, total = 4, _scores(design, 4), np.zeros((4, 4))
+    assert scores is not None
+    for members, blind, draws in lineups.lines(design):
+        likely = np.full(m, 0.5 * blind)
+        likely[list(members)] += 0.5 * np.array(draws)
+        total += np.outer(scores[:, list(members)].sum(axis=1), likely / 2**40 / design["orders"])
+    assert total == pytest.approx(np.eye(m), abs=1e-6)
+
+
+def weight_columns(name: str) -> list[str] | None:
+    raw = json.loads((GOOD / name / "manifest.json").read_text())
+    made = weights_table(raw, pq.read_schema(GOOD / name / "data.parquet"))
+    return None if made is None else list(made)
+
+
+def test_long_tables_of_weights_are_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, name, size, short in (
+        ("LISTED", "uniform", 64, ["value_job", "own", "rest", "share"]),
+        ("LISTED", "small-domain", 84, ["cell", "value_job", "own", "rest", "share"]),
+        ("LISTED_SETS", "line-ups-any-prior", 8 * 28, ["place", "member_job", "value_job", "w"]),
+    ):
+        monkeypatch.setattr(f"deniable_verify.weights.{limit}", size)
+        assert (weight_columns(name) or [])[-1] == "w"
+        assert weight_columns(name) != short
+        monkeypatch.setattr(f"deniable_verify.weights.{limit}", size - 1)
+        assert weight_columns(name) == short
+    monkeypatch.setattr("deniable_verify.weights.MOST_LISTED", 64)
+    assert weight_columns("line-ups-any-prior") == ["place", "member_job", "value_job", "w"]
+    monkeypatch.setattr("deniable_verify.weights.MOST_LISTED", 63)
+    assert weight_columns("line-ups-any-prior") is None
