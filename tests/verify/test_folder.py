@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import json
 import os
 import shutil
@@ -32,7 +33,8 @@ from deniable_verify import (
 )
 from deniable_verify.checks import printable
 from deniable_verify.folder import Rows, array_of
-from deniable_verify.learned import Model
+from deniable_verify.learned import Combined, Model
+from deniable_verify.learned import level_codes as level_codes_again
 from deniable_verify.reading import content_of, json_of, misfits
 from deniable_verify.rows import States, _shares_values, fits
 from deniable_verify.signature import P, _point
@@ -645,3 +647,103 @@ def test_long_tables_of_weights_are_shorter(monkeypatch: pytest.MonkeyPatch) -> 
     assert weight_columns("line-ups-any-prior") == ["place", "member_job", "value_job", "w"]
     monkeypatch.setattr("deniable_verify.weights.MOST_LISTED", 63)
     assert weight_columns("line-ups-any-prior") is None
+
+
+# -- Models ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize(
+    ("column", "marks", "ordered", "levels"),
+    [
+        (pa.array([5, 10, 15, 20, 25, None]), [10, 20], True, [0, 1, 1, 2, 2]),
+        (pa.array([0.5, 1.0, 1.5, float("nan")]), [1.0], True, [0, 1, 1]),
+        (pa.array([datetime.date(2024, 1, day) for day in (1, 2, 3)] + [None]), ["2024-01-02"], True, [0, 1, 1]),
+        (pa.array([datetime.datetime(2024, 1, 1), datetime.datetime(2024, 1, 2), None]), ["2024-01-02"], True, [0, 1]),
+        (pa.array([decimal.Decimal("1.5"), decimal.Decimal("2.5"), None]), ["2.5"], True, [0, 1]),
+        (pa.array(["M", "F", "X", None]), ["F", "M"], False, [1, 0, 2]),
+    ],
+)
+def test_levels_lie_between_edges_or_are_named(
+    column: pa.Array, marks: list[Any], ordered: bool, levels: list[int], missing: bool
+) -> None:
+    coding = {"column": "x", "marks": marks, "ordered": ordered, "missing": missing}
+    assert level_codes_again(coding, column).tolist() == [*levels, len(marks) + missing]
+
+
+@pytest.mark.parametrize("most", [2**26, 1])
+def test_rows_are_counted_by_their_levels_and_values(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr("deniable_verify.learned.MOST_COMBINATIONS", most)
+    codings = [{"column": name, "marks": ["F"], "ordered": False, "missing": False} for name in ("sex", "town")]
+    tables = [{"columns": [0, 1], "places": [0, 1, 2, 3]}, {"columns": [1], "places": [1, 0]}]
+    combined = Combined({"learned": {"codings": codings, "tables": tables}, "domain": [["a"], ["b"]]})
+    for sex, town, values in ((["F", "M", "M"], ["F", "M", "M"], [0, 1, 2]), (["M", "F"], ["M", "M"], [1, 0])):
+        combined.add({"sex": pa.array(sex), "town": pa.array(town)}, np.array(values))
+    combined.close()
+    assert combined.codes.tolist() == [[0, 0], [0, 1], [1, 1]]
+    assert combined.rows.tolist() == [1, 1, 2]
+    assert (combined.place.tolist(), combined.value.tolist()) == ([0, 1, 2], [0, 0, 1])
+    assert combined.times.tolist() == [1, 1, 2]
+    assert [level.tolist() for level in combined.levels()] == [[0, 1, 3], [1, 0, 0]]
+
+
+def test_rows_without_public_columns_are_one_combination() -> None:
+    combined = Combined({"learned": {"codings": [], "tables": []}, "domain": [["a"], ["b"]]})
+    combined.add({}, np.array([1, 0, 1]))
+    combined.close()
+    assert (combined.rows.tolist(), combined.value.tolist(), combined.times.tolist()) == ([3], [0, 1], [1, 2])
+
+
+def modelled() -> Model:
+    """Three combinations, two tables of two and three levels, two values."""
+    model = object.__new__(Model)
+    model.rows, model.offsets = np.array([5.0, 7, 2]), np.array([0, 2, 5])
+    model.at, model.seen = np.array([[0, 2], [1, 3], [1, 4]]), 2
+    return model
+
+
+@pytest.mark.parametrize("chunk", [2**22, 1])
+def test_a_model_expects_what_its_parameters_say(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr("deniable_verify.learned.CHUNK", chunk)
+    model, rng = modelled(), np.random.default_rng(1)
+    theta, base, by = rng.normal(size=(5, 2)), rng.normal(size=2), rng.normal(size=(5, 2))
+
+    def expected(parameters: np.ndarray) -> np.ndarray:
+        total = np.zeros((5, 2))
+        for at, rows in zip(model.at, model.rows, strict=True):
+            chances = np.exp(base + parameters[at].sum(axis=0))
+            total[at] += rows * chances / chances.sum()
+        return total
+
+    assert model.expected(theta, base) == pytest.approx(expected(theta), rel=1e-5)
+    slope = (expected(theta + 1e-5 * by) - expected(theta - 1e-5 * by)) / 2e-5
+    assert model.moved(theta, base, by) == pytest.approx(slope, rel=1e-4, abs=1e-4)
+    assert model.added_rows().tolist() == [5, 9, 5, 7, 2]
+
+
+def test_an_objective_that_is_least_can_fall_no_further_and_another_by_what_it_lacks() -> None:
+    """F by its definition; of parameters near the least, the fall is what F is above it."""
+    model, base = modelled(), np.log([0.6, 0.4])
+    model.noisy, model.variance, model.tau = np.array([[4.0, 1], [3, 6]]), np.array([2.0, 2]), np.full(5, 0.5)
+
+    def objective(theta: np.ndarray) -> float:
+        off = model.expected(theta, base)[:2] - model.noisy
+        return float((off**2 / 4).sum() + (theta**2).sum() * 2)
+
+    def result(theta: np.ndarray) -> tuple[float, float]:
+        model.theta, model.base = theta, base
+        model.together = lambda: (theta, base, model.noisy, np.full((2, 2), 2.0))  # type: ignore[method-assign]
+        return model.fall()
+
+    theta = np.zeros((5, 2))
+    for _ in range(400):
+        off = np.zeros((5, 2))
+        off[:2] = (model.expected(theta, base)[:2] - model.noisy) / 2
+        theta -= 0.05 * (model.moved(theta, base, off) + 4 * theta)
+    fall, value = result(theta)
+    assert value == pytest.approx(objective(theta), rel=1e-5)
+    assert fall == pytest.approx(0, abs=1e-4)
+    near = theta + np.array([[0.02, -0.01], [0.01, 0.02], [0, 0], [-0.01, 0], [0, 0.01]])
+    fall, value = result(near)
+    assert value == pytest.approx(objective(near), rel=1e-5)
+    assert fall == pytest.approx(objective(near) - objective(theta), rel=0.1)
