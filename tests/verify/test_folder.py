@@ -36,9 +36,9 @@ from deniable_verify.folder import Rows, array_of
 from deniable_verify.learned import Combined, Model
 from deniable_verify.learned import level_codes as level_codes_again
 from deniable_verify.reading import content_of, json_of, misfits
-from deniable_verify.rows import States, _shares_values, fits
+from deniable_verify.rows import States, _shares_values, fits, tally
 from deniable_verify.signature import P, _point
-from deniable_verify.weights import Cell, _cells_of, _compact, _scores, weights_table
+from deniable_verify.weights import Cell, _cells_of, _compact, _scores, _values, weights_table
 
 GOOD = Path(__file__).parents[2] / "docs" / "reference" / "vectors" / "good"
 DISEASES = ["a", "b", "c", "d", "e"]
@@ -747,3 +747,42 @@ def test_an_objective_that_is_least_can_fall_no_further_and_another_by_what_it_l
     fall, value = result(near)
     assert value == pytest.approx(objective(near), rel=1e-5)
     assert fall == pytest.approx(objective(near) - objective(theta), rel=0.1)
+
+
+LEAP = ["2024-02-28", "2024-02-29", "2024-03-01"]
+
+
+@pytest.mark.parametrize(
+    ("scope", "kind", "values"),
+    [
+        ({"kind": "integer", "low": 1, "high": 5, "step": 2}, pa.int8(), [1, 3, 5]),
+        ({"kind": "number", "low": 0, "high": 0.3, "step": 0.1}, pa.float64(), [0, 0.1, 0.2, 0.3]),
+        ({"kind": "date", "low": "2024-02-28", "high": "2024-03-01", "step": 1}, pa.date32(), LEAP),
+    ],
+)
+def test_what_may_be_asked_of_a_range_are_its_points(scope: dict[str, Any], kind: Any, values: list[Any]) -> None:
+    for missing in (False, True):
+        part = {"columns": ["x"], "range": {**scope, "missing": missing}}
+        found = _values(part, pa.schema([("x", kind)]))["x"]
+        assert found.type == kind
+        shown = [str(value) if pa.types.is_date(kind) and value is not None else value for value in found.to_pylist()]
+        assert shown == [*values, *[None] * missing]
+
+
+def test_rows_are_counted_by_what_a_public_column_of_the_same_values_shows() -> None:
+    """And by states, by recoded values, in batches."""
+    rng = np.random.default_rng(1)
+    public, shown = rng.choice(["c", "a", "b", "x"], 300), rng.choice(["b", "a", "c"], 300)
+    table = pa.table({"public": public, "w": shown, "town": ["A", "B", None] * 100})
+    whole = {"range": None, "lineups": None, "cells_published": False, "missing": "value", "cells": []} | WORDS
+    roles = {"public": "public", "w": "sensitive", "town": "public"}
+    columns = [{"name": name, "role": role} for name, role in roles.items()]
+    raw = {"parts": [whole], "columns": columns, "recoded": {"town": [{"kind": "rare"}]}}
+    counted = tally(Rows(table.schema, 300, table=table), raw)
+    values = ["b", "a", "c"]
+    assert counted.shown[0].tolist() == [*((shown == value).sum() for value in values), 0]
+    crossed = counted.crossed["public", 0]
+    for i, own in enumerate([*values, "x"]):
+        assert crossed[i].tolist() == [*(((public == own) & (shown == value)).sum() for value in values), 0]
+    assert set(counted.distinct["town"].to_pylist()) == {"A", "B", None}
+    assert set(counted.crossed) == {("public", 0), ("town", 0)}
