@@ -286,6 +286,7 @@ def learned(*path: Any, be: Any) -> Change:
         ("small-domain", of_part("cells_published", be=False), NO_CELLS),
         ("uniform", at("columns", 0, "role", be="cell"), NO_CELLS),
         ("uniform", lambda m: m["parts"][0]["cells"].append(m["parts"][0]["cells"][0]), NO_CELLS),
+        ("retention", lambda m: m["parts"][0]["cells"].append(m["parts"][0]["cells"][0]), NO_CELLS),
         ("uniform", at("data", "file", be="../x"), OUTSIDE),
         ("uniform", at("data", "file", be="x" * 100), ""),
         ("uniform", at("data", "file", be="x" * 101), OUTSIDE),
