@@ -322,3 +322,7 @@ def test_a_certificate_prints_what_fails_and_how_many_there_are() -> None:
     assert markdown("a\x1b<b> & *c*\n\u200b") == r"a\\x1b&lt;b&gt; &amp; \*c\*\\n\\u200b"
     assert printable("x" * 600) == "x" * 600
     assert printable("x" * 601) == "x" * 598 + ".."
+
+
+def test_in_memory_a_manifest_that_does_not_fit_its_schema_does_not_hold() -> None:
+    assert [check.what for check in deniable_verify.verify_tables({}, {}).failures] == ["manifest"]
