@@ -116,10 +116,13 @@ def mutants_of(path: Path, root: Path) -> list[Mutant]:
             start = offsets[node.lineno - 1] + node.col_offset
             end = offsets[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
             for change in changes(node):
-                after = f"({ast.unparse(ast.fix_missing_locations(copy.deepcopy(change)))})"
-                source = (data[:start] + after.encode() + data[end:]).decode()
+                before = ast.unparse(node)
+                after = ast.unparse(ast.fix_missing_locations(copy.deepcopy(change)))
+                if after == before:  # a check that says that it holds
+                    continue
+                source = (data[:start] + f"({after})".encode() + data[end:]).decode()
                 where = path.relative_to(root).as_posix()
-                made.append(Mutant(where, function.name, node.lineno, ast.unparse(node), after[1:-1], source))
+                made.append(Mutant(where, function.name, node.lineno, before, after, source))
     return made
 
 
@@ -130,6 +133,14 @@ def noticed(mutant: Mutant, tests: list[str], copied: Path) -> bool:
     place.write_text(mutant.source, "utf-8")
     for cached in place.parent.glob(f"__pycache__/{place.stem}.*"):
         cached.unlink()
+    try:
+        return fails(tests, copied)
+    finally:
+        place.write_text(sound, "utf-8")
+
+
+def fails(tests: list[str], copied: Path) -> bool:
+    """Whether tests fail, or never end, with the package as it is in a folder."""
     words = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not long", *tests]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     try:
@@ -138,8 +149,6 @@ def noticed(mutant: Mutant, tests: list[str], copied: Path) -> bool:
         )  # type: ignore[call-overload]
     except subprocess.TimeoutExpired:
         return True
-    finally:
-        place.write_text(sound, "utf-8")
     return bool(done.returncode)
 
 
@@ -164,6 +173,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         copied = Path(folder) / "src"
         shutil.copytree(ROOT / "src", copied, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        for tests in {tuple(tests) for _, tests in chosen}:
+            if fails([*tests], copied):  # of which every mutant would be said to be noticed
+                print(f"fails without a mutant, too: {' '.join(tests)}")
+                return 1
         for mutant, tests in chosen:
             if time.monotonic() > until:
                 break

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import deniable as dn
+import deniable_verify
 from deniable import mechanisms
 from deniable.core.manifest import Manifest, with_sentence
 from deniable.release.readme import analyst_readme
@@ -484,6 +485,11 @@ def forge(good: Path, bad: Bad, out: Path) -> None:
         release.finish()
 
 
+def said(certificate: deniable_verify.Certificate) -> list[str]:
+    """What checks say, of a release that does not hold those that fail."""
+    return [f"{check.what}: {check.detail}" for check in certificate.failures or certificate.checks]
+
+
 def main(out: Path = VECTORS) -> None:
     os.environ["SOURCE_DATE_EPOCH"] = DAY
     expected: Json = {"good": {}, "bad": {}}
@@ -500,6 +506,9 @@ def main(out: Path = VECTORS) -> None:
         for name, (fails, options, table) in PUBLISHED_BAD.items():
             publish(options, table, home / "bad" / name)
             expected["bad"][name] = {"of": None, "fails": [fails]}
+        for kind, entries in expected.items():
+            for name, entry in entries.items():
+                entry["says"] = said(deniable_verify.verify(home / kind / name))
         (home / "expected.json").write_text(json.dumps(expected, indent=1) + "\n", encoding="utf-8")
         shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(home, out, symlinks=True)

@@ -40,11 +40,12 @@ def content_of(path: Path, most: int) -> bytes:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as problem:
         raise DamagedError(f"{path.name} cannot be read, or is a link ({problem.strerror})") from None
+    about = os.fstat(handle)
+    if not stat.S_ISREG(about.st_mode) or about.st_size > most:
+        os.close(handle)
+        raise DamagedError(f"{path.name} is no regular file, or larger than {most >> 20:,} MB")
     with os.fdopen(handle, "rb") as file:
-        about = os.fstat(handle)
-        if not stat.S_ISREG(about.st_mode) or about.st_size > most:
-            raise DamagedError(f"{path.name} is no regular file, or larger than {most >> 20:,} MB")
-        return file.read(most + 1)[: most + 1]
+        return file.read(most)
 
 
 def json_of(content: bytes, name: str) -> Any:

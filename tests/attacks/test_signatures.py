@@ -112,13 +112,17 @@ def two_lines_in_one_name(folder: Path) -> None:
     write(folder, raw)
 
 
-def malleable(folder: Path) -> None:
-    """S + L is the same number on the curve: a second signature of the same statement, without the key."""
-    raw = fields(folder)
-    signature = base64.b64decode(raw["signature"])
-    s = int.from_bytes(signature[32:], "little") + ORDER
-    raw["signature"] = base64.b64encode(signature[:32] + s.to_bytes(32, "little")).decode()
-    write(folder, raw)
+def another_number(change: Callable[[int], int]) -> Callable[[Path], None]:
+    """A second signature of the same statement, without the key."""
+
+    def forge(folder: Path) -> None:
+        raw = fields(folder)
+        signature = base64.b64decode(raw["signature"])
+        s = change(int.from_bytes(signature[32:], "little"))
+        raw["signature"] = base64.b64encode(signature[:32] + s.to_bytes(32, "little")).decode()
+        write(folder, raw)
+
+    return forge
 
 
 def flipped(name: str) -> Callable[[Path], None]:
@@ -179,7 +183,8 @@ FORGERIES: dict[str, Callable[[Path], Any]] = {
     "two lines in one name": two_lines_in_one_name,
     "signature of a bit less": flipped("signature"),
     "public key of a bit less": flipped("public_key"),
-    "malleable": malleable,
+    "malleable: S + L is the same number on the curve": another_number(lambda s: s + ORDER),
+    "negated: a point of the same height": another_number(lambda s: ORDER - s),
     "a key of order one": key_of_order_one,
     "a signature of zeros": lambda f: altered(f, lambda raw: raw.update(signature="A" * 86 + "==")),
     "no algorithm": lambda f: altered(f, lambda raw: raw.update(algorithm="none")),

@@ -13,6 +13,7 @@ from deniable.core import exact
 from deniable.core.channels import Channel
 from deniable.core.exact import SCALE
 from deniable.planning.posteriors import CellRows, Posteriors
+from deniable_verify import sentence as recount
 
 COINS = (0, 1, SCALE // 3, SCALE // 2, SCALE - 5)
 
@@ -52,7 +53,10 @@ def test_posteriors_are_those_of_every_view(made: tuple[Channel, np.ndarray]) ->
     m = channel.m
     same = [Fraction(table[x][x], seen[x]) if seen[x] else Fraction(0) for x in range(m)]
     other = [max([Fraction(table[y][x], seen[y]) for y in range(m) if y != x and seen[y]], default=0) for x in range(m)]
-    assert exact.surest(channel.keep, channel.replace, counts) == list(map(max, same, other))
+    surest = list(map(max, same, other))
+    assert exact.surest(channel.keep, channel.replace, counts) == surest
+    cell = {"values": range(m), "keep": channel.keep.tolist(), "replace": channel.replace.tolist()}
+    assert recount.surest(cell, counts.tolist()) == surest
     if counts.sum():
         cell = CellRows(tuple(range(m)), channel, tuple(counts.tolist()))
         for belief in Posteriors([cell], published=False).beliefs:
