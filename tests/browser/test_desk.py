@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -26,27 +25,21 @@ import deniable as dn
 from deniable.desk.desk import STEPS, Desk
 from deniable.desk.server import Serving
 from deniable.lab import made_up
+from tests.browser.combinations import in_part
 from tests.desk.visitor import serving
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright: pip install playwright")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: no program 'chromium' is on the PATH")
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking")
 WIDTHS = (375, 1280)
+WAYS = [
+    *in_part(["csv", "spss"], WIDTHS),
+    *(pytest.param("parquet", width, marks=pytest.mark.long) for width in WIDTHS),
+]
 MOST_CLICKS, MOST_WORDS = 12, 3
 PATIENCE = 240_000  # milliseconds, for work on a million rows by a machine that does other things, too
 DONE = (
     "document.readyState === 'complete' && !document.querySelector('.working[data-state=running]') && "
     "!!document.querySelector('main h1')"
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield started
-        started.close()
 
 
 def csv_table(home: Path) -> tuple[str, str]:
@@ -190,11 +183,7 @@ def assert_published(person: Person, served: Serving) -> None:
     assert person.asked == {f"http://127.0.0.1:{served.port}"}
 
 
-LONG = pytest.param("parquet", marks=pytest.mark.long)
-
-
-@pytest.mark.parametrize("kind", ["csv", "spss", LONG])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("kind", "width"), WAYS)
 def test_the_whole_way_by_mouse(browser: Any, opened: Any, kind: str, width: int) -> None:
     desk, sensitive = opened(kind)
     with desk as served:
@@ -209,8 +198,7 @@ def test_the_whole_way_by_mouse(browser: Any, opened: Any, kind: str, width: int
         person.close()
 
 
-@pytest.mark.parametrize("kind", ["csv", "spss", LONG])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("kind", "width"), WAYS)
 def test_the_whole_way_by_keyboard_alone(browser: Any, opened: Any, kind: str, width: int) -> None:
     desk, sensitive = opened(kind)
     with desk as served:
@@ -304,24 +292,15 @@ def test_a_second_browser_without_the_token_sees_nothing(browser: Any, opened: A
         person.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("language", ["en-GB", "de-CH"])
-def test_axe_finds_nothing(browser: Any, opened: Any, scheme: str, width: int, language: str) -> None:
-    axe = os.environ.get("DENIABLE_AXE", "")
-    if not Path(axe).is_file():
-        pytest.skip("needs axe-core: set DENIABLE_AXE to its axe.min.js")
+@pytest.mark.parametrize(("language", "width", "scheme"), in_part(["en-GB", "de-CH"], WIDTHS, ["light", "dark"]))
+def test_axe_finds_nothing(browser: Any, opened: Any, violations: Any, language: str, width: int, scheme: str) -> None:
     desk, sensitive = opened("csv")
     with desk as served:
         person = Person(browser, served, width=width, color_scheme=scheme, locale=language, bypass_csp=True)
         assert person.page.locator("html").get_attribute("lang") == language[:2]
         for step in [*STEPS, "published"]:
-            person.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+            assert violations(person.page) == [], step
             assert person.page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0, step
-            person.page.add_script_tag(path=axe)
-            wrong = person.page.evaluate("axe.run()")["violations"]
-            said = [(step, rule["id"], rule["impact"], rule["nodes"][0]["html"]) for rule in wrong]
-            assert said == []
             if step == "columns":
                 person.make_sensitive(sensitive)
             if step != "published":

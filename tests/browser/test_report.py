@@ -17,6 +17,7 @@ from deniable.lab.settings import Perturbed, setting_named
 from deniable.mechanisms import Designed
 from deniable.owner.audit import audit
 from deniable.planning.pools import CodedTable, sdr_pool
+from tests.browser.combinations import in_part
 
 HOSTILE = ("<script>document.title='broken'</script>", "<cell>", "a & b", "long " * 30, "x", "y", "z", "w" * 90, "flu")
 SCHEMES = ("light", "dark")
@@ -174,9 +175,7 @@ def test_tables_are_whole_without_scripts(opened: Opened) -> None:
     assert page.locator("table").first.is_visible()
 
 
-@pytest.mark.parametrize("audience", PAGES)
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("audience", "scheme", "width"), in_part(PAGES, SCHEMES, WIDTHS))
 def test_axe_finds_nothing(opened: Opened, violations: Any, audience: str, scheme: str, width: int) -> None:
     page = opened(audience, width=width, scheme=scheme, bypass_csp=True)  # the page's own policy forbids axe, rightly
     assert violations(page) == []

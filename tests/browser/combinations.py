@@ -1,0 +1,16 @@
+"""Which combinations of widths, schemes and languages are tried each time, and which only among the long tests."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+
+def in_part(first: Sequence[Any], *others: Sequence[Any]) -> list[Any]:
+    """All combinations; each of the first ones is quick once, with the others taken in turn."""
+    quick = {(one, *(other[i % len(other)] for other in others)) for i, one in enumerate(first)}
+    every = itertools.product(first, *others)
+    return [pytest.param(*each, marks=() if each in quick else pytest.mark.long) for each in every]
