@@ -914,7 +914,7 @@
     const asked = document.getElementById("form");
     asked.replaceChildren(
       part("Which rows", "Public columns are as they were. Nothing chosen: all rows.", meta.public),
-      part("Which values", "Sensitive columns were changed at random; what is asked for is estimated.", meta.sensitive),
+      part("Which values", "Sensitive columns were changed: what is asked for is estimated.", meta.sensitive),
       element("fieldset", { class: "by" }, element("legend", {}, "Show"), groupSelect("rows", "For each"), groupSelect("columns", "and, as columns of a table, each"),
         element("label", { for: "share", class: "one" }, share, "as a share of the rows chosen by public columns"), again),
     );

@@ -460,7 +460,7 @@ def page(release: Release, columns: Sequence[str] | None = None) -> str:
 def _lead(release: Release) -> str:
     names = shown(perturbed_names(release.manifest.parts), 200)
     return (
-        f"{release.manifest.rows:,} rows. What they show of {names} is perturbed: how many people have a value is "
+        f"{release.manifest.rows:,} rows. What they show of {names} was changed: how many people have a value is "
         "estimated here, with an interval."
     )
 
