@@ -308,6 +308,7 @@ def test_axe_finds_nothing(browser: Any, opened: Any, violations: Any, language:
         person.close()
 
 
+@pytest.mark.long
 def test_the_pictures_of_the_how_to_can_be_made_anew(tmp_path: Path) -> None:
     """By the script that made them; every picture is on the page, and all of them are small."""
     home = Path(__file__).parents[2] / "docs" / "how-to"

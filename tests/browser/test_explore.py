@@ -263,6 +263,7 @@ def test_a_model_too_large_for_a_page_gives_no_interval(opened: Any, monkeypatch
     assert "gives counts without intervals" in page.locator("#limits").inner_text()
 
 
+@pytest.mark.long
 def test_of_many_rows_a_sample_is_stated_and_intervals_hold_it(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explore, "MOST_ROWS", 900)
     held, wider = [], []
