@@ -35,6 +35,14 @@ myst_enable_extensions = ["deflist"]
 suppress_warnings = ["misc.highlighting_failure"]
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
+# what the theme leaves out for who hears a page or has no mouse: the rank of captions, names of the two columns beside
+# the text, and the way into code that is wider than the screen
+NAMED = {
+    'role="heading">': 'role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
+    '<aside class="toc-drawer">': '<aside class="toc-drawer" aria-label="On this page">',
+    "<pre><span></span>": '<pre tabindex="0"><span></span>',
+}
 
 
 def contents(app: Sphinx, name: str, source: list[str]) -> None:
@@ -52,5 +60,15 @@ def contents(app: Sphinx, name: str, source: list[str]) -> None:
     source[0] += f"\n\n```{{toctree}}\n:hidden:\n:caption: Project\n\n{of_project}\n```\n"
 
 
+def named(app: Sphinx, problem: Exception | None) -> None:
+    """``NAMED`` on every page."""
+    for page in Path(app.outdir).rglob("*.html") if problem is None else ():
+        text = page.read_text("utf-8")
+        for bare, name in NAMED.items():
+            text = text.replace(bare, name)
+        page.write_text(text, "utf-8")
+
+
 def setup(app: Sphinx) -> None:
     app.connect("source-read", contents)
+    app.connect("build-finished", named)
