@@ -204,14 +204,14 @@ def test_commands_publish_and_ask_on_spark(table, tmp_path):
     out, words = str(tmp_path / "r"), ["--sensitive", "disease", "--rho1", "1/4", "--rho2", "1/3"]
     source = f"file:{tmp_path}/t.parquet"
     made = CliRunner().invoke(app, ["publish", source, *words, "--engine", "spark", "--out", out, "--json"])
-    assert made.exit_code == 0, made.output
+    assert made.exit_code in (0, 3), made.output  # 3: something is to be decided first
     assert json.loads(made.stdout)["rows"] == 3_000
     for command in (
         ["verify", out],
         ["audit", str(tmp_path / "t.parquet"), out],
         ["report", out, "--out", f"{out}.html"],
     ):
-        assert CliRunner().invoke(app, command).exit_code == 0
+        assert CliRunner().invoke(app, command).exit_code in (0, 3)
     question = "SELECT sex, COUNT(*) AS n FROM release WHERE disease = 'a' GROUP BY sex"
     answers = [
         CliRunner().invoke(app, ["query", out, question, "--json", "--engine", engine]) for engine in ("local", "spark")
