@@ -42,6 +42,7 @@ from deniable.mechanisms import Mechanism, mechanism_named
 from deniable.mechanisms.registry import AUTO
 from deniable.mechanisms.synthetic import Instalment
 from deniable.publishing.recoding import RecodeLike, Recoding, Rows
+from deniable.release.commit import settle
 from deniable.release.sign import Signer, files_of_key, signer_of
 from deniable.tables import Engine, engine_for, engine_named
 from deniable.tables.base import CELL, Dataset, Domain, Progress, Scan, Unfolds, no_progress, row_labels
@@ -222,6 +223,8 @@ class Request:
                 f"The key file {named!r} lies in the release {str(self.out)!r}: whoever gets the release could undo "
                 "it. Fix: write the key to another folder."
             )
+        if os.path.lexists(self.new_key_place):  # perhaps of a dead run, whose release did not come into place
+            settle(self.new_key_place.parent)
         if os.path.lexists(self.new_key_place):
             raise OutputError(
                 f"The key file {named!r} exists already, and a key is never overwritten. Fix: choose another name."

@@ -213,6 +213,11 @@ def _inode(path: Path) -> int:
         return 0
 
 
+def settle(folder: Path) -> None:
+    """Settle what dead runs have left in a folder, before something that stands there is found to be in the way."""
+    _sweep(folder, None)
+
+
 def _sweep(folder: Path, target: Path | None) -> None:
     """Settle what dead runs have left in a folder: of the target that is locked, and of all that nobody writes."""
     with contextlib.suppress(PermissionError):  # a folder that may be written to, and not listed
