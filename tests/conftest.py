@@ -2,25 +2,60 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from html.parser import HTMLParser
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from deniable.tables.keys import Secret
 
 # The same examples on every run, and however long they take on a busy machine, so that a red build is about the change;
 # `make fuzz` looks for new ones.
 SLOW = [HealthCheck.too_slow]  # how busy the machine is, again
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=SLOW)
 settings.register_profile("new", derandomize=False, deadline=None, suppress_health_check=SLOW, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "same")
+settings.load_profile(PROFILE)
 
 collect_ignore = ["spark/spark_cluster.py"]  # a program that a test starts, where there is Spark
 
 ALLOWED = {"p", "b", "table", "thead", "tbody", "tr", "th", "td"}
 ALIGNED = {"text-align: left", "text-align: right"}
+
+
+@contextmanager
+def keys_of(name: str) -> Iterator[None]:
+    """Releases without a key of their own draw theirs from a name: red on one run is red on the next."""
+    generate, number = Secret.generate, itertools.count()
+
+    def drawn() -> Secret:
+        return Secret(hashlib.sha256(f"{name} {next(number)}".encode()).digest(), "operating system")
+
+    Secret.generate = drawn  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Secret.generate = generate  # type: ignore[method-assign]
+
+
+if PROFILE == "same":
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
+        with keys_of(item.nodeid):
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest) -> Iterator[object]:
+        """What several tests share does not hang on which of them came first."""
+        with keys_of(f"{fixturedef.baseid} {fixturedef.argname} {request.param_index}"):
+            return (yield)
 
 
 if sys.platform == "linux":

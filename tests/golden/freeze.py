@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import json
 import math
-import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 import deniable as dn
+from deniable.tables.keys import Secret
 from tests.golden import questions
 from tests.golden.cases import CASES, KEY, Case
 from tests.golden.tables import changed, chapters, places
@@ -91,7 +91,7 @@ class Frozen:
         self.case, self.home = case, home
         self.original, self.first = case.rows(), None
         if case.series:
-            with mock.patch.object(os, "urandom", lambda size: KEY[:size]):  # a series makes its own key
+            with mock.patch.object(Secret, "generate", lambda: Secret(KEY)):  # a series makes its own key
                 self.first, self.release = case.publications(home)
             self.original = changed(self.original)
         else:
