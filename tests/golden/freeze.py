@@ -91,7 +91,7 @@ class Frozen:
         self.case, self.home = case, home
         self.original, self.first = case.rows(), None
         if case.series:
-            with mock.patch.object(Secret, "generate", lambda: Secret(KEY)):  # a series makes its own key
+            with mock.patch.object(Secret, "generate", return_value=Secret(KEY)):  # a series makes its own key
                 self.first, self.release = case.publications(home)
             self.original = changed(self.original)
         else:
