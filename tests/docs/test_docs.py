@@ -61,12 +61,8 @@ def checker() -> ModuleType:
     return module
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "page",
-    [page if page.stem == "README" else pytest.param(page, marks=pytest.mark.long) for page in WITH_EXAMPLES],
-    ids=lambda page: page.stem,
-)
+@pytest.mark.long
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.stem)
 def test_the_examples_run(page: Path, tmp_path: Path) -> None:
     assert BLOCK.search(page.read_text(encoding="utf-8")), "a page without examples does not belong here"
     run(page, tmp_path)
