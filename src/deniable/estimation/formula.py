@@ -68,21 +68,41 @@ class Present:
 
 
 @dataclass(frozen=True)
+class Product:
+    """One formula times another."""
+
+    one: Formula
+    other: Formula
+
+
+@dataclass(frozen=True)
 class Spread:
-    """The variance of numbers, or its root: (S2 - S1^2 / N) / (N - 1), or / N where they are not a sample.
+    """How numbers vary together: (S_ab - S_a S_b / N) / (N - 1), or / N where they are not a sample. Of one and the
+    same it is the variance, or its root.
 
     Attributes:
-        first, second: what the numbers and their squares add up to.
+        one, other, both: what the numbers and their products add up to.
         rows: N, how many there are.
         sample: whether 1 is taken off N.
         root: whether the standard deviation is meant.
     """
 
-    first: Formula
-    second: Formula
+    one: Formula
+    other: Formula
+    both: Formula
     rows: Formula
-    sample: bool
-    root: bool
+    sample: bool = False
+    root: bool = False
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Of two spreads and what they have in common, from -1 to 1; or its square."""
+
+    common: Spread
+    one: Spread
+    other: Spread
+    squared: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,7 +113,7 @@ class Widened:
     upper: Term
 
 
-Formula = Term | Constant | Scaled | Added | Ratio | Present | Spread | Widened
+Formula = Term | Constant | Scaled | Added | Product | Ratio | Present | Spread | Correlation | Widened
 
 
 def times(factor: float, formula: Formula) -> Formula:
@@ -141,17 +161,23 @@ class Traced:
         )
 
     def plus(self, other: Traced) -> Traced:
-        slopes = dict(self.slopes)
-        for term, slope in other.slopes.items():
-            slopes[term] = slopes.get(term, 0.0) + slope
         return Traced(
             self.value + other.value,
-            slopes,
+            chained((self, 1.0), (other, 1.0)),
             self.smallest + other.smallest,
             self.largest + other.largest,
             np.maximum(self.doubt, other.doubt),
             self.slack + other.slack,
         )
+
+
+def chained(*parts: tuple[Traced, Number]) -> dict[Term, Number]:
+    """The chain rule: the derivatives by terms of what has these derivatives by its parts."""
+    slopes: dict[Term, Number] = {}
+    for part, outer in parts:
+        for term, own in part.slopes.items():
+            slopes[term] = slopes.get(term, 0.0) + own * outer
+    return slopes
 
 
 def evaluate(formula: Formula, linear: Linear, z: float, ranges: Ranges) -> Answers:
@@ -182,8 +208,12 @@ class _Tracing:
         if isinstance(formula, Present):
             inner, rows = self.traced(formula.of), self.traced(formula.rows)
             return replace(inner, value=np.where(np.greater(rows.largest, 0), inner.value, np.nan))
+        if isinstance(formula, Product):
+            return self._product(self.traced(formula.one), self.traced(formula.other))
         if isinstance(formula, Spread):
             return self._spread(formula)
+        if isinstance(formula, Correlation):
+            return self._correlation(formula)
         if isinstance(formula, Widened):
             lower, upper = self._term(formula.lower), self._term(formula.upper)
             middle = lower.plus(upper).scaled(0.5)
@@ -204,11 +234,7 @@ class _Tracing:
         value = np.divide(above.value, below.value)
         counted = np.greater_equal(below.smallest, 0)  # an estimate of what cannot be negative, but is
         value = np.where((counted & np.less_equal(below.value, 0)) | ~np.isfinite(value), np.nan, value)
-        combined = above.plus(Traced(0.0, below.slopes, 0.0, 0.0))
-        slopes = {
-            term: (above.slopes.get(term, 0.0) - value * below.slopes.get(term, 0.0)) / below.value
-            for term in combined.slopes
-        }
+        slopes = chained((above, 1 / below.value), (below, -value / below.value))
         doubt = np.maximum(np.maximum(above.doubt, below.doubt), self._doubt(below))
         possible = self._possible(formula, above, below)
         if formula.averaged:  # an average lies among what is averaged
@@ -230,25 +256,60 @@ class _Tracing:
         assert isinstance(added_up, Term)
         return (1.0, 1.0) if added_up.number is None else self.ranges(added_up)
 
+    def _product(self, one: Traced, other: Traced) -> Traced:
+        ends = [first * second for first in (one.smallest, one.largest) for second in (other.smallest, other.largest)]
+        unknown = reduce(np.logical_or, map(np.isnan, ends))  # nothing times anything
+        return Traced(
+            one.value * other.value,
+            chained((one, other.value), (other, one.value)),
+            np.where(unknown, -np.inf, reduce(np.fmin, ends)),
+            np.where(unknown, np.inf, reduce(np.fmax, ends)),
+            np.maximum(one.doubt, other.doubt),
+            np.abs(one.value) * other.slack + np.abs(other.value) * one.slack,
+        )
+
     def _spread(self, formula: Spread) -> Traced:
-        """dV/dS2 = 1/d, dV/dS1 = -2 (S1/N) / d, dV/dN = (S1^2/N^2 - V) / d with d = N - 1 or N."""
-        first, second, rows = (self.traced(part) for part in (formula.first, formula.second, formula.rows))
-        mean, below = np.divide(first.value, rows.value), np.subtract(rows.value, float(formula.sample))
-        value = np.where(np.greater(below, 0), (second.value - first.value * mean) / below, np.nan)
-        value = np.where(np.abs(value) < 1e-12 * np.abs(second.value / below), 0.0, value)
-        slopes: dict[Term, Number] = {}
-        for part, slope in ((second, 1.0), (first, -2 * mean), (rows, mean**2 - value)):
-            for term, own in part.slopes.items():
-                slopes[term] = slopes.get(term, 0.0) + own * slope / below
-        spread = Traced(value, slopes, 0.0, self._widest(formula, rows), self._doubt(rows))
-        return self._root(spread) if formula.root else replace(spread, value=np.clip(value, 0.0, spread.largest))
+        """dV/dS_ab = 1/d, dV/dS_a = -(S_b/N) / d, dV/dN = (S_a S_b/N^2 - V) / d with d = N - 1 or N."""
+        one, other, both, rows = (
+            self.traced(part) for part in (formula.one, formula.other, formula.both, formula.rows)
+        )
+        below = np.subtract(rows.value, float(formula.sample))
+        mean, its = np.divide(one.value, rows.value), np.divide(other.value, rows.value)
+        value = np.where(np.greater(below, 0), (both.value - one.value * its) / below, np.nan)
+        value = np.where(np.abs(value) < 1e-12 * np.abs(both.value / below), 0.0, value)
+        slopes = chained(
+            (both, 1 / below), (one, -its / below), (other, -mean / below), (rows, (mean * its - value) / below)
+        )
+        widest = self._widest(formula, rows)
+        least = 0.0 if formula.one == formula.other else -widest
+        spread = Traced(value, slopes, least, widest, self._doubt(rows))
+        return self._root(spread) if formula.root else replace(spread, value=np.clip(value, least, widest))
 
     def _widest(self, formula: Spread, rows: Traced) -> Number:
         """The largest variance of numbers from a to b, half of them at each end: (b - a)^2 / 4, of a sample times
-        N / (N - 1) (Popoviciu's)."""
-        low, high = self._ends(formula.first)
+        N / (N - 1) (Popoviciu's); two kinds of numbers vary together by the root of both at most."""
+        (low, high), (least, most) = self._ends(formula.one), self._ends(formula.other)
         few = np.maximum(rows.smallest, 2.0)
-        return np.square(np.subtract(high, low)) / 4 * (few / (few - 1) if formula.sample else 1.0)
+        return (high - low) * (most - least) / 4 * (few / (few - 1) if formula.sample else 1.0)
+
+    def _correlation(self, formula: Correlation) -> Traced:
+        """r = C / sqrt(V W): dr/dC = 1 / sqrt(V W), dr/dV = -r / 2V. Of its square, whose tangent is flat where r is 0,
+        the ends are those of r."""
+        common, one, other = self.traced(formula.common), self.traced(formula.one), self.traced(formula.other)
+        varies = np.greater(one.value, 0) & np.greater(other.value, 0)
+        scale = np.where(varies, np.sqrt(np.abs(one.value * other.value)), np.nan)
+        r = np.clip(common.value / scale, -1.0, 1.0)
+        slopes = chained((common, 1 / scale), (one, -r / (2 * one.value)), (other, -r / (2 * other.value)))
+        doubt = reduce(np.maximum, (common.doubt, self._doubt(one), self._doubt(other)))
+        if not formula.squared:
+            return Traced(r, slopes, -1.0, 1.0, doubt)
+        half = np.where(np.less(doubt, 1), self.z * np.sqrt(self.linear.variance(slopes)[0]) / (1 - doubt), np.inf)
+        low, high = (np.clip(end, -1.0, 1.0) for end in (r - half, r + half))
+        most = np.maximum(low**2, high**2)
+        least = np.where(np.less(low, 0) & np.greater(high, 0), 0.0, np.minimum(low**2, high**2))
+        squared = {term: 2 * r * slope for term, slope in slopes.items()}
+        slack = np.maximum(np.maximum(r**2 - least, most - r**2) - 2 * np.abs(r) * half, 0.0)
+        return Traced(r**2, squared, 0.0, 1.0, doubt, slack)
 
     def _root(self, spread: Traced) -> Traced:
         """The root of a variance V: from sqrt(V - h) to sqrt(V + h) where V itself is known to h = z stderr. A tangent

@@ -303,10 +303,10 @@ class Questions(ABC):
         """Answer a question in SQL; every aggregate ``n`` comes with ``n_low`` and ``n_high``.
 
         Args:
-            question: a SELECT from ``release``: COUNT, SUM, AVG, STDDEV, VARIANCE, MEDIAN, QUANTILE_CONT, MIN and MAX,
-                with WHERE, GROUP BY, HAVING, ORDER BY and LIMIT. MEDIAN and QUANTILE_CONT interpolate between public
-                numbers as SQL does; of perturbed ones, or of rows that a perturbed value decides about, they are a
-                number that occurs.
+            question: a SELECT from ``release``: COUNT, SUM, AVG, STDDEV, VARIANCE, MEDIAN, QUANTILE_CONT, CORR, REGR_*,
+                MIN and MAX, with WHERE, GROUP BY, HAVING, ORDER BY and LIMIT. MEDIAN and QUANTILE_CONT interpolate
+                between public numbers as SQL does; of perturbed ones, or of rows that a perturbed value decides about,
+                they are a number that occurs.
             tables: lookup tables that the question may join, by name: anything that Arrow reads.
             method, calibrate, confidence: as for ``count``.
             simultaneous: True: all intervals of a column hold together with the given confidence, whatever is picked of

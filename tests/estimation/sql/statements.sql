@@ -198,15 +198,20 @@ SELECT town, SUM(grade) AS g, COUNT(*) AS n FROM release GROUP BY town ORDER BY 
 SELECT QUARTER(since) AS q, COUNT(*) FILTER (WHERE disease = 'flu') AS flu, COUNT(*) AS n FROM release GROUP BY q ORDER BY q;
 SELECT IF(age >= 65, 'old', 'young') AS a, COUNT(*) AS n FROM release WHERE disease = 'hiv' GROUP BY a ORDER BY a;
 SELECT COUNT(*) AS n FROM release WHERE age NOT BETWEEN 30 AND 60 AND disease <> 'flu';
+SELECT CORR(age, grade) AS r FROM release;
+SELECT REGR_SLOPE(grade, age) AS slope FROM release;
+SELECT REGR_INTERCEPT(pay, age) AS i FROM release WHERE disease = 'flu';
+SELECT sex, CORR(pay, grade) AS r, REGR_R2(grade, pay) AS r2, COVAR_SAMP(age, grade * 2) AS c FROM release GROUP BY sex ORDER BY sex;
+SELECT town, REGR_COUNT(pay, grade) AS n, REGR_AVGX(pay, grade) AS x, REGR_AVGY(pay, grade) AS y FROM release GROUP BY town ORDER BY town;
+SELECT REGR_SXX(grade, age) AS a, REGR_SYY(grade, age) AS b, REGR_SXY(grade, age) AS c FROM release WHERE insured;
+SELECT COVAR_POP(pay, age) AS c, CORR(age, grade) FILTER (WHERE disease IN ('flu', 'hiv')) AS r FROM release;
+SELECT REGR_INTERCEPT(grade, age) + 50 * REGR_SLOPE(grade, age) AS at_fifty FROM release;
 -- Refused, with advice that runs
 SELECT * FROM release;
 SELECT disease FROM release LIMIT 10;
 SELECT age, disease FROM release WHERE town = 'Basel';
 SELECT COUNT(DISTINCT disease) AS diseases FROM release;
 SELECT MAX(grade) AS g FROM release;
-SELECT CORR(age, grade) AS r FROM release;
-SELECT REGR_SLOPE(grade, age) AS slope FROM release;
-SELECT REGR_INTERCEPT(pay, age) AS i FROM release WHERE disease = 'flu';
 SELECT ROW_NUMBER() OVER (ORDER BY age) AS r, age FROM release;
 SELECT MODE(disease) AS m FROM release;
 SELECT STRING_AGG(disease, ',') AS all_of_them FROM release;

@@ -100,6 +100,7 @@ def correlation(
 
     sums = summed(pair.rows, influence, 1)
     variance = sums.covariance(population)[0, 0] / n**2
+    r = min(max(r, -1.0), 1.0)
     return Estimate(r, float(np.sqrt(max(variance, 0.0))), options.confidence, -1.0, 1.0, "correlation")
 
 

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from deniable.core.errors import QuestionError
-from deniable.estimation.formula import Constant, Formula, Present, Ratio, Spread, Widened, added, times
+from deniable.estimation.formula import (
+    Constant,
+    Correlation,
+    Formula,
+    Present,
+    Product,
+    Ratio,
+    Spread,
+    Widened,
+    added,
+    times,
+)
 from deniable.estimation.linear import Narrowed, Term
 from deniable.estimation.mapped import Mapped, edges_of, plain
 from deniable.estimation.ordered import Extreme, Quantile
@@ -31,12 +42,27 @@ ORDERED: dict[type, str] = {
     exp.Min: "min",
     exp.Max: "max",
 }
+PAIRS: dict[type, str] = {  # of two expressions; in REGR_* the outcome comes first
+    exp.Corr: "corr",
+    exp.CovarPop: "covar_pop",
+    exp.CovarSamp: "covar_samp",
+    exp.RegrSlope: "regr_slope",
+    exp.RegrIntercept: "regr_intercept",
+    exp.RegrR2: "regr_r2",
+    exp.RegrCount: "regr_count",
+    exp.RegrAvgx: "regr_avgx",
+    exp.RegrAvgy: "regr_avgy",
+    exp.RegrSxx: "regr_sxx",
+    exp.RegrSyy: "regr_syy",
+    exp.RegrSxy: "regr_sxy",
+}
 AGGREGATES: dict[type, str] = {
     exp.Count: "count",
     exp.CountIf: "count_if",
     exp.Sum: "sum",
     exp.Avg: "avg",
     **{kind: name for kind, (name, _, _) in SPREADS.items()},
+    **PAIRS,
 }
 
 
@@ -60,12 +86,15 @@ class Aggregates:
         if isinstance(node, exp.Count) and _counts_rows(node):
             return "count"
         function = AGGREGATES.get(type(node)) or ORDERED.get(type(node))
-        column = self.scope.plain(node.this) if function and isinstance(node.this, exp.Column) else None
+        single = function is not None and type(node) not in PAIRS and isinstance(node.this, exp.Column)
+        column = self.scope.plain(node.this) if single else None
         return None if column is None else f"{function}_{column}"
 
     def formula(self, node: Node, where: Node | None) -> Formula:
         """One aggregate of the question's rows, or of those that satisfy FILTER (WHERE ..)."""
         inside = [] if where is None else [self._condition(where)]
+        if type(node) in PAIRS:
+            return self._pair(node, inside)
         function, inner = AGGREGATES[type(node)], node.this
         if function == "count" and _counts_rows(node):
             return Term("rows", None, self.narrowed(inside))
@@ -83,7 +112,35 @@ class Aggregates:
         if function == "avg":
             return Ratio(total, present, (total,))
         _, sample, root = SPREADS[type(node)]
-        return Spread(*self._powers(inner, inside), present, sample, root)
+        once, squares = self._powers(inner, inside)
+        return Spread(once, once, squares, present, sample, root)
+
+    def _pair(self, node: Node, inside: list[Condition]) -> Formula:
+        """How two expressions go together among the rows that have both: sums of each, of squares and of products."""
+        outcome, regressor = node.this, node.expression
+        inside = [*inside, self._present(outcome), self._present(regressor)]
+        rows, kind = Term("rows", None, self.narrowed(inside)), PAIRS[type(node)]
+        if kind == "regr_count":
+            return rows
+        (y, yy), (x, xx) = self._powers(outcome, inside), self._powers(regressor, inside)
+        means = [
+            added(Ratio(total, rows), Constant(self._middle(one))) for total, one in ((y, outcome), (x, regressor))
+        ]
+        if kind in ("regr_avgy", "regr_avgx"):
+            return means[kind == "regr_avgx"]
+        of_y, of_x = Spread(y, y, yy, rows), Spread(x, x, xx, rows)
+        if kind in ("regr_syy", "regr_sxx"):
+            return Product(of_y if kind == "regr_syy" else of_x, rows)
+        xy = self._sum_of_products(outcome, regressor, inside)
+        common = Spread(y, x, xy, rows, kind == "covar_samp")
+        slope = Ratio(common, of_x)
+        if kind in ("corr", "regr_r2"):
+            return Correlation(common, of_y, of_x, kind == "regr_r2")
+        if kind == "regr_sxy":
+            return Product(common, rows)
+        if kind == "regr_intercept":
+            return added(means[0], times(-1.0, Product(slope, means[1])))
+        return slope if kind == "regr_slope" else common
 
     # -- sums ----------------------------------------------------------------------------------------------------------
 
@@ -109,10 +166,36 @@ class Aggregates:
 
     def _powers(self, node: Node, inside: list[Condition]) -> tuple[Formula, Formula]:
         """What the numbers and their squares add up to, both from a middle: else large numbers would cancel."""
-        middle = self.scope.middle(self.scope.column(node))
-        moved = exp.Paren(this=exp.Sub(this=exp.Paren(this=node.copy()), expression=exp.Literal.number(middle)))
-        squared = exp.Paren(this=exp.Mul(this=moved.copy(), expression=moved.copy()))
-        return self._sum(moved, inside)[0], self._sum(squared, inside)[0]
+        moved = self._moved(node)
+        return self._sum(moved, inside)[0], self._sum(_product(moved, moved), inside)[0]
+
+    def _middle(self, node: Node) -> float:
+        return self.scope.middle(self.scope.column(node))
+
+    def _moved(self, node: Node) -> Node:
+        """The numbers from their middle."""
+        middle = exp.Literal.number(self._middle(node))
+        return exp.Paren(this=exp.Sub(this=exp.Paren(this=node.copy()), expression=middle))
+
+    def _sum_of_products(self, one: Node, other: Node, inside: list[Condition]) -> Formula:
+        """What the products of two expressions, each from its middle, add up to."""
+        moved = [self._moved(one), self._moved(other)]
+        sensitive = [self._is_sensitive(node) for node in moved]
+        columns = {column for node in moved for column in self.scope.scalar(node).columns}
+        if not any(sensitive) or len(columns) == 1:
+            return self._sum(_product(*moved), inside)[0]
+        if all(sensitive):
+            named = [repr(node.name or {"column": "value"}) for node in (one, other)]
+            raise QuestionError(
+                f"{shown(one)} and {shown(other)} are both perturbed: SQL adds up products with a public column. "
+                "Python answers for columns and conditions, with where= for those of rows. "
+                f"Fix: release.correlation({named[0]}, {named[1]})"
+            )
+        public, hidden = moved if sensitive[1] else reversed(moved)
+        column, numbers = self.scope.column(public), self.scope.column(hidden)
+        assert isinstance(column, str)
+        assert isinstance(numbers, Mapped)
+        return Term("values", column, self.narrowed(inside, numbers))
 
     def _case(self, function: str, case: Node, inside: list[Condition]) -> Formula:
         """CASE with conditions on sensitive columns: each branch is a further condition on the rows."""
@@ -229,6 +312,10 @@ class Aggregates:
             parts = tuple(one.predicate for one in inside)
             self._narrowed[key] = Narrowed(parts[0] if len(parts) == 1 else And(parts), numbers)
         return self._narrowed[key]
+
+
+def _product(one: Node, other: Node) -> Node:
+    return exp.Paren(this=exp.Mul(this=one.copy(), expression=other.copy()))
 
 
 def _counts_rows(node: Node) -> bool:

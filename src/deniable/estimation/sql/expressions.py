@@ -133,6 +133,6 @@ def _divisor(node: Node) -> Node:
 def _refused(node: Node) -> QuestionError:
     return QuestionError(
         f"{shown(node)} cannot be answered: select group columns and COUNT, SUM, AVG, STDDEV, VARIANCE, MEDIAN, "
-        "QUANTILE_CONT, MIN or MAX, with FILTER or CASE, or sums, differences and ratios of them, and compute with the "
-        "results afterwards."
+        "QUANTILE_CONT, CORR, REGR_SLOPE, MIN or MAX, with FILTER or CASE, or sums, differences and ratios of them, "
+        "and compute with the results afterwards."
     )

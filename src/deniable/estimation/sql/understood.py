@@ -74,6 +74,8 @@ UNDERSTOOD: dict[type, frozenset[str]] = {
     exp.CountIf: _THIS,
     **dict.fromkeys((exp.Stddev, exp.StddevSamp, exp.StddevPop, exp.Variance, exp.VariancePop, exp.Median), _THIS),
     **dict.fromkeys((exp.Min, exp.Max), _THIS),
+    **dict.fromkeys((exp.Corr, exp.CovarPop, exp.CovarSamp, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2), _BOTH),
+    **dict.fromkeys((exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy, exp.RegrSxx, exp.RegrSyy, exp.RegrSxy), _BOTH),
     exp.Quantile: frozenset({"this", "quantile"}),
     **dict.fromkeys((exp.PercentileCont, exp.PercentileDisc, exp.WithinGroup), _BOTH),
     exp.Distinct: frozenset({"expressions"}),
@@ -104,13 +106,6 @@ OVER_RESULTS: tuple[Any, ...] = (
 )
 
 # What is not answered in SQL, and what is asked instead.
-MODELS = {
-    "corr": "release.correlation({0!r}, {1!r})",
-    "regr_slope": "release.linear({0!r}, [{1!r}])[{1!r}]",
-    "regr_intercept": "release.linear({0!r}, [{1!r}])['intercept']",
-    "regr_r2": "release.correlation({0!r}, {1!r})",
-    **dict.fromkeys(("covar_pop", "covar_samp"), "release.correlation({0!r}, {1!r})"),
-}
 BY_VALUE = ("mode", "string_agg", "group_concat", "listagg", "array_agg", "list", "any_value", "histogram")
 
 
@@ -119,11 +114,6 @@ def advise(tree: Any) -> None:
     for node in tree.find_all(exp.Func):
         name = str(node.this).lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
         columns = [column.name for column in node.find_all(exp.Column)]
-        if name in MODELS and len(columns) == 2:
-            fix = MODELS[name].format(*columns)
-            raise QuestionError(
-                f"{shown(node)} is a model of rows, which Python answers, with where= for conditions. Fix: {fix}"
-            )
         if name in BY_VALUE and columns:
             raise QuestionError(
                 f"{shown(node)} needs the values of single rows, which are perturbed where they are sensitive. Fix: "
