@@ -143,9 +143,14 @@ def test_a_sketch_is_the_same_however_rows_are_cut_and_in_whatever_order_they_st
         for rows in (table, shuffled)
     ]
     first = sketches[0]
-    assert len(first.once) + len(first.repeated) == 4_096
-    assert 0.28 < len(first.repeated) / 4_096 < 0.39
+    whole, *some = first.samples
+    assert len(whole.once) + len(whole.repeated) == 4_096
+    assert 0.28 < len(whole.repeated) / 4_096 < 0.39
+    assert [one.columns for one in some] == [2, 2, 2, 1, 1, 1]
+    assert [one.numbered for one in first.samples] == [False] * 7  # ids twice are no row numbers
     for other in sketches[1:]:
-        assert (first.rows, first.content, first.limit) == (other.rows, other.content, other.limit)
-        assert np.array_equal(first.once, other.once)
-        assert np.array_equal(first.repeated, other.repeated)
+        assert first.rows == other.rows
+        for mine, theirs in zip(first.samples, other.samples, strict=True):
+            assert (mine.total, mine.limit, mine.bits) == (theirs.total, theirs.limit, theirs.bits)
+            assert np.array_equal(mine.once, theirs.once)
+            assert np.array_equal(mine.repeated, theirs.repeated)

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.core.channels import NumberRange
-from deniable.core.errors import option, shortened
+from deniable.core.errors import counted, option, shortened
 from deniable.core.part import Part
 from deniable.core.plan import Choice
 from deniable.core.privacy import Privacy
 from deniable.core.values import Counts, Ints, percent
-from deniable.owner.decision import Decision
+from deniable.owner.decision import Decision, Point
 from deniable.owner.findings import Finding, about_randomness, namer
 from deniable.owner.grounds import Grounds, Sensitive, decide
 from deniable.owner.heaping import about_heap, heap_of
@@ -26,6 +26,7 @@ from deniable.owner.together import surest
 from deniable.planning.attackers import ChannelRows, NothingShown
 from deniable.planning.informed import shown_by_part
 from deniable.publishing.advice import Advice
+from deniable.publishing.memory import VARIABLE, Recall, remembered_in
 from deniable.release.release import Release
 from deniable.tables.base import CELL, Dataset, PartJob, Progress, no_progress
 from deniable.tables.encoding import Encoded, encode
@@ -99,6 +100,26 @@ def notes_about(advice: Advice) -> list[str]:
         *dataset.inspect(()),
         *([] if release is None else warnings_about_counts(jobs, release)),
         *hopeless_warnings(advice.choice),
+        *notes_about_looks(advice),
+    ]
+
+
+def notes_about_looks(advice: Advice) -> list[str]:
+    """What was published into the same folder before, and whether this is remembered at all."""
+    recall, request = advice.recall, advice.publication.request
+    if recall is None:
+        file = remembered_in()
+        if request.out is None or advice.publication.secret.seed is not None or file is None:
+            return []
+        return [
+            f"This publication is not remembered, as {file} cannot be written: a second look at the same people will "
+            f"not be noticed. Fix: {VARIABLE}=FILE, a file that can be."
+        ]
+    if not recall.replaced:
+        return []
+    return [
+        f"{counted(len(recall.replaced), 'earlier release')} of the same people in this folder is replaced. If anyone "
+        f"has it, {recall.together(recall.replaced, advice.publication.privacy)} with this one."
     ]
 
 
@@ -183,7 +204,23 @@ def decision_about(advice: Advice) -> Decision:
     ]
     parts = zip(ready.jobs, advice.manifest.parts, strict=True)
     sensitive = tuple(sensitive_of(job, part, publication.privacy) for job, part in parts)
-    return decide(Grounds(dataset, advice.manifest, sensitive, request.group is not None, tuple(broken)))
+    looks = about_looks(advice.recall, publication.privacy, request.again)
+    return decide(Grounds(dataset, advice.manifest, sensitive, request.group is not None, tuple(broken), looks))
+
+
+def about_looks(recall: Recall | None, privacy: Privacy | None, again: bool) -> tuple[Point, ...]:
+    """Other releases of the same people: whoever has both is surer than each alone says."""
+    if recall is None:
+        return ()
+    if not recall.before:
+        return (Point("second look", "fine", "No other release of these people is remembered.", "none"),)
+    together = recall.together(recall.before, privacy)
+    says = (
+        f"These people were published before: {recall.named(recall.before)}. With both, {together}. Publish them in a "
+        f"series ({option('series', 'FILE')}), or only one of the releases; if they are other people, say so."
+    )
+    said = Point("second look", "decide", says, together.rpartition(" at most ")[2], weight=1.5)
+    return (replace(said, accepted=f"{option('again', True)} was asked for.") if again else said,)
 
 
 def sensitive_of(job: PartJob, part: Part, privacy: Privacy | None) -> Sensitive:

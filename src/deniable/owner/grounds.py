@@ -87,6 +87,7 @@ class Grounds:
         sensitive: its sensitive columns.
         grouped: whether a column was named for households.
         broken: what speaks against the release that no column of the table says: a broken promise, another table, ..
+        looks: other releases of the same people, as far as they are remembered.
     """
 
     dataset: Dataset
@@ -94,6 +95,7 @@ class Grounds:
     sensitive: tuple[Sensitive, ...]
     grouped: bool = False
     broken: tuple[Finding, ...] = ()
+    looks: tuple[Point, ...] = ()
 
     @cached_property
     def columns(self) -> Columns:
@@ -243,7 +245,7 @@ def _listed(columns: Columns, part: Part) -> Ints:
 
 def decide(grounds: Grounds) -> Decision:
     """The decision: each of its parts is looked at."""
-    points = [point for part in PARTS for point in part(grounds)]
+    points = [*(point for part in PARTS for point in part(grounds)), *grounds.looks]
     return decision_of(points, grounds.manifest.guarantee.get("sentence", "") or "")
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from deniable.core.plan import Choice, Plan
 from deniable.core.sentence import not_covered
 from deniable.planning.candidates import errors_of
 from deniable.planning.prediction import BySelectivity
+from deniable.publishing.memory import Recall
 from deniable.publishing.parts import Prepared
 from deniable.publishing.request import Publication
 from deniable.release.release import Release
@@ -58,18 +60,28 @@ class Advice:
     Attributes:
         publication, ready: what was asked for, and what was executed: the table is read again for the warnings.
         manifest: what the release says of itself.
+        draws: what is remembered of its draws.
+        series: what it belongs to, by name; empty where it is in none.
+        recall: beside what was published before; None where that is not remembered.
         release: what was made; set by ``given_with``.
     """
 
     publication: Publication
     ready: Prepared
     manifest: Manifest
+    draws: str
+    series: str
+    recall: Recall | None
     release: Release | None = None
 
     def given_with(self, release: Release) -> Release:
         """The release, whose owner can ask for this advice."""
         self.release, release.advice = release, self
         return release
+
+    def recalled(self, out: Path) -> Recall | None:
+        """The same release, saved in a folder of its own, beside what was published before."""
+        return Recall.of(self.publication, self.draws, self.ready.plan.guarantee.gamma, out, self.series)
 
     @cached_property
     def choice(self) -> Choice:

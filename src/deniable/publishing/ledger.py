@@ -20,7 +20,7 @@ from deniable.core.errors import ManifestError, RequirementError, listing, optio
 from deniable.core.values import Bools, Ints, Words
 from deniable.publishing.request import Publication
 from deniable.release.commit import Commit
-from deniable.tables.content import Sketch
+from deniable.tables.content import Sample, Sketch
 from deniable.tables.keys import Keystream
 
 # -- Looks at people: who was published with which values, and what several looks can do together ----------------------
@@ -189,7 +189,7 @@ class Ledger:
                 f"other people; {option('again', True)} to insist."
             )
         entry = {"name": name, "draws": digest, "gamma": None if gamma is None else str(gamma)}
-        self.entries.append({**entry, "rows": _packed(rows)})
+        self.entries.append({**entry, "rows": packed_sketch(rows)})
         self.changed = True
 
     def save(self, commit: Commit) -> None:
@@ -198,17 +198,23 @@ class Ledger:
             commit.write(self.path, json.dumps(self.entries, indent=1) + "\n", private=True)
 
 
-def _packed(rows: Sketch) -> dict[str, Any]:
-    words = {"once": packed(rows.once), "repeated": packed(rows.repeated)}
-    return {**words, "limit": rows.limit, "rows": rows.rows, "content": rows.content}
+def packed_sketch(rows: Sketch) -> dict[str, Any]:
+    """For a file."""
+    samples = [{**vars(one), "once": packed(one.once), "repeated": packed(one.repeated)} for one in rows.samples]
+    return {"rows": rows.rows, "samples": samples}
+
+
+def unpacked_sketch(raw: Mapping[str, Any]) -> Sketch:
+    """What ``packed_sketch`` wrote."""
+    samples = (
+        Sample(**{**one, "once": unpacked(one["once"]), "repeated": unpacked(one["repeated"])})
+        for one in raw["samples"]
+    )
+    return Sketch(int(raw["rows"]), tuple(samples))
 
 
 def _sketch(entry: Mapping[str, Any]) -> Sketch | None:
-    if "rows" not in entry:
-        return None
-    raw = entry["rows"]
-    numbers = (int(raw[name]) for name in ("limit", "rows", "content"))
-    return Sketch(unpacked(raw["once"]), unpacked(raw["repeated"]), *numbers)
+    return unpacked_sketch(entry["rows"]) if "rows" in entry else None
 
 
 def _alike(one: Sketch, other: Sketch | None) -> bool:

@@ -29,10 +29,11 @@ from deniable.mechanisms.registry import AUTO
 from deniable.publishing.advice import Advice, with_expected
 from deniable.publishing.instalments import Instalments
 from deniable.publishing.ledger import Ledger
+from deniable.publishing.memory import Recall
 from deniable.publishing.parts import Prepared, prepared
 from deniable.publishing.recoding import RecodeLike, Rows
 from deniable.publishing.request import Publication, Request
-from deniable.publishing.series import Series, require_own_draws, said_of_looks
+from deniable.publishing.series import Series, require_own_draws, said_of_looks, saying
 from deniable.release.commit import Commit
 from deniable.release.folder import finish_folder, read_manifest, release_folder
 from deniable.release.release import Release
@@ -210,12 +211,18 @@ def _published(
     if by_value and not isinstance(series, Instalments):
         ready = said_of_looks(ready, publication, series)
     ledger = Ledger.of(publication, job.keys.purpose, ready.plan.guarantee.gamma)
-    remembering = [book for book in (series, ledger) if book is not None]
+    known = job.keys.subkey("memory").words(0, 2).tobytes().hex()  # by these draws, which it does not tell
+    of_series, recall = "" if series is None else series.name, None
+    if request.out is not None:
+        recall = Recall.of(publication, known, ready.plan.guarantee.gamma, Path(request.out), of_series)
+    if recall is not None and recall.before:
+        ready = saying(ready, recall.said(publication.privacy))
+    remembering = [book for book in (series, ledger, recall) if book is not None]
     schema = ready.dataset.published_schema(job)
     if request.format == "csv":
         require_readable_csv(schema)
     manifest = _manifest(ready, job, publication, schema, () if series is None else (series.name,))
-    advice = Advice(publication, ready, manifest)
+    advice = Advice(publication, ready, manifest, known, of_series, recall)
     if request.judge is not None:
         request.judge(advice)
     table = None

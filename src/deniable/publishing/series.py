@@ -484,22 +484,25 @@ def said_of_looks(ready: Prepared, publication: Publication, series: Series | No
     """What is published, saying what several looks at a person come to; a series takes note of it."""
     promised = ready.plan.guarantee
     if series is None:
-        said = _said_of_people(promised)
-    else:
-        if series.plan is None:
-            series.freeze(ready, ready.published(publication.request.missing))
-        series.note(publication, ready.jobs, datetime.date.today().isoformat())
-        said = series.said(promised, any(ready.marginals))
+        return saying(ready, SAID_OF_PEOPLE.format(composed([promised.gamma] * 2)))
+    if series.plan is None:
+        series.freeze(ready, ready.published(publication.request.missing))
+    series.note(publication, ready.jobs, datetime.date.today().isoformat())
+    said = series.said(promised, any(ready.marginals))
     return replace(ready, plan=replace(ready.plan, guarantee=said))
 
 
-def _said_of_people(promised: Guarantee) -> Guarantee:
-    """Several rows of a person are one look as long as they hold one value (mathematics 13.9)."""
-    sentence = (
-        "Rows of one person that hold the same value are published alike, and are one look at that person. Whoever has "
-        f"rows with k different values is looked at k times: {composed([promised.gamma] * 2)}."
-    )
-    return replace(promised, not_protected=(*promised.not_protected, sentence))
+SAID_OF_PEOPLE = (  # several rows of a person are one look as long as they hold one value (mathematics 13.9)
+    "Rows of one person that hold the same value are published alike, and are one look at that person. Whoever has "
+    "rows with k different values is looked at k times: {}."
+)
+
+
+def saying(ready: Prepared, sentence: str) -> Prepared:
+    """What is published, saying one thing more that it does not protect from."""
+    promised = ready.plan.guarantee
+    said = replace(promised, not_protected=(*promised.not_protected, sentence))
+    return replace(ready, plan=replace(ready.plan, guarantee=said))
 
 
 def require_own_draws(ready: Prepared, who: str | None, by_value: bool) -> None:

@@ -443,6 +443,8 @@ class Advice(Protocol):
     @property
     def decision(self) -> Any: ...
 
+    def recalled(self, out: Path) -> Any: ...
+
 
 @dataclass(frozen=True)
 class Given:
@@ -451,6 +453,9 @@ class Given:
     warnings: tuple[str, ...]
     choice: Choice | None
     decision: Any
+
+    def recalled(self, out: Path) -> None:
+        """Nothing: the table stayed where it was published."""
 
 
 class Release(Questions, Modelling):
@@ -610,6 +615,8 @@ class Release(Questions, Modelling):
             new = folders.release_folder(commit, folder, overwrite, files_of_key(sign))
             stated = with_sentence(self.manifest)  # an older format had other words
             manifest = folders.finish_folder(new, stated, [self.table], self.table.schema, format, self.engine, signer)
+            if self.advice is not None and (recall := self.advice.recalled(folder)) is not None:
+                recall.save(commit)
         return Release(manifest, folder=folder, advice=self.advice, engine=self.engine)
 
     def to_pandas(self) -> Any:
