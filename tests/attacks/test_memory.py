@@ -15,8 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import deniable as dn
+from deniable.cli.main import app
 from deniable.core.errors import DeniableError
 from deniable.core.privacy import worst_posterior
 from deniable.publishing.memory import VARIABLE, Memory
@@ -308,3 +310,21 @@ def test_runs_at_once_are_all_remembered(tmp_path: Path, memory: Path) -> None:
 
     published(people(1), tmp_path / "first", judge=meanwhile)
     assert sorted(Path(look.out).name for look in Memory.read(memory).looks) == ["first", "other"]
+
+
+def test_people_who_are_made_up_are_not_remembered(tmp_path: Path, memory: Path) -> None:
+    assert CliRunner().invoke(app, ["demo", "--rows", "2000", "--out", str(tmp_path / "demo"), "-q"]).exit_code == 0
+    assert not memory.exists()
+
+
+def test_the_command_says_where_and_asks_to_decide(tmp_path: Path, memory: Path) -> None:
+    pa_csv.write_csv(people(1), tmp_path / "people.csv")
+    words = ["publish", str(tmp_path / "people.csv"), "--sensitive", "ill", "--rho1", "1/5", "--rho2", "3/5"]
+    words += ["--mechanism", "uniform", "--accept", "rows alone=made up"]
+    first = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "first")])
+    assert f"remembered in {memory}" in first.stderr
+    second = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "second")])
+    assert second.exit_code == 3
+    assert "These people were published before: 'release' of" in second.stdout
+    third = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "third"), "--accept", "second look=other people"])
+    assert third.exit_code == first.exit_code

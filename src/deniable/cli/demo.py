@@ -58,6 +58,7 @@ def demo(
     Example: deniable demo --out demo
     """
     import deniable as dn
+    from deniable.publishing.memory import nothing_remembered
 
     talk = not quiet and not as_json
     source, folder = out / "people.csv", out / "release"
@@ -71,7 +72,7 @@ def demo(
     _require_own(folder, source, text)
     _tell(talk, f"1. {rows:,} made-up people, with their occupation as the sensitive column, in {source}")
     write_file(source, text, table=True)
-    with console.progress_bar(shown=talk) as progress:
+    with console.progress_bar(shown=talk) as progress, nothing_remembered():
         release = dn.publish(
             str(source),
             sensitive="occupation",

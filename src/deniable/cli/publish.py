@@ -325,6 +325,9 @@ def publish(
     judge.record(project)
     choice = replace(release.choice, chosen=why) if release.choice is not None and why else release.choice
     report(out, judge.notes(), choice, judge.decision, quiet=quiet, as_json=as_json)
+    recall = None if judge.advice is None else judge.advice.recall
+    if recall is not None and not recall.memory.looks and not quiet:
+        console.say(f"From now on your publications are remembered in {recall.memory.path}, for you alone.")
     raise typer.Exit(judge.decision.exit_code)
 
 

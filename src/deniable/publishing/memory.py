@@ -14,7 +14,9 @@ import os
 import secrets
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -32,9 +34,22 @@ from deniable.tables.keys import KEY_BYTES, Keystream, Secret
 VARIABLE = "DENIABLE_MEMORY"  # of the environment: another file, or none where it is empty
 
 
+_forgotten: ContextVar[bool] = ContextVar("_forgotten", default=False)
+
+
+@contextmanager
+def nothing_remembered() -> Iterator[None]:
+    """For people who are made up."""
+    before = _forgotten.set(True)
+    try:
+        yield
+    finally:
+        _forgotten.reset(before)
+
+
 def remembered_in() -> Path | None:
     """The file; None where nothing is to be remembered."""
-    named = os.environ.get(VARIABLE)
+    named = "" if _forgotten.get() else os.environ.get(VARIABLE)
     if named is not None:
         return Path(named).absolute() if named else None
     homes = {

@@ -203,17 +203,13 @@ class _Sampler:
         self.columns, self.kept, self.limit, self.total = columns, kept, ALL, 0
         self.words, self.counts = np.zeros(0, np.uint64), np.zeros(0, np.int64)
 
-    def update(self, words: Words, counts: Ints | None = None) -> None:
-        """Take in rows, or different rows and how many of each there are."""
-        mixed = _mixed(words)
-        self.total = (self.total + int((mixed if counts is None else mixed * counts.view(np.uint64)).sum())) % 2**64
-        few = words <= np.uint64(self.limit)
-        if counts is None:
-            tallied = pa.array(words[few]).value_counts()  # by hashing, as most rows may be alike
-            words, counts = (tallied.field(i).to_numpy() for i in range(2))
-        else:
-            words, counts = words[few], counts[few]
-        self.add(words, counts)
+    def update(self, words: Words) -> None:
+        """Take in rows. Sums of squares tell which rows there are: sums alone would tell which values there are."""
+        self.total = (self.total + int(np.dot(words, words))) % 2**64
+        first = 4 * self.kept if self.limit == ALL else 0  # by them most of the others need not be looked at
+        for some in (words[:first], words[first:]):
+            tallied = pa.array(some[some <= np.uint64(self.limit)]).value_counts()  # by hashing: most may be alike
+            self.add(*(tallied.field(i).to_numpy() for i in range(2)))
 
     def add(self, words: Words, counts: Ints) -> None:
         """Keep the rows with the smallest words."""
@@ -241,13 +237,6 @@ class _Sampler:
         )
 
 
-def _mixed(words: Words) -> Words:
-    """Other words, so that sums of them tell which rows there are and not only which values (Steele et al. 2014)."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        words = (words ^ (words >> np.uint64(shift))) * np.uint64(factor)
-    return words ^ (words >> np.uint64(31))
-
-
 def _surprise(counts: Ints, rows: int) -> float:
     """Bits of chance against exactly these counts, each about binomial; none where a design makes them all alike."""
     if not len(counts) or counts.max() - counts.min() <= 1 < counts.max():
@@ -261,6 +250,7 @@ class Sketcher:
 
     def __init__(self, keys: Keystream) -> None:
         self._keys = keys.subkey("values")
+        self._start = self._keys.words(0, 1)
         self._rows, self._samplers = 0, list[_Sampler]()
         self._ends: dict[int, tuple[int, int]] = {}  # of columns of whole numbers
 
@@ -278,8 +268,8 @@ class Sketcher:
         left_out, alone = rest[:-number], rest[-number:]
         columns, total = list[Words](), np.zeros(batch.num_rows, np.uint64)
         for at, (sampler, column) in enumerate(zip(alone, batch.columns, strict=True)):
-            words, different, counts = _column_words(self._keys, column)
-            sampler.update(different, counts)
+            words = self._words(column)
+            sampler.update(words)
             self._see(at, column)
             total += words
             columns += [words] * bool(left_out)
@@ -322,26 +312,31 @@ class Sketcher:
     def _numbers(self, alone: _Sampler, ends: tuple[int, int]) -> bool:
         return ends[1] - ends[0] < 2 * self._rows and bool((alone.counts == 1).all()) and self._rows > CHANCE
 
-
-def _column_words(keys: Keystream, column: pa.Array) -> tuple[Words, Words, Ints]:
-    """A word for each value, 0 for a missing one; and the different ones, each with its number."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_float64(column.type):  # by their bits: texts of them are slow
-        column = pa.array(column.fill_null(math.nan).to_numpy(zero_copy_only=False).view(np.int64))
-    known, values = column.is_valid().to_numpy(zero_copy_only=False), column.drop_null()
-    words = np.zeros(len(column), np.uint64)
-    missing = len(column) - len(values)
-    drawn, counts = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    if len(values):
+    def _words(self, column: pa.Array) -> Words:
+        """A word for each value, and 0 for a missing one."""
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if pa.types.is_float64(column.type):
+            column = pa.array(column.fill_null(math.nan).to_numpy(zero_copy_only=False).view(np.int64))
+        known, values = column.is_valid().to_numpy(zero_copy_only=False), column.drop_null()
+        words = np.zeros(len(column), np.uint64)
+        if not len(values):
+            return words
+        if pa.types.is_integer(values.type):
+            words[known] = _mixed(values.to_numpy().astype(np.uint64) + self._start)
+            return words
         try:
-            folded = values.dictionary_encode()  # a value is hashed once, however many rows have it
-            drawn = keys.words_of(folded.dictionary)
+            folded = values.dictionary_encode()  # a text is hashed once, however many rows have it
+            drawn = self._keys.words_of(folded.dictionary)
         except (TableError, pa.ArrowNotImplementedError):  # lists, and other types that have no text
             folded = pa.array([repr(value) for value in values.to_pylist()]).dictionary_encode()
-            drawn = keys.words_of(folded.dictionary)
-        places = folded.indices.to_numpy()
-        words[known], counts = drawn[places], np.bincount(places, minlength=len(drawn))
-    if missing:
-        drawn, counts = np.append(drawn, np.uint64(0)), np.append(counts, missing)
-    return words, drawn, counts
+            drawn = self._keys.words_of(folded.dictionary)
+        words[known] = drawn[folded.indices.to_numpy()]
+        return words
+
+
+def _mixed(numbers: Words) -> Words:
+    """Numbers as words, from a start that only the key tells [steele2014splittable]."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
+    return numbers ^ (numbers >> np.uint64(31))
