@@ -90,6 +90,8 @@ def check(survey: SurveyFile, as_json: console.AsJson = False) -> None:
     if as_json:
         console.emit(checked.to_dict())
         return
+    whole = ", ".join(f"{before} to {after}" for before, after in checked.grows.items())
+    print(f"The whole sheet has epsilon {checked.epsilon:.3g}: a belief about all answers can grow from {whole}.")
     console.show_table(
         ["column", "how", "epsilon", *(f"belief {before}" for before in checked.grows), f"for +-{ERROR:.0%}"],
         [
@@ -98,8 +100,6 @@ def check(survey: SurveyFile, as_json: console.AsJson = False) -> None:
         ],
     )
     print()
-    whole = ", ".join(f"{before} to {after}" for before, after in checked.grows.items())
-    print(f"The whole sheet has epsilon {checked.epsilon:.3g}: a belief about all answers can grow from {whole}.")
     print(f"Sent as they are: {', '.join(checked.public) or 'none'}.")
     print(f"Fingerprint: {checked.fingerprint}")
     for warning in checked.warnings:

@@ -328,14 +328,12 @@ function speak(language) {
   at("consent").textContent = text(page.survey.consent);
   const words = { "language-label": "language", "how-summary": "how", "preview-title": "preview", "preview-words": "previewWords", send: "send", change: "change", "done-title": "done", again: "again" };
   for (const [id, name] of Object.entries(words)) at(id).textContent = page.say(name);
-  at("how-words").replaceChildren(
-    made("p", {}, page.say("howWords")),
-    made("p", {}, page.say("sheet", { after: after(page.certificate.epsilon) })),
-  );
+  at("how-words").replaceChildren(made("p", {}, page.say("howWords")));
   at("foot").textContent = page.say("foot") + page.fingerprint;
   const fields = page.survey.questions.map(fieldOf);
   if (page.survey.codes) fields.push(codeField());
-  at("form").replaceChildren(...fields, made("div", { class: "actions" }, made("button", { type: "submit", id: "review" }, page.say("review"))));
+  const promise = made("p", { id: "promise" }, page.say("sheet", { after: after(page.certificate.epsilon) }));
+  at("form").replaceChildren(promise, ...fields, made("div", { class: "actions" }, made("button", { type: "submit", id: "review" }, page.say("review"))));
 }
 
 function preferred() {

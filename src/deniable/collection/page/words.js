@@ -5,7 +5,8 @@ const WORDS = {
     language: "Language",
     how: "How your answers are protected",
     howWords: "For each private question your device throws a coin that nobody else can see. Only what comes out is sent. "
-      + "So nobody, not even whoever runs this survey, knows what you answered; over many people the truth can still be counted.",
+      + "So nobody who has what was sent, not even whoever runs this survey, knows what you answered; over many people the truth can "
+      + "still be counted. Only whoever serves you this page could have changed it, and see what you type.",
     coin: "Your device throws a coin: with {kept} your answer is kept, otherwise one of all {points} answers is drawn, yours included.",
     lineup: "Your device shows a line-up of {size} answers. With {kept} it is made around yours, otherwise without looking.",
     kept: "your answer", drawn: "a random answer", around: "made around your answer", blind: "made without looking",
@@ -34,7 +35,8 @@ const WORDS = {
     language: "Sprache",
     how: "Wie Ihre Antworten geschützt sind",
     howWords: "Bei jeder vertraulichen Frage wirft Ihr Gerät eine Münze, die sonst niemand sieht. Gesendet wird nur, was dabei "
-      + "herauskommt. So weiß niemand, auch nicht wer die Umfrage betreibt, was Sie geantwortet haben; über viele Menschen lässt sich trotzdem richtig zählen.",
+      + "herauskommt. So weiß niemand, der das Gesendete hat, auch nicht wer die Umfrage betreibt, was Sie geantwortet haben; über viele "
+      + "Menschen lässt sich trotzdem richtig zählen. Nur wer Ihnen diese Seite liefert, könnte sie verändert haben und sehen, was Sie eingeben.",
     coin: "Ihr Gerät wirft eine Münze: mit {kept} bleibt Ihre Antwort, sonst wird eine von allen {points} Antworten gezogen, Ihre eingeschlossen.",
     lineup: "Ihr Gerät zeigt eine Reihe von {size} Antworten. Mit {kept} wird sie um Ihre herum gebildet, sonst ohne hinzusehen.",
     kept: "Ihre Antwort", drawn: "eine zufällige", around: "um Ihre Antwort herum", blind: "ohne hinzusehen",
