@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import deniable as dn
+from deniable.publishing.memory import Memory
 
 ROWS = 120
 PLANNED = ("--sensitive", "ill", "--rho2", "1/2")
@@ -59,10 +60,12 @@ class Crashing:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
-    def run(self, words: tuple[str, ...], home: Path, point: int | None = None, number: int = 0) -> dict[str, Any]:
+    def run(
+        self, words: tuple[str, ...], home: Path, point: int | None = None, number: int = 0, **environment: str
+    ) -> dict[str, Any]:
         paths = {"table.csv", "r", "other", "survey.toml", "signing.pem"}
         named = [str(home / word) if word in paths or word.startswith("out/") else word for word in words]
-        order = {"words": named, "home": str(home), "point": point, "signal": int(number)}
+        order = {"words": named, "home": str(home), "point": point, "signal": int(number), "environment": environment}
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(order) + "\n")
@@ -183,3 +186,35 @@ def test_a_run_that_is_ended_at_any_operation_leaves_no_half(
     before, ends = all_points(crashing, home, tmp_path, what)
     for point, number in ends:
         survives(crashing, before, tmp_path / "work", what, point, number)
+
+
+REMEMBERED = ("publish", "table.csv", *ASKED, "--drop", "id", "--out", "out/new")
+
+
+def remembered(work: Path) -> list[str]:
+    path = work / "memory" / "all.json"
+    return [look.out for look in Memory.read(path).looks] if path.exists() else []
+
+
+@pytest.mark.parametrize("share", [0.04, pytest.param(1.0, marks=pytest.mark.long)])
+def test_what_is_published_is_remembered_wherever_a_run_is_ended(
+    crashing: Crashing, home: Path, tmp_path: Path, share: float
+) -> None:
+    """And what is not, is not, once the next run has settled what a killed one left."""
+    before = fresh(home, tmp_path / "before", "", crashing)
+    shutil.copytree(before, tmp_path / "whole")
+    environment = {"DENIABLE_MEMORY": str(tmp_path / "whole" / "memory" / "all.json")}
+    ends = points(crashing.run(REMEMBERED, tmp_path / "whole", **environment)["operations"])
+    assert remembered(tmp_path / "whole") == [str(tmp_path / "whole" / "out" / "new")]
+    work = tmp_path / "work"
+    for point, number in Random(1).sample(ends, round(share * len(ends))):
+        shutil.copytree(before, work)
+        environment = {"DENIABLE_MEMORY": str(work / "memory" / "all.json")}
+        crashing.run(REMEMBERED, work, point, number, **environment)
+        where, is_there = f"point {point}, {signal.Signals(number).name}", (work / "out" / "new").exists()
+        assert not is_there or remembered(work) == [str(work / "out" / "new")], where
+        again = crashing.run((*REMEMBERED[:-1], "out/again"), work, **environment)
+        assert again["code"] in DONE, f"{where}; then {again['talk']}"
+        outs = [str(work / "out" / name) for name in (["new"] if is_there else []) + ["again"]]
+        assert remembered(work) == outs, where
+        shutil.rmtree(work)
