@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import tempfile
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +23,7 @@ import deniable as dn
 from deniable.cli.main import app
 from deniable.core.errors import DeniableError
 from deniable.core.privacy import worst_posterior
-from deniable.publishing.memory import VARIABLE, Memory
+from deniable.publishing.memory import VARIABLE, Memory, remembered_in
 
 N = 3000
 JOBS = np.array([f"job {number}" for number in range(30)])
@@ -266,6 +268,22 @@ def test_experiments_are_not_remembered_and_saved_releases_are(tmp_path: Path, m
     assert not memory.exists()
     dn.publish(people(1), sensitive="ill", privacy="4/5", mechanism="uniform").save(tmp_path / "saved")
     assert is_noticed(published(people(1), tmp_path / "second"))
+
+
+def test_where_nothing_is_named_it_is_in_the_users_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And of what is published into a folder for temporary files nothing is remembered."""
+    monkeypatch.delenv(VARIABLE)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert remembered_in(Path("/somewhere/release")) == Path("/data/deniable/memory.json")
+    assert remembered_in(Path(tempfile.gettempdir()) / "release") is None
+    monkeypatch.delenv("XDG_DATA_HOME")
+    assert remembered_in(Path("/somewhere/release")) == Path.home() / ".local/share/deniable/memory.json"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert "Application Support" in str(remembered_in(Path("/somewhere/release")))
+    monkeypatch.setenv("LOCALAPPDATA", "/local")
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert remembered_in(Path("/somewhere/release")) == Path("/local/deniable/memory.json")
 
 
 def test_the_file_is_its_owners_alone_and_holds_no_value(tmp_path: Path, memory: Path) -> None:

@@ -1,5 +1,5 @@
-"""Private collection: respondents perturb their own answers, and nobody is sent the originals. Extra: ``collect``, for the
-server; clients need nothing more."""
+"""Private collection: respondents perturb their own answers, and nobody is sent the originals. Extra: ``collect``, for
+the server; clients need nothing more."""
 
 from __future__ import annotations
 

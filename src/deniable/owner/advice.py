@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -108,8 +109,8 @@ def notes_about_looks(advice: Advice) -> list[str]:
     """What was published into the same folder before, and whether this is remembered at all."""
     recall, request = advice.recall, advice.publication.request
     if recall is None:
-        file = remembered_in()
-        if request.out is None or advice.publication.secret.seed is not None or file is None:
+        file = None if request.out is None else remembered_in(Path(request.out))
+        if file is None or advice.publication.secret.seed is not None:
             return []
         return [
             f"This publication is not remembered, as {file} cannot be written: a second look at the same people will "

@@ -13,6 +13,7 @@ import math
 import os
 import secrets
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -47,11 +48,13 @@ def nothing_remembered() -> Iterator[None]:
         _forgotten.reset(before)
 
 
-def remembered_in() -> Path | None:
-    """The file; None where nothing is to be remembered."""
+def remembered_in(out: Path) -> Path | None:
+    """The file that remembers a release in this folder; None where nothing is to be remembered."""
     named = "" if _forgotten.get() else os.environ.get(VARIABLE)
     if named is not None:
         return Path(named).absolute() if named else None
+    if out.resolve().is_relative_to(Path(tempfile.gettempdir()).resolve()):  # of an experiment, which nobody gets
+        return None
     homes = {
         "win32": os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local",
         "darwin": Path.home() / "Library" / "Application Support",
@@ -155,7 +158,7 @@ class Recall:
     def of(cls, publication: Publication, draws: str, gamma: Fraction | None, out: Path, series: str) -> Recall | None:
         """What is remembered of the people of a publication; None where nothing is to be, or can be, or where draws
         have a seed."""
-        path = remembered_in()
+        path = remembered_in(out)
         if path is None or publication.secret.seed is not None:
             return None
         try:

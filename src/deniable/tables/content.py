@@ -100,8 +100,8 @@ def _one_layout(kind: pa.DataType) -> pa.DataType:
 
 
 # -- By what a table is known again, although columns were renamed, recoded, added or left out and rows came and went:
-# some thousand keyed words. A value has a word, whatever its column is called, and a row has one for each choice of
-# columns: the sum over all of them, over all but one, over one alone. Of each choice, rows whose word is below a limit
+# some thousand keyed words. A value has a word, whatever its column is called, and a row has one for every choice of
+# columns: the sum over all of them, over all but one, over one alone. Of every choice, rows whose word is below a limit
 # are kept, so rows that are alike are kept or left out together. If two tables were independent samples of one
 # population, of n and n' rows, the expected number of rows that each has once and both have is at most twice the number
 # that one of them repeats, times n' / n:
@@ -176,22 +176,22 @@ class Sketch:
         """
         if min(self.rows, other.rows) <= CHANCE:
             return False
-        mine, theirs = ([one for one in each.samples if numbers or not one.numbered] for each in (self, other))
+        mine, theirs = ([one for one in table.samples if numbers or not one.numbered] for table in (self, other))
         if self.rows == other.rows and _same_counts(mine, theirs):
             return True
         sizes = (self.rows, other.rows)
-        all_mine, all_theirs = (np.concatenate([NO_WORDS, *(one.once for one in each)]) for each in (mine, theirs))
+        all_mine, all_theirs = (np.concatenate([NO_WORDS, *(one.once for one in its)]) for its in (mine, theirs))
         common = np.intersect1d(all_mine, all_theirs)
-        mine, theirs = ([one for one in each if np.isin(common, one.once).sum() > CHANCE] for each in (mine, theirs))
+        mine, theirs = ([one for one in its if np.isin(common, one.once).sum() > CHANCE] for its in (mine, theirs))
         return any(one.shared(two, sizes) for one in mine for two in theirs)
 
 
 def _same_counts(mine: list[Sample], theirs: list[Sample]) -> bool:
     known = {one.total for one in theirs}
     same = [one for one in mine if one.total in known]
-    if any(one.bits >= BITS and one.columns == max(each.columns for each in mine) for one in same):
+    if any(one.bits >= BITS and one.columns == max(other.columns for other in mine) for one in same):
         return True
-    alone = [sum(one.columns == 1 and one.bits > 0 for one in each) for each in (mine, theirs)]
+    alone = [sum(one.columns == 1 and one.bits > 0 for one in its) for its in (mine, theirs)]
     matched = [one for one in same if one.columns == 1 and one.bits > 0]
     return 2 * len(matched) >= min(alone) and any(one.bits >= BITS for one in matched)
 
@@ -238,7 +238,7 @@ class _Sampler:
 
 
 def _surprise(counts: Ints, rows: int) -> float:
-    """Bits of chance against exactly these counts, each about binomial; none where a design makes them all alike."""
+    """Bits of chance against exactly these counts, about binomial ones; none where a design makes them all alike."""
     if not len(counts) or counts.max() - counts.min() <= 1 < counts.max():
         return 0.0
     likely = 2 * math.pi * counts * (1 - counts / max(rows, 1))
