@@ -23,7 +23,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from deniable.core.about import today
-from deniable.core.errors import ManifestError, OutputError, listing
+from deniable.core.errors import ManifestError, OutputError
 from deniable.core.privacy import USUAL_BELIEF, Privacy, worst_posterior
 from deniable.core.values import percent
 from deniable.publishing.ledger import composed, packed_sketch, unpacked_sketch
@@ -32,6 +32,7 @@ from deniable.release.commit import PATIENCE, Commit
 from deniable.tables.content import Sketch
 from deniable.tables.keys import KEY_BYTES, Keystream, Secret
 
+SAID = 3  # other publications that are named
 VARIABLE = "DENIABLE_MEMORY"  # of the environment: another file, or none where it is empty
 
 
@@ -189,13 +190,12 @@ class Recall:
         return f"a belief of {percent(rho1)} becomes at most {percent(worst_posterior(rho1, total))}"
 
     @staticmethod
-    def named(looks: Sequence[Look]) -> str:
-        """Other publications, for who made them."""
-        return ", ".join(f"{one.name!r} of {one.day} in {one.out}" for one in looks[-3:]) + (
-            f" and {len(looks) - 3:,} more" if len(looks) > 3 else ""
-        )
+    def named(looks: Sequence[Look], places: bool = True) -> str:
+        """Other publications, the last ones; their folders for who made them only."""
+        said = ", ".join(f"{one.name!r} of {one.day}" + f" in {one.out}" * places for one in looks[-SAID:])
+        return said if len(looks) <= SAID else f"{said} and {len(looks) - SAID:,} more"
 
     def said(self, privacy: Privacy | None) -> str:
-        """For everyone: the names of other folders are nobody's business."""
-        named = listing([f"{one.name}, {one.day}" for one in self.before], 3)
+        """For everyone."""
+        named = self.named(self.before, places=False)
         return f"The same people are in other releases ({named}). Together {self.together(self.before, privacy)}."
