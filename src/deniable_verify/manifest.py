@@ -137,7 +137,7 @@ def _part(part: Json, raw: Json) -> Iterator[str]:
         yield "line-ups are of one column"
     if part.get("learned") is not None:
         yield from ledger_problems(part["learned"], raw)
-        if noisy is not None or (len(columns) != 1 and any(item is None for entry in part["domain"] for item in entry)):
+        if noisy is not None:
             yield "values are dealt from a model, and a histogram stands beside it"
 
 
