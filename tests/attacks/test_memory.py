@@ -268,6 +268,7 @@ def test_experiments_are_not_remembered_and_saved_releases_are(tmp_path: Path, m
     assert not memory.exists()
     dn.publish(people(1), sensitive="ill", privacy="4/5", mechanism="uniform").save(tmp_path / "saved")
     assert is_noticed(published(people(1), tmp_path / "second"))
+    assert is_noticed(dn.publish(people(1), sensitive="ill", privacy="4/5", mechanism="uniform"))
 
 
 def test_where_nothing_is_named_it_is_in_the_users_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,6 +125,15 @@ def assert_kept(home: Path, key: bytes) -> None:
     assert sorted(path.name for path in home.iterdir() if path.name.startswith(".")) == []
 
 
+def test_a_second_look_is_seen_before_it_is_published(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DENIABLE_MEMORY", str(home / "memory.json"))
+    dn.publish(home / "people.csv", sensitive="occupation", privacy="1/2", mechanism="uniform", out=home / "earlier")
+    with visit(home) as (visitor, _):
+        to("look", visitor)
+        visitor.wait("look")
+        assert "These people were published before" in visitor.text
+
+
 def test_a_killed_desk_loses_nothing_but_the_step(home: Path) -> None:
     with visit(home) as (visitor, _):
         to("promise", visitor)

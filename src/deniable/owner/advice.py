@@ -107,7 +107,7 @@ def notes_about(advice: Advice) -> list[str]:
 
 def notes_about_looks(advice: Advice) -> list[str]:
     """What was published into the same folder before, and whether this is remembered at all."""
-    recall, request = advice.recall, advice.publication.request
+    recall, request = advice.looks, advice.publication.request
     if recall is None:
         file = None if request.out is None else remembered_in(Path(request.out))
         if file is None or advice.publication.secret.seed is not None:
@@ -205,7 +205,7 @@ def decision_about(advice: Advice) -> Decision:
     ]
     parts = zip(ready.jobs, advice.manifest.parts, strict=True)
     sensitive = tuple(sensitive_of(job, part, publication.privacy) for job, part in parts)
-    looks = about_looks(advice.recall, publication.privacy, request.again)
+    looks = about_looks(advice.looks, publication.privacy, request.again)
     return decide(Grounds(dataset, advice.manifest, sensitive, request.group is not None, tuple(broken), looks))
 
 

@@ -79,8 +79,13 @@ class Advice:
         self.release, release.advice = release, self
         return release
 
-    def recalled(self, out: Path) -> Recall | None:
-        """The same release, saved in a folder of its own, beside what was published before."""
+    @cached_property
+    def looks(self) -> Recall | None:
+        """This release, in a folder or not yet in one, beside what was published before."""
+        return self.recalled(None) if self.publication.request.out is None else self.recall
+
+    def recalled(self, out: Path | None) -> Recall | None:
+        """The same where it is saved in another folder."""
         return Recall.of(self.publication, self.draws, self.ready.plan.guarantee.gamma, out, self.series)
 
     @cached_property

@@ -156,22 +156,26 @@ class Recall:
     replaced: tuple[Look, ...]
 
     @classmethod
-    def of(cls, publication: Publication, draws: str, gamma: Fraction | None, out: Path, series: str) -> Recall | None:
+    def of(
+        cls, publication: Publication, draws: str, gamma: Fraction | None, out: Path | None, series: str
+    ) -> Recall | None:
         """What is remembered of the people of a publication; None where nothing is to be, or can be, or where draws
-        have a seed."""
-        path = remembered_in(out)
-        if path is None or publication.secret.seed is not None:
+        have a seed. What is not written yet begins no memory."""
+        path = remembered_in(out or Path())
+        if path is None or publication.secret.seed is not None or (out is None and not path.exists()):
             return None
         try:
-            memory, folder = Memory.opened(path), str(out.resolve())
+            memory, folder = Memory.opened(path), "" if out is None else str(out.resolve())
         except (OSError, OutputError):
             return None
         table = publication.source.sketch(Keystream(Secret(memory.key), "memory"))
         look = Look(publication.request.name, today(), folder, draws, gamma, series, table)
         again = [one for one in memory.looks if look.is_another_of(one)]
-        once: dict[str, Look] = {one.series or one.draws: one for one in again}  # a series is one look, as it promises
-        before = tuple(one for one in once.values() if one.out != folder)
-        return cls(memory, look, before, tuple(one for one in once.values() if one.out == folder))
+        before = {
+            one.series or one.draws: one for one in again if one.out != folder
+        }  # a series is one look: so it says
+        replaced = {one.draws: one for one in again if one.out == folder and (one.series or one.draws) not in before}
+        return cls(memory, look, tuple(before.values()), tuple(replaced.values()))
 
     def save(self, commit: Commit) -> None:
         """Write it down, beside what other runs have written meanwhile."""
