@@ -39,8 +39,9 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     yield listening.getsockname()[1]
-    server.should_exit = True
+    server.should_exit = server.force_exit = True  # a request that is still answered is not waited for
     thread.join(20)
+    assert not thread.is_alive()
 
 
 def connected(port: int) -> socket.socket:

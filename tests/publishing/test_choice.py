@@ -192,6 +192,7 @@ def test_values_that_are_not_covered_are_named() -> None:
     assert dn.publish(TABLE, sensitive="v", privacy=PRIVACY, drop="id").choice.not_covered == ""
 
 
+@pytest.mark.long
 def test_columns_with_more_values_than_one_can_learn_about_are_still_chosen_for() -> None:
     table = pa.table({"sex": ["F", "M"] * 4500, "v": [f"v{number % 3000}" for number in range(9000)]})
     release = dn.publish(table, sensitive="v", privacy=dn.Privacy(rho2="1/3"), key=bytes(32))
