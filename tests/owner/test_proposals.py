@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.owner.proposals import Lattice, Level, Proposal, proposal
+from deniable.owner.project import Project
+from deniable.owner.proposals import Lattice, Level, Proposal, coarser, proposal
 from deniable.owner.roles import Columns
 
 
@@ -72,6 +74,24 @@ def lattice(seed: int) -> Lattice:
 def best(made: Lattice, wanted: float) -> float:
     every = product(*(range(len(of_column)) for of_column in made.levels))
     return max(made.worth(node) for node in every if made.alone(node) <= wanted)
+
+
+def test_an_owners_categories_are_taken_at_any_of_their_levels(tmp_path: Path) -> None:
+    """A place that is told by its county is too fine, by its country too coarse."""
+    places = [f"{country}{county}{town}" for country in "AB" for county in range(6) for town in range(40)]
+    lines = [f"{place},{place[:2]},{place[0]},Earth" for place in places]
+    (tmp_path / "places.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    draw = np.random.default_rng(2)
+    table = pa.table(
+        {"place": draw.choice(places, 900), "age": draw.integers(20, 30, 900), "s": draw.choice(list("abcd"), 900)}
+    )
+    named = f"hierarchy:{tmp_path / 'places.csv'}"
+    for level in ("", ":3"):  # which one the owner named is no matter
+        project = Project.proposed(table, ("s",)).with_role("place", "public", named + level)
+        changed, made = coarser(table, project, 0.05)
+        assert made.recodes["place"] == f"{named}:1"
+        assert made.after <= 0.05
+        assert next(one for one in changed.columns if one.column == "place").recode == f"{named}:1"
 
 
 def test_the_search_comes_near_the_best_of_all_nodes() -> None:

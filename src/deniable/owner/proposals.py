@@ -34,6 +34,7 @@ WIDTHS = (40, 20, 10, 5, 2.5)  # bands in the spread of a column's numbers
 PREFIXES = 4  # lengths that are tried, at the most
 WIDE, SOME_ROWS = 12, 20_000  # columns, and the rows that more of them are searched in
 GIVEN_BACK = 40  # steps that are tried again, at the most
+HIERARCHY, MOST_LEVELS = "hierarchy:", 9  # of a file; levels that it does not have are passed over
 FEW_VALUES = 20  # numbers of no more different values are categories
 
 
@@ -187,7 +188,11 @@ def _levels(columns: Columns, name: str, role: Role, some: Ints, *, coarser: boo
 def _recodes(values: pa.Array, role: Role) -> Iterator[str]:
     """Ways to make a column coarser, by what it holds."""
     kind = plain_type(values.type)
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+    if role.recode.startswith(HIERARCHY):  # the owner's own categories: any of their levels
+        path, _, level = role.recode.removeprefix(HIERARCHY).rpartition(":")
+        path = path if path and level.isdecimal() else role.recode.removeprefix(HIERARCHY)
+        yield from (f"{HIERARCHY}{path}:{level}" for level in range(1, MOST_LEVELS + 1))
+    elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         yield from ("year", "quarter", "month")
     elif role.recode and not role.recode.startswith("snap"):  # days that are written as texts or numbers
         yield role.recode
