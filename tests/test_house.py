@@ -8,7 +8,7 @@ import pytest
 from benchmarks import house
 
 # room -> files, lines of code
-SIZES = {"core": (170, 29_130), "package": (274, 49_690), "verifier": (25, 3_510)}
+SIZES = {"core": (170, 29_150), "package": (276, 49_830), "verifier": (25, 3_510)}
 # operation -> functions, files, passes over the table
 WALKS = {
     "publish by a named mechanism": house.Walk(268, 41, 2),

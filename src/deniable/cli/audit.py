@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from deniable.cli import console
-from deniable.core.errors import OutputError
+from deniable.core.errors import OptionError, OutputError
 
 STDOUT = 1  # the file that a shell gave us, whatever prints to it now
 
@@ -42,6 +42,21 @@ def audit(
         Path | None,
         typer.Option(metavar="FILE", help="The project file of the table: what its owner decided, and who approved."),
     ] = None,
+    for_auditor: Annotated[
+        bool,
+        typer.Option(
+            "--for-auditor",
+            help="Only draw every row again, with --key-file and --project, and say whether they are those of the "
+            "release.",
+        ),
+    ] = False,
+    key_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --for-auditor: the key of the release.")
+    ] = None,
+    commitment: Annotated[
+        str | None,
+        typer.Option(metavar="HEX", help="With --for-auditor: what `deniable commit` said before the release."),
+    ] = None,
     details: Annotated[
         bool,
         typer.Option("--details", help="Also print the figures behind the decision, as --attacks and --out do."),
@@ -53,7 +68,8 @@ def audit(
 
     The audit holds exact figures of the original table: keep it. It is never written into the folder of the release.
     Exit code 0: it may be published. 3: something is to be decided first. 1: it must not be published. 2: the audit
-    could not be made.
+    could not be made. With --for-auditor 0: the release is what table, project and key make of its name. 1: it is not.
+    3: nobody had committed to them.
 
     Example: deniable audit patients.csv release/ --attacks --out audit.txt
     """
@@ -70,6 +86,9 @@ def audit(
             reports.refuse_inside(place, release)
             require_writable(place, inputs=[original])
     _refuse_redirected(release)
+    if for_auditor or key_file is not None or commitment is not None:
+        _confirm(original, release, project, key_file, commitment, for_auditor, as_json)
+        return
     known = None if project is None else Project.read(project)
     with console.progress_bar(shown=not quiet and not as_json) as progress:
         figures = run(original, release, attacks=attacks, progress=progress)
@@ -94,6 +113,33 @@ def audit(
         )
     if figures.decision.exit_code:
         raise typer.Exit(figures.decision.exit_code)
+
+
+def _confirm(
+    original: str,
+    release: Path,
+    project: Path | None,
+    key_file: Path | None,
+    committed: str | None,
+    for_auditor: bool,
+    as_json: bool,
+) -> None:
+    """Every row drawn again, beside those of the release."""
+    from deniable.owner.confirming import confirmed
+    from deniable.owner.project import Project
+    from deniable.tables.keys import Secret
+
+    if project is None or key_file is None or not for_auditor:
+        raise OptionError(
+            "--for-auditor, --key-file and --project go together: all three are needed to draw rows again. Fix: "
+            "--for-auditor --key-file FILE --project FILE."
+        )
+    certificate = confirmed(original, release, Project.read(project), Secret.read(key_file), committed)
+    if as_json:
+        console.emit({"release": str(release), **certificate.to_dict()})
+    else:
+        console.show(certificate)
+    raise typer.Exit(certificate.exit_code)
 
 
 def _refuse_redirected(release: Path) -> None:

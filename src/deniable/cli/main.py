@@ -54,6 +54,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "serve:serve",
         "Serve a release to BI tools, psql and drivers, which ask it as a PostgreSQL database.",
     ),
+    "commit": (
+        "commit:commit",
+        "Commit to a table, its project and a key, before a receiver chooses the name of the release.",
+    ),
     "audit": ("audit:audit", "See, before anyone else does, what attackers learn from a release."),
     "breach": (
         "breach:breach",
