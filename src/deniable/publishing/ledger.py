@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from deniable.core.errors import ManifestError, RequirementError, listing, option
-from deniable.core.values import Bools, Ints, Words
+from deniable.core.privacy import USUAL_BELIEF, worst_posterior
+from deniable.core.values import Bools, Ints, Words, percent
 from deniable.publishing.request import Publication
 from deniable.release.commit import Commit
 from deniable.tables.content import Sample, Sketch
@@ -70,13 +71,25 @@ class Looks:
         return int((np.unique(self.words, return_counts=True)[1] > number).sum())
 
 
-def composed(gammas: Sequence[Fraction | None]) -> str:
+def composed(gammas: Sequence[Fraction | None], rho1: Fraction | None = None) -> str:
     """What several looks at a person can do together: amplifications multiply."""
-    known = [gamma for gamma in gammas if gamma is not None]
-    if len(known) < len(gammas):
+    total = product_of(gammas)
+    if total is None:
         return f"{len(gammas)} looks together have no bound"
-    total = float(math.prod(known, start=Fraction(1)))
-    return f"{len(gammas)} looks together multiply the odds of a belief by up to {total:.4g}"
+    odds = f"{len(gammas)} looks together multiply the odds of a belief by up to {float(total):.4g}"
+    return f"{odds}: {grown(total, rho1)}"
+
+
+def product_of(gammas: Sequence[Fraction | None]) -> Fraction | None:
+    """The amplification of several looks; None where one of them has no bound."""
+    known = [gamma for gamma in gammas if gamma is not None]
+    return None if len(known) < len(gammas) else math.prod(known, start=Fraction(1))
+
+
+def grown(gamma: Fraction, rho1: Fraction | None) -> str:
+    """What becomes of a belief, in words."""
+    before = USUAL_BELIEF if rho1 is None else rho1
+    return f"a belief of {percent(before)} becomes at most {percent(worst_posterior(before, gamma))}"
 
 
 def distinct(words: Words) -> Words:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import secrets
 import sys
@@ -24,9 +23,8 @@ from pathlib import Path
 
 from deniable.core.about import today
 from deniable.core.errors import ManifestError, OutputError
-from deniable.core.privacy import USUAL_BELIEF, Privacy, worst_posterior
-from deniable.core.values import percent
-from deniable.publishing.ledger import composed, packed_sketch, unpacked_sketch
+from deniable.core.privacy import Privacy
+from deniable.publishing.ledger import composed, grown, packed_sketch, product_of, unpacked_sketch
 from deniable.publishing.request import Publication
 from deniable.release.commit import PATIENCE, Commit
 from deniable.tables.content import Sketch
@@ -187,11 +185,8 @@ class Recall:
     def together(self, looks: Sequence[Look], privacy: Privacy | None) -> str:
         """What this release and others come to, in words."""
         gammas = [*(one.gamma for one in looks), self.look.gamma]
-        if any(gamma is None for gamma in gammas):
-            return composed(gammas)
-        rho1 = USUAL_BELIEF if privacy is None or privacy.rho1 is None else privacy.rho1
-        total = math.prod((gamma for gamma in gammas if gamma is not None), start=Fraction(1))
-        return f"a belief of {percent(rho1)} becomes at most {percent(worst_posterior(rho1, total))}"
+        total = product_of(gammas)
+        return composed(gammas) if total is None else grown(total, None if privacy is None else privacy.rho1)
 
     @staticmethod
     def named(looks: Sequence[Look], places: bool = True) -> str:

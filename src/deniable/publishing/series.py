@@ -420,7 +420,7 @@ class Series:
     def said(self, promised: Guarantee, histograms: bool) -> Guarantee:
         """The guarantee of this publication, with what all of them promise together."""
         number, most = len(self.publications), self.changes + 1
-        looks = composed([promised.gamma] * most)
+        looks = composed([promised.gamma] * most, promised.rho1)
         total = (
             f"This is publication {number:,} of a series. Whoever's value has not changed is published as before, and "
             "all publications together promise what one does. A changed value is drawn afresh, and that it changed can "
@@ -484,7 +484,7 @@ def said_of_looks(ready: Prepared, publication: Publication, series: Series | No
     """What is published, saying what several looks at a person come to; a series takes note of it."""
     promised = ready.plan.guarantee
     if series is None:
-        return saying(ready, SAID_OF_PEOPLE.format(composed([promised.gamma] * 2)))
+        return saying(ready, SAID_OF_PEOPLE.format(composed([promised.gamma] * 2, promised.rho1)))
     if series.plan is None:
         series.freeze(ready, ready.published(publication.request.missing))
     series.note(publication, ready.jobs, datetime.date.today().isoformat())
