@@ -373,7 +373,7 @@ def _show(result: Comparison, explain: str | None, as_json: bool, *, wide: bool)
         console.show(
             "+ bias: systematically off where public columns say something about the value; --pool shows how far."
         )
-    for name, refusal in dict.fromkeys((one.name, one.refusal) for one in result.refused):
+    for name, refusal in dict.fromkeys((one.name, one.refusal) for one in result.refused if wide or not one.rival):
         console.show(f"\n{name} does not apply: {refusal}")
     passed_over = [one for one in result.withheld if one is not result.recommended]
     alike: dict[str, list[Candidate]] = {}

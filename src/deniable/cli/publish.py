@@ -24,13 +24,13 @@ from deniable.cli.options import (
     about_of,
     one_source_of_randomness,
 )
-from deniable.core.errors import OptionError, RequirementError, did_you_mean
+from deniable.core.errors import OptionError, RequirementError, counted, did_you_mean
 from deniable.core.plan import Choice
 from deniable.core.privacy import Privacy
 from deniable.core.transforms import BinsLike, require_fixed
 from deniable.mechanisms import Mechanism
 from deniable.mechanisms.registry import AUTO
-from deniable.owner.decision import MUST_NOT, Decision, with_changes
+from deniable.owner.decision import FIRST, MUST_NOT, Decision, with_changes
 from deniable.owner.project import Project
 from deniable.publishing.advice import Advice
 from deniable.publishing.recoding import Recoding
@@ -435,10 +435,14 @@ def report(
     for line in () if decision is None else decision.lines():
         console.show(line)
     if not quiet:
+        lines, following = manifest["guarantee"]["not_protected"], f"Next: deniable verify {shlex.quote(str(out))}"
+        if decision is not None and decision.verdict == FIRST:  # it will be published again, and said then
+            console.say(f"Not protected: {counted(len(lines), 'thing')}, in README.md of the release. {following}")
+            return
         console.say("Not protected:")
-        for line in in_few(manifest["guarantee"]["not_protected"]):
+        for line in in_few(lines):
             console.say(f"  - {line}")
-        console.say(f"Next: deniable verify {shlex.quote(str(out))}")
+        console.say(following)
 
 
 SAID = 4  # lines about what is not protected, the last of which counts the others
