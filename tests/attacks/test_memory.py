@@ -287,6 +287,21 @@ def test_where_nothing_is_named_it_is_in_the_users_data_folder(monkeypatch: pyte
     assert remembered_in(Path("/somewhere/release")) == Path("/local/deniable/memory.json")
 
 
+def test_without_a_home_it_is_said_and_a_table_that_is_gone_is_no_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: Path
+) -> None:
+    path = round_trip(people(1), tmp_path)
+    release = dn.publish(path, sensitive="ill", privacy="4/5", mechanism="uniform")
+    Path(path).unlink()
+    release.save(tmp_path / "saved")
+    assert Memory.read(memory).looks == []
+    monkeypatch.delenv(VARIABLE)
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "elsewhere"))
+    assert any("is not remembered" in note for note in published(people(1), tmp_path / "r").warnings)
+
+
 def test_the_file_is_its_owners_alone_and_holds_no_value(tmp_path: Path, memory: Path) -> None:
     published(people(1), tmp_path / "first")
     assert os.stat(memory).st_mode & 0o077 == 0

@@ -22,7 +22,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from deniable.core.about import today
-from deniable.core.errors import ManifestError, OutputError
+from deniable.core.errors import ManifestError, OutputError, TableError
 from deniable.core.privacy import Privacy
 from deniable.publishing.ledger import composed, grown, packed_sketch, product_of, unpacked_sketch
 from deniable.publishing.request import Publication
@@ -54,11 +54,14 @@ def remembered_in(out: Path) -> Path | None:
         return Path(named).absolute() if named else None
     if out.resolve().is_relative_to(Path(tempfile.gettempdir()).resolve()):  # of an experiment, which nobody gets
         return None
+    home = os.path.expanduser("~")
+    if home == "~":  # nobody's; a file that cannot be is said to be none
+        return Path(os.devnull) / "memory.json"
     homes = {
-        "win32": os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local",
-        "darwin": Path.home() / "Library" / "Application Support",
+        "win32": os.environ.get("LOCALAPPDATA") or Path(home, "AppData", "Local"),
+        "darwin": Path(home, "Library", "Application Support"),
     }
-    usual = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    usual = os.environ.get("XDG_DATA_HOME") or Path(home, ".local", "share")
     return Path(homes.get(sys.platform, usual)) / "deniable" / "memory.json"
 
 
@@ -164,9 +167,9 @@ class Recall:
             return None
         try:
             memory, folder = Memory.opened(path), "" if out is None else str(out.resolve())
-        except (OSError, OutputError):
+            table = publication.source.sketch(Keystream(Secret(memory.key), "memory"))
+        except (OSError, OutputError, TableError):  # of a release that is saved, the table may be gone
             return None
-        table = publication.source.sketch(Keystream(Secret(memory.key), "memory"))
         look = Look(publication.request.name, today(), folder, draws, gamma, series, table)
         again = [one for one in memory.looks if look.is_another_of(one)]
         before = {
