@@ -25,9 +25,14 @@ def walks() -> dict[str, house.Walk]:
     return house.walks()
 
 
+@pytest.fixture(scope="module")
+def sizes() -> dict[str, tuple[int, int]]:
+    return house.sizes()
+
+
 @pytest.mark.parametrize("room", SIZES)
-def test_the_house_stays_within_its_size(room: str) -> None:
-    files, lines = house.sizes()[room]
+def test_the_house_stays_within_its_size(sizes: dict[str, tuple[int, int]], room: str) -> None:
+    files, lines = sizes[room]
     assert files <= SIZES[room][0]
     assert lines <= SIZES[room][1]
 

@@ -21,6 +21,7 @@ def test_the_demo_publishes_verifies_and_answers_within_a_minute(run, shell, tmp
     assert run("verify", tmp_path / "demo" / "release").returncode == 0
 
 
+@pytest.mark.long
 def test_its_intervals_contain_the_truth_and_it_can_run_twice(run, tmp_path: Path) -> None:
     for _ in range(2):
         done = run("demo", "--rows", 20_000, "--out", tmp_path / "d", "--json")

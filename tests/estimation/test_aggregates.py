@@ -98,7 +98,9 @@ def test_sums_and_averages_are_right(name):
     assert ((covered > 0.945) & (covered < 0.985)).all(), covered
 
 
-@pytest.mark.parametrize("name", ["uniform", "two cells"])  # one of the two cells has coins; the next test has, too
+@pytest.mark.parametrize(
+    "name", [pytest.param("uniform", marks=pytest.mark.long), "two cells"]
+)  # one of these has coins
 def test_calibrated_counts_are_unbiased_narrower_and_their_variance_is_right(name):
     rng, states, number = np.random.default_rng(13), CELLS[name], 20_000
     inside = np.array([400, 200, 150, 300, 250, 100])[: states.count]

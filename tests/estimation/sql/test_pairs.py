@@ -76,7 +76,7 @@ ASKED = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("mechanism", ["uniform", "lineup"])
 def test_intervals_hold_the_truth(mechanism: str) -> None:
     """By 300 releases of one table: five standard errors of a share about .95."""
