@@ -311,6 +311,28 @@ def test_the_file_is_its_owners_alone_and_holds_no_value(tmp_path: Path, memory:
     assert len(text) < 400_000
 
 
+def unmixed(word: int) -> int:
+    """The number that a public mixing function makes this word of."""
+    word ^= word >> 31 ^ word >> 62
+    word = word * pow(0x94D049BB133111EB, -1, 2**64) % 2**64
+    word ^= word >> 27 ^ word >> 54
+    word = word * pow(0xBF58476D1CE4E5B9, -1, 2**64) % 2**64
+    return word ^ word >> 30 ^ word >> 60
+
+
+def test_no_word_can_be_turned_round_to_the_number_of_a_person(tmp_path: Path, memory: Path) -> None:
+    """Words were a public mixing function of the number and a secret start: one known number told all others."""
+    table = with_ids(1)
+    published(table, tmp_path / "first", drop="id")
+    ids = set(table["id"].to_pylist())
+    (look,) = Memory.read(memory).looks
+    alone = [one for one in look.table.samples if one.columns == 1]
+    for sample in alone:
+        numbers = [unmixed(int(word)) for word in sample.once]
+        for start in (number - known for number in numbers[:3] for known in sorted(ids)):
+            assert sum((number - start) % 2**64 in ids for number in numbers) <= 1
+
+
 def test_a_refused_publication_is_not_remembered(tmp_path: Path, memory: Path) -> None:
     def refuse(_: Any) -> None:
         raise ValueError("not so")

@@ -113,6 +113,17 @@ def test_a_commitment_tells_nothing_without_the_key() -> None:
     assert commitment(people(), decided, SECRET) == commitment(people(), planned(), SECRET)  # it changes no draw
 
 
+def test_what_a_file_of_categories_says_is_committed_to(tmp_path: Path) -> None:
+    """It decides what is published as much as the name of the file does."""
+    path, commitments = tmp_path / "ages.csv", []
+    for old in (60, 65):
+        lines = [f"{age},{'old' if age >= old else 'young'}\n" for age in range(18, 90)]
+        path.write_text("".join(lines), encoding="utf-8")
+        project = planned().with_role("age", "public", f"hierarchy:{path}")
+        commitments.append(commitment(people(), project, SECRET))
+    assert commitments[0] != commitments[1]
+
+
 def test_a_series_is_refused(tmp_path: Path) -> None:
     table = people().append_column("id", pa.array(range(4000)))
     project = replace(planned(), columns=Project.proposed(table, "job").columns).with_role("name", "drop")
@@ -143,4 +154,9 @@ def test_the_commands_do_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert (told.exit_code, json.loads(told.stdout)["holds"]) == (1, False)
     lacking = run(app, ["audit", "people.csv", "r", "--for-auditor", "--key-file", "my.key"])
     assert lacking.exit_code == 2
+    for more in (["--attacks"], ["--details"], ["--out", "audit.txt"], ["--page", "page.html"]):
+        refused = run(app, ["audit", "people.csv", "r", "--for-auditor", *asked, *more])
+        assert refused.exit_code == 2
+        assert "do not go with it" in refused.output.replace("\n", " ")
+    assert not Path("audit.txt").exists()
     assert "go together" in lacking.output

@@ -87,6 +87,11 @@ def audit(
             require_writable(place, inputs=[original])
     _refuse_redirected(release)
     if for_auditor or key_file is not None or commitment is not None:
+        if out is not None or page is not None or attacks or details:
+            raise OptionError(
+                "--for-auditor draws rows again and looks at nothing else: --out, --page, --attacks and --details do "
+                "not go with it. Fix: leave them out, and run a second command for them."
+            )
         _confirm(original, release, project, key_file, commitment, for_auditor, as_json)
         return
     known = None if project is None else Project.read(project)

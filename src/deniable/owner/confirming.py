@@ -40,7 +40,8 @@ def commitment(table: Any, project: Project, secret: Secret) -> str:
         secret: the key.
     """
     content = engine_named("local").open(table).digest()
-    said = "\0".join(["deniable commitment", content, *project.words()])
+    recodes = repr(sorted(project.arguments()["recode"].items()))  # with what a file of categories says
+    said = "\0".join(["deniable commitment", content, recodes, *project.words()])
     return hmac.new(secret.key, said.encode(), hashlib.sha256).hexdigest()
 
 

@@ -250,7 +250,6 @@ class Sketcher:
 
     def __init__(self, keys: Keystream) -> None:
         self._keys = keys.subkey("values")
-        self._start = self._keys.words(0, 1)
         self._rows, self._samplers = 0, list[_Sampler]()
         self._ends: dict[int, tuple[int, int]] = {}  # of columns of whole numbers
 
@@ -323,7 +322,7 @@ class Sketcher:
         if not len(values):
             return words
         if pa.types.is_integer(values.type):
-            words[known] = _mixed(values.to_numpy().astype(np.uint64) + self._start)
+            words[known] = self._keys.words_of(values)
             return words
         try:
             folded = values.dictionary_encode()  # a text is hashed once, however many rows have it
@@ -333,10 +332,3 @@ class Sketcher:
             drawn = self._keys.words_of(folded.dictionary)
         words[known] = drawn[folded.indices.to_numpy()]
         return words
-
-
-def _mixed(numbers: Words) -> Words:
-    """Numbers as words, from a start that only the key tells [steele2014splittable]."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
-    return numbers ^ (numbers >> np.uint64(31))
