@@ -156,7 +156,9 @@ def publish(
     again: Annotated[
         bool,
         typer.Option(
-            "--again", help="Publish although the ledger beside the key file says that this is a second look."
+            "--again",
+            help="Publish although the ledger beside the key file, or the memory of your publications, says that this is a "
+            "second look.",
         ),
     ] = False,
     no_shuffle: Annotated[
