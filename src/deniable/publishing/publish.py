@@ -125,8 +125,8 @@ def publish(
         changes: of a new series, how often a person's value may change; 2 if left out.
         new_people: of a series: every id that it does not know names someone whom it has not published. Without it a
             table is refused in which ids seem to be written otherwise than before, or hardly anyone is known.
-        again: publish although the ledger beside ``key_file``, or the memory of publications, says that these people were
-            published before.
+        again: publish although the ledger beside ``key_file``, or the memory of publications, says that these people
+            were published before.
         shuffle: publish the rows in random order.
         missing: ``"value"``: missing is a value like any other; ``"exempt"``: published as missing; ``"refuse"``.
         bins: for sensitive numbers: column -> edges, ``Bins`` or ``Quantiles``; the column is published as intervals.
