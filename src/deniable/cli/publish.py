@@ -157,8 +157,8 @@ def publish(
         bool,
         typer.Option(
             "--again",
-            help="Publish although the ledger beside the key file, or the memory of your publications, says that this is "
-            "a second look.",
+            help="Publish although the ledger beside the key file, or the memory of your publications, says that this "
+            "is a second look.",
         ),
     ] = False,
     no_shuffle: Annotated[
