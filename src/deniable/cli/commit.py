@@ -21,6 +21,7 @@ def commit(
     Example: deniable commit patients.csv --project deniable.toml --key-file my.key
     """
     from deniable.owner.confirming import commitment
+    from deniable.owner.decision import quoted
     from deniable.owner.project import Project
     from deniable.tables.keys import Secret
 
@@ -30,4 +31,5 @@ def commit(
         return
     console.show(made)
     console.say("Send it to the receiver, who answers with a name that ends in random digits. Then:")
-    console.say(f"  deniable publish {table} --project {project} --key-file {key_file} --name NAME --out FOLDER")
+    words = ["deniable", "publish", table, "--project", str(project), "--key-file", str(key_file)]
+    console.say(f"  {quoted(words)} --name NAME --out FOLDER")
